@@ -1,0 +1,458 @@
+/* hashloom: hash tables for CPUs and GPUs, behind one C interface.
+ *
+ * GUARANTEES
+ *   - Every key value is legal, 0 and all ones included.
+ *   - A table made for n keys holds any n different keys; the chance that it does not is below one in
+ *     10^9, whatever n is. It may hold a few more; it then refuses, with a status for each key.
+ *   - Nothing hangs, aborts, exits or prints. Every call returns a status; loom_last_error() has the sentence.
+ *   - Nothing is dropped and nothing is stored twice: after any call, a key is in the table once or not at all.
+ *   - A call that fails leaves the table as it was, or tells for each key what became of it.
+ *   - A file that was saved is either the whole new table or the file that was there before.
+ *
+ * COSTS
+ *   - A lookup reads 1.1 buckets of 64 bytes on average at load 0.8, 1.25 at 0.9; a lookup of an absent key
+ *     1.01 and 1.03. loom_map_stats() tells what a table at hand costs.
+ *   - 4 + 4 byte pairs take 9.2 bytes per slot; divide by the load for the bytes per pair.
+ *
+ * CAVEATS
+ *   - The hash is seeded and mixes well, but it is not cryptographic: whoever learns the seed can make keys
+ *     that collide. Such keys make a table slow or refuse keys early; they cannot make it wrong.
+ *   - With a fixed seed (loom_context_config.fixed_seed) two runs agree, and an adversary may know the seed.
+ *   - Tables do not grow yet: make them for the number of keys they are to hold.
+ *   - Of equal keys in one batch any one may win, unless the call asks for order (LOOM_IN_ORDER).
+ *   - After fork() a child may use contexts and tables that no other thread was using at that moment; its
+ *     calls then run on the calling thread alone.
+ *
+ * EXAMPLE
+ *   loom_context *context;
+ *   loom_map *map;
+ *   loom_map_config config = LOOM_MAP_CONFIG_INIT;
+ *   config.key_bytes = config.value_bytes = 4;
+ *   config.capacity = n;
+ *   if (loom_context_create(NULL, &context) || loom_map_create(context, &config, &map)) {
+ *       fprintf(stderr, "%s\n", loom_last_error());
+ *       return 1;
+ *   }
+ *   loom_map_build(map, keys, values, n, LOOM_KEEP, NULL, NULL, NULL);
+ *   loom_map_find(map, wanted, m, found_values, found_status, NULL, NULL);
+ *   loom_map_destroy(map);
+ *   loom_context_destroy(context);
+ *
+ * This header is ordered by stability: what stands under EXPERIMENTAL, at the end, may change in any release.
+ */
+#ifndef LOOM_LOOM_H
+#define LOOM_LOOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) && !defined(LOOM_STATIC)
+#define LOOM_API __attribute__((visibility("default")))
+#else
+#define LOOM_API
+#endif
+
+/* ---- Version ------------------------------------------------------------------------------------------ */
+
+#define LOOM_VERSION_MAJOR 0
+#define LOOM_VERSION_MINOR 1
+#define LOOM_VERSION_PATCH 0
+#define LOOM_VERSION       (LOOM_VERSION_MAJOR * 10000 + LOOM_VERSION_MINOR * 100 + LOOM_VERSION_PATCH)
+
+/* The version of the library that is running, as LOOM_VERSION is that of the header. */
+LOOM_API uint32_t loom_version(void);
+
+/* ---- Statuses ----------------------------------------------------------------------------------------- */
+
+/* X(name, value, text). Values never change meaning. Those below 16 are also used per key, as uint8_t. */
+#define LOOM_STATUS_LIST(X)                                                         \
+    X(OK, 0, "done")                                                                \
+    X(NOT_FOUND, 1, "the key is not in the table")                                  \
+    X(EXISTS, 2, "the key was in the table already")                                \
+    X(FULL, 3, "there is no room for the key")                                      \
+    X(INVALID_ARGUMENT, 16, "an argument cannot be used")                           \
+    X(OUT_OF_MEMORY, 17, "memory could not be had")                                 \
+    X(UNSUPPORTED, 18, "this machine, engine or version does not offer the call")   \
+    X(CHANGED, 19, "the table changed while a cursor was reading it")               \
+    X(TOO_SMALL, 20, "an output array is too small")                                \
+    X(NO_MACHINE, 21, "the machine asked for is not present")                       \
+    X(DEVICE, 22, "the device reported an error")                                   \
+    X(IO, 32, "a file could not be read or written")                                \
+    X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \
+    X(FOREIGN_VERSION, 34, "the file was written in another version of the format") \
+    X(INTERNAL, 64, "a fault inside hashloom")
+
+typedef enum loom_status {
+#define LOOM_STATUS_ENUM_(name, value, text) LOOM_##name = value,
+    LOOM_STATUS_LIST(LOOM_STATUS_ENUM_)
+#undef LOOM_STATUS_ENUM_
+        LOOM_STATUS_FORCE_INT_ = 0x7fffffff
+} loom_status;
+
+/* "LOOM_FULL" and "there is no room for the key" for LOOM_FULL; never NULL, whatever the value. */
+LOOM_API const char *loom_status_name(loom_status status);
+LOOM_API const char *loom_status_text(loom_status status);
+
+/* What was wrong in the last call of this thread that failed, and what to do about it: one sentence, "" if
+ * none failed yet. Valid until the next failing call of the same thread. Calls that succeed do not clear it. */
+LOOM_API const char *loom_last_error(void);
+
+/* ---- Context ------------------------------------------------------------------------------------------ */
+
+typedef struct loom_context loom_context;
+typedef struct loom_map loom_map;
+typedef struct loom_cursor loom_cursor;
+
+/* A stream of the context's machine: a cudaStream_t on the cuda machine. The cpu machine has none and takes
+ * only NULL: there, every call has happened when it returns. */
+typedef void *loom_stream;
+
+typedef enum loom_machine {
+    LOOM_MACHINE_BEST = 0, /* the fastest that is present */
+    LOOM_MACHINE_CPU = 1,
+    LOOM_MACHINE_CUDA = 2
+} loom_machine;
+
+/* How the cpu machine compares a bucket's slots with a key. */
+typedef enum loom_simd {
+    LOOM_SIMD_BEST = 0, /* the widest that the processor has */
+    LOOM_SIMD_SCALAR = 1,
+    LOOM_SIMD_NEON = 2,
+    LOOM_SIMD_AVX2 = 3
+} loom_simd;
+
+typedef enum loom_memory_kind {
+    LOOM_MEMORY_HOST = 0,  /* handles and bookkeeping; read and written by the host */
+    LOOM_MEMORY_TABLE = 1, /* tables and temporary arrays; where the context's machine works */
+} loom_memory_kind;
+
+/* Where a context takes memory from. Either both functions or neither. They may be called from any thread,
+ * at the same time. `allocate` returns NULL when there is none; `release` gets the size that was asked for. */
+typedef struct loom_allocator {
+    void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
+    void (*release)(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream);
+    void *user;
+} loom_allocator;
+
+typedef enum loom_log_level { LOOM_LOG_INFO = 0, LOOM_LOG_WARNING = 1 } loom_log_level;
+typedef void (*loom_log_function)(void *user, loom_log_level level, const char *message);
+
+typedef struct loom_context_config {
+    size_t struct_size;       /* set by LOOM_CONTEXT_CONFIG_INIT */
+    loom_machine machine;     /* LOOM_MACHINE_BEST */
+    int32_t device;           /* which device of that machine; -1: its current one. The cpu machine has only -1 and 0 */
+    uint32_t threads;         /* host threads, the calling one included; 0: one per core this process may use */
+    loom_simd simd;           /* LOOM_SIMD_BEST */
+    uint32_t fixed_seed;      /* 0: every table gets a random seed; 1: every table gets `seed` */
+    uint32_t reserved;        /* 0 */
+    uint64_t seed;            /* any value; used when fixed_seed is 1 */
+    loom_allocator allocator; /* all NULL: the library's own, with huge pages for tables where the system has them */
+    loom_log_function log;    /* NULL: silence. Called on the thread that made the call */
+    void *log_user;
+} loom_context_config;
+
+#define LOOM_CONTEXT_CONFIG_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(loom_context_config), LOOM_MACHINE_BEST, -1, 0, LOOM_SIMD_BEST, 0, 0, 0, {NULL, NULL, NULL}, NULL, NULL \
+    }
+
+typedef struct loom_context_info {
+    size_t struct_size; /* set by LOOM_CONTEXT_INFO_INIT before the call */
+    loom_machine machine;
+    loom_simd simd;
+    uint32_t threads;
+    uint32_t reserved;
+    char machine_name[16];    /* "cpu" */
+    char simd_name[16];       /* "neon" */
+    char device_name[96];     /* the processor, as the system names it */
+    uint64_t memory_bytes;    /* memory of the device in all */
+    uint64_t huge_page_bytes; /* page size that tables get where the system gives it; 0: ordinary pages */
+} loom_context_info;
+
+#define LOOM_CONTEXT_INFO_INIT                                                                  \
+    {                                                                                           \
+        sizeof(loom_context_info), LOOM_MACHINE_BEST, LOOM_SIMD_BEST, 0, 0, {0}, {0}, {0}, 0, 0 \
+    }
+
+/* Makes a context: a machine, its threads, and where memory comes from. Tables made from it keep it alive.
+ *   config   NULL means LOOM_CONTEXT_CONFIG_INIT
+ * Synchronous; allocates; may be called from any thread.
+ * INVALID_ARGUMENT: a field has no meaning (the sentence names it). NO_MACHINE: the machine, device or SIMD kind
+ * is not present (the sentence says why; with LOOM_MACHINE_BEST this cannot happen). OUT_OF_MEMORY. */
+LOOM_API loom_status loom_context_create(const loom_context_config *config, loom_context **context);
+
+/* Gives the context back. It goes when the last table made from it is destroyed. NULL is fine. */
+LOOM_API void loom_context_destroy(loom_context *context);
+
+/* Tells what the context runs on. Synchronous; does not allocate. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_context_describe(loom_context *context, loom_context_info *info);
+
+/* OK if a context could be made for this machine here; otherwise NO_MACHINE and the sentence says what is missing. */
+LOOM_API loom_status loom_machine_present(loom_machine machine);
+
+typedef enum loom_type { LOOM_TYPE_MAP = 1 } loom_type;
+typedef enum loom_engine { LOOM_ENGINE_DEFAULT = 0, LOOM_ENGINE_OPEN = 1 } loom_engine;
+
+typedef enum loom_feature {
+    LOOM_FEATURE_BUILD = 1,
+    LOOM_FEATURE_INSERT = 2,
+    LOOM_FEATURE_INSERT_IN_ORDER = 3, /* LOOM_IN_ORDER in insert and build */
+    LOOM_FEATURE_FIND = 4,
+    LOOM_FEATURE_ERASE = 5,
+    LOOM_FEATURE_RETRIEVE_ALL = 6,
+    LOOM_FEATURE_SAVE = 7,
+    LOOM_FEATURE_CLONE = 8,
+    LOOM_FEATURE_GROW = 9,
+    LOOM_FEATURE_CONCURRENT_READS = 10, /* find while an insert or erase of another call runs */
+    LOOM_FEATURE_ASYNCHRONOUS = 11      /* calls with a loom_result may return before the work is done */
+} loom_feature;
+
+/* OK if tables of this type and engine offer the feature on this context's machine; UNSUPPORTED if not, and the
+ * sentence says what to do instead. INVALID_ARGUMENT for values this version does not know. */
+LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature);
+
+/* ---- Bulk calls: what they share ---------------------------------------------------------------------- */
+
+/* Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order, aligned to their
+ * width. On the cpu machine arrays live in host memory. No output array may overlap another array of the call.
+ * With n = 0 arrays may be NULL.
+ *
+ * `status` /[n], optional/ gets one loom_status (below 16) for each key.
+ *
+ * `result`, optional. Without one the call waits until the batch is done and returns its outcome. With one it is
+ * stream-ordered: the return value covers arguments and launch, and what became of the batch is written to
+ * *result and to the arrays in stream order (on the cpu machine: before the call returns). So with a result a
+ * full table is result->status == LOOM_FULL, while the call itself returns LOOM_OK.
+ *
+ * What may run at the same time. A handle may be used by any number of host threads. Calls that read (find,
+ * contains, size, retrieve_all, save, clone, stats) run beside each other; each call that writes (insert, build,
+ * erase, clear) runs alone: a call waits for those it may not overlap, in the order of arrival.
+ *
+ *            | find contains size retrieve_all save clone stats | insert erase build clear
+ *   ---------+--------------------------------------------------+-------------------------
+ *   readers  | overlap                                          | wait
+ *   writers  | wait                                             | wait
+ *
+ * Parallelism lies inside a call: it uses all threads of its context. Destroying a table waits for the calls on
+ * it that have begun; beginning one afterwards is an error that cannot be detected. */
+
+typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
+    int32_t status;          /* loom_status of the batch: OK, or FULL if any key was refused */
+    uint32_t reserved0;
+    uint64_t keys;      /* n */
+    uint64_t ok;        /* stored as new (insert, build), found (find, contains), erased */
+    uint64_t exists;    /* was there before, or earlier in the batch (insert, build) */
+    uint64_t not_found; /* absent (find, contains, erase) */
+    uint64_t full;      /* refused (insert, build) */
+    uint64_t reserved[2];
+} loom_result;
+
+typedef enum loom_insert_flags {
+    LOOM_KEEP = 0,      /* a key that exists keeps its value */
+    LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
+    LOOM_IN_ORDER = 2   /* of equal keys in the batch exactly the first (keep) or the last (overwrite) wins;
+                           without it, any one. Costs: about the time of a build with 8 more bytes per key, and
+                           n * (key + value + 8) bytes of temporary memory */
+} loom_insert_flags;
+
+/* ---- Map ---------------------------------------------------------------------------------------------- */
+
+typedef struct loom_map_config {
+    size_t struct_size;             /* set by LOOM_MAP_CONFIG_INIT */
+    uint32_t key_bytes;             /* 4 or 8; no default */
+    uint32_t value_bytes;           /* 4 or 8; no default */
+    uint64_t capacity;              /* keys the table must be able to hold; 0 is fine */
+    double max_load;                /* capacity / slots at most this: above 0, up to 0.95; 0 means 0.8 */
+    loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
+    uint32_t concurrent_reads;      /* 0; 1 is for machines with LOOM_FEATURE_CONCURRENT_READS */
+    uint32_t buckets_per_partition; /* 0: chosen by the library; else a prime up to 3499 */
+    uint32_t reserved;              /* 0 */
+} loom_map_config;
+
+#define LOOM_MAP_CONFIG_INIT                                                \
+    {                                                                       \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, 0 \
+    }
+
+typedef struct loom_memory {
+    size_t struct_size;   /* set by LOOM_MEMORY_INIT before the call */
+    uint64_t table_bytes; /* held as long as the table lives, bookkeeping included */
+    uint64_t build_bytes; /* more, during a build of `capacity` keys */
+    uint64_t
+        in_order_bytes; /* more, during a build or insert of `capacity` keys with LOOM_IN_ORDER or a status array */
+} loom_memory;
+
+#define LOOM_MEMORY_INIT             \
+    {                                \
+        sizeof(loom_memory), 0, 0, 0 \
+    }
+
+/* Tells beforehand what loom_map_create(config) and builds will take.
+ * Synchronous; does not allocate. INVALID_ARGUMENT as for create. */
+LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_map_config *config,
+                                              loom_memory *memory);
+
+/* Makes an empty table. *map is set only on success.
+ * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field), UNSUPPORTED, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
+
+/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before. */
+LOOM_API void loom_map_destroy(loom_map *map);
+
+/* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
+ *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK, EXISTS or FULL
+ * Allocates temporary memory (loom_map_memory_required); writer.
+ * FULL: some keys were refused; the others are stored, `status` says which. INVALID_ARGUMENT, OUT_OF_MEMORY: the
+ * table is as it was. */
+LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                                    uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Puts the batch into the table beside what is there. Parameters and statuses as in loom_map_build.
+ * Allocates only with LOOM_IN_ORDER; writer. */
+LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                                     uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Looks the keys up.
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/ zero bytes where the key is absent
+ *   status   /[n], optional/ OK or NOT_FOUND
+ * Does not allocate; reader. Absent keys are no failure: OK. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
+                                   loom_result *result, loom_stream stream);
+
+/* Tells which keys are there.
+ *   found    /[n], optional/ 1 or 0     status   /[n], optional/ OK or NOT_FOUND
+ * Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
+                                       loom_result *result, loom_stream stream);
+
+/* Takes the keys out. Of equal keys in the batch one gets OK, the others NOT_FOUND.
+ *   status   /[n], optional/ OK or NOT_FOUND
+ * Does not allocate; writer. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                                    loom_stream stream);
+
+/* The exact number of keys. Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream);
+
+/* Empties the table. Does not allocate; writer. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
+
+/* Makes a second table with the same contents, shape and seed, on the same context.
+ * Allocates as create does; reader. OUT_OF_MEMORY, INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream stream);
+
+/* Writes all pairs, in no particular order, and their number.
+ *   keys     /[room], or NULL with room = 0: count only/     values   /[room], optional/
+ *   count    the number of pairs in the table
+ * Allocates (bookkeeping); reader. TOO_SMALL: room < *count; nothing was written. INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
+                                           loom_result *result, loom_stream stream);
+
+/* The same in chunks, for tables larger than the arrays at hand: open, then next until *got is 0, then close.
+ * Every pair comes once. Between calls the table may be read; if it was written, next returns CHANGED and the
+ * cursor stays so: close it and open another.
+ *   count    optional: pairs in all     keys   /[room]/     values   /[room], optional/     got   pairs written
+ * Does not allocate except in open; reader; a cursor is for one thread at a time. INVALID_ARGUMENT (room = 0),
+ * CHANGED, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_map_cursor_open(loom_map *map, loom_cursor **cursor, uint64_t *count, loom_stream stream);
+LOOM_API loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint64_t room, uint64_t *got,
+                                      loom_stream stream);
+LOOM_API void loom_cursor_close(loom_cursor *cursor);
+
+/* Writes the table to a file (docs/format.md): under a temporary name in the same directory, synced, then renamed
+ * over `path`, then the directory synced. If anything fails the old file is untouched and the temporary one gone.
+ * Synchronous; allocates; reader. IO (the sentence has the system's reason), INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream);
+
+/* Makes a table from a file, whichever machine wrote it. *map is set only on success.
+ * Synchronous; allocates as create does. IO, BAD_FILE (truncated, damaged, or not ours), FOREIGN_VERSION,
+ * UNSUPPORTED, INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_map_load(loom_context *context, const char *path, loom_map **map, loom_stream stream);
+
+typedef struct loom_stats {
+    size_t struct_size; /* set by LOOM_STATS_INIT before the call */
+    loom_engine engine;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+    uint32_t slots_per_bucket;
+    uint64_t capacity; /* as asked for */
+    uint64_t size;     /* keys in the table */
+    uint64_t slots;    /* places for keys */
+    uint64_t partitions;
+    uint64_t buckets_per_partition;
+    uint64_t fullest_partition; /* keys in the fullest partition; it refuses keys at slots / partitions */
+    uint64_t displaced;         /* keys that do not lie in their home bucket */
+    uint64_t longest_chain;     /* buckets read to find the farthest key */
+    uint64_t memory_bytes;
+    uint64_t seed;
+    double load;              /* size / slots */
+    double accesses_per_hit;  /* buckets read per lookup of a key that is there, over all keys */
+    double accesses_per_miss; /* expected for a random absent key, from the overflow filters as they are */
+} loom_stats;
+
+#define LOOM_STATS_INIT                                                                         \
+    {                                                                                           \
+        sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+    }
+
+/* Measures the table; reads all of it. Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
+
+/* Bytes that the table holds now, bookkeeping included. Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
+
+/* What a map was made with: a config from which an equal, empty one can be made. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config);
+
+/* ---- EXPERIMENTAL ------------------------------------------------------------------------------------- */
+
+/* Checks every invariant of the table's layout: each key lies in its own partition, is reachable by its own chain,
+ * is there once, and the counts agree. Does not allocate; reader. INTERNAL or BAD_FILE-worthy damage is reported as
+ * INTERNAL with a sentence that names the first bucket concerned. */
+LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
+
+/* Counts the buckets that finding these keys reads: *accesses / n is the price of one lookup. For keys that were
+ * just inserted into a table without erases it is also what the insertions read.
+ *   keys     /[n] key_bytes/
+ * Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
+                                             loom_stream stream);
+
+/* What the hardware can do at most, measured here and now. */
+typedef enum loom_limit_kind {
+    LOOM_LIMIT_COPY = 1,        /* sequential copy; rate in bytes per second, read plus written */
+    LOOM_LIMIT_RANDOM_READ = 2, /* independent aligned reads of access_bytes (8 to 128); rate in reads per second */
+    LOOM_LIMIT_RANDOM_CAS = 3   /* independent 64-bit compare-and-swap; rate in swaps per second */
+} loom_limit_kind;
+
+typedef struct loom_limit {
+    size_t struct_size;       /* set by LOOM_LIMIT_INIT before the call */
+    loom_limit_kind kind;     /* in */
+    uint32_t access_bytes;    /* in: 8, 16, 32, 64 or 128 for RANDOM_READ */
+    uint64_t footprint_bytes; /* in: size of the array; at least 4096 */
+    double rate;              /* out: the best of several shapes */
+    char shape[64];           /* out: which one, e.g. "2 threads, distance 32, huge pages" */
+} loom_limit;
+
+#define LOOM_LIMIT_INIT                                 \
+    {                                                   \
+        sizeof(loom_limit), LOOM_LIMIT_COPY, 0, 0, 0.0, \
+        {                                               \
+            0                                           \
+        }                                               \
+    }
+
+/* Measures one limit of the context's machine, trying several shapes (threads, prefetch distances, page sizes).
+ * Takes about a second; allocates footprint_bytes (COPY: as source and target together); the rate is what the machine
+ * did, so other load on it lowers it. INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_measure_limit(loom_context *context, loom_limit *limit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

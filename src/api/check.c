@@ -1,0 +1,43 @@
+#include "api/check.h"
+#include "core/error.h"
+
+loom_status loom__check_struct(const char *name, size_t given, size_t known)
+{
+    RETURN_ERROR_IF(given > known, LOOM_INVALID_ARGUMENT,
+                    "%s has struct_size %zu, this library knows %zu: it comes from a later version; use a library at "
+                    "least as new as the header",
+                    name, given, known);
+    RETURN_ERROR_IF(given < known, LOOM_INVALID_ARGUMENT,
+                    "%s has struct_size %zu instead of %zu; start from its _INIT macro", name, given, known);
+    return LOOM_OK;
+}
+
+static int overlap(const loom__array *a, const loom__array *b, uint64_t n)
+{
+    uintptr_t from_a = (uintptr_t)a->at, from_b = (uintptr_t)b->at;
+    return from_a < from_b + n * b->width && from_b < from_a + n * a->width;
+}
+
+loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n)
+{
+    if (n == 0)
+        return LOOM_OK;
+    for (int i = 0; i < count; i++) {
+        const loom__array *array = &arrays[i];
+        RETURN_ERROR_IF(array->at == NULL && !array->optional, LOOM_INVALID_ARGUMENT,
+                        "%s is NULL while n is %llu; pass an array of n elements", array->name, (unsigned long long)n);
+        if (array->at == NULL)
+            continue;
+        RETURN_ERROR_IF((uintptr_t)array->at % array->width != 0, LOOM_INVALID_ARGUMENT,
+                        "%s is not aligned to its %u-byte elements", array->name, array->width);
+        RETURN_ERROR_IF(n > (UINTPTR_MAX - (uintptr_t)array->at) / array->width, LOOM_INVALID_ARGUMENT,
+                        "n = %llu: %s would run past the end of memory", (unsigned long long)n, array->name);
+    }
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            RETURN_ERROR_IF(arrays[i].at != NULL && arrays[j].at != NULL && (arrays[i].written || arrays[j].written) &&
+                                overlap(&arrays[i], &arrays[j], n),
+                            LOOM_INVALID_ARGUMENT, "%s and %s overlap; an array that is written needs memory of its own",
+                            arrays[j].name, arrays[i].name);
+    return LOOM_OK;
+}

@@ -1,0 +1,145 @@
+#define _GNU_SOURCE
+#include "api/context.h"
+#include "api/check.h"
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+static const loom__machine_ops *machine_of(loom_machine id)
+{
+    return id == LOOM_MACHINE_CPU || id == LOOM_MACHINE_BEST ? &loom__cpu_machine : NULL;
+}
+
+loom_status loom_machine_present(loom_machine machine)
+{
+    RETURN_ERROR_IF(machine != LOOM_MACHINE_BEST && machine != LOOM_MACHINE_CPU && machine != LOOM_MACHINE_CUDA,
+                    LOOM_INVALID_ARGUMENT, "machine %d is not known to this version", (int)machine);
+    const loom__machine_ops *ops = machine_of(machine);
+    RETURN_ERROR_IF(ops == NULL, LOOM_NO_MACHINE,
+                    "this version has no cuda machine yet; use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST");
+    return ops->present();
+}
+
+static loom_status check_config(const loom_context_config *config)
+{
+    RETURN_IF_FAILED(loom__check_struct("loom_context_config", config->struct_size, sizeof *config));
+    RETURN_ERROR_IF((config->allocator.allocate == NULL) != (config->allocator.release == NULL), LOOM_INVALID_ARGUMENT,
+                    "the allocator has one of its two functions; give both or neither");
+    RETURN_ERROR_IF(config->fixed_seed > 1, LOOM_INVALID_ARGUMENT, "fixed_seed = %u: it is 0 or 1", config->fixed_seed);
+    RETURN_ERROR_IF(config->reserved != 0, LOOM_INVALID_ARGUMENT, "reserved = %u: it must be 0", config->reserved);
+    RETURN_ERROR_IF((unsigned)config->simd > LOOM_SIMD_AVX2, LOOM_INVALID_ARGUMENT,
+                    "simd = %d is not known to this version", (int)config->simd);
+    return LOOM_OK;
+}
+
+loom_status loom_context_create(const loom_context_config *given, loom_context **made)
+{
+    static const loom_context_config defaults = LOOM_CONTEXT_CONFIG_INIT;
+    const loom_context_config *config = given != NULL ? given : &defaults;
+    loom__machine *machine;
+    RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "context is NULL; pass where the new handle is to go");
+    RETURN_IF_FAILED(check_config(config));
+    RETURN_IF_FAILED(loom_machine_present(config->machine));
+    RETURN_IF_FAILED(machine_of(config->machine)->open(config, &machine));
+    loom_context *context = loom__allocate(&machine->allocator, sizeof *context, LOOM_MEMORY_HOST, NULL);
+    if (context == NULL) {
+        machine->ops->close(machine);
+        return LOOM_OUT_OF_MEMORY;
+    }
+    memset(context, 0, sizeof *context);
+    context->machine = machine;
+    context->config = *config;
+    atomic_init(&context->holders, 1);
+    *made = context;
+
+    loom_context_info info = LOOM_CONTEXT_INFO_INIT;
+    machine->ops->describe(machine, &info);
+    loom__context_log(context, LOOM_LOG_INFO, "context on %s: %s, %u threads, %s", info.machine_name, info.device_name,
+                      info.threads, info.simd_name);
+    return LOOM_OK;
+}
+
+void loom__context_hold(loom_context *context)
+{
+    atomic_fetch_add_explicit(&context->holders, 1, memory_order_relaxed);
+}
+
+void loom__context_release(loom_context *context)
+{
+    if (atomic_fetch_sub_explicit(&context->holders, 1, memory_order_acq_rel) != 1)
+        return;
+    loom__machine *machine = context->machine;
+    loom__release(&machine->allocator, context, sizeof *context, LOOM_MEMORY_HOST, NULL);
+    machine->ops->close(machine);
+}
+
+void loom_context_destroy(loom_context *context)
+{
+    if (context != NULL)
+        loom__context_release(context);
+}
+
+loom_status loom_context_describe(loom_context *context, loom_context_info *info)
+{
+    RETURN_ERROR_IF(context == NULL || info == NULL, LOOM_INVALID_ARGUMENT, "context or info is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_context_info", info->struct_size, sizeof *info));
+    *info = (loom_context_info)LOOM_CONTEXT_INFO_INIT;
+    context->machine->ops->describe(context->machine, info);
+    return LOOM_OK;
+}
+
+loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)
+{
+    RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
+    RETURN_ERROR_IF(type != LOOM_TYPE_MAP, LOOM_INVALID_ARGUMENT, "type %d is not known to this version", (int)type);
+    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
+                    "engine %d is not known to this version", (int)engine);
+    return context->machine->ops->supports(context->machine, feature);
+}
+
+loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
+{
+    RETURN_ERROR_IF(context == NULL || limit == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_limit", limit->struct_size, sizeof *limit));
+    RETURN_ERROR_IF(limit->kind != LOOM_LIMIT_COPY && limit->kind != LOOM_LIMIT_RANDOM_READ &&
+                        limit->kind != LOOM_LIMIT_RANDOM_CAS,
+                    LOOM_INVALID_ARGUMENT, "limit kind %d is not known to this version", (int)limit->kind);
+    uint32_t width = limit->access_bytes;
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_RANDOM_READ &&
+                        (width < 8 || width > 128 || (width & (width - 1)) != 0),
+                    LOOM_INVALID_ARGUMENT, "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);
+    RETURN_ERROR_IF(limit->footprint_bytes < 4096, LOOM_INVALID_ARGUMENT, "footprint_bytes = %llu: at least 4096",
+                    (unsigned long long)limit->footprint_bytes);
+    return context->machine->ops->measure_limit(context->machine, limit);
+}
+
+uint64_t loom__context_seed(const loom_context *context)
+{
+    uint64_t seed;
+    if (context->config.fixed_seed)
+        return context->config.seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+        return seed;
+    /* No entropy yet, early at boot: the clock and our place in memory still differ from run to run. */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return loom__mix64((uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)(uintptr_t)&seed);
+}
+
+void loom__context_log(const loom_context *context, loom_log_level level, const char *format, ...)
+{
+    if (context->config.log == NULL)
+        return;
+    char message[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    context->config.log(context->config.log_user, level, message);
+}

@@ -1,0 +1,214 @@
+/* The life of a map, and what it tells about itself. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c. */
+#include "api/map.h"
+#include "api/check.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_LOAD 0.8
+#define LARGEST_LOAD 0.95
+
+static int is_width(uint32_t bytes)
+{
+    return bytes == 4 || bytes == 8;
+}
+
+/* Checks what the user gave and fills in what was left open. */
+static loom_status complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
+{
+    RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_map_config", given->struct_size, sizeof *given));
+    *config = *given;
+    RETURN_ERROR_IF(!is_width(config->key_bytes), LOOM_INVALID_ARGUMENT, "key_bytes = %u: keys have 4 or 8 bytes",
+                    config->key_bytes);
+    RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT,
+                    "value_bytes = %u: values have 4 or 8 bytes", config->value_bytes);
+    if (config->max_load == 0)
+        config->max_load = DEFAULT_LOAD;
+    RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
+                    "max_load = %g: it must be above 0 and at most %g", config->max_load, LARGEST_LOAD);
+    RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
+                    "engine %d is not known to this version", (int)config->engine);
+    config->engine = LOOM_ENGINE_OPEN;
+    RETURN_ERROR_IF(config->concurrent_reads > 1 || config->reserved != 0, LOOM_INVALID_ARGUMENT,
+                    "concurrent_reads = %u, reserved = %u: they are 0 or 1, and 0", config->concurrent_reads,
+                    config->reserved);
+    if (config->concurrent_reads)
+        RETURN_IF_FAILED(context->machine->ops->supports(context->machine, LOOM_FEATURE_CONCURRENT_READS));
+    return LOOM_OK;
+}
+
+loom_status loom_map_memory_required(loom_context *context, const loom_map_config *given, loom_memory *memory)
+{
+    loom_map_config config;
+    RETURN_IF_FAILED(complete_config(context, given, &config));
+    RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_memory", memory->struct_size, sizeof *memory));
+    RETURN_IF_FAILED(loom__open_map.memory_required(context->machine, &config, memory));
+    memory->table_bytes += sizeof(loom_map);
+    return LOOM_OK;
+}
+
+loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **made)
+{
+    loom_map *map = loom__allocate(&context->machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
+    if (map == NULL) {
+        engine->destroy(table);
+        return LOOM_OUT_OF_MEMORY;
+    }
+    memset(map, 0, sizeof *map);
+    loom__map_image image;
+    uint32_t slots;
+    uint64_t bytes;
+    engine->describe(table, &image, &slots, &bytes);
+    map->context = context;
+    map->engine = engine;
+    map->table = table;
+    map->key_bytes = image.key_bytes;
+    map->value_bytes = image.value_bytes;
+    loom__gate_init(&map->gate);
+    loom__context_hold(context);
+    *made = map;
+    return LOOM_OK;
+}
+
+loom_status loom_map_create(loom_context *context, const loom_map_config *given, loom_map **made)
+{
+    loom_map_config config;
+    loom__table *table;
+    RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
+    RETURN_IF_FAILED(complete_config(context, given, &config));
+    RETURN_IF_FAILED(loom__open_map.create(context->machine, &config, loom__context_seed(context), &table));
+    return loom__map_wrap(context, &loom__open_map, table, made);
+}
+
+void loom_map_destroy(loom_map *map)
+{
+    if (map == NULL)
+        return;
+    loom__gate_enter_writer(&map->gate); /* after every call that has begun */
+    loom__gate_leave_writer(&map->gate);
+    loom__gate_destroy(&map->gate);
+    map->engine->destroy(map->table);
+    loom_context *context = map->context;
+    loom__release(&context->machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
+    loom__context_release(context);
+}
+
+loom_status loom__map_check(loom_map *map, loom_stream stream)
+{
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    return map->context->machine->ops->check_stream(map->context->machine, stream);
+}
+
+loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
+{
+    loom__table *twin;
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
+    loom__gate_enter_reader(&map->gate);
+    loom_status status = map->engine->clone(map->table, &twin, stream);
+    loom__gate_leave_reader(&map->gate);
+    return status == LOOM_OK ? loom__map_wrap(map->context, map->engine, twin, made) : status;
+}
+
+loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(size == NULL, LOOM_INVALID_ARGUMENT, "size is NULL");
+    loom__gate_enter_reader(&map->gate);
+    loom_status status = map->engine->size(map->table, size, stream);
+    loom__gate_leave_reader(&map->gate);
+    return status;
+}
+
+loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
+{
+    loom__map_image image;
+    uint32_t slots;
+    RETURN_ERROR_IF(map == NULL || bytes == NULL, LOOM_INVALID_ARGUMENT, "map or bytes is NULL");
+    loom__gate_enter_reader(&map->gate);
+    map->engine->describe(map->table, &image, &slots, bytes);
+    loom__gate_leave_reader(&map->gate);
+    *bytes += sizeof *map;
+    return LOOM_OK;
+}
+
+loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
+{
+    loom__map_image image;
+    uint32_t slots;
+    uint64_t bytes;
+    RETURN_ERROR_IF(map == NULL || config == NULL, LOOM_INVALID_ARGUMENT, "map or config is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_map_config", config->struct_size, sizeof *config));
+    loom__gate_enter_reader(&map->gate);
+    map->engine->describe(map->table, &image, &slots, &bytes);
+    loom__gate_leave_reader(&map->gate);
+    *config = (loom_map_config)LOOM_MAP_CONFIG_INIT;
+    config->key_bytes = image.key_bytes;
+    config->value_bytes = image.value_bytes;
+    config->capacity = image.capacity;
+    config->max_load = image.max_load;
+    config->engine = map->engine->id;
+    config->buckets_per_partition = image.buckets;
+    return LOOM_OK;
+}
+
+static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stream stream)
+{
+    loom__gate_enter_reader(&map->gate);
+    loom_status status = map->engine->survey(map->table, survey, stream);
+    if (status == LOOM_OK)
+        status = map->engine->size(map->table, size, stream);
+    loom__gate_leave_reader(&map->gate);
+    return status;
+}
+
+loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
+{
+    loom__survey survey;
+    loom__map_image image;
+    uint32_t slots_per_bucket;
+    uint64_t size, bytes;
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(stats == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
+    RETURN_IF_FAILED(loom__check_struct("loom_stats", stats->struct_size, sizeof *stats));
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, stream));
+    map->engine->describe(map->table, &image, &slots_per_bucket, &bytes);
+    *stats = (loom_stats)LOOM_STATS_INIT;
+    stats->engine = map->engine->id;
+    stats->key_bytes = image.key_bytes;
+    stats->value_bytes = image.value_bytes;
+    stats->slots_per_bucket = slots_per_bucket;
+    stats->capacity = image.capacity;
+    stats->size = survey.size;
+    stats->slots = (uint64_t)image.partitions * image.buckets * slots_per_bucket;
+    stats->partitions = image.partitions;
+    stats->buckets_per_partition = image.buckets;
+    stats->fullest_partition = survey.fullest_partition;
+    stats->displaced = survey.displaced;
+    stats->longest_chain = survey.longest_chain;
+    stats->memory_bytes = bytes + sizeof *map;
+    stats->seed = image.seed;
+    stats->load = (double)survey.size / (double)stats->slots;
+    stats->accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
+    stats->accesses_per_miss = survey.miss_accesses;
+    return LOOM_OK;
+}
+
+loom_status loom_map_verify(loom_map *map, loom_stream stream)
+{
+    loom__survey survey;
+    uint64_t size;
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, stream));
+    RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_INTERNAL,
+                    "bucket %llu violates the layout's invariants; keep the table (loom_map_save) and report it",
+                    (unsigned long long)survey.first_bad);
+    RETURN_ERROR_IF(survey.size != size, LOOM_INTERNAL,
+                    "the table holds %llu keys but counts %llu; keep the table (loom_map_save) and report it",
+                    (unsigned long long)survey.size, (unsigned long long)size);
+    return LOOM_OK;
+}

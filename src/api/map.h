@@ -1,0 +1,24 @@
+/* The map behind its handle. */
+#ifndef LOOM_API_MAP_H
+#define LOOM_API_MAP_H
+
+#include "api/context.h"
+#include "core/gate.h"
+#include "core/map_engine.h"
+
+struct loom_map {
+    loom_context *context; /* held */
+    const loom__map_engine *engine;
+    loom__table *table;
+    uint32_t key_bytes, value_bytes;
+    uint64_t generation; /* one more after each call that may have written; cursors compare it */
+    loom__gate gate;
+};
+
+/* Wraps a table in a handle; takes the table over in any case. */
+loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **map);
+
+/* Every call on a map begins with this: the handle and the stream. */
+loom_status loom__map_check(loom_map *map, loom_stream stream);
+
+#endif

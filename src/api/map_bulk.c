@@ -1,0 +1,131 @@
+/* The bulk calls: arguments checked, the handle's lock taken, the outcome told. */
+#include "api/check.h"
+#include "api/map.h"
+#include "core/error.h"
+
+typedef loom_status (*bulk_work)(loom__table *table, const loom__batch *batch);
+
+/* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
+static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, int writes)
+{
+    loom_result own = {0};
+    loom_result *given = batch->result;
+    if (given == NULL)
+        batch->result = &own;
+    if (writes)
+        loom__gate_enter_writer(&map->gate);
+    else
+        loom__gate_enter_reader(&map->gate);
+    loom_status status = work(map->table, batch);
+    if (writes) {
+        map->generation++;
+        loom__gate_leave_writer(&map->gate);
+    } else {
+        loom__gate_leave_reader(&map->gate);
+    }
+    if (status != LOOM_OK || given != NULL)
+        return status;
+    RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,
+                    "%llu of %llu keys did not fit, the others are stored (the status array tells which); make the "
+                    "table for more keys",
+                    (unsigned long long)own.full, (unsigned long long)own.keys);
+    return (loom_status)own.status;
+}
+
+static loom_status check_insert(loom_map *map, const loom__batch *batch)
+{
+    RETURN_IF_FAILED(loom__map_check(map, batch->stream));
+    RETURN_ERROR_IF(batch->flags & ~(uint32_t)(LOOM_OVERWRITE | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE and LOOM_IN_ORDER are known", batch->flags);
+    const loom__array arrays[] = {
+        {"keys", batch->keys, map->key_bytes, 0, 0},
+        {"values", batch->values, map->value_bytes, 0, 0},
+        {"status", batch->status, 1, 1, 1},
+    };
+    return loom__check_arrays(arrays, 3, batch->n);
+}
+
+loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                           uint8_t *status, loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {
+        .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
+    RETURN_IF_FAILED(check_insert(map, &batch));
+    return run_batch(map, map->engine->build, &batch, 1);
+}
+
+loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                            uint8_t *status, loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {
+        .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
+    RETURN_IF_FAILED(check_insert(map, &batch));
+    return run_batch(map, map->engine->insert, &batch, 1);
+}
+
+loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
+                          loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {
+        .keys = keys, .found_values = values, .status = status, .n = n, .result = result, .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"values", values, map->value_bytes, 0, 1},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
+    return run_batch(map, map->engine->find, &batch, 0);
+}
+
+loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
+                              loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {.keys = keys, .found = found, .status = status, .n = n, .result = result, .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"found", found, 1, 1, 1},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
+    return run_batch(map, map->engine->find, &batch, 0);
+}
+
+loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                           loom_stream stream)
+{
+    loom__batch batch = {.keys = keys, .status = status, .n = n, .result = result, .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
+    return run_batch(map, map->engine->erase, &batch, 1);
+}
+
+loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    loom__gate_enter_writer(&map->gate);
+    loom_status status = map->engine->clear(map->table, stream);
+    map->generation++;
+    loom__gate_leave_writer(&map->gate);
+    if (status == LOOM_OK && result != NULL)
+        *result = (loom_result){.status = LOOM_OK};
+    return status;
+}
+
+loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
+                                    loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
+    const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
+    loom__gate_enter_reader(&map->gate);
+    loom_status status = map->engine->count_accesses(map->table, keys, n, accesses, stream);
+    loom__gate_leave_reader(&map->gate);
+    return status;
+}

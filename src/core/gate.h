@@ -1,0 +1,25 @@
+/* The lock of a handle: readers share, writers exclude, all in the order of arrival, so that nobody starves and a call
+ * that began before a destroy is finished before it. */
+#ifndef LOOM_CORE_GATE_H
+#define LOOM_CORE_GATE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+typedef struct loom__gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t arrived; /* tickets handed out */
+    uint64_t admitted; /* tickets whose turn has come: whoever holds this number is next */
+    uint64_t readers;  /* inside */
+    int writer;        /* inside */
+} loom__gate;
+
+void loom__gate_init(loom__gate *gate);
+void loom__gate_destroy(loom__gate *gate);
+void loom__gate_enter_reader(loom__gate *gate);
+void loom__gate_leave_reader(loom__gate *gate);
+void loom__gate_enter_writer(loom__gate *gate);
+void loom__gate_leave_writer(loom__gate *gate);
+
+#endif

@@ -1,0 +1,82 @@
+/* The hash: one 64-bit number per key, seeded per table, the same on every machine.
+ *
+ * For keys of up to 8 bytes it is a bijection of 64-bit words: two multiplications, each preceded by folding the
+ * upper half into the lower. Folding by 32 costs one instruction on a GPU, where a shift by another distance costs
+ * three. Measured on 2^20 keys, 857 partitions of 1747 buckets, 14 families of structured keys (sequences, strides,
+ * shifts by 8 to 44, reversed bits, pointers, floats, doubles): chi-square of partition, bucket, step and filter bit
+ * stays within 3.2 sigma of uniform, as it does for a three-shift finaliser at twice the cost; without the first
+ * fold, keys that differ only in their upper half miss by 60 sigma. tests/test_core_hash.c repeats this.
+ *
+ * Not cryptographic: whoever knows the seed can invert it.
+ *
+ * From the top, the hash chooses
+ *   bits 63..32  the partition            multiply_high(upper, partitions)
+ *   bits 31..0   the bucket in it         multiply_high(lower, buckets)
+ *                the step of its chain    from what the bucket left over
+ *                the filter bit           from the lowest 16 bits
+ */
+#ifndef LOOM_CORE_HASH_H
+#define LOOM_CORE_HASH_H
+
+#include "core/portable.h"
+
+typedef struct loom__seed {
+    uint64_t before;  /* mixed in ahead of the first multiplication */
+    uint64_t between; /* and of the second, so that no difference of two keys survives for every seed */
+} loom__seed;
+
+/* The finaliser of a counter-based generator: spreads a user's seed, small or large, over 64 bits. */
+LOOM_LANE uint64_t loom__mix64(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+LOOM_LANE loom__seed loom__seed_expand(uint64_t seed)
+{
+    loom__seed s;
+    s.before = loom__mix64(seed + 0x9e3779b97f4a7c15u);
+    s.between = loom__mix64(seed + 2 * 0x9e3779b97f4a7c15u);
+    return s;
+}
+
+/* Keys of 4 bytes are widened with zeros first. */
+LOOM_LANE uint64_t loom__hash_key(uint64_t key, loom__seed seed)
+{
+    uint64_t x = key ^ seed.before;
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x ^= seed.between;
+    x *= 0xa0761d6478bd642fu;
+    x ^= x >> 32;
+    return x;
+}
+
+LOOM_LANE uint32_t loom__hash_partition(uint64_t hash, uint32_t partitions)
+{
+    return loom__multiply_high((uint32_t)(hash >> 32), partitions);
+}
+
+LOOM_LANE uint32_t loom__hash_bucket(uint32_t lower, uint32_t buckets)
+{
+    return loom__multiply_high(lower, buckets);
+}
+
+/* 1 .. buckets - 1; with a prime number of buckets every such step visits all of them. (1 when there is one bucket:
+ * the chain then ends after its first.) */
+LOOM_LANE uint32_t loom__hash_step(uint32_t lower, uint32_t buckets)
+{
+    return 1 + loom__multiply_high(loom__multiply_low(lower, buckets), buckets - 1);
+}
+
+/* 0 .. bits - 1 */
+LOOM_LANE uint32_t loom__hash_filter_bit(uint32_t lower, uint32_t bits)
+{
+    return ((lower & 0xffffu) * bits) >> 16;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* A machine: where tables live and bulk work runs. The cpu machine is part of the library; others are modules that
+ * supply the same tables of functions. `api` and the engines know machines only through this header.
+ *
+ * A machine's functions check nothing: arguments were checked by the caller, the handle's lock is held. */
+#ifndef LOOM_CORE_MACHINE_H
+#define LOOM_CORE_MACHINE_H
+
+#include "loom/loom.h"
+
+enum {
+    LOOM__MACHINE_INTERFACE = 1 /* changes whenever this header or an engine's *_kernels.h does */
+};
+
+struct loom__open_kernels;
+
+typedef struct loom__machine {
+    const struct loom__machine_ops *ops;
+    loom_allocator allocator;
+    /* What the machine offers for each engine; NULL where it does not offer the engine. */
+    const struct loom__open_kernels *open;
+} loom__machine;
+
+typedef struct loom__machine_ops {
+    uint32_t interface_version; /* LOOM__MACHINE_INTERFACE */
+    loom_machine id;
+    const char *name;
+
+    /* OK if the machine can be opened here; otherwise NO_MACHINE and a sentence. */
+    loom_status (*present)(void);
+
+    /* `config` is complete and checked, except for what only the machine knows: device, threads, simd. A config
+     * without an allocator gets the machine's own. */
+    loom_status (*open)(const loom_context_config *config, loom__machine **machine);
+    void (*close)(loom__machine *machine);
+    void (*describe)(loom__machine *machine, loom_context_info *info);
+
+    /* OK or UNSUPPORTED with a sentence; asked only for values of loom_feature. */
+    loom_status (*supports)(loom__machine *machine, loom_feature feature);
+
+    /* OK if `stream` is one of this machine's; otherwise INVALID_ARGUMENT and a sentence. */
+    loom_status (*check_stream)(loom__machine *machine, loom_stream stream);
+
+    /* Table memory to and from the host, and within the machine. They wait for the copy. */
+    loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
+    loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
+    loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);
+
+    /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: with no other
+     * thread at hand the calling one does it all. */
+    void (*host_parallel)(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
+                          void *argument);
+
+    loom_status (*measure_limit)(loom__machine *machine, loom_limit *limit);
+} loom__machine_ops;
+
+extern const loom__machine_ops loom__cpu_machine;
+
+#endif

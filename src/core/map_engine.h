@@ -1,0 +1,86 @@
+/* An engine that can be a map: what `api` asks of it, and the words in which they speak. Arguments are checked and the
+ * handle's lock is held before any of these is called. */
+#ifndef LOOM_CORE_MAP_ENGINE_H
+#define LOOM_CORE_MAP_ENGINE_H
+
+#include "core/machine.h"
+
+/* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
+typedef struct loom__batch {
+    const void *keys;    /* [n] */
+    const void *values;  /* [n] insert, build */
+    void *found_values;  /* [n] find; NULL for contains */
+    uint8_t *found;      /* [n] contains; may be NULL */
+    uint8_t *status;     /* [n] may be NULL */
+    uint64_t n;
+    uint32_t flags;   /* loom_insert_flags */
+    uint32_t replace; /* build: the table's former contents go */
+    loom_result *result;
+    loom_stream stream;
+} loom__batch;
+
+/* Where a cursor stands: all pairs in lower buckets, and in lower slots of its bucket, have been given out. */
+typedef struct loom__position {
+    uint64_t bucket; /* over all partitions */
+    uint32_t slot;
+} loom__position;
+
+/* What reading a whole table tells. */
+typedef struct loom__survey {
+    uint64_t size;
+    uint64_t fullest_partition;
+    uint64_t displaced;
+    uint64_t longest_chain;
+    uint64_t hit_accesses; /* summed over all keys */
+    double miss_accesses;  /* expected for one random absent key */
+    uint64_t first_bad;    /* the lowest bucket that violates an invariant; UINT64_MAX: none */
+} loom__survey;
+
+/* A table as a file describes it (core/file_layout.h). */
+typedef struct loom__map_image {
+    uint32_t engine, layout_version;
+    uint32_t key_bytes, value_bytes;
+    uint32_t partitions, buckets;
+    uint64_t partition_bytes;
+    uint64_t capacity, size, seed;
+    double max_load;
+} loom__map_image;
+
+typedef struct loom__table loom__table; /* an engine's own */
+
+typedef struct loom__map_engine {
+    loom_engine id;
+    const char *name;
+
+    loom_status (*memory_required)(loom__machine *machine, const loom_map_config *config, loom_memory *memory);
+    loom_status (*create)(loom__machine *machine, const loom_map_config *config, uint64_t seed, loom__table **table);
+    void (*destroy)(loom__table *table);
+
+    loom_status (*build)(loom__table *table, const loom__batch *batch);
+    loom_status (*insert)(loom__table *table, const loom__batch *batch);
+    loom_status (*find)(loom__table *table, const loom__batch *batch);
+    loom_status (*erase)(loom__table *table, const loom__batch *batch);
+    loom_status (*clear)(loom__table *table, loom_stream stream);
+    loom_status (*clone)(loom__table *table, loom__table **clone, loom_stream stream);
+
+    loom_status (*size)(loom__table *table, uint64_t *size, loom_stream stream);
+    loom_status (*retrieve)(loom__table *table, loom__position *position, void *keys, void *values, uint64_t room,
+                            uint64_t *got, loom_stream stream);
+    loom_status (*survey)(loom__table *table, loom__survey *survey, loom_stream stream);
+    loom_status (*count_accesses)(loom__table *table, const void *keys, uint64_t n, uint64_t *accesses,
+                                  loom_stream stream);
+
+    /* What the table is, its size excepted, which is asked for by itself. */
+    void (*describe)(const loom__table *table, loom__map_image *image, uint32_t *slots_per_bucket,
+                     uint64_t *memory_bytes);
+
+    /* For files. `restore` makes a table whose partitions will be written next, then `restored` takes the size. It
+     * refuses an image that this engine could not have made: BAD_FILE or UNSUPPORTED and a sentence. */
+    loom_status (*restore)(loom__machine *machine, const loom__map_image *image, loom__table **table);
+    unsigned char *(*partition)(loom__table *table, uint64_t index);
+    loom_status (*restored)(loom__table *table, uint64_t size, loom_stream stream);
+} loom__map_engine;
+
+extern const loom__map_engine loom__open_map;
+
+#endif

@@ -1,0 +1,231 @@
+/* The open engine as a map: tables made, cloned, described, restored. The algorithms are in open_ops.h, the bytes in
+ * open_layout.h, the sizes in open_shape.c; bulk work is the machine's (open_kernels.h). */
+#include "core/error.h"
+#include "core/memory.h"
+#include "engines/open/open_kernels.h"
+
+#include <string.h>
+
+struct loom__table {
+    loom__machine *machine;
+    const loom__open_kernels *kernels;
+    loom__open_shape shape;
+    loom__open_view view;
+    uint64_t capacity, seed;
+    double max_load;
+};
+
+static uint64_t table_memory(const loom__open_shape *shape)
+{
+    return shape->table_bytes + sizeof(loom__open_totals);
+}
+
+/* A table with memory, whose contents are still whatever was there. */
+static loom_status make_table(loom__machine *machine, const loom__open_shape *shape, uint64_t capacity, double max_load,
+                              uint64_t seed, loom__table **made)
+{
+    loom__table *table = loom__allocate(&machine->allocator, sizeof *table, LOOM_MEMORY_HOST, NULL);
+    if (table == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    unsigned char *memory = loom__allocate(&machine->allocator, table_memory(shape), LOOM_MEMORY_TABLE, NULL);
+    if (memory == NULL) {
+        loom__release(&machine->allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
+        return LOOM_OUT_OF_MEMORY;
+    }
+    *table = (loom__table){
+        .machine = machine,
+        .kernels = machine->open,
+        .shape = *shape,
+        .view = loom__open_view_make(shape, seed),
+        .capacity = capacity,
+        .seed = seed,
+        .max_load = max_load,
+    };
+    table->view.base = memory;
+    table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
+    *made = table;
+    return LOOM_OK;
+}
+
+static void destroy(loom__table *table)
+{
+    const loom_allocator *allocator = &table->machine->allocator;
+    loom__release(allocator, table->view.base, table_memory(&table->shape), LOOM_MEMORY_TABLE, NULL);
+    loom__release(allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
+}
+
+static loom_status check_machine(const loom__machine *machine)
+{
+    RETURN_ERROR_IF(machine->open == NULL, LOOM_UNSUPPORTED, "the %s machine does not offer the open engine",
+                    machine->ops->name);
+    return LOOM_OK;
+}
+
+static loom_status memory_required(loom__machine *machine, const loom_map_config *config, loom_memory *memory)
+{
+    loom__open_shape shape;
+    RETURN_IF_FAILED(check_machine(machine));
+    RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
+    loom__open_view view = {.partitions = shape.partitions, .buckets = shape.buckets, .kind = shape.kind};
+    memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
+    memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 0);
+    memory->in_order_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);
+    return LOOM_OK;
+}
+
+static loom_status create(loom__machine *machine, const loom_map_config *config, uint64_t seed, loom__table **made)
+{
+    loom__open_shape shape;
+    loom__table *table;
+    RETURN_IF_FAILED(check_machine(machine));
+    RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
+    RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, seed, &table));
+    loom_status status = table->kernels->clear(machine, &table->view, NULL);
+    if (status != LOOM_OK)
+        destroy(table);
+    else
+        *made = table;
+    return status;
+}
+
+static loom_status build(loom__table *table, const loom__batch *batch)
+{
+    loom__batch whole = *batch;
+    whole.replace = 1;
+    return table->kernels->insert_bulk(table->machine, &table->view, &whole);
+}
+
+static loom_status insert(loom__table *table, const loom__batch *batch)
+{
+    if (batch->flags & LOOM_IN_ORDER)
+        return table->kernels->insert_bulk(table->machine, &table->view, batch);
+    return table->kernels->insert(table->machine, &table->view, batch);
+}
+
+static loom_status find(loom__table *table, const loom__batch *batch)
+{
+    return table->kernels->find(table->machine, &table->view, batch);
+}
+
+static loom_status erase(loom__table *table, const loom__batch *batch)
+{
+    return table->kernels->erase(table->machine, &table->view, batch);
+}
+
+static loom_status clear(loom__table *table, loom_stream stream)
+{
+    return table->kernels->clear(table->machine, &table->view, stream);
+}
+
+static loom_status clone(loom__table *table, loom__table **made, loom_stream stream)
+{
+    loom__table *twin;
+    RETURN_IF_FAILED(
+        make_table(table->machine, &table->shape, table->capacity, table->max_load, table->seed, &twin));
+    loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
+                                                         table_memory(&table->shape), stream);
+    if (status != LOOM_OK)
+        destroy(twin);
+    else
+        *made = twin;
+    return status;
+}
+
+static loom_status size(loom__table *table, uint64_t *keys, loom_stream stream)
+{
+    return table->machine->ops->read_table(table->machine, keys, &table->view.totals->size, sizeof *keys, stream);
+}
+
+static loom_status retrieve(loom__table *table, loom__position *position, void *keys, void *values, uint64_t room,
+                            uint64_t *got, loom_stream stream)
+{
+    return table->kernels->retrieve(table->machine, &table->view, position, keys, values, room, got, stream);
+}
+
+static loom_status survey(loom__table *table, loom__survey *result, loom_stream stream)
+{
+    return table->kernels->survey(table->machine, &table->view, result, stream);
+}
+
+static loom_status count_accesses(loom__table *table, const void *keys, uint64_t n, uint64_t *accesses,
+                                  loom_stream stream)
+{
+    return table->kernels->count_accesses(table->machine, &table->view, keys, n, accesses, stream);
+}
+
+static void describe(const loom__table *table, loom__map_image *image, uint32_t *slots_per_bucket,
+                     uint64_t *memory_bytes)
+{
+    *image = (loom__map_image){
+        .engine = LOOM_ENGINE_OPEN,
+        .layout_version = OPEN_LAYOUT_VERSION,
+        .key_bytes = open_key_bytes(table->shape.kind),
+        .value_bytes = open_value_bytes(table->shape.kind),
+        .partitions = table->shape.partitions,
+        .buckets = table->shape.buckets,
+        .partition_bytes = table->view.partition_bytes,
+        .capacity = table->capacity,
+        .seed = table->seed,
+        .max_load = table->max_load,
+    };
+    *slots_per_bucket = open_slots(table->shape.kind);
+    *memory_bytes = sizeof *table + table_memory(&table->shape);
+}
+
+static loom_status restore(loom__machine *machine, const loom__map_image *image, loom__table **table)
+{
+    RETURN_IF_FAILED(check_machine(machine));
+    RETURN_ERROR_IF(image->layout_version != OPEN_LAYOUT_VERSION, LOOM_FOREIGN_VERSION,
+                    "the file holds an open table of layout %u, this library knows layout %d; load it with the version "
+                    "that wrote it",
+                    image->layout_version, OPEN_LAYOUT_VERSION);
+    RETURN_ERROR_IF(image->partitions < OPEN_LEAST_PARTITIONS || image->partitions > OPEN_MOST_PARTITIONS ||
+                        image->buckets > OPEN_MOST_BUCKETS || !loom__open_is_prime(image->buckets),
+                    LOOM_BAD_FILE, "the file speaks of %u partitions of %u buckets, which no open table has",
+                    image->partitions, image->buckets);
+    loom__open_shape shape = {
+        .kind = open_kind_of(image->key_bytes, image->value_bytes),
+        .partitions = image->partitions,
+        .buckets = image->buckets,
+    };
+    uint64_t partition_bytes = open_partition_bytes(shape.kind, shape.buckets);
+    shape.table_bytes = shape.partitions * partition_bytes;
+    shape.slots = (uint64_t)shape.partitions * shape.buckets * open_slots(shape.kind);
+    RETURN_ERROR_IF(image->partition_bytes != partition_bytes || image->size > shape.slots, LOOM_BAD_FILE,
+                    "the file's sizes contradict each other: %llu bytes per partition, %llu keys",
+                    (unsigned long long)image->partition_bytes, (unsigned long long)image->size);
+    return make_table(machine, &shape, image->capacity, image->max_load, image->seed, table);
+}
+
+static unsigned char *partition(loom__table *table, uint64_t index)
+{
+    return table->view.base + index * table->view.partition_bytes;
+}
+
+static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)
+{
+    loom__open_totals totals = {.size = keys};
+    return table->machine->ops->write_table(table->machine, table->view.totals, &totals, sizeof totals, stream);
+}
+
+const loom__map_engine loom__open_map = {
+    .id = LOOM_ENGINE_OPEN,
+    .name = "open",
+    .memory_required = memory_required,
+    .create = create,
+    .destroy = destroy,
+    .build = build,
+    .insert = insert,
+    .find = find,
+    .erase = erase,
+    .clear = clear,
+    .clone = clone,
+    .size = size,
+    .retrieve = retrieve,
+    .survey = survey,
+    .count_accesses = count_accesses,
+    .describe = describe,
+    .restore = restore,
+    .partition = partition,
+    .restored = restored,
+};

@@ -1,0 +1,34 @@
+/* The bulk work on an open table that a machine supplies. Arguments are checked, the handle's lock is held. */
+#ifndef LOOM_OPEN_KERNELS_H
+#define LOOM_OPEN_KERNELS_H
+
+#include "core/machine.h"
+#include "core/map_engine.h"
+#include "engines/open/open_layout.h"
+
+typedef struct loom__open_kernels {
+    /* Every slot empty, every word zero. */
+    loom_status (*clear)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+
+    loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+    loom_status (*insert)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+    loom_status (*erase)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+
+    /* Insert by partition, after splitting the batch; always in order. Allocates: OUT_OF_MEMORY leaves the table
+     * as it was. `bulk_bytes` tells how much. */
+    loom_status (*insert_bulk)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+    uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
+
+    /* Copies pairs out from `position` on, at most `room`, and moves the position; *got is 0 at the end. */
+    loom_status (*retrieve)(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                            void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+
+    /* Reads the whole table, measures it and checks I1 to I4 of open_ops.h. */
+    loom_status (*survey)(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                          loom_stream stream);
+
+    loom_status (*count_accesses)(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+                                  uint64_t *accesses, loom_stream stream);
+} loom__open_kernels;
+
+#endif

@@ -1,0 +1,147 @@
+/* The bytes of an open table, in memory and in files; nothing here allocates, loops over data or calls the system.
+ *
+ * A table is an array of partitions, one after the other; a partition is one piece of memory that is built, saved,
+ * moved and checked whole. It holds a prime number of buckets. A bucket is a *line* of 64 bytes and, unless the values
+ * lie in the line itself, a row of values.
+ *
+ *   line, PAIR_4_4     | key value | key value | … 7 pairs of 8 bytes …                | word |
+ *   line, KEY_4_*      | key | key | … 14 keys of 4 bytes …                            | word |
+ *   line, KEY_8_*      | key | key | … 7 keys of 8 bytes …                             | word |
+ *                      0                                                               56    64
+ *
+ *   word, PAIR_4_4     64 filter bits
+ *   word, KEY_*        from bit 0: one ready bit for each slot; the rest filter bits
+ *
+ *   partition          PAIR_4_4      line, line, …                                  64 bytes a bucket
+ *                      KEY_4_VALUE_8 line, 14 values, 16 bytes unused; line, …     192
+ *                      KEY_8_VALUE_8 line, 7 values, 8 bytes unused; line, …       128
+ *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, the whole rounded up to 64
+ *
+ * Values lie in the lines that follow their keys, so that a hit costs two neighbouring lines (one DRAM row, one page);
+ * with 8 + 4 bytes that would waste a third, so the rows stand together at the end of the partition.
+ *
+ * A free slot holds the partition's *empty* key and a value of zero bytes. That key hashes to another partition, so it
+ * can be neither asked for nor stored here, and every key is legal: one pattern serves all partitions but its own, which
+ * uses a second one. Hence a table has at least two partitions.
+ */
+#ifndef LOOM_OPEN_LAYOUT_H
+#define LOOM_OPEN_LAYOUT_H
+
+#include "core/hash.h"
+#include "loom/loom.h"
+
+typedef enum loom__open_kind {
+    OPEN_PAIR_4_4 = 0,
+    OPEN_KEY_4_VALUE_8 = 1,
+    OPEN_KEY_8_VALUE_4 = 2,
+    OPEN_KEY_8_VALUE_8 = 3
+} loom__open_kind;
+
+enum {
+    OPEN_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
+    OPEN_LINE_BYTES = 64,
+    OPEN_WORD_OFFSET = 56,
+    OPEN_LEAST_PARTITIONS = 2,
+    OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM */
+    OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
+    OPEN_MOST_PARTITIONS = 1 << 28 /* 16 hash values and more for each: beyond, partitions would fill unevenly */
+};
+
+LOOM_LANE loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
+{
+    if (key_bytes == 4)
+        return value_bytes == 4 ? OPEN_PAIR_4_4 : OPEN_KEY_4_VALUE_8;
+    return value_bytes == 4 ? OPEN_KEY_8_VALUE_4 : OPEN_KEY_8_VALUE_8;
+}
+
+LOOM_LANE uint32_t open_key_bytes(loom__open_kind kind)
+{
+    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
+}
+
+LOOM_LANE uint32_t open_value_bytes(loom__open_kind kind)
+{
+    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
+}
+
+LOOM_LANE uint32_t open_slots(loom__open_kind kind)
+{
+    return kind == OPEN_KEY_4_VALUE_8 ? 14 : 7;
+}
+
+/* Bits of the word that say "this slot's value is complete"; packed pairs need none. */
+LOOM_LANE uint32_t open_ready_bits(loom__open_kind kind)
+{
+    return kind == OPEN_PAIR_4_4 ? 0 : open_slots(kind);
+}
+
+LOOM_LANE uint32_t open_line_stride(loom__open_kind kind)
+{
+    return kind == OPEN_KEY_4_VALUE_8 ? 192 : kind == OPEN_KEY_8_VALUE_8 ? 128 : 64;
+}
+
+LOOM_LANE uint32_t open_value_stride(loom__open_kind kind)
+{
+    return kind == OPEN_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
+}
+
+/* From the start of the partition to bucket 0's row of values. */
+LOOM_LANE uint64_t open_value_offset(loom__open_kind kind, uint32_t buckets)
+{
+    return kind == OPEN_KEY_8_VALUE_4 ? (uint64_t)buckets * OPEN_LINE_BYTES : OPEN_LINE_BYTES;
+}
+
+LOOM_LANE uint64_t open_partition_bytes(loom__open_kind kind, uint32_t buckets)
+{
+    uint64_t bytes = (uint64_t)buckets * open_line_stride(kind);
+    if (kind == OPEN_KEY_8_VALUE_4)
+        bytes += (uint64_t)buckets * open_value_stride(kind);
+    return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
+}
+
+_Static_assert(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
+_Static_assert(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
+
+/* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
+typedef struct loom__open_totals {
+    uint64_t size;
+    uint64_t reserved[7];
+} loom__open_totals;
+
+/* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
+typedef struct loom__open_view {
+    unsigned char *base;      /* partition 0; aligned to a line */
+    uint64_t partition_bytes; /* from one partition to the next */
+    uint32_t partitions;
+    uint32_t buckets; /* in a partition; prime */
+    loom__seed seed;
+    uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint32_t empty_exception; /* the partition that empty[0] hashes to */
+    uint32_t kind;            /* loom__open_kind */
+    loom__open_totals *totals; /* behind the last partition */
+} loom__open_view;
+
+LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
+{
+    return view->empty[partition == view->empty_exception];
+}
+
+/* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */
+
+typedef struct loom__open_shape {
+    loom__open_kind kind;
+    uint32_t partitions;
+    uint32_t buckets;
+    uint64_t table_bytes;
+    uint64_t slots;
+} loom__open_shape;
+
+/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. */
+loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape);
+
+int loom__open_is_prime(uint32_t number);
+
+/* A view without its memory: seed and empty patterns follow from `seed` and the shape. */
+loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed);
+
+#endif

@@ -1,0 +1,111 @@
+/* How many partitions and buckets a table gets.
+ *
+ * A table for n keys must hold any n keys except with a probability below 10^-9. Keys fall into partitions like balls
+ * into bins, and a partition takes keys until its last slot is used (chains visit every bucket), so the table fails
+ * exactly when some partition gets more keys than it has slots. With a mean of m keys per partition, Chernoff's bound
+ * for more than s of them is
+ *     exp(-(s' ln(s' / m) - (s' - m))),  s' = s + 1,
+ * and the partitions together at most that times their number. We ask for 10^-10. A partition that can take all n keys
+ * cannot fail at all; that is how the smallest tables are made.
+ *
+ * What follows for packed pairs: partitions of 1747 buckets (12,229 slots) are good up to load 0.92 or so; at 0.95 they
+ * would fail once in ten thousand builds of 10^8 keys, so such tables get partitions of up to 3499 buckets.
+ */
+#include "core/error.h"
+#include "engines/open/open_layout.h"
+
+#include <math.h>
+
+#define LARGEST_FAILURE_LOG (-23.03) /* ln 10^-10 */
+
+int loom__open_is_prime(uint32_t number)
+{
+    if (number < 2)
+        return 0;
+    for (uint32_t divisor = 2; divisor * divisor <= number; divisor++)
+        if (number % divisor == 0)
+            return 0;
+    return 1;
+}
+
+static int surely_fits(double keys, double partitions, double slots)
+{
+    if (slots >= keys)
+        return 1;
+    double mean = keys / partitions, more = slots + 1;
+    if (more <= mean)
+        return 0;
+    return log(partitions) - (more * log(more / mean) - (more - mean)) <= LARGEST_FAILURE_LOG;
+}
+
+/* The fewest partitions of `slots` slots for `keys` keys; as a double, since the answer may be absurd. */
+static double partitions_needed(double keys, double max_load, double slots)
+{
+    double partitions = fmax(OPEN_LEAST_PARTITIONS, ceil(keys / (slots * max_load)));
+    double step = 1;
+    /* Doubling the step ends this after some 60 rounds for any double; the table is then small or refused. */
+    while (!surely_fits(keys, partitions, slots)) {
+        partitions += step;
+        step = fmax(1, floor(partitions / 256));
+    }
+    return partitions;
+}
+
+loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape)
+{
+    loom__open_kind kind = open_kind_of(config->key_bytes, config->value_bytes);
+    double keys = (double)config->capacity, best_buckets = 0, best_partitions = 0;
+    uint32_t slots = open_slots(kind);
+    uint32_t first = 2, last = config->max_load > 0.92 ? OPEN_MOST_BUCKETS : OPEN_PREFERRED_BUCKETS;
+    if (config->buckets_per_partition != 0) {
+        first = last = config->buckets_per_partition;
+        RETURN_ERROR_IF(first > OPEN_MOST_BUCKETS || !loom__open_is_prime(first), LOOM_INVALID_ARGUMENT,
+                        "buckets_per_partition = %u: it is 0 or a prime up to %d", first, OPEN_MOST_BUCKETS);
+    }
+
+    /* The largest partitions among those within 2 % of the smallest table: fewer pieces, the same bytes. */
+    double least = INFINITY;
+    for (uint32_t buckets = first; buckets <= last; buckets++)
+        if (loom__open_is_prime(buckets))
+            least = fmin(least, buckets * partitions_needed(keys, config->max_load, buckets * slots));
+    for (uint32_t buckets = last; buckets >= first; buckets--) {
+        if (!loom__open_is_prime(buckets))
+            continue;
+        double partitions = partitions_needed(keys, config->max_load, buckets * slots);
+        if (buckets * partitions <= least * 1.02) {
+            best_buckets = buckets;
+            best_partitions = partitions;
+            break;
+        }
+    }
+    RETURN_ERROR_IF(best_partitions > OPEN_MOST_PARTITIONS, LOOM_INVALID_ARGUMENT,
+                    "capacity %llu is beyond what an open table can address; split the keys over several tables",
+                    (unsigned long long)config->capacity);
+    shape->kind = kind;
+    shape->partitions = (uint32_t)best_partitions;
+    shape->buckets = (uint32_t)best_buckets;
+    shape->slots = (uint64_t)shape->partitions * shape->buckets * slots;
+    shape->table_bytes = shape->partitions * open_partition_bytes(kind, shape->buckets);
+    return LOOM_OK;
+}
+
+loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed)
+{
+    loom__open_view view = {0};
+    view.partition_bytes = open_partition_bytes(shape->kind, shape->buckets);
+    view.partitions = shape->partitions;
+    view.buckets = shape->buckets;
+    view.seed = loom__seed_expand(seed);
+    view.kind = shape->kind;
+
+    uint64_t key_mask = open_key_bytes(shape->kind) == 4 ? 0xffffffffu : UINT64_MAX;
+    view.empty[0] = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u) & key_mask;
+    view.empty_exception = loom__hash_partition(loom__hash_key(view.empty[0], view.seed), view.partitions);
+    view.empty[1] = view.empty[0];
+    /* There are at least two partitions, so about every second key ends this; the hash is a bijection of 64-bit words,
+     * and even the 2^32 narrow keys cannot all share one partition. */
+    do {
+        view.empty[1] = (view.empty[1] + 1) & key_mask;
+    } while (loom__hash_partition(loom__hash_key(view.empty[1], view.seed), view.partitions) == view.empty_exception);
+    return view;
+}

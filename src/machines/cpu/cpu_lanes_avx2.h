@@ -1,0 +1,55 @@
+/* Lane primitives with AVX2. A set has 1 bit for each slot of 4 bytes, and for slots of 8 bytes 2 bits of which the lower
+ * counts: what the sign mask of a compare gives. */
+#ifndef LOOM_CPU_LANES_AVX2_H
+#define LOOM_CPU_LANES_AVX2_H
+
+#include "machines/cpu/cpu_lanes_common.h"
+
+#include <immintrin.h>
+
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+{
+    (void)group;
+    line->at = at;
+    if (!shared)
+        return;
+    if (LANE_COPY_BY_WORDS) {
+        lane_copy_words(line, at);
+    } else {
+        /* Aligned vector loads do not tear 8-byte words on any processor with AVX2. */
+        for (int half = 0; half < 64; half += 32)
+            _mm256_store_si256((__m256i *)(void *)(line->copy + half),
+                               _mm256_load_si256((const __m256i *)(const void *)(at + half)));
+    }
+    line->at = line->copy;
+}
+
+LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
+                                uint64_t key)
+{
+    (void)slots;
+    __m256i low = _mm256_load_si256((const __m256i *)(const void *)line->at);
+    __m256i high = _mm256_load_si256((const __m256i *)(const void *)(line->at + 32));
+    if (key_bytes == 8) {
+        __m256i wanted = _mm256_set1_epi64x((long long)key);
+        low = _mm256_cmpeq_epi64(low, wanted);
+        high = _mm256_cmpeq_epi64(high, wanted);
+    } else {
+        __m256i wanted = _mm256_set1_epi32((int)(uint32_t)key);
+        low = _mm256_cmpeq_epi32(low, wanted);
+        high = _mm256_cmpeq_epi32(high, wanted);
+    }
+    uint32_t both = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(low)) |
+                    (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
+    lane_slots set;
+    set.bits = both & (stride == 8 ? 0x1555u : 0x3fffu); /* never the line's word */
+    return set;
+}
+
+LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
+{
+    uint32_t bit = (uint32_t)__builtin_ctzll(set.bits | (uint64_t)1 << 15);
+    return stride == 8 ? bit >> 1 : bit;
+}
+
+#endif

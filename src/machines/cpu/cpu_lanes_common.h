@@ -1,0 +1,151 @@
+/* Lane primitives that are the same for every kind of SIMD: a thread is the whole group. */
+#ifndef LOOM_CPU_LANES_COMMON_H
+#define LOOM_CPU_LANES_COMMON_H
+
+#include "core/portable.h"
+
+#include <string.h>
+
+typedef struct lane_group {
+    char whole; /* nothing to say */
+} lane_group;
+
+/* A thread that owns the line, or only reads, looks at the table itself; with `shared` it looks at its copy. */
+typedef struct lane_line {
+    const unsigned char *at;
+    _Alignas(64) unsigned char copy[64];
+} lane_line;
+
+typedef struct lane_slots {
+    uint64_t bits; /* LANE_BITS_PER_SLOT(stride) of them for each slot, lowest slot first */
+} lane_slots;
+
+LOOM_LANE void lane_prefetch(const void *at)
+{
+    __builtin_prefetch(at, 0, 3);
+}
+
+LOOM_LANE void lane_prefetch_to_write(const void *at)
+{
+    __builtin_prefetch(at, 1, 3);
+}
+
+LOOM_LANE int lane_any(lane_slots set)
+{
+    return set.bits != 0;
+}
+
+LOOM_LANE uint64_t lane_word(const lane_line *line, uint32_t index)
+{
+    uint64_t word;
+    memcpy(&word, line->at + 8 * index, 8);
+    return word;
+}
+
+LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+{
+    (void)group;
+    return lane_word(line, 7);
+}
+
+LOOM_LANE int lane_vote(lane_group group, int mine)
+{
+    (void)group;
+    return mine;
+}
+
+LOOM_LANE int lane_elect(lane_group group, int mine)
+{
+    (void)group;
+    return mine;
+}
+
+LOOM_LANE int lane_leader(lane_group group)
+{
+    (void)group;
+    return 1;
+}
+
+LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
+{
+    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+}
+
+LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)
+{
+    uint64_t old;
+    if (!shared) {
+        old = *at;
+        if (old == expected)
+            *at = wanted;
+        return old;
+    }
+    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted, int shared)
+{
+    uint32_t old;
+    if (!shared) {
+        old = *at;
+        if (old == expected)
+            *at = wanted;
+        return old;
+    }
+    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+LOOM_LANE uint64_t lane_or_8(uint64_t *at, uint64_t bits, int shared)
+{
+    if (!shared) {
+        uint64_t old = *at;
+        *at = old | bits;
+        return old;
+    }
+    return __atomic_fetch_or(at, bits, __ATOMIC_ACQ_REL);
+}
+
+LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
+{
+    if (!shared) {
+        uint64_t old = *at;
+        *at = old & bits;
+        return old;
+    }
+    return __atomic_fetch_and(at, bits, __ATOMIC_ACQ_REL);
+}
+
+/* The copy of a line that others may be writing: every word once, as one atomic load. */
+LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
+{
+    for (int word = 0; word < 8; word++) {
+        uint64_t value = lane_load_8((const uint64_t *)(at + 8 * word));
+        memcpy(line->copy + 8 * word, &value, 8);
+    }
+}
+
+/* The thread sanitizer knows the atomic loads above, but not that a vector load is two atomic ones. */
+#if defined(__SANITIZE_THREAD__)
+#define LANE_COPY_BY_WORDS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LANE_COPY_BY_WORDS 1
+#endif
+#endif
+#ifndef LANE_COPY_BY_WORDS
+#define LANE_COPY_BY_WORDS 0
+#endif
+
+#endif

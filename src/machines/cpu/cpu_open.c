@@ -1,0 +1,122 @@
+#include "machines/cpu/cpu_open.h"
+
+enum {
+    RANGE = 1 << 14 /* keys that a thread draws at once: 1 % of them are spent filling and draining its ring */
+};
+
+void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
+{
+    __atomic_fetch_add(&total->ok, part->ok, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->exists, part->exists, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->not_found, part->not_found, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->full, part->full, __ATOMIC_RELAXED);
+}
+
+void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts)
+{
+    *result = (loom_result){
+        .status = counts->full > 0 ? LOOM_FULL : LOOM_OK,
+        .keys = n,
+        .ok = counts->ok,
+        .exists = counts->exists,
+        .not_found = counts->not_found,
+        .full = counts->full,
+    };
+}
+
+typedef enum range_op { RANGE_FIND, RANGE_INSERT, RANGE_ERASE } range_op;
+
+typedef struct range_work {
+    const loom__cpu_open_simd *simd;
+    const loom__open_view *view;
+    const loom__batch *batch;
+    range_op op;
+    int shared;
+    loom__cpu_counts counts;
+} range_work;
+
+static void run_range(void *argument, uint64_t index)
+{
+    range_work *work = argument;
+    uint64_t begin = index * RANGE, left = work->batch->n - begin, end = begin + (left < RANGE ? left : RANGE);
+    switch (work->op) {
+    case RANGE_FIND:
+        work->simd->find(work->view, work->batch, begin, end, &work->counts);
+        break;
+    case RANGE_INSERT:
+        work->simd->insert(work->view, work->batch, begin, end, work->shared, &work->counts);
+        break;
+    case RANGE_ERASE:
+        work->simd->erase(work->view, work->batch, begin, end, work->shared, &work->counts);
+        break;
+    }
+}
+
+static loom_status run_ranges(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
+                              range_op op)
+{
+    loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
+    uint64_t ranges = batch->n / RANGE + (batch->n % RANGE != 0);
+    range_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .op = op};
+    work.shared = ranges > 1 && cpu->threads > 1;
+    loom__pool_run(cpu->pool, ranges, run_range, &work);
+    loom__cpu_write_result(batch->result, batch->n, &work.counts);
+    return LOOM_OK;
+}
+
+static loom_status find(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    return run_ranges(machine, view, batch, RANGE_FIND);
+}
+
+static loom_status insert(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    loom_status status = run_ranges(machine, view, batch, RANGE_INSERT);
+    view->totals->size += batch->result->ok;
+    return status;
+}
+
+static loom_status erase(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    loom_status status = run_ranges(machine, view, batch, RANGE_ERASE);
+    view->totals->size -= batch->result->ok;
+    return status;
+}
+
+typedef struct access_work {
+    const loom__cpu_open_simd *simd;
+    const loom__open_view *view;
+    const void *keys;
+    uint64_t n, accesses;
+} access_work;
+
+static void count_range(void *argument, uint64_t index)
+{
+    access_work *work = argument;
+    uint64_t begin = index * RANGE, left = work->n - begin, end = begin + (left < RANGE ? left : RANGE);
+    uint64_t accesses = work->simd->count_accesses(work->view, work->keys, begin, end);
+    __atomic_fetch_add(&work->accesses, accesses, __ATOMIC_RELAXED);
+}
+
+static loom_status count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+                                  uint64_t *accesses, loom_stream stream)
+{
+    (void)stream;
+    loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
+    access_work work = {cpu->open_simd, view, keys, n, 0};
+    loom__pool_run(cpu->pool, n / RANGE + (n % RANGE != 0), count_range, &work);
+    *accesses = work.accesses;
+    return LOOM_OK;
+}
+
+const loom__open_kernels loom__cpu_open_kernels = {
+    .clear = loom__cpu_open_clear,
+    .find = find,
+    .insert = insert,
+    .erase = erase,
+    .insert_bulk = loom__cpu_open_insert_bulk,
+    .bulk_bytes = loom__cpu_open_bulk_bytes,
+    .retrieve = loom__cpu_open_retrieve,
+    .survey = loom__cpu_open_survey,
+    .count_accesses = count_accesses,
+};

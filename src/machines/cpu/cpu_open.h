@@ -1,0 +1,77 @@
+/* The open engine on the cpu machine: what the files of it share.
+ *
+ *   cpu_open_simd.h    ranges of keys through the lane algorithms; compiled once for each kind of SIMD
+ *   cpu_open_*.c       those compilations
+ *   cpu_open.c         bulk calls: ranges shared out to threads, results
+ *   cpu_open_bulk.c    split by partition, then one thread to a partition
+ *   cpu_open_scan.c    what reads whole tables: clear, retrieve, survey
+ */
+#ifndef LOOM_CPU_OPEN_H
+#define LOOM_CPU_OPEN_H
+
+#include "engines/open/open_kernels.h"
+#include "machines/cpu/cpu_pool.h"
+
+typedef struct loom__cpu_counts {
+    uint64_t ok, exists, not_found, full;
+} loom__cpu_counts;
+
+/* Keys and values in the order in which they are to be inserted; strides in bytes. */
+typedef struct loom__cpu_records {
+    const unsigned char *keys;
+    const unsigned char *values;
+    uint32_t key_stride, value_stride;
+    const uint64_t *index; /* [n] where each key's status goes; NULL: at its own place */
+    uint8_t *status;       /* may be NULL */
+    uint64_t n;
+} loom__cpu_records;
+
+typedef struct loom__cpu_open_simd {
+    /* Keys begin .. end - 1 of the batch. With `shared` other threads do the same to other ranges. `counts` belongs to
+     * the whole call. */
+    void (*find)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                 loom__cpu_counts *counts);
+    void (*insert)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                   loom__cpu_counts *counts);
+    void (*erase)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                  loom__cpu_counts *counts);
+    /* One after the other, by a thread that owns every partition concerned. */
+    void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
+                            loom__cpu_counts *counts);
+    uint64_t (*count_accesses)(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end);
+} loom__cpu_open_simd;
+
+extern const loom__cpu_open_simd loom__cpu_open_scalar;
+#if defined(__aarch64__)
+extern const loom__cpu_open_simd loom__cpu_open_neon;
+#endif
+#if defined(__x86_64__)
+extern const loom__cpu_open_simd loom__cpu_open_avx2;
+#endif
+
+typedef struct loom__cpu_machine_state {
+    loom__machine base;
+    loom__pool *pool;
+    uint32_t threads;
+    loom_simd simd;
+    const loom__cpu_open_simd *open_simd;
+} loom__cpu_machine_state;
+
+extern const loom__open_kernels loom__cpu_open_kernels;
+
+/* Adds up what the tasks of one call counted; they run at the same time. */
+void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part);
+void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts);
+
+void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition);
+
+loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view,
+                                       const loom__batch *batch);
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
+loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                                    void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                                  loom_stream stream);
+
+#endif

@@ -1,0 +1,215 @@
+/* Insertion by partition: split the batch, then give each partition to one thread.
+ *
+ * A direct insertion reads and writes one random line of DRAM per key. Here a batch is first scattered into its
+ * partitions, which streams (a partition's current output line stays in the cache until it is full), and each partition
+ * is then filled within the L2 cache by a thread that owns it: no atomics, no DRAM latency. For n pairs of p bytes and a
+ * table of t bytes the bytes moved are 3 n p (read; scatter, whose lines are also fetched) + n p + 2 t (fetched, written)
+ * against 128 n at random.
+ *
+ * The split counts first (one more pass over the keys), so that regions are exact: no batch, however skewed, can
+ * overflow anything, and the order of the batch is kept within each partition. So this is also the way of LOOM_IN_ORDER.
+ */
+#include "core/memory.h"
+#include "machines/cpu/cpu_open.h"
+
+#include <string.h>
+
+enum { LEAST_KEYS_PER_PARTITION = 4 /* below, splitting costs more than it saves */ };
+
+typedef struct bulk_work {
+    const loom__cpu_open_simd *simd;
+    const loom__open_view *view;
+    const loom__batch *batch;
+    uint64_t chunks;        /* pieces of the batch, in order; each is scattered by one thread */
+    uint64_t *fill;         /* [chunks][partitions]: keys counted, then where the chunk's next record goes */
+    uint64_t *region;       /* [partitions + 1]: where each partition's records begin */
+    unsigned char *records; /* [n]: key, then value */
+    uint64_t *index;        /* [n]: a record's place in the batch; NULL without statuses */
+    uint32_t record_bytes;
+    loom__cpu_counts counts;
+} bulk_work;
+
+static uint64_t chunk_begin(const bulk_work *work, uint64_t chunk)
+{
+    uint64_t whole = work->batch->n / work->chunks, rest = work->batch->n % work->chunks;
+    return chunk * whole + (chunk < rest ? chunk : rest);
+}
+
+static uint64_t batch_key(const bulk_work *work, uint32_t key_bytes, uint64_t i)
+{
+    return key_bytes == 4 ? ((const uint32_t *)work->batch->keys)[i] : ((const uint64_t *)work->batch->keys)[i];
+}
+
+static uint32_t partition_of(const loom__open_view *view, uint64_t key)
+{
+    return loom__hash_partition(loom__hash_key(key, view->seed), view->partitions);
+}
+
+static void count_chunk(void *argument, uint64_t chunk)
+{
+    bulk_work *work = argument;
+    uint32_t key_bytes = open_key_bytes((loom__open_kind)work->view->kind);
+    uint64_t *fill = work->fill + chunk * work->view->partitions, end = chunk_begin(work, chunk + 1);
+    const loom__open_view view = *work->view;
+    memset(fill, 0, view.partitions * sizeof *fill);
+    for (uint64_t i = chunk_begin(work, chunk); i < end; i++)
+        fill[partition_of(&view, batch_key(work, key_bytes, i))]++;
+}
+
+/* Turns counts into places: partition by partition, and within one chunk by chunk. */
+static void lay_out_regions(bulk_work *work)
+{
+    uint64_t at = 0, partitions = work->view->partitions;
+    for (uint64_t partition = 0; partition < partitions; partition++) {
+        work->region[partition] = at;
+        for (uint64_t chunk = 0; chunk < work->chunks; chunk++) {
+            uint64_t count = work->fill[chunk * partitions + partition];
+            work->fill[chunk * partitions + partition] = at;
+            at += count;
+        }
+    }
+    work->region[partitions] = at;
+}
+
+LOOM_LANE void scatter_keys(bulk_work *work, uint64_t chunk, uint32_t key_bytes, uint32_t value_bytes)
+{
+    uint64_t *fill = work->fill + chunk * work->view->partitions, end = chunk_begin(work, chunk + 1);
+    const loom__open_view view = *work->view;
+    const unsigned char *values = work->batch->values;
+    for (uint64_t i = chunk_begin(work, chunk); i < end; i++) {
+        uint64_t key = batch_key(work, key_bytes, i);
+        uint64_t at = fill[partition_of(&view, key)]++;
+        unsigned char *record = work->records + at * (key_bytes + value_bytes);
+        memcpy(record, &key, key_bytes);
+        memcpy(record + key_bytes, values + i * value_bytes, value_bytes);
+        if (work->index != NULL)
+            work->index[at] = i;
+    }
+}
+
+static void scatter_chunk(void *argument, uint64_t chunk)
+{
+    bulk_work *work = argument;
+    switch ((loom__open_kind)work->view->kind) {
+    case OPEN_PAIR_4_4:
+        scatter_keys(work, chunk, 4, 4);
+        break;
+    case OPEN_KEY_4_VALUE_8:
+        scatter_keys(work, chunk, 4, 8);
+        break;
+    case OPEN_KEY_8_VALUE_4:
+        scatter_keys(work, chunk, 8, 4);
+        break;
+    case OPEN_KEY_8_VALUE_8:
+        scatter_keys(work, chunk, 8, 8);
+        break;
+    }
+}
+
+static void fill_partition(void *argument, uint64_t partition)
+{
+    bulk_work *work = argument;
+    uint64_t first = work->region[partition];
+    const unsigned char *records = work->records + first * work->record_bytes;
+    loom__cpu_records own = {
+        .keys = records,
+        .values = records + open_key_bytes((loom__open_kind)work->view->kind),
+        .key_stride = work->record_bytes,
+        .value_stride = work->record_bytes,
+        .index = work->index != NULL ? work->index + first : NULL,
+        .status = work->batch->status,
+        .n = work->region[partition + 1] - first,
+    };
+    if (work->batch->replace)
+        loom__cpu_open_clear_partition(work->view, partition);
+    work->simd->insert_in_order(work->view, &own, (work->batch->flags & LOOM_OVERWRITE) != 0, &work->counts);
+}
+
+static void finish(const loom__open_view *view, const loom__batch *batch, const loom__cpu_counts *counts)
+{
+    view->totals->size = (batch->replace ? 0 : view->totals->size) + counts->ok;
+    loom__cpu_write_result(batch->result, batch->n, counts);
+}
+
+/* A batch too small to be worth splitting, in order, on the calling thread. */
+static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_view *view,
+                                const loom__batch *batch)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__cpu_counts counts = {0};
+    loom__cpu_records all = {
+        .keys = batch->keys,
+        .values = batch->values,
+        .key_stride = open_key_bytes(kind),
+        .value_stride = open_value_bytes(kind),
+        .status = batch->status,
+        .n = batch->n,
+    };
+    if (batch->replace)
+        loom__cpu_open_clear(&cpu->base, view, batch->stream);
+    cpu->open_simd->insert_in_order(view, &all, (batch->flags & LOOM_OVERWRITE) != 0, &counts);
+    finish(view, batch, &counts);
+    return LOOM_OK;
+}
+
+static int is_small(const loom__open_view *view, uint64_t n)
+{
+    return n / LEAST_KEYS_PER_PARTITION < view->partitions;
+}
+
+typedef struct bulk_sizes {
+    uint64_t fill, region, records, index;
+} bulk_sizes;
+
+static bulk_sizes sizes_of(const loom__cpu_machine_state *cpu, const loom__open_view *view, uint64_t n, int with_index)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    bulk_sizes sizes = {
+        .fill = (uint64_t)cpu->threads * view->partitions * sizeof(uint64_t),
+        .region = ((uint64_t)view->partitions + 1) * sizeof(uint64_t),
+        .records = n * (open_key_bytes(kind) + open_value_bytes(kind)),
+        .index = with_index ? n * sizeof(uint64_t) : 0,
+    };
+    return sizes;
+}
+
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
+{
+    if (is_small(view, n))
+        return 0;
+    bulk_sizes sizes = sizes_of((loom__cpu_machine_state *)machine, view, n, with_index);
+    return sizes.fill + sizes.region + sizes.records + sizes.index;
+}
+
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view,
+                                       const loom__batch *batch)
+{
+    loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
+    if (is_small(view, batch->n))
+        return insert_alone(cpu, view, batch);
+
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    const loom_allocator *allocator = &machine->allocator;
+    loom_stream stream = batch->stream;
+    bulk_sizes sizes = sizes_of(cpu, view, batch->n, batch->status != NULL);
+    bulk_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .chunks = cpu->threads};
+    work.record_bytes = open_key_bytes(kind) + open_value_bytes(kind);
+    work.fill = loom__allocate(allocator, sizes.fill, LOOM_MEMORY_TABLE, stream);
+    work.region = work.fill ? loom__allocate(allocator, sizes.region, LOOM_MEMORY_TABLE, stream) : NULL;
+    work.records = work.region ? loom__allocate(allocator, sizes.records, LOOM_MEMORY_TABLE, stream) : NULL;
+    if (sizes.index > 0 && work.records != NULL)
+        work.index = loom__allocate(allocator, sizes.index, LOOM_MEMORY_TABLE, stream);
+    int complete = work.records != NULL && (sizes.index == 0 || work.index != NULL);
+    if (complete) {
+        loom__pool_run(cpu->pool, work.chunks, count_chunk, &work);
+        lay_out_regions(&work);
+        loom__pool_run(cpu->pool, work.chunks, scatter_chunk, &work);
+        loom__pool_run(cpu->pool, view->partitions, fill_partition, &work);
+        finish(view, batch, &work.counts);
+    }
+    loom__release(allocator, work.index, sizes.index, LOOM_MEMORY_TABLE, stream);
+    loom__release(allocator, work.records, sizes.records, LOOM_MEMORY_TABLE, stream);
+    loom__release(allocator, work.region, sizes.region, LOOM_MEMORY_TABLE, stream);
+    loom__release(allocator, work.fill, sizes.fill, LOOM_MEMORY_TABLE, stream);
+    return complete ? LOOM_OK : LOOM_OUT_OF_MEMORY;
+}

@@ -1,0 +1,283 @@
+/* What reads or writes whole tables, bucket after bucket: clear, retrieve, survey. */
+#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
+#include "engines/open/open_ops.h"
+#include "machines/cpu/cpu_open.h"
+
+#include <string.h>
+
+/* One bucket, wherever it lies. */
+typedef struct bucket_view {
+    loom__open_kind kind;
+    unsigned char *line;
+    unsigned char *values; /* NULL: in the line */
+    uint64_t empty;
+} bucket_view;
+
+static bucket_view bucket_of(const loom__open_view *view, uint64_t partition, uint32_t bucket)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    unsigned char *base = view->base + partition * view->partition_bytes;
+    bucket_view one = {kind, base + (uint64_t)bucket * open_line_stride(kind), NULL, open_empty(view, (uint32_t)partition)};
+    if (kind != OPEN_PAIR_4_4)
+        one.values = base + open_value_offset(kind, view->buckets) + (uint64_t)bucket * open_value_stride(kind);
+    return one;
+}
+
+static uint64_t slot_key(const bucket_view *bucket, uint32_t slot)
+{
+    uint64_t key = 0;
+    memcpy(&key, bucket->line + slot * open_slot_stride(bucket->kind), open_key_bytes(bucket->kind));
+    return key;
+}
+
+static const unsigned char *slot_value(const bucket_view *bucket, uint32_t slot)
+{
+    if (bucket->kind == OPEN_PAIR_4_4)
+        return bucket->line + 8 * slot + 4;
+    return bucket->values + slot * open_value_bytes(bucket->kind);
+}
+
+static uint64_t bucket_word(const bucket_view *bucket)
+{
+    uint64_t word;
+    memcpy(&word, bucket->line + OPEN_WORD_OFFSET, 8);
+    return word;
+}
+
+/* ---- clear ---- */
+
+void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    uint64_t empty = open_empty(view, (uint32_t)partition);
+    uint64_t pattern = open_key_bytes(kind) == 8 ? empty : kind == OPEN_PAIR_4_4 ? empty : empty << 32 | empty;
+    unsigned char *base = view->base + partition * view->partition_bytes;
+    uint64_t lines_end = (uint64_t)view->buckets * open_line_stride(kind);
+    for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
+        unsigned char *line = base + (uint64_t)bucket * open_line_stride(kind);
+        for (int word = 0; word < 7; word++)
+            memcpy(line + 8 * word, &pattern, 8);
+        memset(line + OPEN_WORD_OFFSET, 0, open_line_stride(kind) - OPEN_WORD_OFFSET);
+    }
+    memset(base + lines_end, 0, view->partition_bytes - lines_end);
+}
+
+static void clear_task(void *argument, uint64_t partition)
+{
+    loom__cpu_open_clear_partition(argument, partition);
+}
+
+loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+{
+    (void)stream;
+    loom__open_view copy = *view;
+    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, clear_task, &copy);
+    view->totals->size = 0;
+    return LOOM_OK;
+}
+
+/* ---- retrieve ---- */
+
+enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts stand on the stack */ };
+
+typedef struct retrieve_work {
+    const loom__open_view *view;
+    loom__position from;
+    uint64_t buckets; /* in the table */
+    unsigned char *keys, *values;
+    uint64_t counts[WINDOW]; /* pairs in each segment; then where the segment's first pair goes */
+} retrieve_work;
+
+/* Copies the pairs of one bucket from slot `first` on, at most `room`; returns the slot after the last one looked at.
+ * With keys == NULL it only counts. */
+static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t first, uint64_t at, uint64_t room,
+                            uint64_t *copied)
+{
+    const loom__open_view *view = work->view;
+    bucket_view one = bucket_of(view, bucket / view->buckets, (uint32_t)(bucket % view->buckets));
+    uint32_t key_bytes = open_key_bytes(one.kind), value_bytes = open_value_bytes(one.kind), slot = first;
+    uint64_t done = 0;
+    for (; slot < open_slots(one.kind); slot++) {
+        uint64_t key = slot_key(&one, slot);
+        if (key == one.empty)
+            continue;
+        if (done == room)
+            break;
+        if (work->keys != NULL)
+            memcpy(work->keys + (at + done) * key_bytes, &key, key_bytes);
+        if (work->values != NULL)
+            memcpy(work->values + (at + done) * value_bytes, slot_value(&one, slot), value_bytes);
+        done++;
+    }
+    *copied = done;
+    return slot;
+}
+
+static uint64_t walk_segment(const retrieve_work *work, uint64_t segment, uint64_t at)
+{
+    uint64_t begin = work->from.bucket + segment * SEGMENT, total = 0, copied;
+    for (uint64_t bucket = begin; bucket < begin + SEGMENT && bucket < work->buckets; bucket++) {
+        uint32_t first = bucket == work->from.bucket ? work->from.slot : 0;
+        copy_bucket(work, bucket, first, at + total, UINT64_MAX, &copied);
+        total += copied;
+    }
+    return total;
+}
+
+static void count_segment(void *argument, uint64_t segment)
+{
+    retrieve_work *work = argument;
+    retrieve_work counting = {.view = work->view, .from = work->from, .buckets = work->buckets};
+    work->counts[segment] = walk_segment(&counting, segment, 0);
+}
+
+static void copy_segment(void *argument, uint64_t segment)
+{
+    retrieve_work *work = argument;
+    walk_segment(work, segment, work->counts[segment]);
+}
+
+loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                                    void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+{
+    (void)stream;
+    loom__pool *pool = ((loom__cpu_machine_state *)machine)->pool;
+    retrieve_work work = {.view = view, .from = *position, .keys = keys, .values = values};
+    work.buckets = (uint64_t)view->partitions * view->buckets;
+    uint64_t done = 0, slots = open_slots((loom__open_kind)view->kind);
+    int out_of_room = 0;
+    while (work.from.bucket < work.buckets && done < room && !out_of_room) { /* each round passes a segment or ends */
+        uint64_t left = work.buckets - work.from.bucket, segments = (left + SEGMENT - 1) / SEGMENT;
+        uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
+        segments = segments < WINDOW ? segments : WINDOW;
+        segments = segments < useful ? segments : useful;
+        loom__pool_run(pool, segments, count_segment, &work);
+        uint64_t whole = 0, at = done;
+        while (whole < segments && work.counts[whole] <= room - at) {
+            uint64_t count = work.counts[whole];
+            work.counts[whole++] = at;
+            at += count;
+        }
+        loom__pool_run(pool, whole, copy_segment, &work);
+        done = at;
+        out_of_room = whole < segments;
+        work.from.bucket += whole * SEGMENT;
+        if (whole > 0)
+            work.from.slot = 0;
+    }
+    /* Part of a segment: bucket by bucket, until the room is used. */
+    while (work.from.bucket < work.buckets && done < room) {
+        uint64_t copied;
+        work.from.slot = copy_bucket(&work, work.from.bucket, work.from.slot, done, room - done, &copied);
+        done += copied;
+        if (work.from.slot == slots) {
+            work.from.bucket++;
+            work.from.slot = 0;
+        }
+    }
+    *position = work.from;
+    *got = done;
+    return LOOM_OK;
+}
+
+/* ---- survey ---- */
+
+typedef struct survey_work {
+    const loom__open_view *view;
+    uint64_t size, fullest, displaced, longest, accesses, filter_bits;
+    uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
+} survey_work;
+
+/* Buckets from the key's home to this slot, both included; 0 if I1 or I2 does not hold for it. */
+static uint32_t chain_to(const loom__open_view *view, uint64_t partition, uint32_t bucket, uint32_t slot, uint64_t key)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    uint64_t hash = loom__hash_key(key, view->seed);
+    uint32_t lower = (uint32_t)hash, at = loom__hash_bucket(lower, view->buckets);
+    if (loom__hash_partition(hash, view->partitions) != partition)
+        return 0;
+    for (uint32_t depth = 1; depth <= view->buckets; depth++) {
+        bucket_view one = bucket_of(view, partition, at);
+        for (uint32_t other = 0; other < open_slots(kind); other++)
+            if (slot_key(&one, other) == key)
+                return at == bucket && other == slot ? depth : 0;
+        if (!(bucket_word(&one) & open_filter_mask(kind, lower)))
+            return 0;
+        at = open_next_bucket(view, lower, at);
+    }
+    return 0;
+}
+
+static int free_slot_is_clean(const bucket_view *bucket, uint32_t slot)
+{
+    static const unsigned char zeros[8];
+    return memcmp(slot_value(bucket, slot), zeros, open_value_bytes(bucket->kind)) == 0;
+}
+
+/* Ends: a swap fails only when somebody else made *field larger. */
+static void keep_larger(uint64_t *field, uint64_t mine)
+{
+    uint64_t seen = __atomic_load_n(field, __ATOMIC_RELAXED);
+    while (mine > seen && !__atomic_compare_exchange_n(field, &seen, mine, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+static void survey_partition(void *argument, uint64_t partition)
+{
+    survey_work *total = argument;
+    const loom__open_view *view = total->view;
+    survey_work own = {0};
+    for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
+        bucket_view one = bucket_of(view, partition, bucket);
+        uint32_t slots = open_slots(one.kind), ready_bits = open_ready_bits(one.kind);
+        uint64_t ready = 0, ready_mask = ((uint64_t)1 << ready_bits) - 1;
+        int sound = 1;
+        for (uint32_t slot = 0; slot < slots; slot++) {
+            uint64_t key = slot_key(&one, slot);
+            if (key == one.empty) {
+                sound &= free_slot_is_clean(&one, slot);
+                continue;
+            }
+            uint32_t depth = chain_to(view, partition, bucket, slot, key);
+            sound &= depth > 0;
+            own.size++;
+            own.accesses += depth;
+            own.displaced += depth > 1;
+            own.longest = depth > own.longest ? depth : own.longest;
+            ready |= (uint64_t)1 << slot;
+        }
+        uint64_t word = bucket_word(&one);
+        sound &= (word & ready_mask) == (ready & ready_mask);
+        own.filter_bits += (uint64_t)__builtin_popcountll(word >> ready_bits);
+        if (!sound)
+            keep_larger(&own.lowest_bad_inverted, ~(partition * view->buckets + bucket));
+    }
+    __atomic_fetch_add(&total->size, own.size, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->accesses, own.accesses, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->displaced, own.displaced, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->filter_bits, own.filter_bits, __ATOMIC_RELAXED);
+    keep_larger(&total->fullest, own.size);
+    keep_larger(&total->longest, own.longest);
+    keep_larger(&total->lowest_bad_inverted, own.lowest_bad_inverted);
+}
+
+loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                                  loom_stream stream)
+{
+    (void)stream;
+    survey_work work = {.view = view};
+    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, survey_partition, &work);
+    double buckets = (double)view->partitions * view->buckets;
+    double filter_bits = 64.0 - open_ready_bits((loom__open_kind)view->kind);
+    double passes = (double)work.filter_bits / (buckets * filter_bits);
+    *survey = (loom__survey){
+        .size = work.size,
+        .fullest_partition = work.fullest,
+        .displaced = work.displaced,
+        .longest_chain = work.longest,
+        .hit_accesses = work.accesses,
+        .miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets,
+        .first_bad = ~work.lowest_bad_inverted,
+    };
+    return LOOM_OK;
+}
