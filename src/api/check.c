@@ -37,7 +37,8 @@ loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n)
         for (int j = 0; j < i; j++)
             RETURN_ERROR_IF(arrays[i].at != NULL && arrays[j].at != NULL && (arrays[i].written || arrays[j].written) &&
                                 overlap(&arrays[i], &arrays[j], n),
-                            LOOM_INVALID_ARGUMENT, "%s and %s overlap; an array that is written needs memory of its own",
-                            arrays[j].name, arrays[i].name);
+                            LOOM_INVALID_ARGUMENT,
+                            "%s and %s overlap; an array that is written needs memory of its own", arrays[j].name,
+                            arrays[i].name);
     return LOOM_OK;
 }

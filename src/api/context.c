@@ -111,8 +111,7 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
                         limit->kind != LOOM_LIMIT_RANDOM_CAS,
                     LOOM_INVALID_ARGUMENT, "limit kind %d is not known to this version", (int)limit->kind);
     uint32_t width = limit->access_bytes;
-    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_RANDOM_READ &&
-                        (width < 8 || width > 128 || (width & (width - 1)) != 0),
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_RANDOM_READ && (width < 8 || width > 128 || (width & (width - 1)) != 0),
                     LOOM_INVALID_ARGUMENT, "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);
     RETURN_ERROR_IF(limit->footprint_bytes < 4096, LOOM_INVALID_ARGUMENT, "footprint_bytes = %llu: at least 4096",
                     (unsigned long long)limit->footprint_bytes);

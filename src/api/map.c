@@ -23,8 +23,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     *config = *given;
     RETURN_ERROR_IF(!is_width(config->key_bytes), LOOM_INVALID_ARGUMENT, "key_bytes = %u: keys have 4 or 8 bytes",
                     config->key_bytes);
-    RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT,
-                    "value_bytes = %u: values have 4 or 8 bytes", config->value_bytes);
+    RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT, "value_bytes = %u: values have 4 or 8 bytes",
+                    config->value_bytes);
     if (config->max_load == 0)
         config->max_load = DEFAULT_LOAD;
     RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LARGEST_LOAD), LOOM_INVALID_ARGUMENT,

@@ -117,8 +117,7 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
     return status;
 }
 
-loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
-                                    loom_stream stream)
+loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");

@@ -181,8 +181,7 @@ static loom_status check_header(const loom__file_header *header, uint64_t file_b
                         header->reserved[1] != 0 || header->reserved[2] != 0 || header->partitions == 0 ||
                         header->partition_bytes == 0 || header->partition_bytes > UINT32_MAX,
                     LOOM_BAD_FILE, "the header of %s holds values that no map has", path);
-    uint64_t expected =
-        loom__file_partitions_at(header->partitions) + header->partitions * header->partition_bytes;
+    uint64_t expected = loom__file_partitions_at(header->partitions) + header->partitions * header->partition_bytes;
     RETURN_ERROR_IF(file_bytes != expected, LOOM_BAD_FILE, "%s has %llu bytes, its header speaks of %llu", path,
                     (unsigned long long)file_bytes, (unsigned long long)expected);
     return LOOM_OK;
@@ -210,10 +209,9 @@ static loom_status read_contents(transfer *move, const loom__file_header *header
         for (uint64_t i = 0; i < move->count; i++)
             RETURN_ERROR_IF(move->sums[i] != move->checksums[move->first + i], LOOM_BAD_FILE,
                             "partition %llu of %s is damaged", (unsigned long long)(move->first + i), path);
-        RETURN_IF_FAILED(move->machine->ops->write_table(move->machine,
-                                                         move->engine->partition(move->table, move->first),
-                                                         move->buffer, move->count * move->partition_bytes,
-                                                         move->stream));
+        RETURN_IF_FAILED(
+            move->machine->ops->write_table(move->machine, move->engine->partition(move->table, move->first),
+                                            move->buffer, move->count * move->partition_bytes, move->stream));
     }
     return move->engine->restored(move->table, header->size, move->stream);
 }

@@ -17,9 +17,9 @@
 
 enum {
     FILE_BYTE_ORDER = 0x01020304,
-    FILE_VERSION = 1,      /* of this header and the hash */
-    FILE_ALIGNMENT = 64,   /* of the first partition */
-    FILE_TYPE_MAP = 1      /* LOOM_TYPE_MAP */
+    FILE_VERSION = 1,    /* of this header and the hash */
+    FILE_ALIGNMENT = 64, /* of the first partition */
+    FILE_TYPE_MAP = 1    /* LOOM_TYPE_MAP */
 };
 
 typedef struct loom__file_header {

@@ -9,7 +9,7 @@
 typedef struct loom__gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    uint64_t arrived; /* tickets handed out */
+    uint64_t arrived;  /* tickets handed out */
     uint64_t admitted; /* tickets whose turn has come: whoever holds this number is next */
     uint64_t readers;  /* inside */
     int writer;        /* inside */

@@ -2,7 +2,8 @@
  *
  * For keys of up to 8 bytes it is a bijection of 64-bit words: two multiplications, each preceded by folding the
  * upper half into the lower. Folding by 32 costs one instruction on a GPU, where a shift by another distance costs
- * three. Measured on 2^20 keys, 857 partitions of 1747 buckets, 14 families of structured keys (sequences, strides,
+ * three. (A four-round Feistel network of 32-bit products was as good, one or two instructions shorter on a GPU, and a
+ * tenth slower on a CPU, even vectorised.) Measured on 2^20 keys, 857 partitions of 1747 buckets, 14 families of structured keys (sequences, strides,
  * shifts by 8 to 44, reversed bits, pointers, floats, doubles): chi-square of partition, bucket, step and filter bit
  * stays within 3.2 sigma of uniform, as it does for a three-shift finaliser at twice the cost; without the first
  * fold, keys that differ only in their upper half miss by 60 sigma. tests/test_core_hash.c repeats this.
@@ -70,7 +71,7 @@ LOOM_LANE uint32_t loom__hash_bucket(uint32_t lower, uint32_t buckets)
  * the chain then ends after its first.) */
 LOOM_LANE uint32_t loom__hash_step(uint32_t lower, uint32_t buckets)
 {
-    return 1 + loom__multiply_high(loom__multiply_low(lower, buckets), buckets - 1);
+    return 1 + loom__multiply_high(lower * buckets, buckets - 1);
 }
 
 /* 0 .. bits - 1 */

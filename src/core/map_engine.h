@@ -7,11 +7,11 @@
 
 /* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
-    const void *keys;    /* [n] */
-    const void *values;  /* [n] insert, build */
-    void *found_values;  /* [n] find; NULL for contains */
-    uint8_t *found;      /* [n] contains; may be NULL */
-    uint8_t *status;     /* [n] may be NULL */
+    const void *keys;   /* [n] */
+    const void *values; /* [n] insert, build */
+    void *found_values; /* [n] find; NULL for contains */
+    uint8_t *found;     /* [n] contains; may be NULL */
+    uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
     uint32_t flags;   /* loom_insert_flags */
     uint32_t replace; /* build: the table's former contents go */

@@ -120,8 +120,7 @@ static loom_status clear(loom__table *table, loom_stream stream)
 static loom_status clone(loom__table *table, loom__table **made, loom_stream stream)
 {
     loom__table *twin;
-    RETURN_IF_FAILED(
-        make_table(table->machine, &table->shape, table->capacity, table->max_load, table->seed, &twin));
+    RETURN_IF_FAILED(make_table(table->machine, &table->shape, table->capacity, table->max_load, table->seed, &twin));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
     if (status != LOOM_OK)
@@ -199,7 +198,7 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
 
 static unsigned char *partition(loom__table *table, uint64_t index)
 {
-    return table->view.base + index * table->view.partition_bytes;
+    return table->view.base + index * (uint64_t)table->view.partition_bytes;
 }
 
 static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)

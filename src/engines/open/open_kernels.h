@@ -20,8 +20,8 @@ typedef struct loom__open_kernels {
     uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
 
     /* Copies pairs out from `position` on, at most `room`, and moves the position; *got is 0 at the end. */
-    loom_status (*retrieve)(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                            void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+    loom_status (*retrieve)(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
+                            void *values, uint64_t room, uint64_t *got, loom_stream stream);
 
     /* Reads the whole table, measures it and checks I1 to I4 of open_ops.h. */
     loom_status (*survey)(loom__machine *machine, const loom__open_view *view, loom__survey *survey,

@@ -111,13 +111,13 @@ typedef struct loom__open_totals {
 /* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__open_view {
     unsigned char *base;      /* partition 0; aligned to a line */
-    uint64_t partition_bytes; /* from one partition to the next */
+    uint32_t partition_bytes; /* from one partition to the next */
     uint32_t partitions;
     uint32_t buckets; /* in a partition; prime */
     loom__seed seed;
-    uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
-    uint32_t empty_exception; /* the partition that empty[0] hashes to */
-    uint32_t kind;            /* loom__open_kind */
+    uint64_t empty[2];         /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint32_t empty_exception;  /* the partition that empty[0] hashes to */
+    uint32_t kind;             /* loom__open_kind */
     loom__open_totals *totals; /* behind the last partition */
 } loom__open_view;
 

@@ -62,11 +62,12 @@ LOOM_LANE unsigned char *open_line(loom__open_kind kind, const open_walk *walk, 
     return walk->partition + (uint64_t)bucket * open_line_stride(kind);
 }
 
-LOOM_LANE unsigned char *open_value(loom__open_kind kind, const loom__open_view *view, const open_walk *walk,
-                                    uint32_t bucket, uint32_t slot)
+/* The value of a slot; `line` is its bucket's. */
+LOOM_LANE unsigned char *open_value(loom__open_kind kind, const loom__open_view *view, unsigned char *partition,
+                                    const unsigned char *line, uint32_t slot)
 {
-    return walk->partition + open_value_offset(kind, view->buckets) + (uint64_t)bucket * open_value_stride(kind) +
-           slot * open_value_bytes(kind);
+    uint64_t lines = (uint64_t)(line - partition) / open_line_stride(kind) * open_value_stride(kind);
+    return partition + open_value_offset(kind, view->buckets) + lines + slot * open_value_bytes(kind);
 }
 
 /* Keys lie this far apart in a line. */
@@ -75,10 +76,11 @@ LOOM_LANE uint32_t open_slot_stride(loom__open_kind kind)
     return kind == OPEN_PAIR_4_4 ? 8 : open_key_bytes(kind);
 }
 
-LOOM_LANE uint64_t open_filter_mask(loom__open_kind kind, uint32_t lower)
+/* The key's bit in the word of every bucket it leaves. */
+LOOM_LANE uint32_t open_filter_bit(loom__open_kind kind, uint32_t lower)
 {
     uint32_t ready = open_ready_bits(kind);
-    return (uint64_t)1 << (ready + loom__hash_filter_bit(lower, 64 - ready));
+    return ready + loom__hash_filter_bit(lower, 64 - ready);
 }
 
 LOOM_LANE uint64_t open_pair(uint64_t key, uint64_t value)
@@ -92,7 +94,7 @@ LOOM_LANE open_walk open_start(const loom__open_view *view, uint64_t key)
     uint64_t hash = loom__hash_key(key, view->seed);
     walk.key = key;
     walk.partition_index = loom__hash_partition(hash, view->partitions);
-    walk.partition = view->base + walk.partition_index * view->partition_bytes;
+    walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
     walk.lower = (uint32_t)hash;
     walk.bucket = loom__hash_bucket(walk.lower, view->buckets);
     walk.depth = 0;
@@ -115,28 +117,37 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
 
 /* ---- find ---- */
 
+/* Numbers, not an outcome: a CPU must not branch on whether a key was found. */
 typedef struct open_look {
-    open_outcome outcome;
-    int mine;      /* this lane holds the key … */
-    uint32_t slot; /* … in this slot */
-    uint64_t pair; /* PAIR_4_4: the pair itself */
+    uint32_t found;   /* 1: a lane of this group holds the key */
+    uint32_t further; /* 1: its filter bit is set here */
+    uint32_t mine;    /* 1: this lane holds the key … */
+    uint32_t slot;    /* … in this slot */
+    uint64_t pair;    /* PAIR_4_4: the pair itself */
 } open_look;
 
-/* Looks for the key in the bucket at hand. Does not advance. */
-LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                   const open_walk *walk)
+LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group group, const unsigned char *at,
+                                 uint64_t key, uint32_t filter_bit)
 {
     lane_line line;
     open_look look;
-    lane_take(group, &line, open_line(kind, walk, walk->bucket), shared);
-    lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), walk->key);
-    look.mine = lane_any(hits);
+    lane_take(group, &line, at, shared);
+    lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
+    look.mine = (uint32_t)lane_any(hits);
     look.slot = lane_first(hits, open_slot_stride(kind));
     look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, look.slot) : 0;
-    int found = lane_vote(group, look.mine);
-    int further = lane_vote(group, (lane_filter(group, &line) & open_filter_mask(kind, walk->lower)) != 0);
-    int last = walk->depth + 1 >= view->buckets;
-    look.outcome = found ? OPEN_DONE : ((further & !last) ? OPEN_GO_ON : OPEN_ABSENT);
+    look.found = (uint32_t)lane_vote(group, (int)look.mine);
+    look.further = (uint32_t)lane_vote(group, (int)(lane_filter(group, &line) >> filter_bit & 1));
+    return look;
+}
+
+/* One bucket of a lookup. Does not advance; `further` is 0 at the end of the chain. */
+LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                   const open_walk *walk)
+{
+    open_look look = open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
+                                  open_filter_bit(kind, walk->lower));
+    look.further &= walk->depth + 1 < view->buckets;
     return look;
 }
 
@@ -146,7 +157,7 @@ LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group 
 LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                               uint32_t depth)
 {
-    uint64_t mask = open_filter_mask(kind, walk->lower);
+    uint64_t mask = (uint64_t)1 << open_filter_bit(kind, walk->lower);
     uint32_t bucket = loom__hash_bucket(walk->lower, view->buckets);
     for (uint32_t passed = 0; passed < depth; passed++) {
         uint64_t *word = (uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET);
@@ -178,7 +189,7 @@ LOOM_LANE int open_claim(loom__open_kind kind, int shared, const loom__open_view
             ? lane_swap_4((uint32_t *)at, (uint32_t)empty, (uint32_t)walk->key, shared) != (uint32_t)empty
             : lane_swap_8((uint64_t *)at, empty, walk->key, shared) != empty)
         return 0;
-    open_store_value(kind, open_value(kind, view, walk, bucket, slot), value);
+    open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
     lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared); /* releases the value (I4) */
     return 1;
 }
@@ -188,11 +199,11 @@ LOOM_LANE int open_claim(loom__open_kind kind, int shared, const loom__open_view
 LOOM_LANE void open_replace(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                             uint32_t slot, uint64_t pair, uint64_t value)
 {
-    unsigned char *at = open_line(kind, walk, walk->bucket) + slot * open_slot_stride(kind);
+    unsigned char *line = open_line(kind, walk, walk->bucket);
     if (kind == OPEN_PAIR_4_4)
-        lane_swap_8((uint64_t *)at, pair, open_pair(walk->key, value), shared);
+        lane_swap_8((uint64_t *)(line + slot * 8), pair, open_pair(walk->key, value), shared);
     else
-        open_store_value(kind, open_value(kind, view, walk, walk->bucket, slot), value);
+        open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
 }
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. */
@@ -203,13 +214,12 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
     lane_take(group, &line, open_line(kind, walk, walk->bucket), shared);
     lane_slots hits = lane_match(&line, open_key_bytes(kind), stride, slots, walk->key);
-    lane_slots frees =
-        lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
+    lane_slots frees = lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
     int holder = lane_elect(group, lane_any(hits));
     int present = lane_vote(group, holder);
     int offers = lane_elect(group, lane_any(frees));
     int has_free = lane_vote(group, offers);
-    int further = lane_vote(group, (lane_filter(group, &line) & open_filter_mask(kind, walk->lower)) != 0);
+    int further = lane_vote(group, (int)(lane_filter(group, &line) >> open_filter_bit(kind, walk->lower) & 1));
     int last = walk->depth + 1 >= view->buckets;
 
     if (holder && overwrite) {
@@ -258,7 +268,7 @@ LOOM_LANE int open_free_slot(loom__open_kind kind, int shared, const loom__open_
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
-    open_store_value(kind, open_value(kind, view, walk, walk->bucket, slot), 0);
+    open_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
     if (open_key_bytes(kind) == 4)
         lane_store_4((uint32_t *)at, (uint32_t)empty);
     else
@@ -272,14 +282,15 @@ LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_gr
 {
     open_look look = open_find_turn(kind, shared, group, view, walk);
     int erased = 0;
-    if (lane_elect(group, look.mine))
+    if (lane_elect(group, (int)look.mine))
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
     erased = lane_vote(group, erased);
-    if (look.outcome == OPEN_DONE)
+    if (look.found)
         return erased ? OPEN_DONE : OPEN_ABSENT; /* the key was there once (I1): who came second finds it absent */
-    if (look.outcome == OPEN_GO_ON)
-        open_advance(view, walk);
-    return look.outcome;
+    if (!look.further)
+        return OPEN_ABSENT;
+    open_advance(view, walk);
+    return OPEN_GO_ON;
 }
 
 #endif

@@ -92,7 +92,7 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed)
 {
     loom__open_view view = {0};
-    view.partition_bytes = open_partition_bytes(shape->kind, shape->buckets);
+    view.partition_bytes = (uint32_t)open_partition_bytes(shape->kind, shape->buckets);
     view.partitions = shape->partitions;
     view.buckets = shape->buckets;
     view.seed = loom__seed_expand(seed);

@@ -13,10 +13,10 @@
 #include <time.h>
 
 enum {
-    RING = 128,            /* a power of two above the largest distance */
+    RING = 128, /* a power of two above the largest distance */
     LEAST_NANOSECONDS = 20000000,
     REPETITIONS = 3,
-    TOUCH = 4096           /* every page is written before it is measured */
+    TOUCH = 4096 /* every page is written before it is measured */
 };
 
 static const uint32_t distances[] = {8, 16, 32, 64};
@@ -189,7 +189,8 @@ loom_status loom__cpu_measure_limit(loom__pool *pool, uint32_t threads, loom_lim
                         "%llu bytes to measure on could not be had; ask for a smaller footprint",
                         (unsigned long long)run.bytes);
         loom__pool_run(pool, run.bytes / TOUCH, touch_page, &run);
-        for (run.threads = 1; run.threads <= threads; run.threads = run.threads == 1 && threads > 1 ? threads : threads + 1) {
+        for (run.threads = 1; run.threads <= threads;
+             run.threads = run.threads == 1 && threads > 1 ? threads : threads + 1) {
             size_t several = run.kind == LOOM_LIMIT_COPY ? 1 : sizeof distances / sizeof *distances;
             for (size_t i = 0; i < several; i++) {
                 run.distance = distances[i];

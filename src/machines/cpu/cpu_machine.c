@@ -68,8 +68,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     RETURN_ERROR_IF(open_simd_of(simd) == NULL, LOOM_NO_MACHINE,
                     "this processor has no %s; ask for LOOM_SIMD_BEST or LOOM_SIMD_SCALAR", simd_name(simd));
 
-    const loom_allocator *allocator =
-        config->allocator.allocate != NULL ? &config->allocator : &loom__cpu_allocator;
+    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &loom__cpu_allocator;
     cpu_state *cpu = loom__allocate(allocator, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
     if (cpu == NULL)
         return LOOM_OUT_OF_MEMORY;

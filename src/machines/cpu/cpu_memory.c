@@ -31,8 +31,7 @@ void *loom__cpu_map_pages(size_t bytes, int huge)
     if (bytes > SIZE_MAX - 2 * (size_t)HUGE_PAGE)
         return NULL;
     size_t wanted = round_up(bytes);
-    unsigned char *mapped =
-        mmap(NULL, wanted + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *mapped = mmap(NULL, wanted + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return NULL;
     size_t before = (HUGE_PAGE - (uintptr_t)mapped % HUGE_PAGE) % HUGE_PAGE;

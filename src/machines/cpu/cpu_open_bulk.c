@@ -132,8 +132,7 @@ static void finish(const loom__open_view *view, const loom__batch *batch, const 
 }
 
 /* A batch too small to be worth splitting, in order, on the calling thread. */
-static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_view *view,
-                                const loom__batch *batch)
+static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_view *view, const loom__batch *batch)
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
     loom__cpu_counts counts = {0};
@@ -181,8 +180,7 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
     return sizes.fill + sizes.region + sizes.records + sizes.index;
 }
 
-loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view,
-                                       const loom__batch *batch)
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     if (is_small(view, batch->n))

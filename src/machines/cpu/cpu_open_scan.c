@@ -17,7 +17,8 @@ static bucket_view bucket_of(const loom__open_view *view, uint64_t partition, ui
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
     unsigned char *base = view->base + partition * view->partition_bytes;
-    bucket_view one = {kind, base + (uint64_t)bucket * open_line_stride(kind), NULL, open_empty(view, (uint32_t)partition)};
+    bucket_view one = {kind, base + (uint64_t)bucket * open_line_stride(kind), NULL,
+                       open_empty(view, (uint32_t)partition)};
     if (kind != OPEN_PAIR_4_4)
         one.values = base + open_value_offset(kind, view->buckets) + (uint64_t)bucket * open_value_stride(kind);
     return one;
@@ -201,7 +202,7 @@ static uint32_t chain_to(const loom__open_view *view, uint64_t partition, uint32
         for (uint32_t other = 0; other < open_slots(kind); other++)
             if (slot_key(&one, other) == key)
                 return at == bucket && other == slot ? depth : 0;
-        if (!(bucket_word(&one) & open_filter_mask(kind, lower)))
+        if (!(bucket_word(&one) >> open_filter_bit(kind, lower) & 1))
             return 0;
         at = open_next_bucket(view, lower, at);
     }

@@ -13,20 +13,14 @@
 #include "machines/cpu/cpu_open.h"
 
 enum {
-    RING = 64,     /* a power of two above DISTANCE */
-    DISTANCE = 32, /* keys between prefetch and look: 24 to 48 differ by 2 % on a Neoverse N1 */
-    BLOCK = 512    /* keys between two passes over the deferred ones: their state stays in the L1 cache */
+    GROUP = 8,         /* keys started together */
+    AHEAD = 2,         /* groups between prefetch and look */
+    RING = 4,          /* groups; a power of two above AHEAD */
+    BLOCK = 512,       /* keys between two passes over the deferred ones: their state stays in the L1 cache */
+    WRITE_AHEAD = 24,  /* insert, erase: keys between prefetch and look */
+    RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
+    WRITE_RING = 32    /* a power of two above both */
 };
-
-typedef struct started {
-    unsigned char *partition;
-    uint32_t partition_index, lower, bucket, unused;
-} started;
-
-typedef struct deferred {
-    open_walk walk;
-    uint64_t index;
-} deferred;
 
 static const unsigned char zero_value[8];
 static const lane_group whole_group;
@@ -45,48 +39,44 @@ LOOM_LANE uint64_t value_at(loom__open_kind kind, const void *values, uint64_t i
     return ((const uint64_t *)values)[index];
 }
 
-LOOM_LANE void ring_start(loom__open_kind kind, int to_write, const loom__open_view *view, const void *keys,
-                          uint64_t index, started *ring)
-{
-    open_walk walk = open_start(view, key_at(kind, keys, index));
-    started *entry = &ring[index % RING];
-    entry->partition = walk.partition;
-    entry->partition_index = walk.partition_index;
-    entry->lower = walk.lower;
-    entry->bucket = walk.bucket;
-    if (to_write)
-        lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
-    else
-        lane_prefetch(open_line(kind, &walk, walk.bucket));
-}
-
-LOOM_LANE open_walk ring_take(loom__open_kind kind, const void *keys, uint64_t index, const started *ring)
-{
-    const started *entry = &ring[index % RING];
-    open_walk walk;
-    walk.key = key_at(kind, keys, index);
-    walk.partition = entry->partition;
-    walk.partition_index = entry->partition_index;
-    walk.lower = entry->lower;
-    walk.bucket = entry->bucket;
-    walk.depth = 0;
-    walk.free_bucket = walk.free_depth = 0;
-    walk.free_slot = OPEN_NO_SLOT;
-    return walk;
-}
-
 /* ---- find ---- */
+
+/* A key on its way to its first look. Its line is aligned, so the lowest bits of the address carry the filter bit: one
+ * word to store and load. */
+typedef struct sought {
+    uintptr_t line_and_bit[GROUP];
+    unsigned char *partition[GROUP]; /* only where values lie at its end */
+} sought;
+
+_Static_assert(OPEN_LINE_BYTES == 64, "six bits for the number of a filter bit");
+
+LOOM_LANE void find_start(loom__open_kind kind, const loom__open_view *view, const void *keys, uint64_t first,
+                          uint32_t count, sought *ring)
+{
+    sought *group = &ring[first / GROUP % RING];
+    for (uint32_t i = 0; i < count; i++) {
+        open_walk walk = open_start(view, key_at(kind, keys, first + i));
+        const unsigned char *line = open_line(kind, &walk, walk.bucket);
+        group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
+        if (kind == OPEN_KEY_8_VALUE_4)
+            group->partition[i] = walk.partition;
+        lane_prefetch(line);
+    }
+}
 
 /* What one look brought, written without a branch; a key that goes on is written again when it is settled. */
 LOOM_LANE uint64_t find_record(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
-                               const open_walk *walk, open_look look, uint64_t index, const unsigned char **value_from)
+                               open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
+                               const unsigned char **value_from)
 {
-    uint64_t found = look.outcome == OPEN_DONE;
+    uint64_t found = look.found;
     if (batch->found_values != NULL) {
         if (kind == OPEN_PAIR_4_4) {
             ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
         } else {
-            const unsigned char *at = open_value(kind, view, walk, walk->bucket, look.slot);
+            const unsigned char *at = kind == OPEN_KEY_8_VALUE_4
+                                          ? open_value(kind, view, partition, line, look.slot)
+                                          : line + OPEN_LINE_BYTES + look.slot * open_value_bytes(kind);
             *value_from = found ? at : zero_value;
             lane_prefetch(*value_from);
         }
@@ -100,50 +90,85 @@ LOOM_LANE uint64_t find_record(loom__open_kind kind, const loom__open_view *view
 
 _Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_record writes these");
 
+/* The keys of a block that their home bucket did not settle. Returns how many of them were found. */
+LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
+                             uint64_t block, const uint16_t *late, uint64_t waiting, const unsigned char **value_from)
+{
+    open_walk walks[BLOCK];
+    uint16_t places[BLOCK];
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < waiting; i++) {
+        places[i] = late[i];
+        walks[i] = open_start(view, key_at(kind, batch->keys, block + late[i]));
+        open_advance(view, &walks[i]);
+        lane_prefetch(open_line(kind, &walks[i], walks[i].bucket));
+    }
+    while (waiting > 0) { /* at most view->buckets rounds: each goes one bucket further */
+        uint64_t still = 0;
+        for (uint64_t i = 0; i < waiting; i++) {
+            open_walk walk = walks[i];
+            uint16_t place = places[i];
+            open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+            found += find_record(kind, view, batch, look, walk.partition, open_line(kind, &walk, walk.bucket),
+                                 block + place, &value_from[place]);
+            if (look.further & ~look.found) {
+                open_advance(view, &walk);
+                lane_prefetch(open_line(kind, &walk, walk.bucket));
+                walks[still] = walk;
+                places[still++] = place;
+            }
+        }
+        waiting = still;
+    }
+    return found;
+}
+
+/* The first look at `count` keys, which were started before. Adds those that go on to `late`. */
+LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
+                              uint64_t first, uint32_t count, const sought *ring, uint64_t block, uint16_t *late,
+                              uint64_t *waiting, const unsigned char **value_from)
+{
+    const sought *group = &ring[first / GROUP % RING];
+    uint64_t found = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t index = first + i;
+        const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
+        uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
+        open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit);
+        found += find_record(kind, view, batch, look, group->partition[i], line, index, &value_from[index - block]);
+        late[*waiting] = (uint16_t)(index - block);
+        *waiting += look.further & ~look.found;
+    }
+    return found;
+}
+
+/* `begin` is a multiple of GROUP. */
 LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const view_given,
-                          const loom__batch *const batch_given, uint64_t begin, uint64_t end,
-                          loom__cpu_counts *counts)
+                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given; /* in registers: the outputs cannot alias it */
     const loom__batch batch = *batch_given;
-    started ring[RING];
-    deferred aside[BLOCK];
+    sought ring[RING];
+    uint16_t late[BLOCK];
     const unsigned char *value_from[BLOCK];
     uint64_t found = 0, next = begin;
 
-    for (; next < end && next < begin + DISTANCE; next++)
-        ring_start(kind, 0, &view, batch.keys, next, ring);
+    for (; next < end && next < begin + AHEAD * GROUP; next += GROUP)
+        find_start(kind, &view, batch.keys, next, end - next < GROUP ? (uint32_t)(end - next) : GROUP, ring);
     for (uint64_t block = begin; block < end; block += BLOCK) {
-        uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
-        uint64_t waiting = 0;
-        for (uint64_t index = block; index < block_end; index++) {
-            if (next < end)
-                ring_start(kind, 0, &view, batch.keys, next++, ring);
-            open_walk walk = ring_take(kind, batch.keys, index, ring);
-            open_look look = open_find_turn(kind, 0, whole_group, &view, &walk);
-            found += find_record(kind, &view, &batch, &walk, look, index, &value_from[index - block]);
-            aside[waiting].walk = walk;
-            aside[waiting].index = index;
-            waiting += look.outcome == OPEN_GO_ON;
+        uint64_t block_end = end - block < BLOCK ? end : block + BLOCK, waiting = 0;
+        for (uint64_t first = block; first < block_end; first += GROUP, next += GROUP) {
+            if (end >= next + GROUP) /* nearly always, and then the counts are literal */
+                find_start(kind, &view, batch.keys, next, GROUP, ring);
+            else if (end > next)
+                find_start(kind, &view, batch.keys, next, (uint32_t)(end - next), ring);
+            if (block_end >= first + GROUP)
+                found += find_group(kind, &view, &batch, first, GROUP, ring, block, late, &waiting, value_from);
+            else
+                found += find_group(kind, &view, &batch, first, (uint32_t)(block_end - first), ring, block, late,
+                                    &waiting, value_from);
         }
-        for (uint64_t i = 0; i < waiting; i++) {
-            open_advance(&view, &aside[i].walk);
-            lane_prefetch(open_line(kind, &aside[i].walk, aside[i].walk.bucket));
-        }
-        while (waiting > 0) { /* at most view.buckets rounds: each goes one bucket further */
-            uint64_t still = 0;
-            for (uint64_t i = 0; i < waiting; i++) {
-                deferred one = aside[i];
-                open_look look = open_find_turn(kind, 0, whole_group, &view, &one.walk);
-                found += find_record(kind, &view, &batch, &one.walk, look, one.index, &value_from[one.index - block]);
-                if (look.outcome == OPEN_GO_ON) {
-                    open_advance(&view, &one.walk);
-                    lane_prefetch(open_line(kind, &one.walk, one.walk.bucket));
-                    aside[still++] = one;
-                }
-            }
-            waiting = still;
-        }
+        found += find_late(kind, &view, &batch, block, late, waiting, value_from);
         if (kind != OPEN_PAIR_4_4 && batch.found_values != NULL) {
             uint32_t bytes = open_value_bytes(kind);
             for (uint64_t index = block; index < block_end; index++)
@@ -156,10 +181,47 @@ LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const vie
 
 /* ---- insert and erase ---- */
 
+typedef struct started {
+    unsigned char *partition;
+    uint32_t partition_index, lower, bucket, unused;
+} started;
+
+typedef struct deferred {
+    open_walk walk;
+    uint64_t index;
+} deferred;
+
+LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
+                          started *ring)
+{
+    open_walk walk = open_start(view, key);
+    started *entry = &ring[index % WRITE_RING];
+    entry->partition = walk.partition;
+    entry->partition_index = walk.partition_index;
+    entry->lower = walk.lower;
+    entry->bucket = walk.bucket;
+    lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
+}
+
+LOOM_LANE open_walk ring_take(uint64_t key, uint64_t index, const started *ring)
+{
+    const started *entry = &ring[index % WRITE_RING];
+    open_walk walk;
+    walk.key = key;
+    walk.partition = entry->partition;
+    walk.partition_index = entry->partition_index;
+    walk.lower = entry->lower;
+    walk.bucket = entry->bucket;
+    walk.depth = 0;
+    walk.free_bucket = walk.free_depth = 0;
+    walk.free_slot = OPEN_NO_SLOT;
+    return walk;
+}
+
 typedef enum write_op { WRITE_KEEP, WRITE_OVERWRITE, WRITE_ERASE } write_op;
 
 static const uint8_t status_of_outcome[] = {
-    [OPEN_GO_ON] = LOOM_INTERNAL, [OPEN_DONE] = LOOM_OK,     [OPEN_WAS_THERE] = LOOM_EXISTS,
+    [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
 };
 
@@ -181,25 +243,25 @@ LOOM_LANE open_outcome write_turn(loom__open_kind kind, write_op op, int shared,
 }
 
 LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const loom__open_view *const view_given,
-                           const loom__batch *const batch_given, uint64_t begin, uint64_t end,
-                           loom__cpu_counts *counts)
+                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
     const loom__batch batch = *batch_given;
-    started ring[RING];
+    started ring[WRITE_RING];
     deferred aside[BLOCK];
     loom__cpu_counts local = {0};
     uint64_t next = begin;
 
-    for (; next < end && next < begin + DISTANCE; next++)
-        ring_start(kind, 1, &view, batch.keys, next, ring);
+    for (; next < end && next < begin + WRITE_AHEAD; next++)
+        ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
     for (uint64_t block = begin; block < end; block += BLOCK) {
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = block; index < block_end; index++) {
             if (next < end)
-                ring_start(kind, 1, &view, batch.keys, next++, ring);
-            open_walk walk = ring_take(kind, batch.keys, index, ring);
+                ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
+            next++;
+            open_walk walk = ring_take(key_at(kind, batch.keys, index), index, ring);
             open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &walk, index);
             if (outcome == OPEN_GO_ON) {
                 lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
@@ -233,11 +295,18 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
 
 /* ---- one after the other, by an owner ---- */
 
-LOOM_LANE uint64_t read_narrow(const unsigned char *at, uint32_t bytes)
+LOOM_LANE uint64_t record_key(loom__open_kind kind, const loom__cpu_records *records, uint64_t i)
 {
-    uint64_t x = 0;
-    memcpy(&x, at, bytes);
-    return x;
+    uint64_t key = 0;
+    memcpy(&key, records->keys + i * records->key_stride, open_key_bytes(kind));
+    return key;
+}
+
+LOOM_LANE uint64_t record_value(loom__open_kind kind, const loom__cpu_records *records, uint64_t i)
+{
+    uint64_t value = 0;
+    memcpy(&value, records->values + i * records->value_stride, open_value_bytes(kind));
+    return value;
 }
 
 LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__open_view *const view_given,
@@ -245,16 +314,16 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
 {
     const loom__open_view view = *view_given;
     const loom__cpu_records records = *records_given;
-    const uint64_t near = 8; /* the partition is in the L2 cache, or soon will be */
+    started ring[WRITE_RING];
     loom__cpu_counts local = {0};
-    for (uint64_t i = 0; i < records.n; i++) {
-        if (i + near < records.n) {
-            uint64_t coming = read_narrow(records.keys + (i + near) * records.key_stride, open_key_bytes(kind));
-            open_walk ahead = open_start(&view, coming);
-            lane_prefetch_to_write(open_line(kind, &ahead, ahead.bucket));
-        }
-        open_walk walk = open_start(&view, read_narrow(records.keys + i * records.key_stride, open_key_bytes(kind)));
-        uint64_t value = read_narrow(records.values + i * records.value_stride, open_value_bytes(kind));
+    uint64_t next = 0;
+    for (; next < records.n && next < RECORDS_AHEAD; next++)
+        ring_start(kind, &view, record_key(kind, &records, next), next, ring);
+    for (uint64_t i = 0; i < records.n; i++, next++) {
+        if (next < records.n)
+            ring_start(kind, &view, record_key(kind, &records, next), next, ring);
+        open_walk walk = ring_take(record_key(kind, &records, i), i, ring);
+        uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
         do { /* an owner's swap never fails: at most view.buckets turns */
             outcome = open_insert_turn(kind, overwrite, 0, whole_group, &view, &walk, value);
@@ -266,15 +335,16 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
     loom__cpu_add_counts(counts, &local);
 }
 
-LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view *view, const void *keys, uint64_t begin,
-                                     uint64_t end)
+LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view *view, const void *keys,
+                                     uint64_t begin, uint64_t end)
 {
     uint64_t accesses = 0;
     for (uint64_t index = begin; index < end; index++) {
         open_walk walk = open_start(view, key_at(kind, keys, index));
         for (;;) { /* at most view->buckets turns */
             accesses++;
-            if (open_find_turn(kind, 0, whole_group, view, &walk).outcome != OPEN_GO_ON)
+            open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+            if (look.found || !look.further)
                 break;
             open_advance(view, &walk);
         }
@@ -284,20 +354,20 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
 
-#define FOR_EACH_KIND(view, call)       \
-    switch ((view)->kind) {             \
-    case OPEN_PAIR_4_4:                 \
-        call(OPEN_PAIR_4_4);            \
-        break;                          \
-    case OPEN_KEY_4_VALUE_8:            \
-        call(OPEN_KEY_4_VALUE_8);       \
-        break;                          \
-    case OPEN_KEY_8_VALUE_4:            \
-        call(OPEN_KEY_8_VALUE_4);       \
-        break;                          \
-    default:                            \
-        call(OPEN_KEY_8_VALUE_8);       \
-        break;                          \
+#define FOR_EACH_KIND(view, call) \
+    switch ((view)->kind) {       \
+    case OPEN_PAIR_4_4:           \
+        call(OPEN_PAIR_4_4);      \
+        break;                    \
+    case OPEN_KEY_4_VALUE_8:      \
+        call(OPEN_KEY_4_VALUE_8); \
+        break;                    \
+    case OPEN_KEY_8_VALUE_4:      \
+        call(OPEN_KEY_8_VALUE_4); \
+        break;                    \
+    default:                      \
+        call(OPEN_KEY_8_VALUE_8); \
+        break;                    \
     }
 
 static void find(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
@@ -312,14 +382,14 @@ static void insert(const loom__open_view *view, const loom__batch *batch, uint64
                    loom__cpu_counts *counts)
 {
     int overwrite = (batch->flags & LOOM_OVERWRITE) != 0;
-#define CALL(kind)                                                                  \
-    if (shared && overwrite)                                                        \
-        write_range(kind, WRITE_OVERWRITE, 1, view, batch, begin, end, counts);     \
-    else if (shared)                                                                \
-        write_range(kind, WRITE_KEEP, 1, view, batch, begin, end, counts);          \
-    else if (overwrite)                                                             \
-        write_range(kind, WRITE_OVERWRITE, 0, view, batch, begin, end, counts);     \
-    else                                                                            \
+#define CALL(kind)                                                              \
+    if (shared && overwrite)                                                    \
+        write_range(kind, WRITE_OVERWRITE, 1, view, batch, begin, end, counts); \
+    else if (shared)                                                            \
+        write_range(kind, WRITE_KEEP, 1, view, batch, begin, end, counts);      \
+    else if (overwrite)                                                         \
+        write_range(kind, WRITE_OVERWRITE, 0, view, batch, begin, end, counts); \
+    else                                                                        \
         write_range(kind, WRITE_KEEP, 0, view, batch, begin, end, counts)
     FOR_EACH_KIND(view, CALL)
 #undef CALL
@@ -328,10 +398,10 @@ static void insert(const loom__open_view *view, const loom__batch *batch, uint64
 static void erase(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
-#define CALL(kind)                                                              \
-    if (shared)                                                                 \
-        write_range(kind, WRITE_ERASE, 1, view, batch, begin, end, counts);     \
-    else                                                                        \
+#define CALL(kind)                                                          \
+    if (shared)                                                             \
+        write_range(kind, WRITE_ERASE, 1, view, batch, begin, end, counts); \
+    else                                                                    \
         write_range(kind, WRITE_ERASE, 0, view, batch, begin, end, counts)
     FOR_EACH_KIND(view, CALL)
 #undef CALL
@@ -340,10 +410,10 @@ static void erase(const loom__open_view *view, const loom__batch *batch, uint64_
 static void insert_in_order(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
                             loom__cpu_counts *counts)
 {
-#define CALL(kind)                                        \
-    if (overwrite)                                        \
-        insert_records(kind, 1, view, records, counts);   \
-    else                                                  \
+#define CALL(kind)                                      \
+    if (overwrite)                                      \
+        insert_records(kind, 1, view, records, counts); \
+    else                                                \
         insert_records(kind, 0, view, records, counts)
     FOR_EACH_KIND(view, CALL)
 #undef CALL
