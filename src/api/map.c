@@ -110,8 +110,10 @@ loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
     loom__gate_enter_reader(&map->gate);
     loom_status status = map->engine->clone(map->table, &twin, stream);
-    loom__gate_leave_reader(&map->gate);
-    return status == LOOM_OK ? loom__map_wrap(map->context, map->engine, twin, made) : status;
+    if (status == LOOM_OK)
+        status = loom__map_wrap(map->context, map->engine, twin, made);
+    loom__gate_leave_reader(&map->gate); /* the last touch: the map may be destroyed from here on */
+    return status;
 }
 
 loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
@@ -151,14 +153,16 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->value_bytes = image.value_bytes;
     config->capacity = image.capacity;
     config->max_load = image.max_load;
-    config->engine = map->engine->id;
+    config->engine = (loom_engine)image.engine;
     config->buckets_per_partition = image.buckets;
     return LOOM_OK;
 }
 
-static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stream stream)
+static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom__map_image *image,
+                             uint32_t *slots_per_bucket, uint64_t *bytes, loom_stream stream)
 {
     loom__gate_enter_reader(&map->gate);
+    map->engine->describe(map->table, image, slots_per_bucket, bytes);
     loom_status status = map->engine->survey(map->table, survey, stream);
     if (status == LOOM_OK)
         status = map->engine->size(map->table, size, stream);
@@ -175,10 +179,9 @@ loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(stats == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_stats", stats->struct_size, sizeof *stats));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, stream));
-    map->engine->describe(map->table, &image, &slots_per_bucket, &bytes);
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, &image, &slots_per_bucket, &bytes, stream));
     *stats = (loom_stats)LOOM_STATS_INIT;
-    stats->engine = map->engine->id;
+    stats->engine = (loom_engine)image.engine;
     stats->key_bytes = image.key_bytes;
     stats->value_bytes = image.value_bytes;
     stats->slots_per_bucket = slots_per_bucket;
@@ -201,9 +204,11 @@ loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
 loom_status loom_map_verify(loom_map *map, loom_stream stream)
 {
     loom__survey survey;
-    uint64_t size;
+    loom__map_image image;
+    uint32_t slots_per_bucket;
+    uint64_t size, bytes;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, stream));
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, &image, &slots_per_bucket, &bytes, stream));
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_INTERNAL,
                     "bucket %llu violates the layout's invariants; keep the table (loom_map_save) and report it",
                     (unsigned long long)survey.first_bad);

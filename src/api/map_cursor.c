@@ -44,22 +44,22 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
-    loom_cursor *cursor = loom__allocate(&map->context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
-    if (cursor == NULL)
-        return LOOM_OUT_OF_MEMORY;
     uint64_t size;
     loom__gate_enter_reader(&map->gate);
-    *cursor = (loom_cursor){.map = map, .generation = map->generation};
     loom_status status = map->engine->size(map->table, &size, stream);
-    loom__gate_leave_reader(&map->gate);
-    if (status != LOOM_OK) {
-        loom_cursor_close(cursor);
-        return status;
+    loom_cursor *cursor = NULL;
+    if (status == LOOM_OK) {
+        cursor = loom__allocate(&map->context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
+        status = cursor != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
     }
-    if (count != NULL)
-        *count = size;
-    *made = cursor;
-    return LOOM_OK;
+    if (status == LOOM_OK) {
+        *cursor = (loom_cursor){.map = map, .generation = map->generation};
+        *made = cursor;
+        if (count != NULL)
+            *count = size;
+    }
+    loom__gate_leave_reader(&map->gate);
+    return status;
 }
 
 loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint64_t room, uint64_t *got,

@@ -88,10 +88,10 @@ LOOM_LANE uint64_t open_pair(uint64_t key, uint64_t value)
     return (uint32_t)key | value << 32;
 }
 
-LOOM_LANE open_walk open_start(const loom__open_view *view, uint64_t key)
+LOOM_LANE open_walk open_start(loom__open_kind kind, const loom__open_view *view, uint64_t key)
 {
     open_walk walk;
-    uint64_t hash = loom__hash_key(key, view->seed);
+    uint64_t hash = loom__hash_key(key, open_key_bytes(kind), view->seed);
     walk.key = key;
     walk.partition_index = loom__hash_partition(hash, view->partitions);
     walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);

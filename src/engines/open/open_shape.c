@@ -98,14 +98,16 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.seed = loom__seed_expand(seed);
     view.kind = shape->kind;
 
-    uint64_t key_mask = open_key_bytes(shape->kind) == 4 ? 0xffffffffu : UINT64_MAX;
+    uint32_t key_bytes = open_key_bytes(shape->kind);
+    uint64_t key_mask = key_bytes == 4 ? 0xffffffffu : UINT64_MAX;
     view.empty[0] = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u) & key_mask;
-    view.empty_exception = loom__hash_partition(loom__hash_key(view.empty[0], view.seed), view.partitions);
+    view.empty_exception = loom__hash_partition(loom__hash_key(view.empty[0], key_bytes, view.seed), view.partitions);
     view.empty[1] = view.empty[0];
     /* There are at least two partitions, so about every second key ends this; the hash is a bijection of 64-bit words,
      * and even the 2^32 narrow keys cannot all share one partition. */
     do {
         view.empty[1] = (view.empty[1] + 1) & key_mask;
-    } while (loom__hash_partition(loom__hash_key(view.empty[1], view.seed), view.partitions) == view.empty_exception);
+    } while (loom__hash_partition(loom__hash_key(view.empty[1], key_bytes, view.seed), view.partitions) ==
+             view.empty_exception);
     return view;
 }

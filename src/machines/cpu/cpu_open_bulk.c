@@ -40,9 +40,9 @@ static uint64_t batch_key(const bulk_work *work, uint32_t key_bytes, uint64_t i)
     return key_bytes == 4 ? ((const uint32_t *)work->batch->keys)[i] : ((const uint64_t *)work->batch->keys)[i];
 }
 
-static uint32_t partition_of(const loom__open_view *view, uint64_t key)
+static uint32_t partition_of(const loom__open_view *view, uint32_t key_bytes, uint64_t key)
 {
-    return loom__hash_partition(loom__hash_key(key, view->seed), view->partitions);
+    return loom__hash_partition(loom__hash_key(key, key_bytes, view->seed), view->partitions);
 }
 
 static void count_chunk(void *argument, uint64_t chunk)
@@ -53,7 +53,7 @@ static void count_chunk(void *argument, uint64_t chunk)
     const loom__open_view view = *work->view;
     memset(fill, 0, view.partitions * sizeof *fill);
     for (uint64_t i = chunk_begin(work, chunk); i < end; i++)
-        fill[partition_of(&view, batch_key(work, key_bytes, i))]++;
+        fill[partition_of(&view, key_bytes, batch_key(work, key_bytes, i))]++;
 }
 
 /* Turns counts into places: partition by partition, and within one chunk by chunk. */
@@ -78,7 +78,7 @@ LOOM_LANE void scatter_keys(bulk_work *work, uint64_t chunk, uint32_t key_bytes,
     const unsigned char *values = work->batch->values;
     for (uint64_t i = chunk_begin(work, chunk); i < end; i++) {
         uint64_t key = batch_key(work, key_bytes, i);
-        uint64_t at = fill[partition_of(&view, key)]++;
+        uint64_t at = fill[partition_of(&view, key_bytes, key)]++;
         unsigned char *record = work->records + at * (key_bytes + value_bytes);
         memcpy(record, &key, key_bytes);
         memcpy(record + key_bytes, values + i * value_bytes, value_bytes);

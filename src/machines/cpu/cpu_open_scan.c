@@ -193,7 +193,7 @@ typedef struct survey_work {
 static uint32_t chain_to(const loom__open_view *view, uint64_t partition, uint32_t bucket, uint32_t slot, uint64_t key)
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
-    uint64_t hash = loom__hash_key(key, view->seed);
+    uint64_t hash = loom__hash_key(key, open_key_bytes(kind), view->seed);
     uint32_t lower = (uint32_t)hash, at = loom__hash_bucket(lower, view->buckets);
     if (loom__hash_partition(hash, view->partitions) != partition)
         return 0;

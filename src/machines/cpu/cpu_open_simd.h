@@ -55,7 +55,7 @@ LOOM_LANE void find_start(loom__open_kind kind, const loom__open_view *view, con
 {
     sought *group = &ring[first / GROUP % RING];
     for (uint32_t i = 0; i < count; i++) {
-        open_walk walk = open_start(view, key_at(kind, keys, first + i));
+        open_walk walk = open_start(kind, view, key_at(kind, keys, first + i));
         const unsigned char *line = open_line(kind, &walk, walk.bucket);
         group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
         if (kind == OPEN_KEY_8_VALUE_4)
@@ -99,7 +99,7 @@ LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, 
     uint64_t found = 0;
     for (uint64_t i = 0; i < waiting; i++) {
         places[i] = late[i];
-        walks[i] = open_start(view, key_at(kind, batch->keys, block + late[i]));
+        walks[i] = open_start(kind, view, key_at(kind, batch->keys, block + late[i]));
         open_advance(view, &walks[i]);
         lane_prefetch(open_line(kind, &walks[i], walks[i].bucket));
     }
@@ -194,7 +194,7 @@ typedef struct deferred {
 LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring)
 {
-    open_walk walk = open_start(view, key);
+    open_walk walk = open_start(kind, view, key);
     started *entry = &ring[index % WRITE_RING];
     entry->partition = walk.partition;
     entry->partition_index = walk.partition_index;
@@ -340,7 +340,7 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
 {
     uint64_t accesses = 0;
     for (uint64_t index = begin; index < end; index++) {
-        open_walk walk = open_start(view, key_at(kind, keys, index));
+        open_walk walk = open_start(kind, view, key_at(kind, keys, index));
         for (;;) { /* at most view->buckets turns */
             accesses++;
             open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
