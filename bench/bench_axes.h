@@ -1,0 +1,39 @@
+/* The axes of the benchmark and where each one stands unless an option moves it. */
+#ifndef BENCH_AXES_H
+#define BENCH_AXES_H
+
+#include <stdint.h>
+
+#define BENCH_DEFAULT_N           (UINT64_C(1) << 24)
+#define BENCH_DEFAULT_LOADS       0.53, 0.8, 0.9, 0.95
+#define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
+#define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
+#define BENCH_DEFAULT_KEY_BYTES   4
+#define BENCH_DEFAULT_VALUE_BYTES 4
+#define BENCH_DEFAULT_REPEAT      5
+
+/* What the case `limits` spans. Footprints above this share of the memory are left out. */
+#define BENCH_LIMIT_ACCESS_BYTES    8, 16, 32, 64, 128
+#define BENCH_LIMIT_FOOTPRINTS      UINT64_C(1) << 20, UINT64_C(1) << 24, UINT64_C(1) << 28, UINT64_C(1) << 30
+#define BENCH_LIMIT_SHARE_OF_MEMORY 8 /* one eighth */
+
+/* The smallest array that a limit can be measured over; smaller tables are held against it. */
+#define BENCH_LIMIT_SMALLEST UINT64_C(4096)
+
+/* A limit that a row is held against was measured at most this long before the operation. Clocks, neighbours and
+ * the layout of memory drift over minutes; a measurement takes about a second. */
+#define BENCH_LIMIT_FRESH_SECONDS 10.0
+
+/* The share of the keys that `erase` takes out: half, so that the same run can check that the others stay. */
+#define BENCH_ERASE_DIVISOR 2
+
+/* Absent keys that are looked up to check a build or an insertion. */
+#define BENCH_ABSENT_CHECKS (UINT64_C(1) << 20)
+
+/* A row whose threads had less than this share of their cores says so. */
+#define BENCH_BUSY_SHARE 0.9
+
+/* Two runs with the same options make the same table. */
+#define BENCH_SEED UINT64_C(0x6c6f6f6d)
+
+#endif

@@ -1,0 +1,90 @@
+/* Keys and values for tests of answers: computed from an index and back, so that whoever sees a key knows what has to
+ * be there without keeping a second hash table.
+ *
+ *   key   = a bijection of the index: different indices below 2^(8 * key_bytes) give different keys
+ *   value = a hash of the index and a round; a key that is written again gets the value of a later round
+ */
+#ifndef BENCH_KEYS_H
+#define BENCH_KEYS_H
+
+#include <stdint.h>
+
+/* xor-shift, multiply, twice: each step can be undone, so the whole is a bijection. */
+static inline uint32_t bench_mix32(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x7feb352du;
+    x ^= x >> 15;
+    x *= 0x846ca68bu;
+    x ^= x >> 16;
+    return x;
+}
+
+/* The multipliers are the inverses modulo 2^32 of those above. */
+static inline uint32_t bench_unmix32(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x43021123u;
+    x ^= x >> 15 ^ x >> 30;
+    x *= 0x1d69e2a5u;
+    x ^= x >> 16;
+    return x;
+}
+
+static inline uint64_t bench_mix64(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94d049bb133111eb);
+    x ^= x >> 31;
+    return x;
+}
+
+static inline uint64_t bench_unmix64(uint64_t x)
+{
+    x ^= x >> 31 ^ x >> 62;
+    x *= UINT64_C(0x319642b2d24d8ec3);
+    x ^= x >> 27 ^ x >> 54;
+    x *= UINT64_C(0x96de1b173f119089);
+    x ^= x >> 30 ^ x >> 60;
+    return x;
+}
+
+static inline uint64_t bench_key_of(uint64_t index, uint32_t key_bytes)
+{
+    return key_bytes == 4 ? bench_mix32((uint32_t)index) : bench_mix64(index);
+}
+
+static inline uint64_t bench_index_of(uint64_t key, uint32_t key_bytes)
+{
+    return key_bytes == 4 ? bench_unmix32((uint32_t)key) : bench_unmix64(key);
+}
+
+static inline uint64_t bench_value_of(uint64_t index, uint32_t round, uint32_t value_bytes)
+{
+    const uint64_t value = bench_mix64((index << 8 | round) + UINT64_C(0x9e3779b97f4a7c15));
+    return value_bytes == 4 ? value >> 32 : value;
+}
+
+/* Elements of arrays whose width, 4 or 8 bytes, is known only at run time. */
+static inline void bench_put(void *array, uint64_t at, uint32_t bytes, uint64_t value)
+{
+    if (bytes == 4)
+        ((uint32_t *)array)[at] = (uint32_t)value;
+    else
+        ((uint64_t *)array)[at] = value;
+}
+
+static inline uint64_t bench_get(const void *array, uint64_t at, uint32_t bytes)
+{
+    return bytes == 4 ? ((const uint32_t *)array)[at] : ((const uint64_t *)array)[at];
+}
+
+/* Where element `at` begins, for calls that work on a part of an array. */
+static inline void *bench_at(void *array, uint64_t at, uint32_t bytes)
+{
+    return (char *)array + at * bytes;
+}
+
+#endif

@@ -1,0 +1,203 @@
+#include "bench_options.h"
+
+#include "bench_axes.h"
+#include "bench_case.h"
+#include "bench_parse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool add_value(double *values, size_t *count, const char *text, double lowest, double highest)
+{
+    double value;
+    if (*count == BENCH_MAX_VALUES || !bench_parse_real(text, &value) || value < lowest || value > highest)
+        return false;
+    values[(*count)++] = value;
+    return true;
+}
+
+static bool add_case(void *target, const char *text)
+{
+    bench_options *options = target;
+    const bench_case *named = bench_case_find(text);
+    if (!named || options->case_count == BENCH_MAX_VALUES)
+        return false;
+    options->cases[options->case_count++] = named;
+    return true;
+}
+
+static bool set_machine(void *target, const char *text)
+{
+    return bench_parse_machine(text, &((bench_options *)target)->machine);
+}
+
+static bool set_engine(void *target, const char *text)
+{
+    return bench_parse_engine(text, &((bench_options *)target)->engine);
+}
+
+static bool set_threads(void *target, const char *text)
+{
+    uint64_t threads;
+    if (!bench_parse_count(text, &threads) || threads > 65536)
+        return false;
+    ((bench_options *)target)->threads = (uint32_t)threads;
+    return true;
+}
+
+static bool set_n(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->n) && options->n > 0 && options->n <= UINT64_C(1) << 40;
+}
+
+static bool add_load(void *target, const char *text)
+{
+    bench_options *options = target;
+    return add_value(options->loads, &options->load_count, text, 0.001, 0.95);
+}
+
+static bool add_hit(void *target, const char *text)
+{
+    bench_options *options = target;
+    return add_value(options->hits, &options->hit_count, text, 0, 100);
+}
+
+static bool set_skew(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_real(text, &options->skew) && options->skew <= 100;
+}
+
+static bool set_batch(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->batch) && options->batch > 0;
+}
+
+static bool set_width(const char *text, uint32_t *bytes)
+{
+    uint64_t width;
+    if (!bench_parse_count(text, &width) || (width != 4 && width != 8))
+        return false;
+    *bytes = (uint32_t)width;
+    return true;
+}
+
+static bool set_key_bytes(void *target, const char *text)
+{
+    return set_width(text, &((bench_options *)target)->key_bytes);
+}
+
+static bool set_value_bytes(void *target, const char *text)
+{
+    return set_width(text, &((bench_options *)target)->value_bytes);
+}
+
+static bool add_op(void *target, const char *text)
+{
+    bench_options *options = target;
+    if (options->op_count == BENCH_MAX_VALUES || !*text || strlen(text) >= sizeof options->ops[0])
+        return false;
+    strcpy(options->ops[options->op_count++], text);
+    return true;
+}
+
+static bool set_repeat(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->repeat) && options->repeat > 0 && options->repeat <= BENCH_MAX_REPEAT;
+}
+
+static bool set_csv(void *target, const char *text)
+{
+    ((bench_options *)target)->csv_path = text;
+    return *text != 0;
+}
+
+static bool set_json(void *target, const char *text)
+{
+    ((bench_options *)target)->json_path = text;
+    return *text != 0;
+}
+
+static const bench_option case_word = {"CASE", "limits or map", false, add_case};
+
+static const bench_option table[] = {
+    {"--machine", "best, cpu or cuda", false, set_machine},
+    {"--engine", "default or open", false, set_engine},
+    {"--threads", "a number of threads", false, set_threads},
+    {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
+    {"--load", "loads above 0 and up to 0.95", true, add_load},
+    {"--hit", "percentages from 0 to 100", true, add_hit},
+    {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
+    {"--batch", "a number of keys per call", false, set_batch},
+    {"--key-bytes", "4 or 8", false, set_key_bytes},
+    {"--value-bytes", "4 or 8", false, set_value_bytes},
+    {"--ops", "operations parted by commas", true, add_op},
+    {"--repeat", "a number from 1 to 1000", false, set_repeat},
+    {"--csv", "the name of a file", false, set_csv},
+    {"--json", "the name of a file", false, set_json},
+};
+
+static bool any_case_has(const bench_options *options, const char *op)
+{
+    for (size_t i = 0; i < options->case_count; i++) {
+        const bench_case *named = options->cases[i];
+        for (size_t j = 0; named->op_name && named->op_name(j); j++) {
+            if (strcmp(named->op_name(j), op) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+bool bench_options_wants(const bench_options *options, const char *op)
+{
+    for (size_t i = 0; i < options->op_count; i++) {
+        if (strcmp(options->ops[i], op) == 0)
+            return true;
+    }
+    return options->op_count == 0;
+}
+
+bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
+{
+    static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS};
+    *options = (bench_options){.n = BENCH_DEFAULT_N,
+                               .skew = BENCH_DEFAULT_SKEW,
+                               .key_bytes = BENCH_DEFAULT_KEY_BYTES,
+                               .value_bytes = BENCH_DEFAULT_VALUE_BYTES,
+                               .repeat = BENCH_DEFAULT_REPEAT};
+    if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, error))
+        return false;
+    if (options->load_count == 0) {
+        memcpy(options->loads, loads, sizeof loads);
+        options->load_count = sizeof loads / sizeof *loads;
+    }
+    if (options->hit_count == 0) {
+        memcpy(options->hits, hits, sizeof hits);
+        options->hit_count = sizeof hits / sizeof *hits;
+    }
+    if (options->batch == 0 || options->batch > options->n)
+        options->batch = options->n;
+    if (options->case_count == 0) {
+        size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
+        for (size_t i = 0; bench_case_at(i); i++)
+            used += (size_t)snprintf(error + used, 256 - used, "%s %s", i ? "," : "", bench_case_at(i)->name);
+        snprintf(error + used, 256 - used, ".");
+        return false;
+    }
+    for (size_t i = 0; i < options->op_count; i++) {
+        if (!any_case_has(options, options->ops[i])) {
+            snprintf(error, 256, "No case that was named has the operation \"%s\".", options->ops[i]);
+            return false;
+        }
+    }
+    /* As many absent keys are made as present ones, and 4 bytes have 2^32 values. */
+    if (options->key_bytes == 4 && options->n > UINT64_C(1) << 31) {
+        snprintf(error, 256, "--n above 2^31 wants --key-bytes 8: there are not enough different keys of 4 bytes.");
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,40 @@
+/* What a run of the benchmark was asked for. */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include <loom/loom.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bench_case bench_case;
+
+enum { BENCH_MAX_VALUES = 32, BENCH_MAX_REPEAT = 1000 };
+
+typedef struct bench_options {
+    const bench_case *cases[BENCH_MAX_VALUES];
+    size_t case_count;
+    loom_machine machine;
+    loom_engine engine;
+    uint32_t threads; /* 0: all */
+    uint64_t n;
+    double loads[BENCH_MAX_VALUES];
+    size_t load_count;
+    double hits[BENCH_MAX_VALUES]; /* percent */
+    size_t hit_count;
+    double skew;
+    uint64_t batch; /* keys per call, at most n */
+    uint32_t key_bytes, value_bytes;
+    char ops[BENCH_MAX_VALUES][16];
+    size_t op_count; /* 0: all */
+    uint64_t repeat;
+    const char *csv_path, *json_path; /* NULL: none */
+} bench_options;
+
+/* Fills in what the arguments say and the defaults of bench_axes.h for the rest. False: `error` has a sentence. */
+bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256]);
+
+/* Whether --ops names this operation, or there was no --ops. */
+bool bench_options_wants(const bench_options *options, const char *op);
+
+#endif

@@ -1,0 +1,248 @@
+#include "bench_report.h"
+
+#include "bench_progress.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, REAL } column_kind;
+
+/* The order is the order of the files and the names are their names: scripts depend on both. */
+static const struct column {
+    const char *name;
+    column_kind kind;
+    size_t offset;
+    const char *title; /* in the table for people; NULL: not there */
+    int width, decimals;
+} columns[] = {
+    {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 6, 0},
+    {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 6, 0},
+    {"machine", TEXT_POINTER, offsetof(bench_row, machine), "machine", 7, 0},
+    {"op", TEXT_ARRAY, offsetof(bench_row, op), "op", 15, 0},
+    {"key_bytes", COUNT, offsetof(bench_row, key_bytes), "key", 3, 0},
+    {"value_bytes", COUNT, offsetof(bench_row, value_bytes), "value", 5, 0},
+    {"n", COUNT, offsetof(bench_row, n), "n", 10, 0},
+    {"load", REAL, offsetof(bench_row, load), "load", 5, 3},
+    {"hit", REAL, offsetof(bench_row, hit), "hit %", 5, 1},
+    {"skew", REAL, offsetof(bench_row, skew), "skew", 4, 2},
+    {"batch", COUNT, offsetof(bench_row, batch), "batch", 10, 0},
+    {"mops", REAL, offsetof(bench_row, mops), "M ops/s", 8, 2},
+    {"gbps", REAL, offsetof(bench_row, gbps), "GB/s", 7, 2},
+    {"accesses", REAL, offsetof(bench_row, accesses), "accesses", 8, 3},
+    {"limit", REAL, offsetof(bench_row, limit), "limit", 8, 2},
+    {"share", REAL, offsetof(bench_row, share), "share", 5, 3},
+    {"check", TEXT_ARRAY, offsetof(bench_row, check), "check", 5, 0},
+    {"limit_name", TEXT_ARRAY, offsetof(bench_row, limit_name), "limit name", 14, 0},
+};
+
+#define COLUMN_COUNT (sizeof columns / sizeof *columns)
+
+bench_row bench_row_new(const char *case_name, const char *machine, const char *op)
+{
+    bench_row row = {.case_name = case_name,
+                     .machine = machine,
+                     .load = NAN,
+                     .hit = NAN,
+                     .skew = NAN,
+                     .mops = NAN,
+                     .gbps = NAN,
+                     .accesses = NAN,
+                     .limit = NAN,
+                     .share = NAN,
+                     .check = "ok"};
+    snprintf(row.op, sizeof row.op, "%s", op);
+    return row;
+}
+
+void bench_row_fail(bench_row *row, const char *format, ...)
+{
+    va_list arguments;
+    if (bench_row_failed(row))
+        return;
+    const int prefix = snprintf(row->check, sizeof row->check, "FAIL: ");
+    va_start(arguments, format);
+    vsnprintf(row->check + prefix, sizeof row->check - (size_t)prefix, format, arguments);
+    va_end(arguments);
+}
+
+bool bench_row_failed(const bench_row *row)
+{
+    return strncmp(row->check, "ok", 2) != 0;
+}
+
+static const char *text_of(const struct column *column, const bench_row *row)
+{
+    const char *at = (const char *)row + column->offset;
+    const char *text = column->kind == TEXT_POINTER ? *(const char *const *)(const void *)at : at;
+    return text ? text : "";
+}
+
+/* A number as text; "" where the column is empty. */
+static void format_number(const struct column *column, const bench_row *row, int decimals, char text[32])
+{
+    const void *at = (const char *)row + column->offset;
+    text[0] = 0;
+    if (column->kind == COUNT && *(const uint64_t *)at != 0)
+        snprintf(text, 32, "%llu", (unsigned long long)*(const uint64_t *)at);
+    if (column->kind == REAL && !isnan(*(const double *)at))
+        snprintf(text, 32, "%.*f", decimals, *(const double *)at);
+}
+
+static bool is_text(const struct column *column)
+{
+    return column->kind == TEXT_POINTER || column->kind == TEXT_ARRAY;
+}
+
+static void write_csv_text(FILE *file, const char *text)
+{
+    if (!strpbrk(text, ",\"\n\r")) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void write_json_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', file);
+        if ((unsigned char)*text < 0x20)
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+/* Files keep more digits than the table shows. */
+enum { FILE_DECIMALS = 4 };
+
+static void write_csv_row(FILE *file, const bench_row *row)
+{
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        char number[32];
+        if (i > 0)
+            fputc(',', file);
+        if (is_text(&columns[i])) {
+            write_csv_text(file, text_of(&columns[i], row));
+            continue;
+        }
+        format_number(&columns[i], row, FILE_DECIMALS, number);
+        fputs(number, file);
+    }
+    fputc('\n', file);
+    fflush(file);
+}
+
+static void write_json_row(FILE *file, const bench_row *row, bool first)
+{
+    fputs(first ? "\n  {" : ",\n  {", file);
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        char number[32];
+        fprintf(file, "%s\"%s\": ", i > 0 ? ", " : "", columns[i].name);
+        if (is_text(&columns[i]) && text_of(&columns[i], row)[0]) {
+            write_json_text(file, text_of(&columns[i], row));
+            continue;
+        }
+        format_number(&columns[i], row, FILE_DECIMALS, number);
+        fputs(is_text(&columns[i]) || !number[0] ? "null" : number, file);
+    }
+    fputc('}', file);
+    fflush(file);
+}
+
+static void print_title(void)
+{
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        if (columns[i].title)
+            printf(is_text(&columns[i]) ? "%-*s  " : "%*s  ", columns[i].width, columns[i].title);
+    }
+    printf("\n");
+}
+
+static void print_row(const bench_row *row)
+{
+    for (size_t i = 0; i < COLUMN_COUNT; i++) {
+        char number[32];
+        if (!columns[i].title)
+            continue;
+        if (is_text(&columns[i])) {
+            printf("%-*s  ", columns[i].width, text_of(&columns[i], row));
+            continue;
+        }
+        format_number(&columns[i], row, columns[i].decimals, number);
+        printf("%*s  ", columns[i].width, number);
+    }
+    printf("%s\n", row->note);
+    fflush(stdout);
+}
+
+static bool open_file(const char *path, FILE **file, char error[256])
+{
+    *file = path ? fopen(path, "w") : NULL;
+    if (!path || *file)
+        return true;
+    snprintf(error, 256, "%.150s cannot be written: %s.", path, strerror(errno));
+    return false;
+}
+
+bool bench_report_open(bench_report *report, const char *csv_path, const char *json_path, char error[256])
+{
+    *report = (bench_report){.csv_path = csv_path, .json_path = json_path};
+    if (!open_file(csv_path, &report->csv, error))
+        return false;
+    if (!open_file(json_path, &report->json, error)) {
+        if (report->csv)
+            fclose(report->csv);
+        return false;
+    }
+    for (size_t i = 0; report->csv && i < COLUMN_COUNT; i++)
+        fprintf(report->csv, "%s%c", columns[i].name, i + 1 < COLUMN_COUNT ? ',' : '\n');
+    if (report->json)
+        fputc('[', report->json);
+    return true;
+}
+
+void bench_report_add(bench_report *report, const bench_row *row)
+{
+    bench_progress_hide();
+    if (report->rows == 0)
+        print_title();
+    print_row(row);
+    if (report->csv)
+        write_csv_row(report->csv, row);
+    if (report->json)
+        write_json_row(report->json, row, report->rows == 0);
+    report->rows++;
+    report->failed += bench_row_failed(row);
+}
+
+static bool close_file(FILE *file, const char *path, char error[256])
+{
+    if (!file)
+        return true;
+    const bool written = !ferror(file);
+    if (fclose(file) == 0 && written)
+        return true;
+    snprintf(error, 256, "%.150s could not be written to its end: %s.", path, strerror(errno));
+    return false;
+}
+
+bool bench_report_close(bench_report *report, char error[256])
+{
+    if (report->json)
+        fputs("\n]\n", report->json);
+    const bool csv_done = close_file(report->csv, report->csv_path, error);
+    return close_file(report->json, report->json_path, error) && csv_done;
+}

@@ -1,0 +1,53 @@
+/* Rows of results: a table for people on stdout as they come, and CSV and JSON files with the same columns. */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A column that has no meaning for a row is left empty: NULL or "" in text, 0 in counts, NAN in numbers. */
+typedef struct bench_row {
+    const char *case_name;
+    const char *engine;
+    const char *machine;
+    char op[32];
+    uint64_t key_bytes;
+    uint64_t value_bytes;
+    uint64_t n;      /* keys in the table; bytes of the array in the case `limits` */
+    double load;     /* keys / slots, as it was */
+    double hit;      /* percent */
+    double skew;     /* Zipf exponent */
+    uint64_t batch;  /* keys per call */
+    double mops;     /* million operations per second, median */
+    double gbps;     /* bytes the operation must move / time, 10^9 per second */
+    double accesses; /* buckets read per operation */
+    double limit;    /* M per second for random accesses, GB/s for copying */
+    double share;    /* of the limit */
+    char check[160]; /* "ok", or "FAIL: " and what was wrong */
+    char limit_name[32];
+    char note[96]; /* for people only: no column of the files */
+} bench_row;
+
+/* A row with every column empty and `check` "ok". */
+bench_row bench_row_new(const char *case_name, const char *machine, const char *op);
+
+/* Notes what was wrong; the first reason stays. */
+__attribute__((format(printf, 2, 3))) void bench_row_fail(bench_row *row, const char *format, ...);
+bool bench_row_failed(const bench_row *row);
+
+typedef struct bench_report {
+    FILE *csv, *json;
+    const char *csv_path, *json_path;
+    uint64_t rows, failed;
+} bench_report;
+
+/* Opens the files (paths may be NULL), so that a path that cannot be written fails before the work, not after it.
+ * False: `error` has a sentence. */
+bool bench_report_open(bench_report *report, const char *csv_path, const char *json_path, char error[256]);
+void bench_report_add(bench_report *report, const bench_row *row);
+
+/* False: a file could not be written to its end; `error` has a sentence. */
+bool bench_report_close(bench_report *report, char error[256]);
+
+#endif

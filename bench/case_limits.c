@@ -1,0 +1,46 @@
+/* The case `limits`: what this machine can do at most, over arrays from one that fits a core's cache to one that fits
+ * none. Every other case is held against these numbers, measured at its own footprint. */
+#include "bench_axes.h"
+#include "bench_case.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const uint64_t footprints[] = {BENCH_LIMIT_FOOTPRINTS};
+static const uint32_t access_bytes[] = {BENCH_LIMIT_ACCESS_BYTES};
+
+static void measure(bench_session *session, loom_limit_kind kind, uint32_t bytes, uint64_t footprint)
+{
+    char name[32];
+    loom_limit limit;
+    bench_limit_name(kind, bytes, name);
+    bench_row row = bench_row_new(bench_case_limits.name, session->info.machine_name, name);
+    row.n = footprint;
+    if (bench_limits_get(&session->limits, session->context, kind, bytes, footprint, &limit) != LOOM_OK)
+        bench_row_fail(&row, "%s", loom_last_error());
+    else if (!(limit.rate > 0))
+        bench_row_fail(&row, "the rate is %g", limit.rate);
+    else if (kind == LOOM_LIMIT_COPY)
+        row.gbps = limit.rate * 1e-9;
+    else
+        row.mops = limit.rate * 1e-6;
+    if (!bench_row_failed(&row))
+        snprintf(row.note, sizeof row.note, "%s", limit.shape);
+    bench_report_add(&session->report, &row);
+}
+
+static void run_limits(bench_session *session)
+{
+    const uint64_t largest = session->info.memory_bytes / BENCH_LIMIT_SHARE_OF_MEMORY;
+    for (size_t i = 0; i < sizeof footprints / sizeof *footprints; i++) {
+        if (i > 0 && footprints[i] > largest)
+            break;
+        measure(session, LOOM_LIMIT_COPY, 0, footprints[i]);
+        for (size_t j = 0; j < sizeof access_bytes / sizeof *access_bytes; j++)
+            measure(session, LOOM_LIMIT_RANDOM_READ, access_bytes[j], footprints[i]);
+        measure(session, LOOM_LIMIT_RANDOM_CAS, 0, footprints[i]);
+    }
+}
+
+const bench_case bench_case_limits = {
+    "limits", "copy bandwidth, random reads of 8 to 128 bytes and random compare-and-swap", NULL, run_limits};

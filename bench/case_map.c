@@ -1,0 +1,213 @@
+/* The case `map`: build, insert, find and erase on a map of each load, each row checked and held against a limit that
+ * was measured at the footprint of the very table.
+ *
+ *   share = rate * accesses / limit           find: random reads of 64 bytes; insert and erase: random CAS
+ *   share = bytes moved / time / bandwidth    build: copy */
+#include "bench_array.h"
+#include "bench_axes.h"
+#include "bench_case.h"
+#include "bench_keys.h"
+#include "bench_parse.h"
+#include "bench_progress.h"
+#include "bench_timer.h"
+#include "map_bench.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void free_arrays(map_bench *bench)
+{
+    bench_array_free(bench->base_keys);
+    bench_array_free(bench->base_values);
+    bench_array_free(bench->absent_keys);
+    bench_array_free(bench->keys);
+    bench_array_free(bench->values);
+    bench_array_free(bench->marked);
+    bench_array_free(bench->found);
+    bench_array_free(bench->status);
+}
+
+static bool make_arrays(map_bench *bench)
+{
+    const uint64_t n = bench->n;
+    bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
+    bench->base_keys = bench_array_new(n, bench->key_bytes);
+    bench->base_values = bench_array_new(n, bench->value_bytes);
+    bench->absent_keys = bench_array_new(bench->absent_count, bench->key_bytes);
+    bench->keys = bench_array_new(n, bench->key_bytes);
+    bench->values = bench_array_new(n, bench->value_bytes);
+    bench->marked = bench_array_new(n, 1);
+    bench->found = bench_array_new(n, bench->value_bytes);
+    bench->status = bench_array_new(n, 1);
+    if (!bench->base_keys || !bench->base_values || !bench->absent_keys || !bench->keys || !bench->values ||
+        !bench->marked || !bench->found || !bench->status)
+        return false;
+    for (uint64_t i = 0; i < n; i++) {
+        bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
+        bench_put(bench->base_values, i, bench->value_bytes, bench_value_of(i, 0, bench->value_bytes));
+    }
+    for (uint64_t i = 0; i < bench->absent_count; i++)
+        bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(n + i, bench->key_bytes));
+    return true;
+}
+
+static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = bench->key_bytes;
+    config.value_bytes = bench->value_bytes;
+    config.capacity = bench->n;
+    config.max_load = load;
+    config.engine = bench->session->options->engine;
+    bench->filled = false;
+    loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
+    if (status == LOOM_OK)
+        status = loom_map_stats(bench->map, stats, NULL);
+    if (status == LOOM_OK)
+        status = loom_map_memory_used(bench->map, &bench->footprint);
+    bench->slots = stats->slots;
+    return status;
+}
+
+static double count_accesses(map_bench *bench, bench_row *row)
+{
+    uint64_t accesses = 0;
+    if (loom_map_count_accesses(bench->map, bench->keys, bench->count, &accesses, NULL) != LOOM_OK)
+        bench_row_fail(row, "count_accesses: %s", loom_last_error());
+    return (double)accesses / (double)bench->count;
+}
+
+/* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
+ * the table: whoever reads the row should know. */
+static void note_idle_threads(const map_bench *bench, bench_row *row, double cores)
+{
+    const loom_context_info *info = &bench->session->info;
+    if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
+        snprintf(row->note, sizeof row->note, "threads had %.0f %% of %u cores", 100 * cores / info->threads,
+                 (unsigned)info->threads);
+}
+
+/* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
+static double time_op(map_bench *bench, const map_op *op, bench_row *row)
+{
+    double samples[BENCH_MAX_REPEAT], wall = 0, cpu = 0;
+    const uint64_t repeat = bench->session->options->repeat;
+    for (uint64_t round = 0; round <= repeat; round++) {
+        if (op->reset(bench) != LOOM_OK) {
+            bench_row_fail(row, "before %s: %s", op->name, loom_last_error());
+            return NAN;
+        }
+        if (round == 0 && op->accesses == MAP_ACCESSES_BEFORE)
+            row->accesses = count_accesses(bench, row);
+        const double cpu_begun = bench_cpu_seconds(), begun = bench_seconds();
+        const loom_status status = op->run(bench);
+        const double took = bench_seconds() - begun, cpu_took = bench_cpu_seconds() - cpu_begun;
+        if (status != LOOM_OK) {
+            bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
+            return NAN;
+        }
+        op->check(bench, row);
+        if (round == 0)
+            continue;
+        samples[round - 1] = took;
+        wall += took;
+        cpu += cpu_took;
+    }
+    note_idle_threads(bench, row, cpu / wall);
+    if (op->accesses == MAP_ACCESSES_AFTER)
+        row->accesses = count_accesses(bench, row);
+    if (op->check_all)
+        op->check_all(bench, row);
+    return bench_median(samples, repeat);
+}
+
+static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
+{
+    bench_session *session = bench->session;
+    bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, op->name);
+    char what[64];
+    snprintf(what, sizeof what, isnan(hit) ? "map %s" : "map %s, %.0f %% hits", op->name, hit);
+
+    bench_progress("%s: making keys", what);
+    op->make_input(bench, hit);
+    row.engine = bench_engine_name(stats->engine);
+    row.key_bytes = bench->key_bytes;
+    row.value_bytes = bench->value_bytes;
+    row.n = bench->n;
+    row.load = (double)op->keys_held(bench) / (double)bench->slots;
+    row.hit = hit;
+    row.skew = session->options->skew;
+    row.batch = op->whole || bench->count < bench->batch ? bench->count : bench->batch;
+
+    loom_limit limit = LOOM_LIMIT_INIT;
+    bench_limit_name(op->limit, op->limit_bytes, row.limit_name);
+    if (bench_limits_get(&session->limits, session->context, op->limit, op->limit_bytes, bench->footprint, &limit))
+        bench_row_fail(&row, "limit: %s", loom_last_error());
+
+    bench_progress("%s at load %.2f", what, row.load);
+    const double seconds = time_op(bench, op, &row);
+    if (!isnan(seconds)) {
+        const double bytes = op->bytes(bench, row.accesses);
+        row.mops = (double)bench->count / seconds * 1e-6;
+        row.gbps = bytes / seconds * 1e-9;
+        if (op->limit == LOOM_LIMIT_COPY) {
+            row.limit = limit.rate * 1e-9;
+            row.share = row.gbps / row.limit;
+        } else {
+            row.limit = limit.rate * 1e-6;
+            row.share = row.mops * row.accesses / row.limit;
+        }
+    }
+    bench_report_add(&session->report, &row);
+}
+
+static void run_load(map_bench *bench, double load)
+{
+    const bench_options *options = bench->session->options;
+    loom_stats stats = LOOM_STATS_INIT;
+    bench_progress("map: making a table for load %.2f", load);
+    if (make_table(bench, load, &stats) != LOOM_OK) {
+        bench_row row = bench_row_new(bench_case_map.name, bench->session->info.machine_name, "create");
+        row.n = bench->n;
+        row.load = load;
+        bench_row_fail(&row, "%s", loom_last_error());
+        bench_report_add(&bench->session->report, &row);
+    } else {
+        for (const map_op *op = map_ops; op->name; op++) {
+            if (!bench_options_wants(options, op->name))
+                continue;
+            for (size_t i = 0; i < (op->per_hit ? options->hit_count : 1); i++)
+                measure(bench, op, op->per_hit ? options->hits[i] : NAN, &stats);
+        }
+    }
+    loom_map_destroy(bench->map);
+    bench->map = NULL;
+}
+
+static void run_map(bench_session *session)
+{
+    const bench_options *options = session->options;
+    map_bench bench = {.session = session,
+                       .n = options->n,
+                       .key_bytes = options->key_bytes,
+                       .value_bytes = options->value_bytes,
+                       .batch = options->batch};
+    bench_progress("map: making %.1f M keys", (double)options->n * 1e-6);
+    if (make_arrays(&bench)) {
+        for (size_t i = 0; i < options->load_count; i++)
+            run_load(&bench, options->loads[i]);
+    } else {
+        bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, "keys");
+        row.n = options->n;
+        bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n");
+        bench_report_add(&session->report, &row);
+    }
+    free_arrays(&bench);
+}
+
+static const char *op_name(size_t index)
+{
+    return map_ops[index].name;
+}
+
+const bench_case bench_case_map = {"map", "build, insert, find and erase on a map", op_name, run_map};

@@ -1,0 +1,73 @@
+/* The case `map`, inside: one table at one load (case_map.c), the operations on it (map_ops.c) and the checks of what
+ * they did (map_check.c).
+ *
+ * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. */
+#ifndef BENCH_MAP_BENCH_H
+#define BENCH_MAP_BENCH_H
+
+#include "bench_case.h"
+
+#include <loom/loom.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct map_bench {
+    bench_session *session;
+    loom_map *map;
+    uint64_t n;
+    uint64_t slots;
+    uint64_t footprint; /* bytes of the table */
+    uint32_t key_bytes, value_bytes;
+    uint64_t batch; /* keys per call */
+    bool filled;    /* the table holds exactly the keys 0 to n - 1 */
+
+    void *base_keys, *base_values; /* [n] all keys, by index */
+    void *absent_keys;             /* [absent_count] */
+    uint64_t absent_count;
+
+    /* The operation at hand. */
+    void *keys, *values; /* [count] of n: its input */
+    uint64_t count;
+    uint8_t *marked;   /* [n] 1: the index is in the input */
+    uint64_t distinct; /* how many are marked */
+    void *found;       /* [n] values, and */
+    uint8_t *status;   /* [n] statuses, of finds */
+} map_bench;
+
+typedef enum map_accesses {
+    MAP_ACCESSES_NONE,   /* the operation streams */
+    MAP_ACCESSES_BEFORE, /* counted on the table that the operation finds */
+    MAP_ACCESSES_AFTER   /* counted on the table that it leaves */
+} map_accesses;
+
+typedef struct map_op {
+    const char *name;
+    bool per_hit; /* one row for each --hit */
+    bool whole;   /* one call for all keys, whatever --batch says */
+    map_accesses accesses;
+    loom_limit_kind limit;
+    uint32_t limit_bytes;
+    void (*make_input)(map_bench *bench, double hit);
+    loom_status (*reset)(map_bench *bench);                           /* before each repetition, outside the timer */
+    loom_status (*run)(map_bench *bench);                             /* what is timed */
+    void (*check)(map_bench *bench, bench_row *row);                  /* after each repetition */
+    void (*check_all)(map_bench *bench, bench_row *row);              /* after the last one; may be NULL */
+    uint64_t (*keys_held)(const map_bench *bench);                    /* keys in the table, for the load of the row */
+    double (*bytes)(const map_bench *bench, double accesses_per_key); /* moved by all keys of the input */
+} map_op;
+
+extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL */
+
+/* Checks of map_check.c: what is wrong goes to the row. */
+
+/* `found` and `status` answer a find of `count` keys in a table of all n. */
+void map_check_found(map_bench *bench, bench_row *row);
+
+/* The table has this many keys. */
+void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
+
+/* Of the keys 0 to n - 1 exactly those whose mark is `present_mark` are there, with their values; absent keys are not;
+ * the layout is sound. Uses `found` and `status`. */
+void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark);
+
+#endif

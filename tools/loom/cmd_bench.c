@@ -1,0 +1,40 @@
+#include "bench_case.h"
+#include "bench_options.h"
+#include "tool.h"
+
+static int run_bench(int argc, char **argv)
+{
+    bench_options options;
+    char error[256];
+    if (!bench_options_parse(&options, argc, argv, error))
+        return tool_wrong_use("%s", error);
+    const int code = bench_run(&options, error);
+    return error[0] ? tool_failed("%s", error) : code;
+}
+
+const tool_command tool_bench = {
+    "bench", "CASE... [OPTIONS]", "measure speed, check the answers, and hold it against what the hardware can do",
+    "Cases:\n"
+    "  limits              copy bandwidth, random reads and compare-and-swap over arrays of several sizes\n"
+    "  map                 build, insert, find and erase\n"
+    "\n"
+    "Options (several values are parted by spaces or commas; numbers may be 2^24, 1M, 16Mi):\n"
+    "  --n N               keys in the table; 2^24\n"
+    "  --load L ...        keys / slots; 0.53 0.8 0.9 0.95\n"
+    "  --hit PERCENT ...   lookups that find their key; 0 50 100\n"
+    "  --skew S            draw keys by Zipf's law with this exponent; 0: each key once\n"
+    "  --batch B           keys per call; all\n"
+    "  --key-bytes K       4 or 8; 4\n"
+    "  --value-bytes V     4 or 8; 4\n"
+    "  --ops A,B           which operations; all\n"
+    "  --repeat R          times each operation is repeated, the median counts; 5\n"
+    "  --machine M         best, cpu or cuda; best\n"
+    "  --engine E          default or open; default\n"
+    "  --threads T         host threads; 0: one per core\n"
+    "  --csv FILE          write the rows as CSV too\n"
+    "  --json FILE         write the rows as JSON too\n"
+    "\n"
+    "limit: what the hardware did in the same run over as many bytes as the table has, in M accesses/s (GB/s for "
+    "copy).\n"
+    "share: rate * accesses / limit; for build the bytes that must move / time / limit.\n",
+    run_bench};

@@ -1,0 +1,224 @@
+/* `loom doctor`: what this machine is, what hashloom can use of it, and what is missing. Always exits with 0: a machine
+ * without a GPU is not ill. */
+#define _POSIX_C_SOURCE 200809L
+#include "tool.h"
+
+#include <glob.h>
+#include <loom/loom.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THP_SETTING    "/sys/kernel/mm/transparent_hugepage/enabled"
+#define DRIVER_VERSION "/proc/driver/nvidia/version"
+#define DRIVER_CONTROL "/dev/nvidiactl"
+#define CUDA_NVCC      "/usr/local/cuda/bin/nvcc"
+
+/* What would help, gathered on the way and printed at the end. */
+typedef struct findings {
+    char advice[8][400];
+    size_t count;
+} findings;
+
+__attribute__((format(printf, 2, 3))) static void advise(findings *found, const char *format, ...)
+{
+    va_list arguments;
+    if (found->count == sizeof found->advice / sizeof *found->advice)
+        return;
+    va_start(arguments, format);
+    vsnprintf(found->advice[found->count++], sizeof found->advice[0], format, arguments);
+    va_end(arguments);
+}
+
+/* The first line of a file without its end; false if it cannot be read. */
+static bool read_line(const char *path, char *line, int size)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    const bool got = fgets(line, size, file) != NULL;
+    fclose(file);
+    if (got)
+        line[strcspn(line, "\n")] = 0;
+    return got;
+}
+
+static double gibibytes(uint64_t bytes)
+{
+    return (double)bytes / (1024.0 * 1024.0 * 1024.0);
+}
+
+static double available_gibibytes(void)
+{
+    char line[128];
+    unsigned long long kibibytes = 0;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file) && sscanf(line, "MemAvailable: %llu kB", &kibibytes) != 1) {
+    }
+    if (file)
+        fclose(file);
+    return gibibytes((uint64_t)kibibytes << 10);
+}
+
+/* ---- hashloom and the processor ----------------------------------------------------------------------- */
+
+static void tell_versions(findings *found)
+{
+    const unsigned running = loom_version();
+#if defined(__clang__)
+    const char *compiler = __VERSION__;
+#else
+    const char *compiler = "gcc " __VERSION__;
+#endif
+    printf("hashloom\n");
+    printf("  library       %u.%u.%u\n", running / 10000, running / 100 % 100, running % 100);
+    printf("  header        %d.%d.%d\n", LOOM_VERSION_MAJOR, LOOM_VERSION_MINOR, LOOM_VERSION_PATCH);
+    printf("  compiler      %s\n", compiler);
+    if (running != LOOM_VERSION)
+        advise(found, "This tool was built with another version of hashloom than the library it found: build both from "
+                      "the same tree, or look at LD_LIBRARY_PATH.");
+}
+
+static void tell_huge_pages(findings *found, const loom_context_info *info)
+{
+    char setting[128] = "";
+    if (info->huge_page_bytes > 0)
+        printf("  huge pages    %llu KiB, for tables\n", (unsigned long long)(info->huge_page_bytes >> 10));
+    else
+        printf("  huge pages    none\n");
+    if (!read_line(THP_SETTING, setting, sizeof setting)) {
+        printf("  transparent   this kernel has no transparent huge pages\n");
+        advise(found,
+               "Lookups are up to twice as fast with huge pages: use a kernel with CONFIG_TRANSPARENT_HUGEPAGE.");
+        return;
+    }
+    printf("  transparent   %s\n", setting);
+    if (strstr(setting, "[never]"))
+        advise(found, "Lookups are up to twice as fast with huge pages: `echo madvise | sudo tee " THP_SETTING "`.");
+}
+
+static void tell_processor(findings *found)
+{
+    loom_context *context;
+    loom_context_info info = LOOM_CONTEXT_INFO_INIT;
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    config.machine = LOOM_MACHINE_CPU;
+    printf("\nthis machine\n");
+    if (loom_context_create(&config, &context) != LOOM_OK) {
+        printf("  cpu           no context could be made: %s\n", loom_last_error());
+        return;
+    }
+    if (loom_context_describe(context, &info) == LOOM_OK) {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+        printf("  processor     %s\n", info.device_name);
+        printf("  cores         %ld, of which hashloom uses %u\n", online, (unsigned)info.threads);
+        printf("  simd          %s\n", info.simd_name);
+        printf("  memory        %.1f GiB, %.1f GiB of it available\n", gibibytes(info.memory_bytes),
+               available_gibibytes());
+        tell_huge_pages(found, &info);
+        if ((long)info.threads < online)
+            advise(found,
+                   "This process may use only %u of %ld cores: taskset, a container or a cgroup limits it; widen it "
+                   "there.",
+                   (unsigned)info.threads, online);
+    }
+    loom_context_destroy(context);
+}
+
+/* ---- GPUs --------------------------------------------------------------------------------------------- */
+
+/* An NVIDIA display device on the PCI bus, whether or not a driver knows it. */
+static bool has_nvidia_device(void)
+{
+    glob_t matches;
+    bool has = false;
+    if (glob("/sys/bus/pci/devices/*/vendor", 0, NULL, &matches) != 0)
+        return false;
+    for (size_t i = 0; i < matches.gl_pathc && !has; i++) {
+        char vendor[16] = "", class_path[300], class_code[16] = "";
+        const char *path = matches.gl_pathv[i];
+        snprintf(class_path, sizeof class_path, "%.*sclass", (int)(strlen(path) - strlen("vendor")), path);
+        has = read_line(path, vendor, sizeof vendor) && strcmp(vendor, "0x10de") == 0 &&
+              read_line(class_path, class_code, sizeof class_code) && strncmp(class_code, "0x03", 4) == 0;
+    }
+    globfree(&matches);
+    return has;
+}
+
+static bool find_nvcc(char path[512])
+{
+    const char *directories = getenv("PATH");
+    while (directories && *directories) {
+        const size_t length = strcspn(directories, ":");
+        snprintf(path, 512, "%.*s/nvcc", length < 400 ? (int)length : 0, directories);
+        if (length > 0 && access(path, X_OK) == 0)
+            return true;
+        directories += length + (directories[length] == ':');
+    }
+    snprintf(path, 512, "%s", CUDA_NVCC);
+    return access(path, X_OK) == 0;
+}
+
+static void tell_gpu(findings *found)
+{
+    char driver[256], nvcc[512];
+    const bool has_driver = read_line(DRIVER_VERSION, driver, sizeof driver);
+    const bool has_control = access(DRIVER_CONTROL, F_OK) == 0;
+    const bool has_device = has_nvidia_device() || has_control;
+    const bool has_nvcc = find_nvcc(nvcc);
+    printf("\nNVIDIA\n");
+    printf("  device        %s\n", has_device ? "found" : "none on the PCI bus");
+    printf("  driver        %s\n", has_driver ? driver : "none (" DRIVER_VERSION " is not there)");
+    printf("  device files  %s\n", has_control ? DRIVER_CONTROL : "none (" DRIVER_CONTROL " is not there)");
+    printf("  nvcc          %s\n", has_nvcc ? nvcc : "none (looked in PATH and in /usr/local/cuda/bin)");
+    if (has_device && !has_driver)
+        advise(found, "There is an NVIDIA device but no driver: install the driver package of your distribution.");
+    if (has_driver && !has_control)
+        advise(found, "The NVIDIA driver is loaded but " DRIVER_CONTROL " is missing: run nvidia-modprobe, or pass the "
+                      "devices into the container (--gpus all).");
+    if (has_device && !has_nvcc)
+        advise(found, "There is an NVIDIA device but no nvcc: the cuda machine is built with the CUDA toolkit; install "
+                      "it and put nvcc in PATH.");
+}
+
+static bool tell_machines(void)
+{
+    static const struct {
+        const char *name;
+        loom_machine machine;
+    } machines[] = {{"cpu", LOOM_MACHINE_CPU}, {"cuda", LOOM_MACHINE_CUDA}};
+    bool all = true;
+    printf("\nmachines of hashloom\n");
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+        const bool present = loom_machine_present(machines[i].machine) == LOOM_OK;
+        printf("  %-12s  %s%s\n", machines[i].name,
+               present ? "present" : "not present: ", present ? "" : loom_last_error());
+        all = all && present;
+    }
+    return all;
+}
+
+static int run_doctor(int argc, char **argv)
+{
+    findings found = {.count = 0};
+    (void)argv;
+    if (argc > 0)
+        return tool_wrong_use("doctor takes no arguments.");
+    tell_versions(&found);
+    tell_processor(&found);
+    tell_gpu(&found);
+    const bool all_machines = tell_machines();
+    printf("\nwhat would help\n");
+    for (size_t i = 0; i < found.count; i++)
+        printf("  - %s\n", found.advice[i]);
+    if (found.count == 0)
+        printf("  nothing: %s\n", all_machines ? "every machine is present"
+                                               : "the cpu machine has what it needs, and no GPU lies idle here");
+    return TOOL_OK;
+}
+
+const tool_command tool_doctor = {"doctor", "", "what this machine is, what hashloom can use of it, what is missing",
+                                  "", run_doctor};

@@ -1,0 +1,26 @@
+/* The command-line tool: one file cmd_<command>.c for each command, one line in the table of main.c. */
+#ifndef TOOL_H
+#define TOOL_H
+
+/* Exit codes. */
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_WRONG_USE = 2 };
+
+typedef struct tool_command {
+    const char *name;
+    const char *arguments; /* as help shows them */
+    const char *summary;
+    const char *details;               /* for `loom help COMMAND`: whole lines, or "" */
+    int (*run)(int argc, char **argv); /* the arguments after the command's name; gives the exit code */
+} tool_command;
+
+extern const tool_command tool_tour;
+extern const tool_command tool_doctor;
+extern const tool_command tool_bench;
+extern const tool_command tool_info;
+extern const tool_command tool_check;
+
+/* Both print "loom: " and the sentence to stderr, and give the exit code. */
+__attribute__((format(printf, 1, 2))) int tool_failed(const char *format, ...);
+__attribute__((format(printf, 1, 2))) int tool_wrong_use(const char *format, ...);
+
+#endif

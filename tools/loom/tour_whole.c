@@ -1,0 +1,62 @@
+/* The steps of the tour about tables as wholes: copies and files. */
+#define _POSIX_C_SOURCE 200809L
+#include "bench_timer.h"
+#include "tour.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* The copy is equal, and what is done to it does not show in the original. */
+static void step_clone(tour *t)
+{
+    loom_map *clone;
+    const uint64_t few = t->n < 1000 ? t->n : 1000;
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_clone(t->map, &clone, NULL);
+    tour_took(t, begun, tour_expected_size(t));
+    if (!tour_did(t, status, "clone"))
+        return;
+    tour_check_table(t, clone);
+    tour_fill(t, 0, few, 0);
+    tour_did(t, loom_map_erase(clone, t->keys, few, NULL, NULL, NULL), "erase");
+    loom_map_destroy(clone);
+    tour_check_table(t, t->map);
+}
+
+static void file_path(const tour *t, char path[512])
+{
+    snprintf(path, 512, "%s/map.loom", t->directory);
+}
+
+static void step_save(tour *t)
+{
+    char path[512];
+    file_path(t, path);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_save(t->map, path, NULL);
+    tour_took(t, begun, tour_expected_size(t));
+    t->answers++;
+    tour_did(t, status, "save");
+}
+
+static void step_load(tour *t)
+{
+    loom_map *loaded;
+    char path[512];
+    file_path(t, path);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_load(t->context, path, &loaded, NULL);
+    tour_took(t, begun, tour_expected_size(t));
+    unlink(path);
+    if (!tour_did(t, status, "load"))
+        return;
+    tour_check_table(t, loaded);
+    loom_map_destroy(loaded);
+}
+
+const tour_step tour_whole_steps[] = {
+    {"clone", step_clone},
+    {"save", step_save},
+    {"load", step_load},
+    {0},
+};

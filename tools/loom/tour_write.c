@@ -1,0 +1,174 @@
+/* The steps of the tour that write. Rounds tell apart the values that a key gets one after the other. */
+#include "bench_keys.h"
+#include "bench_timer.h"
+#include "tour.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Writes the batch by one timed call, then holds statuses, result and the whole table against the reference.
+ * Without a status array a build takes its fastest way, so the plain one is asked for none. */
+static void write_batch(tour *t, uint64_t count, uint32_t flags, bool build, bool want_status)
+{
+    loom_result result;
+    uint8_t *status = want_status ? t->status : NULL;
+    memset(t->status, 0xa5, (size_t)t->n);
+    const double begun = bench_seconds();
+    const loom_status did = build ? loom_map_build(t->map, t->keys, t->values, count, flags, status, &result, NULL)
+                                  : loom_map_insert(t->map, t->keys, t->values, count, flags, status, &result, NULL);
+    tour_took(t, begun, count);
+    if (build)
+        memset(t->rounds, TOUR_ABSENT, (size_t)t->n);
+    if (!tour_did(t, did, build ? "build" : "insert"))
+        return;
+    tour_apply_insert(t, count, flags, status, &result);
+    tour_check_table(t, t->map);
+}
+
+static void step_build(tour *t)
+{
+    tour_fill(t, 0, t->n, 0);
+    write_batch(t, t->n, LOOM_KEEP, true, false);
+}
+
+/* Half of the batch is in the table, half never was. */
+static void step_erase(tour *t)
+{
+    loom_result result;
+    tour_fill(t, t->n / 2, t->n, 0);
+    memset(t->status, 0xa5, (size_t)t->n);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_erase(t->map, t->keys, t->n, t->status, &result, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "erase"))
+        return;
+    tour_apply_erase(t, t->n, t->status, &result);
+    tour_check_table(t, t->map);
+}
+
+/* The erased half comes in as new, the other half exists and keeps its values. */
+static void step_insert_keep(tour *t)
+{
+    tour_fill(t, 0, t->n, 1);
+    write_batch(t, t->n, LOOM_KEEP, false, true);
+}
+
+static void step_insert_overwrite(tour *t)
+{
+    tour_fill(t, 0, t->n, 2);
+    write_batch(t, t->n, LOOM_OVERWRITE, false, true);
+}
+
+enum { EQUAL_KEYS = 4 };
+
+static uint64_t different_keys(const tour *t)
+{
+    return (t->n + EQUAL_KEYS - 1) / EQUAL_KEYS;
+}
+
+/* Every key about four times, far apart, each time with another value. */
+static void fill_equal_keys(tour *t, uint32_t first_round)
+{
+    const uint64_t different = different_keys(t);
+    for (uint64_t i = 0; i < t->n; i++)
+        tour_put(t, i, i % different, first_round + (uint32_t)(i / different));
+}
+
+/* So that the first of equal keys comes in as new. */
+static bool erase_equal_keys(tour *t)
+{
+    tour_fill(t, 0, different_keys(t), 0);
+    if (!tour_did(t, loom_map_erase(t->map, t->keys, different_keys(t), NULL, NULL, NULL), "erase"))
+        return false;
+    tour_apply_erase(t, different_keys(t), NULL, NULL);
+    return true;
+}
+
+/* Any one of equal keys may win: exactly one of them is new, and the value is one of theirs. What it is goes into the
+ * reference. */
+static void accept_any_winner(tour *t, uint32_t first_round)
+{
+    const uint64_t different = different_keys(t);
+    memset(t->seen, 0, (size_t)different);
+    for (uint64_t i = 0; i < t->n; i++) {
+        t->answers++;
+        t->seen[i % different] = (uint8_t)(t->seen[i % different] + (t->status[i] == LOOM_OK));
+        if (t->status[i] != LOOM_OK && t->status[i] != LOOM_EXISTS)
+            tour_wrong(t, "a key got the status %s", loom_status_name(t->status[i]));
+    }
+    if (!tour_did(t, loom_map_find(t->map, t->keys, different, t->found_values, t->status, NULL, NULL), "find"))
+        return;
+    for (uint64_t i = 0; i < different; i++) {
+        const uint64_t value = bench_get(t->found_values, i, t->value_bytes);
+        if (t->seen[i] != 1)
+            tour_wrong(t, "%u of the equal keys of index %" PRIu64 " were new", (unsigned)t->seen[i], i);
+        for (uint64_t at = i; at < t->n; at += different) {
+            const uint32_t round = first_round + (uint32_t)(at / different);
+            if (value == bench_value_of(i, round, t->value_bytes))
+                t->rounds[i] = (uint8_t)round;
+        }
+        if (t->rounds[i] == TOUR_ABSENT)
+            tour_wrong(t, "the key of index %" PRIu64 " has a value that nobody gave it", i);
+    }
+}
+
+static void step_insert_equal_keys(tour *t)
+{
+    const uint32_t first_round = 10;
+    if (!erase_equal_keys(t))
+        return;
+    fill_equal_keys(t, first_round);
+    memset(t->status, 0xa5, (size_t)t->n);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_insert(t->map, t->keys, t->values, t->n, LOOM_KEEP, t->status, NULL, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "insert"))
+        return;
+    accept_any_winner(t, first_round);
+    tour_check_table(t, t->map);
+}
+
+static void step_insert_keep_in_order(tour *t)
+{
+    if (!erase_equal_keys(t))
+        return;
+    fill_equal_keys(t, 20);
+    write_batch(t, t->n, LOOM_KEEP | LOOM_IN_ORDER, false, true);
+}
+
+static void step_insert_overwrite_in_order(tour *t)
+{
+    fill_equal_keys(t, 30);
+    write_batch(t, t->n, LOOM_OVERWRITE | LOOM_IN_ORDER, false, true);
+}
+
+static void step_build_in_order(tour *t)
+{
+    fill_equal_keys(t, 40);
+    write_batch(t, t->n, LOOM_OVERWRITE | LOOM_IN_ORDER, true, true);
+}
+
+static void step_clear(tour *t)
+{
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_clear(t->map, NULL, NULL);
+    tour_took(t, begun, tour_expected_size(t));
+    if (!tour_did(t, status, "clear"))
+        return;
+    memset(t->rounds, TOUR_ABSENT, (size_t)t->n);
+    tour_check_table(t, t->map);
+}
+
+const tour_step tour_build_steps[] = {{"build", step_build}, {0}};
+
+const tour_step tour_write_steps[] = {
+    {"erase, half there", step_erase},
+    {"insert keep", step_insert_keep},
+    {"insert overwrite", step_insert_overwrite},
+    {"insert, equal keys", step_insert_equal_keys},
+    {"insert keep in order", step_insert_keep_in_order},
+    {"insert overw. in order", step_insert_overwrite_in_order},
+    {"build in order", step_build_in_order},
+    {"clear", step_clear},
+    {0},
+};
