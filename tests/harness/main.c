@@ -1,0 +1,606 @@
+/* loom_tests: runs every test in a process of its own, with a time-out.
+ *
+ * The parent never calls the library. For each test it makes an empty directory, forks, and executes itself again
+ * with --run NAME; the child's output goes to an unlinked file and is shown only if the test fails. A child is the
+ * leader of a process group, so whatever it started goes with it.
+ */
+#define _GNU_SOURCE 1
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DEFAULT_TIMEOUT_SECONDS 60
+#define MAX_JOBS                64
+#define MAX_WRAPPER_WORDS       15
+#define SHOWN_OUTPUT_BYTES      (64 * 1024)
+
+#if defined(__has_feature)
+#define HAS_FEATURE(feature) __has_feature(feature)
+#else
+#define HAS_FEATURE(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
+#define SANITIZED_ADDRESS 1
+#else
+#define SANITIZED_ADDRESS 0
+#endif
+#if SANITIZED_ADDRESS || defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer) || HAS_FEATURE(memory_sanitizer)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+#if SANITIZED_ADDRESS
+/* Where ASAN_OPTIONS says nothing: failed allocations are for the library to handle; leaks as in test_entry. */
+const char *__asan_default_options(void);
+__attribute__((visibility("default"), used)) const char *__asan_default_options(void)
+{
+    return "detect_leaks=0:allocator_may_return_null=1";
+}
+#endif
+
+typedef struct options {
+    const char *filter;
+    const char *run;
+    const char *directory;
+    const char *data;
+    const char *simd;
+    char *wrapper[MAX_WRAPPER_WORDS + 1];
+    int wrapper_words;
+    uint64_t seed;
+    int seed_given;
+    int list;
+    int quick;
+    int hidden;
+    int verbose;
+    int jobs;
+    double timeout_scale;
+} options;
+
+/* One test as it is run and counted: TEST_EACH entries make four. */
+typedef struct test_case {
+    char name[128];
+    test_entry *entry;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+} test_case;
+
+typedef struct job {
+    pid_t pid; /* 0: free */
+    test_case *test;
+    int output;
+    double started;
+    double timeout;
+    int timed_out;
+    char directory[256];
+} job;
+
+static char program_path[1024];
+static char run_directory[256];
+static char wrapper_text[512];
+static char default_data[1024];
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: loom_tests [options] [SUBSTRING]\n"
+          "  --list               name the tests\n"
+          "  --filter SUBSTRING   only tests whose names contain it (as the argument SUBSTRING)\n"
+          "  --run NAME           run one test in this process\n"
+          "  --seed S             seed of all randomness (default: random, printed)\n"
+          "  --quick, --full      smaller sizes, for sanitizer (default there) and emulated builds; or the usual ones\n"
+          "  --simd KIND          only scalar, neon or avx2 where a test runs for every kind\n"
+          "  --jobs N             tests at the same time (default 2)\n"
+          "  --timeout-scale X    multiply every time-out (default 1; 10 under sanitizers)\n"
+          "  --wrapper COMMAND    put before the executable, e.g. \"qemu-x86_64 -cpu max\"\n"
+          "  --data DIR           where the golden files are (default: tests/data of the source tree)\n"
+          "  --verbose            a line for every test\n"
+          "  --hidden             also run the tests that test the harness by failing\n",
+          out);
+    for (test_mode *mode = test_modes(); mode; mode = mode->next)
+        fprintf(out, "  %s DIR\n", mode->option);
+}
+
+/* ---- The list of tests -------------------------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const test_case *)a)->name, ((const test_case *)b)->name);
+}
+
+static test_case *make_cases(size_t *count)
+{
+    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    size_t room = 0, used = 0;
+    for (test_entry *entry = test_entries(); entry; entry = entry->next)
+        room += entry->each ? 4 : 1;
+    test_case *cases = test_allocate((room + 1) * sizeof *cases);
+    for (test_entry *entry = test_entries(); entry; entry = entry->next) {
+        for (int w = 0; w < (entry->each ? 4 : 1); w++) {
+            test_case *test = &cases[used++];
+            memset(test, 0, sizeof *test);
+            test->entry = entry;
+            if (entry->each) {
+                test->key_bytes = widths[w][0];
+                test->value_bytes = widths[w][1];
+                snprintf(test->name, sizeof test->name, "%s_%u_%u", entry->name, widths[w][0], widths[w][1]);
+            } else {
+                snprintf(test->name, sizeof test->name, "%s", entry->name);
+            }
+        }
+    }
+    qsort(cases, used, sizeof *cases, compare_names);
+    for (size_t i = 1; i < used; i++)
+        if (strcmp(cases[i - 1].name, cases[i].name) == 0) {
+            fprintf(stderr, "two tests are called %s\n", cases[i].name);
+            exit(2);
+        }
+    *count = used;
+    return cases;
+}
+
+/* ---- One test in this process --------------------------------------------------------------------------- */
+
+static int run_here(const options *o, const test_case *test)
+{
+    char own_directory[] = "/tmp/loom_test_XXXXXX";
+    const char *child_arguments[8] = {NULL};
+    loom_simd simds[4];
+    test_run run;
+    memset(&run, 0, sizeof run);
+    run.quick = o->quick;
+    run.data = o->data;
+    run.program = program_path;
+    run.extra = child_arguments;
+    child_arguments[0] = o->quick ? "--quick" : "--full";
+    run.directory = o->directory ? o->directory : mkdtemp(own_directory);
+    if (!run.directory) {
+        fprintf(stderr, "no directory for the test: %s\n", strerror(errno));
+        return TEST_EXIT_FAILED;
+    }
+    run.simds = simds;
+    run.simd_count = test_find_simds(simds);
+    if (run.simd_count == 0 || simds[0] != LOOM_SIMD_SCALAR)
+        test_fail(__FILE__, __LINE__, "no context with LOOM_SIMD_SCALAR could be made: %s", loom_last_error());
+    run.key_bytes = test->key_bytes;
+    run.value_bytes = test->value_bytes;
+    if (test->entry->each) {
+        uint32_t done = 0;
+        for (uint32_t i = 0; i < run.simd_count; i++) {
+            if (o->simd && strcmp(o->simd, test_simd_name(simds[i])) != 0)
+                continue;
+            run.simd = simds[i];
+            test_seed_run(&run, o->seed, test->name);
+            fprintf(stderr, "%s, %s, seed 0x%" PRIx64 "\n", test->name, test_simd_name(simds[i]), o->seed);
+            test_note("%s", "");
+            test->entry->body(&run);
+            done++;
+        }
+        if (!done)
+            test_skip("the processor has no %s", o->simd);
+    } else {
+        run.simd = LOOM_SIMD_BEST;
+        test_seed_run(&run, o->seed, test->name);
+        fprintf(stderr, "%s, seed 0x%" PRIx64 "\n", test->name, o->seed);
+        test->entry->body(&run);
+    }
+    if (!o->directory)
+        test_remove_tree(run.directory);
+    return 0;
+}
+
+/* ---- All tests, each in a process ------------------------------------------------------------------------ */
+
+static int open_output(void)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/output_XXXXXX", run_directory);
+    int file = mkstemp(path);
+    if (file >= 0)
+        unlink(path);
+    return file;
+}
+
+/* For the program that is about to be executed: the tests that look for leaks do so. */
+static void ask_for_leaks(void)
+{
+    const char *given = getenv("ASAN_OPTIONS");
+    char settings[512];
+    if (given && strstr(given, "detect_leaks"))
+        return;
+    snprintf(settings, sizeof settings, "%s%sdetect_leaks=1", given ? given : "", given && given[0] ? ":" : "");
+    setenv("ASAN_OPTIONS", settings, 1);
+}
+
+static void execute(const options *o, const test_case *test, const char *directory)
+{
+    char seed[32];
+    const char *arguments[MAX_WRAPPER_WORDS + 20];
+    int count = 0;
+    snprintf(seed, sizeof seed, "0x%" PRIx64, o->seed);
+    for (int i = 0; i < o->wrapper_words; i++)
+        arguments[count++] = o->wrapper[i];
+    arguments[count++] = program_path;
+    arguments[count++] = "--run";
+    arguments[count++] = test->name;
+    arguments[count++] = "--seed";
+    arguments[count++] = seed;
+    arguments[count++] = "--directory";
+    arguments[count++] = directory;
+    arguments[count++] = "--data";
+    arguments[count++] = o->data;
+    if (o->simd) {
+        arguments[count++] = "--simd";
+        arguments[count++] = o->simd;
+    }
+    arguments[count++] = o->quick ? "--quick" : "--full";
+    arguments[count] = NULL;
+    /* exec does not write to its arguments; its type only predates const. */
+    if (SANITIZED_ADDRESS && test->entry->leak_check)
+        ask_for_leaks();
+    if (o->wrapper_words)
+        execvp(arguments[0], (char *const *)(uintptr_t)arguments);
+    else
+        execv(arguments[0], (char *const *)(uintptr_t)arguments);
+    if (errno == ENOEXEC) { /* an emulator runs us, and the system cannot start it by itself: a fork must do */
+        options own = *o;
+        own.directory = directory;
+        exit(run_here(&own, test));
+    }
+    fprintf(stderr, "%s cannot be executed: %s\n", arguments[0], strerror(errno));
+    _exit(TEST_EXIT_FAILED);
+}
+
+static int start(const options *o, job *slot, test_case *test, unsigned number)
+{
+    memset(slot, 0, sizeof *slot);
+    snprintf(slot->directory, sizeof slot->directory, "%.200s/%u", run_directory, number);
+    if (test_count_entries(run_directory) > 2 * MAX_JOBS || mkdtemp(strcat(slot->directory, "_XXXXXX")) == NULL) {
+        fprintf(stderr, "no directory for %s: %s\n", test->name, strerror(errno));
+        return -1;
+    }
+    slot->output = open_output();
+    if (slot->output < 0) {
+        fprintf(stderr, "no file for the output of %s: %s\n", test->name, strerror(errno));
+        return -1;
+    }
+    slot->test = test;
+    slot->started = now();
+    slot->timeout =
+        (test->entry->timeout_seconds ? test->entry->timeout_seconds : DEFAULT_TIMEOUT_SECONDS) * o->timeout_scale;
+    fflush(stdout);
+    fflush(stderr);
+    pid_t pid = fork();
+    if (pid < 0) {
+        fprintf(stderr, "fork failed: %s\n", strerror(errno));
+        return -1;
+    }
+    if (pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        setpgid(0, 0);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int nothing = open("/dev/null", O_RDONLY);
+        dup2(nothing, 0);
+        dup2(slot->output, 1);
+        dup2(slot->output, 2);
+        close(nothing);
+        close(slot->output);
+        execute(o, test, slot->directory);
+    }
+    setpgid(pid, pid); /* also here: whichever of the two comes first */
+    slot->pid = pid;
+    return 0;
+}
+
+static void show_output(int file)
+{
+    char buffer[4096];
+    off_t size = lseek(file, 0, SEEK_END), from = 0;
+    if (size > SHOWN_OUTPUT_BYTES) {
+        from = size - SHOWN_OUTPUT_BYTES;
+        printf("... %lld bytes left out ...\n", (long long)from);
+    }
+    lseek(file, from, SEEK_SET);
+    for (ssize_t got; (got = read(file, buffer, sizeof buffer)) > 0;)
+        fwrite(buffer, 1, (size_t)got, stdout);
+}
+
+static void show_skip_reason(int file)
+{
+    static char text[SHOWN_OUTPUT_BYTES + 1];
+    lseek(file, 0, SEEK_SET);
+    ssize_t got = read(file, text, SHOWN_OUTPUT_BYTES);
+    text[got > 0 ? got : 0] = 0;
+    char *reason = strstr(text, "SKIP: ");
+    if (reason) {
+        reason[strcspn(reason, "\n")] = 0;
+        printf(" (%s)", reason + 6);
+    }
+}
+
+static void print_replay(const options *o, const test_case *test)
+{
+    printf("---- replay: ");
+    for (int i = 0; i < o->wrapper_words; i++)
+        printf("%s ", o->wrapper[i]);
+    printf("%s --run %s --seed 0x%" PRIx64 "%s%s%s\n", program_path, test->name, o->seed,
+           o->quick == SANITIZED ? ""
+           : o->quick            ? " --quick"
+                                 : " --full",
+           o->simd ? " --simd " : "", o->simd ? o->simd : "");
+}
+
+typedef struct totals {
+    unsigned passed, failed, skipped;
+} totals;
+
+static void finish(const options *o, job *slot, int status, totals *sum)
+{
+    double seconds = now() - slot->started;
+    kill(-slot->pid, SIGKILL); /* whatever the test left running */
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out) {
+        sum->passed++;
+        if (o->verbose)
+            printf("PASS %s (%.2f s)\n", slot->test->name, seconds);
+    } else if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_EXIT_SKIPPED && !slot->timed_out) {
+        sum->skipped++;
+        printf("SKIP %s", slot->test->name);
+        show_skip_reason(slot->output);
+        printf("\n");
+    } else {
+        sum->failed++;
+        printf("FAIL %s: ", slot->test->name);
+        if (slot->timed_out)
+            printf("no end after %.0f s", slot->timeout);
+        else if (WIFSIGNALED(status))
+            printf("killed by signal %d (%s) after %.2f s", WTERMSIG(status), strsignal(WTERMSIG(status)), seconds);
+        else
+            printf("exit status %d after %.2f s", WEXITSTATUS(status), seconds);
+        printf("\n---- output of %s\n", slot->test->name);
+        show_output(slot->output);
+        print_replay(o, slot->test);
+    }
+    fflush(stdout);
+    close(slot->output);
+    test_remove_tree(slot->directory);
+    slot->pid = 0;
+}
+
+static int run_all(const options *o, test_case *cases, size_t count)
+{
+    static job jobs[MAX_JOBS];
+    char directory_template[] = "/tmp/loom_tests_XXXXXX";
+    const char *made = mkdtemp(directory_template);
+    totals sum = {0, 0, 0};
+    size_t next = 0, chosen = 0, done = 0, told = 0;
+    int running = 0;
+    double told_at = now();
+    sigset_t child_signal;
+    if (!made) {
+        fprintf(stderr, "no directory under /tmp: %s\n", strerror(errno));
+        return 1;
+    }
+    snprintf(run_directory, sizeof run_directory, "%s", made);
+    chmod(run_directory, 0711); /* tests that give up root's rights still have to reach their own directory */
+    for (size_t i = 0; i < count; i++) {
+        int wanted = (!o->filter || strstr(cases[i].name, o->filter)) && (o->hidden || !cases[i].entry->hidden);
+        if (wanted)
+            cases[chosen++] = cases[i];
+    }
+    printf("%zu tests, seed 0x%" PRIx64 "\n", chosen, o->seed);
+    sigemptyset(&child_signal);
+    sigaddset(&child_signal, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_signal, NULL);
+    while (next < chosen || running) {
+        for (int i = 0; i < o->jobs && next < chosen; i++)
+            if (!jobs[i].pid) {
+                if (start(o, &jobs[i], &cases[next], (unsigned)next) != 0) {
+                    sum.failed++;
+                    done++;
+                } else {
+                    running++;
+                }
+                next++;
+            }
+        struct timespec wait = {0, 100 * 1000 * 1000};
+        sigtimedwait(&child_signal, NULL, &wait);
+        for (int i = 0; i < o->jobs; i++) {
+            int status;
+            if (!jobs[i].pid)
+                continue;
+            if (waitpid(jobs[i].pid, &status, WNOHANG) == jobs[i].pid) {
+                finish(o, &jobs[i], status, &sum);
+                running--;
+                done++;
+            } else if (!jobs[i].timed_out && now() - jobs[i].started > jobs[i].timeout) {
+                jobs[i].timed_out = 1;
+                kill(-jobs[i].pid, SIGKILL);
+                kill(jobs[i].pid, SIGKILL);
+            }
+        }
+        if (!o->verbose && done != told && (done == chosen || now() - told_at > 2.0)) {
+            printf("  %zu of %zu done\n", done, chosen);
+            fflush(stdout);
+            told = done;
+            told_at = now();
+        }
+    }
+    test_remove_tree(run_directory);
+    if (chosen == 0) {
+        printf("no test is called like that\n");
+        sum.failed++;
+    }
+    printf("%u passed, %u failed, %u skipped\n", sum.passed, sum.failed, sum.skipped);
+    return sum.failed ? 1 : 0;
+}
+
+/* ---- Options ------------------------------------------------------------------------------------------ */
+
+static uint64_t random_seed(void)
+{
+    uint64_t seed = (uint64_t)getpid();
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    seed = mix_u64(seed ^ ((uint64_t)time.tv_sec << 32) ^ (uint64_t)time.tv_nsec);
+    return seed >> 32; /* eight digits are easier to copy than sixteen */
+}
+
+static void find_default_data(void)
+{
+#ifdef LOOM_TEST_DATA
+    snprintf(default_data, sizeof default_data, "%s", LOOM_TEST_DATA);
+#else
+    snprintf(default_data, sizeof default_data, "%s", __FILE__); /* .../tests/harness/main.c */
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(default_data, '/');
+        if (slash)
+            *slash = 0;
+    }
+    strncat(default_data, "/data", sizeof default_data - strlen(default_data) - 1);
+#endif
+}
+
+static void split_wrapper(options *o, const char *text)
+{
+    snprintf(wrapper_text, sizeof wrapper_text, "%s", text);
+    for (char *word = strtok(wrapper_text, " "); word && o->wrapper_words < MAX_WRAPPER_WORDS; word = strtok(NULL, " "))
+        o->wrapper[o->wrapper_words++] = word;
+}
+
+static int needs_value(const char *option)
+{
+    static const char *const with_value[] = {"--filter", "--run",           "--seed",    "--simd",      "--jobs",
+                                             "--data",   "--timeout-scale", "--wrapper", "--directory", NULL};
+    for (int i = 0; with_value[i]; i++)
+        if (strcmp(option, with_value[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* 0: go on; otherwise the exit status plus one. */
+static int parse(options *o, int count, char **arguments)
+{
+    for (int i = 1; i < count; i++) {
+        const char *option = arguments[i];
+        const char *value = i + 1 < count ? arguments[i + 1] : NULL;
+        for (test_mode *mode = test_modes(); mode; mode = mode->next)
+            if (strcmp(option, mode->option) == 0 && value)
+                return mode->run(value) + 1;
+        if (needs_value(option)) {
+            if (!value) {
+                fprintf(stderr, "%s needs a value\n", option);
+                return 2 + 1;
+            }
+            i++;
+        }
+        if (strcmp(option, "--list") == 0) {
+            o->list = 1;
+        } else if (strcmp(option, "--quick") == 0) {
+            o->quick = 1;
+        } else if (strcmp(option, "--full") == 0) {
+            o->quick = 0;
+        } else if (strcmp(option, "--hidden") == 0) {
+            o->hidden = 1;
+        } else if (strcmp(option, "--verbose") == 0) {
+            o->verbose = 1;
+        } else if (strcmp(option, "--filter") == 0) {
+            o->filter = value;
+        } else if (strcmp(option, "--run") == 0) {
+            o->run = value;
+        } else if (strcmp(option, "--directory") == 0) {
+            o->directory = value;
+        } else if (strcmp(option, "--data") == 0) {
+            o->data = value;
+        } else if (strcmp(option, "--simd") == 0) {
+            o->simd = value;
+        } else if (strcmp(option, "--wrapper") == 0) {
+            split_wrapper(o, value);
+        } else if (strcmp(option, "--seed") == 0) {
+            char *end;
+            o->seed = strtoull(value, &end, 0);
+            o->seed_given = 1;
+            if (*end || end == value) {
+                fprintf(stderr, "--seed takes a number, not %s\n", value);
+                return 2 + 1;
+            }
+        } else if (strcmp(option, "--jobs") == 0) {
+            o->jobs = atoi(value);
+        } else if (strcmp(option, "--timeout-scale") == 0) {
+            o->timeout_scale = atof(value);
+        } else if (option[0] != '-') {
+            o->filter = option;
+        } else {
+            int help = strcmp(option, "--help") == 0;
+            usage(help ? stdout : stderr);
+            return (help ? 0 : 2) + 1;
+        }
+    }
+    if (o->jobs < 1 || o->jobs > MAX_JOBS || !(o->timeout_scale > 0)) {
+        fprintf(stderr, "--jobs takes 1 to %d, --timeout-scale a number above 0\n", MAX_JOBS);
+        return 2 + 1;
+    }
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    options o;
+    size_t case_count;
+    memset(&o, 0, sizeof o);
+    o.jobs = 2;
+    o.quick = SANITIZED;
+    o.timeout_scale = SANITIZED ? 10 : 1;
+    find_default_data();
+    o.data = default_data;
+    ssize_t length = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
+    if (length < 0)
+        snprintf(program_path, sizeof program_path, "%s", arguments[0]);
+    else
+        program_path[length] = 0;
+    int stop = parse(&o, count, arguments);
+    if (stop)
+        return stop - 1;
+    if (!o.seed_given)
+        o.seed = random_seed();
+
+    test_case *cases = make_cases(&case_count);
+    int result = 0;
+    if (o.list) {
+        for (size_t i = 0; i < case_count; i++)
+            if ((!o.filter || strstr(cases[i].name, o.filter)) && (o.hidden || !cases[i].entry->hidden))
+                printf("%s\n", cases[i].name);
+    } else if (o.run) {
+        size_t i = 0;
+        while (i < case_count && strcmp(cases[i].name, o.run) != 0)
+            i++;
+        if (i == case_count) {
+            fprintf(stderr, "no test is called %s\n", o.run);
+            result = 2;
+        } else {
+            result = run_here(&o, &cases[i]);
+        }
+    } else {
+        result = run_all(&o, cases, case_count);
+    }
+    free(cases);
+    return result;
+}

@@ -1,0 +1,220 @@
+#include "map_model.h"
+
+#include <stdlib.h>
+
+model make_model(test_run *t, loom_map *map, uint64_t capacity)
+{
+    model m;
+    m.t = t;
+    m.map = map;
+    m.reference = reference_create();
+    m.capacity = capacity;
+    m.key_bytes = t->key_bytes;
+    m.value_bytes = t->value_bytes;
+    return m;
+}
+
+void free_model(model *m)
+{
+    reference_destroy(m->reference);
+    m->reference = NULL;
+}
+
+/* ---- Insert and build ----------------------------------------------------------------------------------- */
+
+typedef struct occurrence {
+    uint64_t key;
+    uint64_t index;
+} occurrence;
+
+static int compare_occurrences(const void *a, const void *b)
+{
+    const occurrence *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The batch's indices, equal keys side by side and in the order of the batch. */
+static occurrence *group_keys(const batch *b)
+{
+    occurrence *all = test_allocate(b->n * sizeof *all);
+    for (uint64_t i = 0; i < b->n; i++) {
+        all[i].key = batch_key(b, i);
+        all[i].index = i;
+    }
+    qsort(all, b->n, sizeof *all, compare_occurrences);
+    return all;
+}
+
+/* What became of one key that the batch has `count` times. `after` and `after_value` are what the table says now. */
+static void check_group(model *m, const batch *b, const occurrence *group, uint64_t count, uint32_t flags, int after,
+                        uint64_t after_value)
+{
+    uint64_t key = group[0].key, before_value = 0, counts[4] = {0, 0, 0, 0}, stored_by = 0;
+    int before = reference_get(m->reference, key, &before_value);
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t status = b->status[group[i].index];
+        counts[status]++;
+        if (status == LOOM_OK)
+            stored_by = group[i].index;
+    }
+    uint64_t first = batch_value(b, group[0].index), last = batch_value(b, group[count - 1].index);
+    if (before) {
+        CHECK(after);
+        CHECK_EQ(counts[LOOM_EXISTS], count);
+        if (!(flags & LOOM_OVERWRITE))
+            CHECK_EQ(after_value, before_value);
+    } else if (!after) {
+        CHECK_EQ(counts[LOOM_FULL], count);
+        return;
+    } else {
+        CHECK_EQ(counts[LOOM_OK], 1);
+        CHECK_EQ(counts[LOOM_EXISTS], count - 1);
+        if (flags & LOOM_IN_ORDER)
+            CHECK_EQ(stored_by, group[0].index);
+        if (!(flags & LOOM_OVERWRITE)) /* whoever stored the key keeps it */
+            CHECK_EQ(after_value, batch_value(b, stored_by));
+    }
+    if (!before || flags & LOOM_OVERWRITE) {
+        int given = 0;
+        for (uint64_t i = 0; i < count; i++)
+            given |= batch_value(b, group[i].index) == after_value;
+        CHECK(given);
+        if (flags & LOOM_IN_ORDER)
+            CHECK_EQ(after_value, flags & LOOM_OVERWRITE ? last : first);
+    }
+    reference_put(m->reference, key, after_value);
+}
+
+static void check_groups(model *m, const batch *b, uint32_t flags)
+{
+    batch got = copy_batch(b);
+    occurrence *all = group_keys(b);
+    checked_find(m->map, &got);
+    for (uint64_t i = 0, end; i < b->n; i = end) {
+        for (end = i + 1; end < b->n && all[end].key == all[i].key;)
+            end++;
+        uint64_t where = all[i].index;
+        check_group(m, b, all + i, end - i, flags, got.status[where] == LOOM_OK, batch_value(&got, where));
+    }
+    free(all);
+    free_batch(&got);
+}
+
+loom_result model_insert(model *m, batch *b, uint32_t flags)
+{
+    loom_result result = checked_insert(m->map, b, flags);
+    uint64_t before = reference_size(m->reference);
+    check_groups(m, b, flags);
+    CHECK_EQ(reference_size(m->reference), before + result.ok);
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+    if (result.full)
+        CHECK_GE(map_size(m->map), m->capacity);
+    return result;
+}
+
+loom_result model_build(model *m, batch *b, uint32_t flags)
+{
+    loom_result result = checked_build(m->map, b, flags);
+    reference_clear(m->reference);
+    check_groups(m, b, flags);
+    CHECK_EQ(reference_size(m->reference), result.ok);
+    CHECK_EQ(map_size(m->map), result.ok);
+    if (result.full)
+        CHECK_GE(map_size(m->map), m->capacity);
+    return result;
+}
+
+/* ---- The others ---------------------------------------------------------------------------------------- */
+
+void model_find(model *m, const batch *keys)
+{
+    batch got = copy_batch(keys);
+    checked_find(m->map, &got);
+    for (uint64_t i = 0; i < got.n; i++) {
+        uint64_t wanted = 0;
+        int there = reference_get(m->reference, batch_key(&got, i), &wanted);
+        CHECK_EQ(got.status[i], there ? LOOM_OK : LOOM_NOT_FOUND);
+        CHECK_EQ(batch_value(&got, i), there ? wanted : 0);
+    }
+    checked_contains(m->map, &got);
+    for (uint64_t i = 0; i < got.n; i++)
+        CHECK_EQ(got.found[i], reference_get(m->reference, batch_key(&got, i), NULL));
+    free_batch(&got);
+}
+
+void model_erase(model *m, batch *b)
+{
+    checked_erase(m->map, b);
+    occurrence *all = group_keys(b);
+    for (uint64_t i = 0, end; i < b->n; i = end) {
+        uint64_t erased = 0;
+        for (end = i; end < b->n && all[end].key == all[i].key; end++)
+            erased += b->status[all[end].index] == LOOM_OK;
+        CHECK_EQ(erased, reference_remove(m->reference, all[i].key));
+    }
+    free(all);
+    check_none_found(m->map, b);
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+}
+
+void model_clear(model *m)
+{
+    CHECK_OK(loom_map_clear(m->map, NULL, NULL));
+    reference_clear(m->reference);
+    CHECK_EQ(map_size(m->map), 0);
+}
+
+/* Every pair that the table gave out is in the reference, none twice. */
+static void check_retrieved(model *m, const batch *all)
+{
+    reference_map *seen = reference_create();
+    CHECK_EQ(all->n, reference_size(m->reference));
+    for (uint64_t i = 0; i < all->n; i++) {
+        uint64_t wanted = 0;
+        if (!reference_get(m->reference, batch_key(all, i), &wanted))
+            FAIL("key 0x%llx was retrieved but was never stored", (unsigned long long)batch_key(all, i));
+        CHECK_EQ(batch_value(all, i), wanted);
+        if (!reference_put(seen, batch_key(all, i), 0))
+            FAIL("key 0x%llx was retrieved twice", (unsigned long long)batch_key(all, i));
+    }
+    reference_destroy(seen);
+}
+
+void model_compare(model *m)
+{
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+    checked_verify(m->map);
+    batch all = retrieve(m->map, m->key_bytes, m->value_bytes);
+    check_retrieved(m, &all);
+    check_all_found(m->map, &all);
+    free_batch(&all);
+}
+
+void model_compare_cursor(model *m, uint64_t room)
+{
+    loom_cursor *cursor = NULL;
+    uint64_t count = UINT64_MAX, taken = 0, got = UINT64_MAX;
+    CHECK_OK(loom_map_cursor_open(m->map, &cursor, &count, NULL));
+    CHECK_EQ(count, reference_size(m->reference));
+    batch all = make_batch_of(m->key_bytes, m->value_bytes, count);
+    batch chunk = make_batch_of(m->key_bytes, m->value_bytes, room);
+    for (;;) {
+        CHECK_OK(loom_cursor_next(cursor, chunk.keys, chunk.values, room, &got, NULL));
+        CHECK_LE(got, room);
+        CHECK_LE(taken + got, count);
+        if (got == 0)
+            break;
+        for (uint64_t i = 0; i < got; i++, taken++)
+            set_pair(&all, taken, batch_key(&chunk, i), batch_value(&chunk, i));
+    }
+    CHECK_EQ(taken, count);
+    /* And it stays at its end. */
+    CHECK_OK(loom_cursor_next(cursor, chunk.keys, chunk.values, room, &got, NULL));
+    CHECK_EQ(got, 0);
+    loom_cursor_close(cursor);
+    check_retrieved(m, &all);
+    free_batch(&all);
+    free_batch(&chunk);
+}

@@ -1,0 +1,31 @@
+/* A table with a reference beside it: each call is made on both, and every status, count and value is compared. */
+#ifndef LOOM_TESTS_MAP_MODEL_H
+#define LOOM_TESTS_MAP_MODEL_H
+
+#include "map_fixture.h"
+#include "reference_map.h"
+
+typedef struct model {
+    test_run *t;
+    loom_map *map;
+    reference_map *reference;
+    uint64_t capacity;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+} model;
+
+model make_model(test_run *t, loom_map *map, uint64_t capacity);
+void free_model(model *m); /* the reference; the map stays */
+
+/* Do to the table and to the reference what is asked, and compare every status and value. */
+loom_result model_insert(model *m, batch *b, uint32_t flags);
+loom_result model_build(model *m, batch *b, uint32_t flags);
+void model_find(model *m, const batch *keys);
+void model_erase(model *m, batch *b);
+void model_clear(model *m);
+/* Size, verify, and all pairs by retrieve_all. */
+void model_compare(model *m);
+/* All pairs by a cursor with chunks of `room`. */
+void model_compare_cursor(model *m, uint64_t room);
+
+#endif

@@ -1,0 +1,387 @@
+/* The hash: pinned values, because files depend on them, and even spreading of keys that are not random at all. */
+#include "harness/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+
+/* ---- Pinned values -------------------------------------------------------------------------------------- */
+
+#define VECTOR_KEYS  7
+#define VECTOR_SEEDS 4
+
+static const uint64_t vector_keys[VECTOR_KEYS] = {0,
+                                                  1,
+                                                  2,
+                                                  UINT64_C(0xffffffff),
+                                                  UINT64_C(0x8000000000000000),
+                                                  UINT64_C(0x0123456789abcdef),
+                                                  UINT64_C(0xffffffffffffffff)};
+static const uint64_t vector_seeds[VECTOR_SEEDS] = {0, 1, UINT64_C(0x9e3779b97f4a7c15), UINT64_MAX};
+
+/* For keys of 4 bytes (the vectors' lower halves), then of 8. */
+static const uint64_t vector_hashes[2][VECTOR_SEEDS][VECTOR_KEYS] = {
+    {
+        {UINT64_C(0xf2d0b71f2ab7e49e), UINT64_C(0xbdc476f28a2cf28f), UINT64_C(0x75b8774979688b63),
+         UINT64_C(0x127185c799d042d5), UINT64_C(0xf2d0b71f2ab7e49e), UINT64_C(0x48c32cd3eeb7014a),
+         UINT64_C(0x127185c799d042d5)},
+        {UINT64_C(0x881f44b641d3acd5), UINT64_C(0xf2608977f88acb5e), UINT64_C(0xd8f8633389d723aa),
+         UINT64_C(0x5e4bd98749aa676b), UINT64_C(0x881f44b641d3acd5), UINT64_C(0x072a06aac3a2cb7c),
+         UINT64_C(0x5e4bd98749aa676b)},
+        {UINT64_C(0x1326861d7c64f642), UINT64_C(0x15293fd9ab3091ec), UINT64_C(0xf473f11a1cbd55b8),
+         UINT64_C(0xd5cf997193c11912), UINT64_C(0x1326861d7c64f642), UINT64_C(0x8eb294f042d6e190),
+         UINT64_C(0xd5cf997193c11912)},
+        {UINT64_C(0x2541edd9ac9aed46), UINT64_C(0x871c15b0c1cdddf5), UINT64_C(0x550102c56e946cff),
+         UINT64_C(0xbd34e02dbb0b8f6c), UINT64_C(0x2541edd9ac9aed46), UINT64_C(0x644adb15b481291d),
+         UINT64_C(0xbd34e02dbb0b8f6c)},
+    },
+    {
+        {UINT64_C(0x3447e783f266a4a9), UINT64_C(0x114e4f0637ab9753), UINT64_C(0xdd19c146cecb74f7),
+         UINT64_C(0x63e957e25eb723d5), UINT64_C(0x35ac7058cfb61f6b), UINT64_C(0x34dbe45c35ba65ab),
+         UINT64_C(0x8e70ea833a5c5a6a)},
+        {UINT64_C(0xb526c6f3bdfce4c4), UINT64_C(0x7f4424e773de8d8d), UINT64_C(0x9f9015f943b60797),
+         UINT64_C(0xcc509f0df07baf84), UINT64_C(0x53c208267ed69db2), UINT64_C(0xdad9bd65cf6c4700),
+         UINT64_C(0xa36ac22d88299935)},
+        {UINT64_C(0xd1cb6f71468b9507), UINT64_C(0xd08ba4fbf3c2101f), UINT64_C(0xc5196bbfb5a47fd7),
+         UINT64_C(0x6cf8ea621e3ba804), UINT64_C(0x7e1ab80c185310f2), UINT64_C(0xe6f8fb721a003375),
+         UINT64_C(0x748f8b900079bc3e)},
+        {UINT64_C(0x9294d78fe0473d6d), UINT64_C(0xeb02e6fccd0dce6b), UINT64_C(0xed0a3ad720472cf2),
+         UINT64_C(0xdb9ce949f2a0782d), UINT64_C(0x8a7aa7a4867834be), UINT64_C(0x949346c7518ace9c),
+         UINT64_C(0x3e1506ee16805a44)},
+    },
+};
+
+/* A change here is a change of the file format. */
+TEST(test_core_hash_pinned_values)
+{
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (size_t s = 0; s < VECTOR_SEEDS; s++)
+            for (size_t k = 0; k < VECTOR_KEYS; k++) {
+                uint64_t key = key_bytes == 4 ? (uint32_t)vector_keys[k] : vector_keys[k];
+                test_note("%u bytes, seed 0x%llx, key 0x%llx", key_bytes, (unsigned long long)vector_seeds[s],
+                          (unsigned long long)key);
+                CHECK_EQ(loom__hash_key(key, key_bytes, loom__seed_expand(vector_seeds[s])),
+                         vector_hashes[key_bytes / 4 - 1][s][k]);
+            }
+}
+
+TEST(test_core_hash_pinned_choices)
+{
+    static const struct {
+        uint64_t hash;
+        uint32_t partitions, buckets, filter_bits;
+        uint32_t partition, bucket, step, bit;
+    } vectors[] = {
+        {UINT64_C(0x0000000000000000), 2, 7, 64, 0, 0, 1, 0},
+        {UINT64_C(0x0000000000000000), 857, 1747, 57, 0, 0, 1, 0},
+        {UINT64_C(0x0000000000000000), 100003, 3499, 50, 0, 0, 1, 0},
+        {UINT64_C(0xffffffffffffffff), 2, 7, 64, 1, 6, 6, 63},
+        {UINT64_C(0xffffffffffffffff), 857, 1747, 57, 856, 1746, 1746, 56},
+        {UINT64_C(0xffffffffffffffff), 100003, 3499, 50, 100002, 3498, 3498, 49},
+        {UINT64_C(0x0123456789abcdef), 2, 7, 64, 0, 3, 5, 51},
+        {UINT64_C(0x0123456789abcdef), 857, 1747, 57, 3, 939, 870, 45},
+        {UINT64_C(0x0123456789abcdef), 100003, 3499, 50, 444, 1881, 2395, 40},
+        {UINT64_C(0x8000000080000000), 2, 7, 64, 1, 3, 4, 0},
+        {UINT64_C(0x8000000080000000), 857, 1747, 57, 428, 873, 874, 0},
+        {UINT64_C(0x8000000080000000), 100003, 3499, 50, 50001, 1749, 1750, 0},
+        {UINT64_C(0xfedcba9876543210), 2, 7, 64, 1, 3, 2, 12},
+        {UINT64_C(0xfedcba9876543210), 857, 1747, 57, 853, 807, 877, 11},
+        {UINT64_C(0xfedcba9876543210), 100003, 3499, 50, 99558, 1617, 1104, 9},
+        {UINT64_C(0x5555aaaa3333cccc), 2, 7, 64, 0, 1, 3, 51},
+        {UINT64_C(0x5555aaaa3333cccc), 857, 1747, 57, 285, 349, 727, 45},
+        {UINT64_C(0x5555aaaa3333cccc), 100003, 3499, 50, 33334, 699, 2911, 39},
+    };
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+        uint32_t lower = (uint32_t)vectors[i].hash;
+        test_note("hash 0x%llx", (unsigned long long)vectors[i].hash);
+        CHECK_EQ(loom__hash_partition(vectors[i].hash, vectors[i].partitions), vectors[i].partition);
+        CHECK_EQ(loom__hash_bucket(lower, vectors[i].buckets), vectors[i].bucket);
+        CHECK_EQ(loom__hash_step(lower, vectors[i].buckets), vectors[i].step);
+        CHECK_EQ(loom__hash_filter_bit(lower, vectors[i].filter_bits), vectors[i].bit);
+    }
+}
+
+/* ---- Properties ----------------------------------------------------------------------------------------- */
+
+/* The inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the right bits. */
+static uint64_t inverse_of(uint64_t odd)
+{
+    uint64_t x = odd;
+    for (int i = 0; i < 6; i++)
+        x *= 2 - odd * x;
+    return x;
+}
+
+/* Undoes one round: fold, then multiply by the inverse. */
+static uint64_t undo_round(uint64_t x, uint64_t multiplier)
+{
+    return (x ^ x >> 32) * inverse_of(multiplier);
+}
+
+/* Undoes the hash step by step: if that works for any hash, no two keys have the same one. */
+TEST(test_core_hash_is_a_bijection)
+{
+    CHECK_EQ(inverse_of(UINT64_C(0xd6e8feb86659fd93)) * UINT64_C(0xd6e8feb86659fd93), 1);
+    for (int i = 0; i < 100000; i++) {
+        uint32_t key_bytes = i & 1 ? 8 : 4;
+        loom__seed seed = loom__seed_expand(random_u64(&t->random));
+        uint64_t key = random_u64(&t->random), x = loom__hash_key(key, key_bytes, seed);
+        if (key_bytes == 8)
+            x = undo_round(x, UINT64_C(0xe7037ed1a0b428db));
+        x = undo_round(x, UINT64_C(0xa0761d6478bd642f)) ^ seed.between;
+        x = undo_round(x, UINT64_C(0xd6e8feb86659fd93)) ^ seed.before;
+        CHECK_EQ(x, key);
+    }
+}
+
+TEST(test_core_hash_choices_in_range)
+{
+    static const uint32_t sizes[] = {1, 2, 3, 5, 7, 11, 13, 127, 1747, 3499};
+    for (int i = 0; i < 200000; i++) {
+        uint64_t hash = random_u64(&t->random);
+        uint32_t buckets = sizes[random_below(&t->random, 10)];
+        uint32_t partitions = 1 + (uint32_t)random_below(&t->random, UINT32_MAX);
+        if (i < 4)
+            hash = i & 1 ? UINT64_MAX : 0;
+        CHECK_LT(loom__hash_partition(hash, partitions), partitions);
+        CHECK_LT(loom__hash_bucket((uint32_t)hash, buckets), buckets);
+        CHECK_GE(loom__hash_step((uint32_t)hash, buckets), 1);
+        if (buckets > 1)
+            CHECK_LT(loom__hash_step((uint32_t)hash, buckets), buckets);
+        CHECK_LT(loom__hash_filter_bit((uint32_t)hash, 64), 64);
+        CHECK_LT(loom__hash_filter_bit((uint32_t)hash, 57), 57);
+        CHECK_LT(loom__hash_filter_bit((uint32_t)hash, 50), 50);
+    }
+}
+
+/* ---- Spreading ------------------------------------------------------------------------------------------ */
+
+/* Families of keys of 8 bytes as programs make them. */
+static uint64_t family_of_8(int family, uint64_t i)
+{
+    uint64_t x;
+    switch (family) {
+    case 0:
+        return i;
+    case 1:
+        return i << 4;
+    case 2:
+        return i << 8;
+    case 3:
+        return i << 12;
+    case 4:
+        return i << 16;
+    case 5:
+        return i << 20;
+    case 6:
+        return i << 32;
+    case 7:
+        return i << 44;
+    case 8: /* reversed bits */
+        x = 0;
+        for (int bit = 0; bit < 64; bit++)
+            x |= (i >> bit & 1) << (63 - bit);
+        return x;
+    case 9: /* pointers to 48-byte objects */
+        return UINT64_C(0x7f3a5c001010) + 48 * i;
+    case 10: { /* floats */
+        float f = (float)i;
+        uint32_t bits;
+        memcpy(&bits, &f, sizeof bits);
+        return bits;
+    }
+    case 11: { /* doubles */
+        double d = (double)i;
+        memcpy(&x, &d, sizeof x);
+        return x;
+    }
+    case 12: /* the same number in both halves */
+        return i << 32 | i;
+    case 13: /* counting down from the top */
+        return UINT64_MAX - i;
+    case 14: /* decimal digits as text */
+        x = 0;
+        for (int digit = 0; digit < 8; digit++, i /= 10)
+            x |= (uint64_t)('0' + i % 10) << 8 * digit;
+        return x;
+    case 15: /* multiples of the number of buckets */
+        return i * 1747;
+    case 16: /* grid cells: row and column in 16 bits each */
+        return (i >> 9) << 16 | (i & 511);
+    case 17: /* negative 32-bit numbers, sign-extended */
+        return (uint64_t)(-(int64_t)i);
+    case 18: /* multiples of a well-known multiplier */
+        return i * UINT64_C(0x9e3779b97f4a7c15);
+    case 19: /* pairs of neighbours: edges of a path, rows of a band matrix */
+        return i << 32 | (i + 1);
+    case 20:
+        return i << 32 | (uint32_t)~i;
+    case 21:
+        return i << 32 | (i ^ 0x12345);
+    case 22:
+        return i << 32 | i / 2;
+    case 23: /* one byte pattern, repeated */
+        return i * UINT64_C(0x0101010101010101);
+    default: /* multiples of 2^32 + 1 */
+        return i * UINT64_C(0x700000007);
+    }
+}
+
+#define FAMILIES_OF_8 25
+
+/* And of 4 bytes; up to 2^20 different keys each. */
+static uint64_t family_of_4(int family, uint64_t i)
+{
+    uint32_t x = (uint32_t)i, bits = 0;
+    switch (family) {
+    case 0:
+        return x;
+    case 1:
+        return x << 4;
+    case 2:
+        return x << 8;
+    case 3:
+        return x << 12; /* the upper bits only */
+    case 4:
+        for (int bit = 0; bit < 32; bit++)
+            bits |= (x >> bit & 1) << (31 - bit);
+        return bits;
+    case 5: {
+        float f = (float)x;
+        memcpy(&bits, &f, sizeof bits);
+        return bits;
+    }
+    case 6:
+        return UINT32_MAX - x;
+    case 7:
+        return (uint32_t)(x * 1747u);
+    case 8:
+        return (uint32_t)(x * 0x9e3779b1u);
+    case 9:
+        return (x >> 10) << 16 | (x & 1023); /* grid cells */
+    case 10:
+        return (uint32_t)(x * 48u + 0x10101010u);
+    case 11:
+        return (uint32_t)(x * 0xfffu);
+    case 12:
+        return x << 11 | (x & 1);
+    default:
+        return (uint32_t)(x * 0x01010101u);
+    }
+}
+
+#define FAMILIES_OF_4 14
+
+/* How many standard deviations the counts are less even than chance would make them. */
+static double unevenness(const uint32_t *counts, uint64_t cells, uint64_t n)
+{
+    double mean = (double)n / (double)cells, chi_square = 0;
+    for (uint64_t i = 0; i < cells; i++)
+        chi_square += ((double)counts[i] - mean) * ((double)counts[i] - mean) / mean;
+    double freedom = (double)(cells - 1);
+    return (chi_square - freedom) / sqrt(2 * freedom);
+}
+
+/* Eight standard deviations: by chance once in more than 10^8 runs, and a hash without its first fold misses by 60.
+ * Too even is not a fault. */
+#define MOST_UNEVEN 8.0
+#define CHECK_EVEN(deviations)                                                       \
+    do {                                                                             \
+        double deviations_ = (deviations);                                           \
+        if (!(deviations_ < MOST_UNEVEN))                                            \
+            FAIL("%s is %.1f standard deviations uneven", #deviations, deviations_); \
+    } while (0)
+
+typedef struct spread {
+    uint32_t partition[857];
+    uint32_t bucket[1747];
+    uint32_t step[1746];
+    uint32_t bit[64];
+    uint32_t place[256][256]; /* partition and bucket together */
+} spread;
+
+static void check_spread(test_run *t, uint32_t key_bytes, int family, spread *counts)
+{
+    enum { PARTITIONS = 857, BUCKETS = 1747, BITS = 64 };
+    uint64_t n = test_scaled(t, 1 << 20, 1 << 17), user_seed = random_u64(&t->random);
+    loom__seed seed = loom__seed_expand(user_seed);
+    test_note("family %d of %u bytes, table seed 0x%llx", family, key_bytes, (unsigned long long)user_seed);
+    memset(counts, 0, sizeof *counts);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t key = key_bytes == 4 ? family_of_4(family, i) : family_of_8(family, i);
+        uint64_t hash = loom__hash_key(key, key_bytes, seed);
+        uint32_t lower = (uint32_t)hash;
+        counts->partition[loom__hash_partition(hash, PARTITIONS)]++;
+        counts->bucket[loom__hash_bucket(lower, BUCKETS)]++;
+        counts->step[loom__hash_step(lower, BUCKETS) - 1]++;
+        counts->bit[loom__hash_filter_bit(lower, BITS)]++;
+        counts->place[loom__hash_partition(hash, 256)][loom__hash_bucket(lower, 256)]++;
+    }
+    CHECK_EVEN(unevenness(counts->partition, PARTITIONS, n));
+    CHECK_EVEN(unevenness(counts->bucket, BUCKETS, n));
+    CHECK_EVEN(unevenness(counts->step, BUCKETS - 1, n));
+    CHECK_EVEN(unevenness(counts->bit, BITS, n));
+    CHECK_EVEN(unevenness(&counts->place[0][0], 256 * 256, n));
+}
+
+TEST(test_core_hash_structured_keys_of_8_bytes_spread)
+{
+    spread *counts = test_allocate(sizeof *counts);
+    for (int family = 0; family < FAMILIES_OF_8; family++)
+        check_spread(t, 8, family, counts);
+    free(counts);
+}
+
+TEST(test_core_hash_structured_keys_of_4_bytes_spread)
+{
+    spread *counts = test_allocate(sizeof *counts);
+    for (int family = 0; family < FAMILIES_OF_4; family++)
+        check_spread(t, 4, family, counts);
+    free(counts);
+}
+
+/* What a bucket's neighbours in the chain depend on: among keys of one home bucket, steps and filter bits still
+ * spread. */
+TEST(test_core_hash_step_and_bit_independent_of_bucket)
+{
+    enum { BUCKETS = 127, BITS = 64 };
+    uint64_t n = test_scaled(t, 1 << 21, 1 << 18);
+    uint32_t *steps = test_allocate(BUCKETS * (BUCKETS - 1) * sizeof(uint32_t)),
+             *bits = test_allocate(BUCKETS * BITS * sizeof(uint32_t));
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+        loom__seed seed = loom__seed_expand(random_u64(&t->random));
+        memset(steps, 0, BUCKETS * (BUCKETS - 1) * sizeof(uint32_t));
+        memset(bits, 0, BUCKETS * BITS * sizeof(uint32_t));
+        for (uint64_t i = 0; i < n; i++) {
+            uint32_t lower = (uint32_t)loom__hash_key(i, key_bytes, seed), b = loom__hash_bucket(lower, BUCKETS);
+            steps[b * (BUCKETS - 1) + loom__hash_step(lower, BUCKETS) - 1]++;
+            bits[b * BITS + loom__hash_filter_bit(lower, BITS)]++;
+        }
+        CHECK_EVEN(unevenness(steps, BUCKETS * (BUCKETS - 1), n));
+        CHECK_EVEN(unevenness(bits, BUCKETS * BITS, n));
+    }
+    free(steps);
+    free(bits);
+}
+
+/* Two tables with different seeds put the same keys into unrelated places. */
+TEST(test_core_hash_seeds_are_independent)
+{
+    enum { CELLS = 64 };
+    uint64_t n = test_scaled(t, 1 << 20, 1 << 17);
+    uint32_t *pairs = test_allocate(CELLS * CELLS * sizeof(uint32_t));
+    for (int round = 0; round < 4; round++) {
+        uint32_t key_bytes = round & 1 ? 8 : 4;
+        uint64_t user_seed = round == 0 ? 0 : random_u64(&t->random);
+        loom__seed a = loom__seed_expand(user_seed), b = loom__seed_expand(user_seed + 1);
+        memset(pairs, 0, CELLS * CELLS * sizeof(uint32_t));
+        for (uint64_t i = 0; i < n; i++)
+            pairs[loom__hash_partition(loom__hash_key(i, key_bytes, a), CELLS) * CELLS +
+                  loom__hash_partition(loom__hash_key(i, key_bytes, b), CELLS)]++;
+        test_note("seeds 0x%llx and the next", (unsigned long long)user_seed);
+        CHECK_EVEN(unevenness(pairs, CELLS * CELLS, n));
+    }
+    free(pairs);
+}

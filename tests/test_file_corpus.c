@@ -1,0 +1,161 @@
+/* Makes the stored inputs of the fuzz target (tests/fuzz): `loom_tests --write-corpus tests/data/fuzz_corpus`. They are
+ * the same on every run. */
+#include "harness/file_surgery.h"
+#include "harness/map_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LARGEST_INPUT = 8192 };
+
+typedef struct corpus {
+    const char *directory;
+    unsigned files;
+    char prefix[32];
+} corpus;
+
+static void store(corpus *c, const char *what, const unsigned char *data, size_t bytes)
+{
+    char path[512];
+    CHECK_LE(bytes, LARGEST_INPUT);
+    snprintf(path, sizeof path, "%s/%s_%s", c->directory, c->prefix, what);
+    test_write_file(path, data, bytes);
+    c->files++;
+}
+
+/* A small table, saved: the sound input from which the others are made. */
+static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity, uint64_t keys,
+                                 uint32_t buckets, size_t *bytes)
+{
+    char path[512];
+    loom_context_config settings = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    settings.machine = LOOM_MACHINE_CPU;
+    settings.threads = 1;
+    settings.fixed_seed = 1;
+    settings.seed = 42;
+    CHECK_OK(loom_context_create(&settings, &context));
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.capacity = capacity;
+    config.max_load = 0.95;
+    config.buckets_per_partition = buckets;
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch_of(key_bytes, value_bytes, keys);
+    fill_distinct(&b, 42, 0);
+    loom_status status = loom_map_insert(map, b.keys, b.values, keys, LOOM_KEEP, NULL, NULL, NULL);
+    CHECK(status == LOOM_OK || status == LOOM_FULL);
+    snprintf(path, sizeof path, "%s/.table", c->directory);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    unsigned char *file = test_read_file(path, bytes);
+    CHECK_EQ(unlink(path), 0);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return file;
+}
+
+static void store_variants(corpus *c, const unsigned char *sound, size_t bytes)
+{
+    unsigned char *file = test_allocate(bytes);
+    loom__file_header header;
+    memcpy(file, sound, bytes);
+    store(c, "sound", file, bytes);
+    store(c, "header_only", file, sizeof header);
+    store(c, "half", file, bytes / 2);
+    /* one field of the header wrong, signed */
+    header = surgery_header(sound);
+    header.size++;
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "size_wrong", file, bytes);
+    header = surgery_header(sound);
+    header.seed ^= UINT64_C(0x8000000000000001);
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "seed_wrong", file, bytes);
+    header = surgery_header(sound);
+    header.partitions = UINT32_MAX;
+    header.partition_bytes = UINT32_MAX;
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "giant", file, bytes);
+    /* contents changed, signed: noise in the first partition, all ones in the last */
+    memcpy(file, sound, bytes);
+    header = surgery_header(sound);
+    unsigned char *first = surgery_partition(file, bytes, 0);
+    for (uint64_t i = 0; i < header.partition_bytes; i += 5)
+        first[i] = (unsigned char)(first[i] ^ (i * 37));
+    surgery_sign(file, bytes);
+    store(c, "noise", file, bytes);
+    memcpy(file, sound, bytes);
+    memset(surgery_partition(file, bytes, header.partitions - 1), 0xff, header.partition_bytes);
+    surgery_sign(file, bytes);
+    store(c, "ones", file, bytes);
+    memcpy(file, sound, bytes);
+    memset(surgery_partition(file, bytes, 0), 0, header.partition_bytes);
+    surgery_sign(file, bytes);
+    store(c, "zeros", file, bytes);
+    free(file);
+}
+
+static unsigned write_corpus_to(const char *directory)
+{
+    static const struct {
+        uint32_t key_bytes, value_bytes;
+        uint64_t capacity, keys;
+        uint32_t buckets;
+    } tables[] = {{4, 4, 4, 3, 2}, {4, 8, 4, 4, 2},    {8, 4, 4, 4, 3},
+                  {8, 8, 4, 2, 2}, {4, 4, 20, 500, 5}, {8, 8, 10, 300, 3}};
+    corpus c = {directory, 0, "nothing"};
+    static const unsigned char zeros[256];
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        size_t bytes;
+        unsigned char *file = sound_file(&c, tables[i].key_bytes, tables[i].value_bytes, tables[i].capacity,
+                                         tables[i].keys, tables[i].buckets, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "%u_%u_%s", tables[i].key_bytes, tables[i].value_bytes,
+                 tables[i].keys > 100 ? "full" : "small");
+        store_variants(&c, file, bytes);
+        free(file);
+    }
+    snprintf(c.prefix, sizeof c.prefix, "other");
+    store(&c, "empty", zeros, 0);
+    store(&c, "zeros", zeros, sizeof zeros);
+    store(&c, "text", (const unsigned char *)"hashloom is not what this file holds\n", 37);
+    return c.files;
+}
+
+TEST_MODE(write_corpus, "--write-corpus")
+{
+    mkdir(argument, 0755);
+    printf("%u files in %s\n", write_corpus_to(argument), argument);
+    return 0;
+}
+
+/* The stored corpus is what the tool writes, so that it is never left behind when the format changes. */
+TEST(test_open_load_corpus_is_current)
+{
+    char stored[512];
+    unsigned files = write_corpus_to(t->directory);
+    CHECK_GE(files, 24);
+    snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
+    CHECK_GE(test_count_entries(stored), files); /* finds of the fuzzer may be added */
+    static const char *const some[] = {"4_4_small_sound", "4_8_small_noise", "8_4_small_zeros", "8_8_full_sound",
+                                       "4_4_full_giant"};
+    for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
+        char path[600];
+        size_t made_bytes, stored_bytes;
+        snprintf(path, sizeof path, "%s/%s", stored, some[i]);
+        void *made = test_read_file(test_path(t, some[i]), &made_bytes);
+        void *kept = test_read_file(path, &stored_bytes);
+        test_note("%s", some[i]);
+        CHECK_EQ(stored_bytes, made_bytes);
+        CHECK_BYTES(kept, made, made_bytes);
+        free(made);
+        free(kept);
+    }
+}

@@ -1,0 +1,425 @@
+/* Files that are damaged, foreign or malicious: a status, a sentence, no table, no crash. */
+#define _GNU_SOURCE 1
+#include "harness/counting_allocator.h"
+#include "harness/file_surgery.h"
+#include "harness/map_fixture.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engines/open/open_layout.h"
+
+/* A saved table in memory. Damaged ones are loaded from a file without a name: thousands of them pass by. */
+typedef struct saved {
+    loom_context *context;
+    const char *path;
+    unsigned char *file;
+    size_t bytes;
+    int nameless;
+    char nameless_path[64];
+} saved;
+
+static saved save_small(test_run *t, uint64_t capacity, uint64_t keys)
+{
+    saved s;
+    s.context = make_context(t);
+    s.path = test_path(t, "file");
+    loom_map *map = make_map(t, s.context, capacity);
+    batch b = make_batch(t, keys);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, keys);
+    CHECK_OK(loom_map_save(map, s.path, NULL));
+    s.file = test_read_file(s.path, &s.bytes);
+    s.nameless = memfd_create("damaged", MFD_CLOEXEC);
+    CHECK(s.nameless >= 0);
+    snprintf(s.nameless_path, sizeof s.nameless_path, "/proc/self/fd/%d", s.nameless);
+    loom_map_destroy(map);
+    free_batch(&b);
+    return s;
+}
+
+static void free_saved(saved *s)
+{
+    free(s->file);
+    close(s->nameless);
+    loom_context_destroy(s->context);
+}
+
+static loom_status try_load(saved *s, const unsigned char *file, size_t bytes)
+{
+    loom_map *const untouched = (loom_map *)(uintptr_t)0x1234;
+    loom_map *map = untouched;
+    CHECK_EQ(ftruncate(s->nameless, 0), 0);
+    for (size_t at = 0; at < bytes;) {
+        ssize_t wrote = pwrite(s->nameless, file + at, bytes - at, (off_t)at);
+        CHECK(wrote > 0);
+        at += (size_t)wrote;
+    }
+    test_poison_last_error();
+    loom_status status = loom_map_load(s->context, s->nameless_path, &map, NULL);
+    if (status == LOOM_OK)
+        loom_map_destroy(map);
+    else
+        CHECK(map == untouched);
+    return status;
+}
+
+static void check_load(saved *s, const unsigned char *file, size_t bytes, loom_status wanted, loom_status or_else)
+{
+    loom_status status = try_load(s, file, bytes);
+    if (wanted == LOOM_OK)
+        CHECK_STATUS(status, LOOM_OK);
+    else
+        test_check_refused(__FILE__, __LINE__, "loom_map_load", status, wanted, or_else);
+}
+
+/* ---- Damage --------------------------------------------------------------------------------------------- */
+
+TEST_EACH(test_open_load_truncated)
+{
+    saved s = save_small(t, 4, 4);
+    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    for (size_t length = 0; length < s.bytes; length += 1 + random_below(&t->random, test_scaled(t, 1, 40))) {
+        test_note("%zu of %zu bytes", length, s.bytes);
+        check_load(&s, s.file, length, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    }
+    free_saved(&s);
+}
+
+TEST_EACH(test_open_load_too_long)
+{
+    saved s = save_small(t, 4, 4);
+    unsigned char *longer = test_allocate(s.bytes + 4096);
+    memset(longer, 0, s.bytes + 4096);
+    memcpy(longer, s.file, s.bytes);
+    static const size_t extra[] = {1, 7, 8, 64, 4096};
+    for (size_t i = 0; i < sizeof extra / sizeof extra[0]; i++)
+        check_load(&s, longer, s.bytes + extra[i], LOOM_BAD_FILE, LOOM_BAD_FILE);
+    free(longer);
+    free_saved(&s);
+}
+
+/* Every byte of the file is covered: whichever changes, the file is refused. */
+TEST_EACH(test_open_load_every_byte_changed)
+{
+    saved s = save_small(t, 4, 3);
+    for (size_t at = 0; at < s.bytes; at += 1 + random_below(&t->random, test_scaled(t, 1, 40))) {
+        unsigned char old = s.file[at], change = (unsigned char)(1 + random_below(&t->random, 255));
+        if (random_below(&t->random, 2)) /* one bit only */
+            change = (unsigned char)(1u << random_below(&t->random, 8));
+        test_note("byte %zu of %zu changed by 0x%02x", at, s.bytes, change);
+        s.file[at] = (unsigned char)(old ^ change);
+        check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
+        s.file[at] = old;
+    }
+    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    free_saved(&s);
+}
+
+/* The same somewhere in a file that is read in several pieces. */
+TEST(test_open_load_large_file_damaged)
+{
+    t->key_bytes = t->value_bytes = 8;
+    uint64_t n = test_scaled(t, 600000, 500000);
+    saved s = save_small(t, n, n);
+    CHECK_GT(s.bytes, 9 << 20);
+    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    for (int i = 0; i < 12; i++) {
+        size_t at = i == 0 ? s.bytes - 1 : random_below(&t->random, s.bytes);
+        test_note("byte %zu of %zu changed", at, s.bytes);
+        s.file[at] ^= 1;
+        check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
+        s.file[at] ^= 1;
+    }
+    check_load(&s, s.file, s.bytes - 1, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    free_saved(&s);
+}
+
+TEST(test_open_load_partitions_swapped)
+{
+    t->key_bytes = t->value_bytes = 4;
+    saved s = save_small(t, 500, 500);
+    loom__file_header header = surgery_header(s.file);
+    unsigned char *a = surgery_partition(s.file, s.bytes, 0), *b = surgery_partition(s.file, s.bytes, 1);
+    CHECK(a != NULL && b != NULL);
+    for (uint64_t i = 0; i < header.partition_bytes; i++) {
+        unsigned char x = a[i];
+        a[i] = b[i];
+        b[i] = x;
+    }
+    check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    surgery_sign(s.file, s.bytes); /* and with right checksums: the keys lie in the wrong partition */
+    check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    free_saved(&s);
+}
+
+/* ---- Headers that lie, with right checksums ------------------------------------------------------------------ */
+
+TEST_EACH(test_open_load_foreign_version)
+{
+    saved s = save_small(t, 10, 10);
+    const loom__file_header good = surgery_header(s.file);
+    static const uint32_t versions[] = {0, FILE_VERSION + 1, 77, UINT32_MAX};
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            loom__file_header header = good;
+            header.version = versions[i];
+            surgery_set_header(s.file, &header);
+            if (is_signed)
+                surgery_sign_header(s.file);
+            check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
+            header = good;
+            header.layout_version = versions[i];
+            surgery_set_header(s.file, &header);
+            surgery_sign_header(s.file);
+            check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
+        }
+    free_saved(&s);
+}
+
+TEST_EACH(test_open_load_lying_headers)
+{
+    saved s = save_small(t, 10, 10);
+    const loom__file_header good = surgery_header(s.file);
+    surgery_sign(s.file, s.bytes);
+    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
+#define LIE(change, wanted, or_else)                      \
+    do {                                                  \
+        loom__file_header header = good;                  \
+        change;                                           \
+        surgery_set_header(s.file, &header);              \
+        surgery_sign_header(s.file);                      \
+        test_note("%s", #change);                         \
+        check_load(&s, s.file, s.bytes, wanted, or_else); \
+    } while (0)
+#define BAD(change) LIE(change, LOOM_BAD_FILE, LOOM_BAD_FILE)
+    BAD(header.magic[0] = 'H');
+    BAD(header.byte_order = 0x04030201);
+    BAD(header.header_bytes = 120);
+    BAD(header.header_bytes = 0);
+    LIE(header.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    LIE(header.type = 2, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    LIE(header.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
+    LIE(header.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
+    BAD(header.key_bytes = 12 - good.key_bytes);
+    BAD(header.value_bytes = 12 - good.value_bytes);
+    BAD(header.key_bytes = 0);
+    BAD(header.value_bytes = 16);
+    BAD(header.partitions = 0);
+    BAD(header.partitions = 1);
+    BAD(header.partitions = good.partitions + 1);
+    BAD(header.partitions = UINT32_MAX);
+    BAD(header.buckets = 0);
+    BAD(header.buckets = 1);
+    BAD(header.buckets = 4);
+    BAD(header.buckets = good.buckets == 2 ? 3 : 2);
+    BAD(header.buckets = 3511);
+    BAD(header.buckets = UINT32_MAX);
+    BAD(header.partition_bytes = 0);
+    BAD(header.partition_bytes = good.partition_bytes - 1);
+    BAD(header.partition_bytes = good.partition_bytes * 2);
+    BAD(header.partition_bytes = UINT64_MAX);
+    BAD(header.partition_bytes = UINT64_C(1) << 63);
+    BAD(header.size = good.size - 1);
+    BAD(header.size = good.size + 1);
+    BAD(header.size = 0);
+    BAD(header.size = UINT64_MAX);
+    BAD(header.seed = good.seed + 1);
+    BAD(header.max_load = 0);
+    BAD(header.max_load = -1);
+    BAD(header.max_load = 1.5);
+    BAD(header.max_load = (double)NAN);
+    BAD(header.max_load = (double)INFINITY);
+    BAD(header.reserved[0] = 1);
+    BAD(header.reserved[2] = UINT64_MAX);
+    BAD(header.checksums_checksum ^= 1);
+    free_saved(&s);
+}
+
+/* A file of gigabytes that is nothing but a header and a hole: refused for lack of memory or as damaged, at once. */
+TEST(test_open_load_giant_hole)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 1);
+    t->key_bytes = t->value_bytes = 4;
+    saved s = save_small(t, 10, 10);
+    loom__file_header header = surgery_header(s.file);
+    header.partitions = 1 << 16;
+    header.buckets = 3499;
+    header.partition_bytes = open_partition_bytes(OPEN_PAIR_4_4, 3499);
+    surgery_set_header(s.file, &header);
+    surgery_sign_header(s.file);
+    test_write_file(s.path, s.file, 128);
+    int file = open(s.path, O_WRONLY);
+    off_t length = (off_t)(loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
+    CHECK(file >= 0);
+    if (ftruncate(file, length) != 0)
+        SKIP("no file of %lld bytes can be made here", (long long)length);
+    close(file);
+    loom_map *map = NULL;
+    counting_limit(counter, 1 << 26);
+    CHECK_REFUSED(loom_map_load(context, s.path, &map, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK(map == NULL);
+    unlink(s.path);
+    free_saved(&s);
+    loom_context_destroy(context);
+    counting_destroy(counter);
+}
+
+/* ---- Contents that lie, with right checksums ------------------------------------------------------------------ */
+
+typedef struct slot_place {
+    unsigned char *line;
+    uint32_t slot;
+    unsigned char *key;
+    unsigned char *value;
+} slot_place;
+
+/* Slot number `index` of the whole table. */
+static slot_place slot_at(saved *s, uint64_t index)
+{
+    loom__file_header header = surgery_header(s->file);
+    loom__open_kind kind = open_kind_of(header.key_bytes, header.value_bytes);
+    uint64_t bucket = index / open_slots(kind), partition = bucket / header.buckets;
+    unsigned char *base = surgery_partition(s->file, s->bytes, partition);
+    slot_place place;
+    CHECK(base != NULL);
+    bucket %= header.buckets;
+    place.slot = (uint32_t)(index % open_slots(kind));
+    place.line = base + bucket * open_line_stride(kind);
+    if (kind == OPEN_PAIR_4_4) {
+        place.key = place.line + 8 * place.slot;
+        place.value = place.key + 4;
+    } else {
+        place.key = place.line + header.key_bytes * place.slot;
+        place.value = base + open_value_offset(kind, header.buckets) + bucket * open_value_stride(kind) +
+                      (uint64_t)place.slot * header.value_bytes;
+    }
+    return place;
+}
+
+static uint64_t slots_of(const saved *s)
+{
+    loom__file_header header = surgery_header(s->file);
+    return (uint64_t)header.partitions * header.buckets *
+           open_slots(open_kind_of(header.key_bytes, header.value_bytes));
+}
+
+/* The partition's empty key, from the table's own rule: the file must be read with it. */
+static uint64_t empty_key(const saved *s, uint64_t slot)
+{
+    loom__file_header header = surgery_header(s->file);
+    loom__open_shape shape;
+    memset(&shape, 0, sizeof shape);
+    shape.kind = open_kind_of(header.key_bytes, header.value_bytes);
+    shape.partitions = header.partitions;
+    shape.buckets = header.buckets;
+    loom__open_view view = loom__open_view_make(&shape, header.seed);
+    return open_empty(&view, (uint32_t)(slot / open_slots(shape.kind) / header.buckets));
+}
+
+static int is_free(saved *s, uint64_t slot)
+{
+    loom__file_header header = surgery_header(s->file);
+    slot_place place = slot_at(s, slot);
+    uint64_t key = 0;
+    memcpy(&key, place.key, header.key_bytes);
+    return key == empty_key(s, slot);
+}
+
+static void check_forged(saved *s, const unsigned char *original, const char *what)
+{
+    surgery_sign(s->file, s->bytes);
+    test_note("%s", what);
+    check_load(s, s->file, s->bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    memcpy(s->file, original, s->bytes);
+}
+
+static void toggle_word(unsigned char *line, unsigned bit)
+{
+    line[OPEN_WORD_OFFSET + bit / 8] = (unsigned char)(line[OPEN_WORD_OFFSET + bit / 8] ^ (1u << bit % 8));
+}
+
+/* Each invariant of the layout, broken one at a time. */
+TEST_EACH(test_open_load_forged_contents)
+{
+    saved s = save_small(t, 40, 40);
+    unsigned char *original = test_allocate(s.bytes);
+    memcpy(original, s.file, s.bytes);
+    loom__file_header header = surgery_header(s.file);
+    loom__open_kind kind = open_kind_of(header.key_bytes, header.value_bytes);
+    uint64_t slots = slots_of(&s), done[6] = {0, 0, 0, 0, 0, 0};
+    for (uint64_t i = 0; i < slots; i++) {
+        slot_place place = slot_at(&s, i);
+        if (is_free(&s, i)) {
+            /* I3: a free slot has a value of zeros. */
+            place.value[random_below(&t->random, header.value_bytes)] ^= 0x40;
+            check_forged(&s, original, "a value in a free slot");
+            done[0]++;
+            /* I4: its ready bit is clear. */
+            if (kind != OPEN_PAIR_4_4) {
+                toggle_word(place.line, place.slot);
+                check_forged(&s, original, "a ready bit on a free slot");
+                done[1]++;
+            }
+            continue;
+        }
+        /* I1: a key that belongs elsewhere. (Most others belong elsewhere; one that does not is no forgery.) */
+        memset(place.key, (int)(random_u64(&t->random) & 0xff), header.key_bytes);
+        surgery_sign(s.file, s.bytes);
+        if (try_load(&s, s.file, s.bytes) != LOOM_OK)
+            done[2]++;
+        memcpy(s.file, original, s.bytes);
+        /* I4: its ready bit is set. */
+        if (kind != OPEN_PAIR_4_4) {
+            toggle_word(place.line, place.slot);
+            check_forged(&s, original, "no ready bit on a key");
+            done[3]++;
+        }
+        /* I1: the same key twice, in a free slot of the same bucket, and counted. */
+        for (uint64_t j = i - i % open_slots(kind); j < i - i % open_slots(kind) + open_slots(kind); j++) {
+            slot_place other = slot_at(&s, j);
+            if (!is_free(&s, j))
+                continue;
+            memcpy(other.key, place.key, header.key_bytes);
+            memcpy(other.value, place.value, header.value_bytes);
+            if (kind != OPEN_PAIR_4_4)
+                toggle_word(other.line, other.slot);
+            loom__file_header more = header;
+            more.size++;
+            surgery_set_header(s.file, &more);
+            check_forged(&s, original, "a key twice");
+            done[4]++;
+            break;
+        }
+    }
+    /* I2: bits of the filter, all of them gone, while keys were displaced. */
+    loom_map *map = NULL;
+    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    CHECK_OK(loom_map_load(s.context, s.nameless_path, &map, NULL));
+    if (map_stats(map).displaced > 0) {
+        uint64_t ready = ((uint64_t)1 << open_ready_bits(kind)) - 1;
+        for (uint64_t i = 0; i < slots; i += open_slots(kind)) {
+            uint64_t word;
+            memcpy(&word, slot_at(&s, i).line + OPEN_WORD_OFFSET, 8);
+            word &= ready;
+            memcpy(slot_at(&s, i).line + OPEN_WORD_OFFSET, &word, 8);
+        }
+        check_forged(&s, original, "filter bits gone");
+    }
+    loom_map_destroy(map);
+    CHECK_GT(done[0], 0);
+    CHECK_GT(done[2], 0);
+    CHECK_GT(done[4], 0);
+    if (kind != OPEN_PAIR_4_4) {
+        CHECK_GT(done[1], 0);
+        CHECK_GT(done[3], 0);
+    }
+    free(original);
+    free_saved(&s);
+}

@@ -1,0 +1,151 @@
+/* Golden files: tables that were saved once, with a fixed seed, and must be read and written byte for byte for ever.
+ *
+ * If one of these tests fails, the format, the hash or the order in which keys are placed has changed. Where that is
+ * meant: raise the version in src/core/file_layout.h (or the layout's), tell it in docs/format.md and the CHANGELOG, and
+ * make the files anew with `loom_tests --write-golden tests/data`.
+ */
+#include "harness/map_fixture.h"
+#include "harness/map_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GOLDEN_SEED UINT64_C(0x10c0ffee)
+
+enum { GOLDEN_BUILT = 300, GOLDEN_ERASED = 60, GOLDEN_INSERTED = 90, GOLDEN_CAPACITY = 360 };
+
+/* Pair i of the rows from which all steps draw: special keys first, then numbers, then scattered ones. Written out here
+ * with arithmetic of its own, so that a change of the harness cannot change the files. */
+static void golden_pair(uint32_t key_bytes, uint64_t i, uint64_t *key, uint64_t *value)
+{
+    if (i < 4)
+        *key = i == 0 ? 0 : i == 1 ? UINT64_MAX : i == 2 ? UINT64_C(1) << (8 * key_bytes - 1) : 1;
+    else if (i < 100)
+        *key = 1000 + i;
+    else
+        *key = (i * UINT64_C(0x9e3779b97f4a7c15)) >> (key_bytes == 8 ? 0 : 32);
+    *value = i * UINT64_C(0xd1342543de82ef95) + 7;
+}
+
+static void fill_golden(batch *b, uint64_t first)
+{
+    for (uint64_t i = 0; i < b->n; i++) {
+        uint64_t key, value;
+        golden_pair(b->key_bytes, first + i, &key, &value);
+        set_pair(b, i, key, value);
+    }
+}
+
+/* Build, erase, insert in order: three steps whose outcome does not depend on threads or SIMD. */
+static loom_map *make_golden(loom_context *context, uint32_t key_bytes, uint32_t value_bytes)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL;
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.capacity = GOLDEN_CAPACITY;
+    config.max_load = 0.9;
+    CHECK_OK(loom_map_create(context, &config, &map));
+    batch built = make_batch_of(key_bytes, value_bytes, GOLDEN_BUILT);
+    batch erased = make_batch_of(key_bytes, value_bytes, GOLDEN_ERASED);
+    batch inserted = make_batch_of(key_bytes, value_bytes, GOLDEN_INSERTED);
+    fill_golden(&built, 0);
+    fill_golden(&erased, 20);
+    fill_golden(&inserted, GOLDEN_BUILT);
+    CHECK_EQ(checked_build(map, &built, LOOM_KEEP).ok, GOLDEN_BUILT);
+    CHECK_EQ(checked_erase(map, &erased).ok, GOLDEN_ERASED);
+    CHECK_EQ(checked_insert(map, &inserted, LOOM_OVERWRITE | LOOM_IN_ORDER).ok, GOLDEN_INSERTED);
+    free_batch(&built);
+    free_batch(&erased);
+    free_batch(&inserted);
+    return map;
+}
+
+static batch golden_contents(uint32_t key_bytes, uint32_t value_bytes)
+{
+    batch b = make_batch_of(key_bytes, value_bytes, GOLDEN_BUILT - GOLDEN_ERASED + GOLDEN_INSERTED);
+    uint64_t used = 0;
+    for (uint64_t i = 0; i < GOLDEN_BUILT + GOLDEN_INSERTED; i++) {
+        uint64_t key, value;
+        if (i >= 20 && i < 20 + GOLDEN_ERASED)
+            continue;
+        golden_pair(key_bytes, i, &key, &value);
+        set_pair(&b, used++, key, value);
+    }
+    CHECK_EQ(used, b.n);
+    return b;
+}
+
+static void golden_path(char *path, size_t room, const char *directory, uint32_t key_bytes, uint32_t value_bytes)
+{
+    snprintf(path, room, "%s/golden_map_%u_%u.loom", directory, key_bytes, value_bytes);
+}
+
+TEST_EACH(test_open_load_golden_file)
+{
+    char path[512];
+    loom_context *context = make_context(t);
+    loom_map *map = NULL;
+    batch wanted = golden_contents(t->key_bytes, t->value_bytes);
+    golden_path(path, sizeof path, t->data, t->key_bytes, t->value_bytes);
+    CHECK_OK(loom_map_load(context, path, &map, NULL));
+    check_contents(map, &wanted);
+    loom_stats stats = map_stats(map);
+    CHECK_EQ(stats.seed, GOLDEN_SEED);
+    CHECK_EQ(stats.capacity, GOLDEN_CAPACITY);
+    CHECK_EQ(stats.key_bytes, t->key_bytes);
+    CHECK_EQ(stats.value_bytes, t->value_bytes);
+    /* It can be written to like any other. */
+    CHECK_EQ(checked_erase(map, &wanted).ok, wanted.n);
+    CHECK_EQ(checked_insert(map, &wanted, LOOM_KEEP).ok, wanted.n);
+    check_contents(map, &wanted);
+    free_batch(&wanted);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_save_golden_bytes)
+{
+    char path[512];
+    size_t wanted_bytes, bytes;
+    golden_path(path, sizeof path, t->data, t->key_bytes, t->value_bytes);
+    void *wanted = test_read_file(path, &wanted_bytes);
+    for (uint32_t threads = 1; threads <= 8; threads++) {
+        loom_context *context = make_context_with(t, threads, GOLDEN_SEED);
+        loom_map *map = make_golden(context, t->key_bytes, t->value_bytes);
+        const char *made = test_path(t, "made");
+        CHECK_OK(loom_map_save(map, made, NULL));
+        void *got = test_read_file(made, &bytes);
+        test_note("%u threads", threads);
+        CHECK_EQ(bytes, wanted_bytes);
+        CHECK_BYTES(got, wanted, bytes);
+        free(got);
+        loom_map_destroy(map);
+        loom_context_destroy(context);
+    }
+    free(wanted);
+}
+
+TEST_MODE(write_golden, "--write-golden")
+{
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (uint32_t value_bytes = 4; value_bytes <= 8; value_bytes += 4) {
+            char path[512];
+            loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+            loom_context *context = NULL;
+            config.machine = LOOM_MACHINE_CPU;
+            config.simd = LOOM_SIMD_SCALAR;
+            config.threads = 1;
+            config.fixed_seed = 1;
+            config.seed = GOLDEN_SEED;
+            CHECK_OK(loom_context_create(&config, &context));
+            loom_map *map = make_golden(context, key_bytes, value_bytes);
+            golden_path(path, sizeof path, argument, key_bytes, value_bytes);
+            CHECK_OK(loom_map_save(map, path, NULL));
+            printf("%s\n", path);
+            loom_map_destroy(map);
+            loom_context_destroy(context);
+        }
+    return 0;
+}

@@ -1,0 +1,111 @@
+/* All operations in random order against the reference. */
+#include "harness/map_fixture.h"
+#include "harness/map_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A batch from a small universe of keys, so that they meet: in the table, and within the batch. */
+static batch random_batch(test_run *t, uint64_t universe, uint64_t longest)
+{
+    uint64_t n =
+        random_below(&t->random, 4) ? random_below(&t->random, longest / 8 + 2) : random_below(&t->random, longest + 1);
+    batch b = make_batch(t, n);
+    uint64_t range = 1 + random_below(&t->random, universe), start = random_below(&t->random, universe - range + 1);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t which = start + random_below(&t->random, range);
+        /* Small numbers as they are, the rest scattered; and now and then one of the special ones. */
+        uint64_t key = which & 1 ? which : distinct_key(b.key_bytes, 5, which);
+        if (random_below(&t->random, 50) == 0)
+            key = random_u64(&t->random) & 1 ? UINT64_MAX : UINT64_C(1) << (b.key_bytes * 8 - 1);
+        set_pair(&b, i, key, random_u64(&t->random));
+    }
+    return b;
+}
+
+static void save_and_load(model *m, loom_context *context)
+{
+    const char *path = test_path(m->t, "model.loom");
+    loom_map *loaded = NULL;
+    CHECK_OK(loom_map_save(m->map, path, NULL));
+    CHECK_OK(loom_map_load(context, path, &loaded, NULL));
+    loom_map_destroy(m->map);
+    m->map = loaded;
+}
+
+static void replace_by_clone(model *m)
+{
+    loom_map *clone = NULL;
+    CHECK_OK(loom_map_clone(m->map, &clone, NULL));
+    loom_map_destroy(m->map);
+    m->map = clone;
+}
+
+static void random_step(model *m, loom_context *context, uint64_t universe, uint64_t longest)
+{
+    test_run *t = m->t;
+    batch b = random_batch(t, universe, longest);
+    uint64_t op = random_below(&t->random, 100);
+    test_note("operation %llu, %llu keys, %llu in the table", (unsigned long long)op, (unsigned long long)b.n,
+              (unsigned long long)reference_size(m->reference));
+    if (op < 35)
+        model_insert(m, &b, (uint32_t)random_below(&t->random, 4));
+    else if (op < 60)
+        model_erase(m, &b);
+    else if (op < 75)
+        model_find(m, &b);
+    else if (op < 80)
+        model_build(m, &b, (uint32_t)random_below(&t->random, 4));
+    else if (op < 82)
+        model_clear(m);
+    else if (op < 86)
+        replace_by_clone(m);
+    else if (op < 87)
+        save_and_load(m, context);
+    else if (op < 92)
+        model_compare_cursor(m, 1 + random_below(&t->random, 50));
+    else
+        model_compare(m);
+    checked_verify(m->map);
+    free_batch(&b);
+}
+
+TEST_EACH(test_open_model_random_operations, .timeout_seconds = 180, .leak_check = 1)
+{
+    uint64_t tables = test_scaled(t, 20, 5), steps = test_scaled(t, 150, 60);
+    for (uint64_t table = 0; table < tables; table++) {
+        loom_context *context = make_context(t);
+        uint64_t capacity = random_below(&t->random, table & 1 ? 40 : 1500);
+        loom_map_config config = make_config(t, capacity);
+        static const double loads[] = {0, 0.95, 0.9, 0.5};
+        static const uint32_t buckets[] = {0, 0, 2, 3, 31};
+        config.max_load = loads[random_below(&t->random, 4)];
+        config.buckets_per_partition = buckets[random_below(&t->random, 5)];
+        model m = make_model(t, make_map_from(context, &config), capacity);
+        uint64_t universe = 10 + random_below(&t->random, 3 * capacity + 10);
+        for (uint64_t step = 0; step < steps; step++)
+            random_step(&m, context, universe, capacity * 2 + 20);
+        model_compare(&m);
+        loom_map_destroy(m.map);
+        free_model(&m);
+        loom_context_destroy(context);
+    }
+}
+
+/* The same with tables of several partitions of the usual size and batches that are split. */
+TEST_EACH(test_open_model_random_operations_large, .timeout_seconds = 180)
+{
+    uint64_t steps = test_scaled(t, 40, 12);
+    loom_context *context = make_context_with(t, 3, random_u64(&t->random));
+    uint64_t capacity = test_scaled(t, 40000, 6000);
+    loom_map_config config = make_config(t, capacity);
+    config.max_load = 0.9;
+    config.buckets_per_partition = 127;
+    model m = make_model(t, make_map_from(context, &config), capacity);
+    for (uint64_t step = 0; step < steps; step++)
+        random_step(&m, context, capacity, capacity / 2);
+    model_compare(&m);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
