@@ -1,0 +1,31 @@
+# Install rules: library, header, tool, CMake package (hashloom::loom, hashloom::loom_static), pkg-config file.
+# Nothing installed holds an absolute path, so the tree may be moved.
+
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hashloom)
+
+install(TARGETS loom loom_static EXPORT hashloomTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/include/loom/loom.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
+install(EXPORT hashloomTargets NAMESPACE hashloom:: DESTINATION ${package_dir})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hashloomConfig.cmake.in
+    ${PROJECT_BINARY_DIR}/hashloomConfig.cmake INSTALL_DESTINATION ${package_dir})
+# Until 1.0 a minor version may break; SameMinorVersion says so.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/hashloomConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/hashloomConfig.cmake ${PROJECT_BINARY_DIR}/hashloomConfigVersion.cmake
+        DESTINATION ${package_dir})
+
+# In the pkg-config file the prefix is found from where the file lies.
+set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH pc_prefix /prefix/${pc_dir} /prefix)
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/hashloom.pc.in ${PROJECT_BINARY_DIR}/hashloom.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/hashloom.pc DESTINATION ${pc_dir})
+
+if(LOOM_TOOLS)
+    install(TARGETS loom_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
