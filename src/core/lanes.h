@@ -8,7 +8,8 @@
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
  *   lane_slots                         a set of this lane's slots
  *
- *   lane_prefetch(at)                  says that the line will be taken soon
+ *   lane_prefetch(at), lane_prefetch_to_write(at)
+ *                                      say that the line will be taken soon
  *   lane_take(group, line, at, shared) copies the line: each aligned 8-byte word once, never re-read. With shared = 0
  *                                      nobody writes the line meanwhile and the copy may be put off
  *   lane_match(line, key_bytes, stride, slots, key)
@@ -20,9 +21,8 @@
  *
  *   lane_vote(group, mine)             is `mine` true on any lane of the group? All lanes must arrive
  *   lane_elect(group, mine)            true on the lowest lane of the group for which `mine` is true. All must arrive
- *   lane_leader(group)                 true on exactly one lane of the group
  *
- *   lane_load_8 / lane_load_4(at)      relaxed load
+ *   lane_load_8(at)                    relaxed load
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
  *                                      compare and swap, acquire and release; returns what was there

@@ -15,6 +15,7 @@
 static test_entry *first_entry;
 static test_mode *first_mode;
 static _Thread_local char current_note[256];
+static const char *own_directory;
 
 void test_register(test_entry *entry)
 {
@@ -84,6 +85,11 @@ void test_note(const char *format, ...)
     va_end(arguments);
 }
 
+void test_own_directory(const char *path)
+{
+    own_directory = path;
+}
+
 void test_fail(const char *file, int line, const char *format, ...)
 {
     va_list arguments;
@@ -96,6 +102,8 @@ void test_fail(const char *file, int line, const char *format, ...)
     if (current_note[0])
         fprintf(stderr, "  while: %s\n", current_note);
     fflush(stderr);
+    if (own_directory)
+        rmdir(own_directory);
     _exit(TEST_EXIT_FAILED);
 }
 
@@ -108,6 +116,8 @@ void test_skip(const char *format, ...)
     va_end(arguments);
     fprintf(stderr, "\n");
     fflush(stderr);
+    if (own_directory)
+        rmdir(own_directory);
     _exit(TEST_EXIT_SKIPPED);
 }
 

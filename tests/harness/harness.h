@@ -181,6 +181,8 @@ const char *test_simd_name(loom_simd simd);
 #define TEST_EXIT_FAILED  1
 #define TEST_EXIT_SKIPPED 77
 
+/* A directory made for a test that runs in this process: if the test fails, it goes unless something is in it. */
+void test_own_directory(const char *path);
 test_entry *test_entries(void);
 test_mode *test_modes(void);
 void test_seed_run(test_run *t, uint64_t seed, const char *name);

@@ -156,11 +156,19 @@ static test_case *make_cases(size_t *count)
     return cases;
 }
 
+/* A new directory under $TMPDIR or /tmp. */
+static const char *make_directory(char *path, size_t room)
+{
+    const char *under = getenv("TMPDIR");
+    snprintf(path, room, "%s/loom_tests_XXXXXX", under && under[0] ? under : "/tmp");
+    return mkdtemp(path);
+}
+
 /* ---- One test in this process --------------------------------------------------------------------------- */
 
 static int run_here(const options *o, const test_case *test)
 {
-    char own_directory[] = "/tmp/loom_test_XXXXXX";
+    char own_directory[256];
     const char *child_arguments[8] = {NULL};
     loom_simd simds[4];
     test_run run;
@@ -170,11 +178,13 @@ static int run_here(const options *o, const test_case *test)
     run.program = program_path;
     run.extra = child_arguments;
     child_arguments[0] = o->quick ? "--quick" : "--full";
-    run.directory = o->directory ? o->directory : mkdtemp(own_directory);
+    run.directory = o->directory ? o->directory : make_directory(own_directory, sizeof own_directory);
     if (!run.directory) {
         fprintf(stderr, "no directory for the test: %s\n", strerror(errno));
         return TEST_EXIT_FAILED;
     }
+    if (!o->directory)
+        test_own_directory(run.directory);
     run.simds = simds;
     run.simd_count = test_find_simds(simds);
     if (run.simd_count == 0 || simds[0] != LOOM_SIMD_SCALAR)
@@ -385,21 +395,26 @@ static void finish(const options *o, job *slot, int status, totals *sum)
     slot->pid = 0;
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
 static int run_all(const options *o, test_case *cases, size_t count)
 {
     static job jobs[MAX_JOBS];
-    char directory_template[] = "/tmp/loom_tests_XXXXXX";
-    const char *made = mkdtemp(directory_template);
     totals sum = {0, 0, 0};
     size_t next = 0, chosen = 0, done = 0, told = 0;
     int running = 0;
     double told_at = now();
     sigset_t child_signal;
-    if (!made) {
-        fprintf(stderr, "no directory under /tmp: %s\n", strerror(errno));
+    if (!make_directory(run_directory, sizeof run_directory)) {
+        fprintf(stderr, "%s cannot be made: %s\n", run_directory, strerror(errno));
         return 1;
     }
-    snprintf(run_directory, sizeof run_directory, "%s", made);
     chmod(run_directory, 0711); /* tests that give up root's rights still have to reach their own directory */
     for (size_t i = 0; i < count; i++) {
         int wanted = (!o->filter || strstr(cases[i].name, o->filter)) && (o->hidden || !cases[i].entry->hidden);
@@ -410,7 +425,9 @@ static int run_all(const options *o, test_case *cases, size_t count)
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child_signal, NULL);
-    while (next < chosen || running) {
+    signal(SIGINT, interrupt);
+    signal(SIGTERM, interrupt);
+    while ((next < chosen || running) && !interrupted) {
         for (int i = 0; i < o->jobs && next < chosen; i++)
             if (!jobs[i].pid) {
                 if (start(o, &jobs[i], &cases[next], (unsigned)next) != 0) {
@@ -444,7 +461,16 @@ static int run_all(const options *o, test_case *cases, size_t count)
             told_at = now();
         }
     }
+    for (int i = 0; i < o->jobs; i++)
+        if (jobs[i].pid) { /* interrupted */
+            kill(-jobs[i].pid, SIGKILL);
+            waitpid(jobs[i].pid, NULL, 0);
+        }
     test_remove_tree(run_directory);
+    if (interrupted) {
+        printf("interrupted after %zu of %zu tests\n", done, chosen);
+        return 1;
+    }
     if (chosen == 0) {
         printf("no test is called like that\n");
         sum.failed++;

@@ -60,12 +60,6 @@ LOOM_LANE int lane_elect(lane_group group, int mine)
     return mine;
 }
 
-LOOM_LANE int lane_leader(lane_group group)
-{
-    (void)group;
-    return 1;
-}
-
 LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
 {
     return __atomic_load_n(at, __ATOMIC_RELAXED);

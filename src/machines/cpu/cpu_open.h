@@ -27,7 +27,7 @@ typedef struct loom__cpu_records {
 } loom__cpu_records;
 
 typedef struct loom__cpu_open_simd {
-    /* Keys begin .. end - 1 of the batch. With `shared` other threads do the same to other ranges. `counts` belongs to
+    /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. With `shared` other threads do the same to other ranges. `counts` belongs to
      * the whole call. */
     void (*find)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
                  loom__cpu_counts *counts);
