@@ -165,8 +165,8 @@ TEST_EACH(test_open_erase_churn_full_table)
         uint64_t key = random_below(&t->random, 3 * slots);
         set_pair(&one, 0, key, i);
         if (random_u64(&t->random) % 5 < 3) {
-            CHECK_STATUS(loom_map_insert(map, one.keys, one.values, 1, LOOM_OVERWRITE, one.status, NULL, NULL),
-                         one.status[0] == LOOM_FULL ? LOOM_FULL : LOOM_OK);
+            loom_status outcome = loom_map_insert(map, one.keys, one.values, 1, LOOM_OVERWRITE, one.status, NULL, NULL);
+            CHECK_STATUS(outcome, one.status[0] == LOOM_FULL ? LOOM_FULL : LOOM_OK);
             if (one.status[0] == LOOM_FULL) {
                 CHECK(!reference_get(reference, key, NULL));
                 CHECK_GE(reference_size(reference), 50);

@@ -18,7 +18,8 @@ static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, 
         loom__gate_enter_reader(&map->gate);
     loom_status status = work(map->table, batch);
     if (writes) {
-        map->generation++;
+        /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
+        map->generation += status == LOOM_OK && (batch->n > 0 || work == map->engine->build);
         loom__gate_leave_writer(&map->gate);
     } else {
         loom__gate_leave_reader(&map->gate);

@@ -29,7 +29,7 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
     loom__gate_enter_reader(&map->gate);
     loom_status status = map->engine->size(map->table, count, stream);
-    if (status == LOOM_OK && room > 0 && room < *count)
+    if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
     if (status == LOOM_OK && room > 0)

@@ -150,15 +150,17 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
 {
     loom__new_file file;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__file_begin(&file, path));
     loom__gate_enter_reader(&map->gate);
-    loom_status status = save_table(map, &file, stream);
-    loom__gate_leave_reader(&map->gate);
-    if (status != LOOM_OK) {
-        loom__file_abandon(&file);
-        return status;
+    loom_status status = loom__file_begin(&file, path);
+    if (status == LOOM_OK) {
+        status = save_table(map, &file, stream);
+        if (status != LOOM_OK)
+            loom__file_abandon(&file);
+        else
+            status = loom__file_commit(&file);
     }
-    return loom__file_commit(&file);
+    loom__gate_leave_reader(&map->gate);
+    return status;
 }
 
 /* ---- load ---- */
@@ -177,7 +179,7 @@ static loom_status check_header(const loom__file_header *header, uint64_t file_b
     RETURN_ERROR_IF(header->header_bytes != sizeof *header || header->type != FILE_TYPE_MAP ||
                         (header->key_bytes != 4 && header->key_bytes != 8) ||
                         (header->value_bytes != 4 && header->value_bytes != 8) ||
-                        !(header->max_load > 0 && header->max_load <= 1) || header->reserved[0] != 0 ||
+                        !(header->max_load > 0 && header->max_load <= 0.95) || header->reserved[0] != 0 ||
                         header->reserved[1] != 0 || header->reserved[2] != 0 || header->partitions == 0 ||
                         header->partition_bytes == 0 || header->partition_bytes > UINT32_MAX,
                     LOOM_BAD_FILE, "the header of %s holds values that no map has", path);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,28 +22,78 @@ static loom_status io_error(const char *what, const char *path)
     return loom__fail(LOOM_IO, "%s %s failed: %s", what, path, text);
 }
 
-loom_status loom__file_begin(loom__new_file *file, const char *path)
+/* The directory part of a path, with its slash; "./" if it has none. */
+static void directory_of(const char *path, char *directory, size_t room)
 {
-    RETURN_ERROR_IF(path == NULL || path[0] == 0, LOOM_INVALID_ARGUMENT, "path is NULL or empty");
-    RETURN_ERROR_IF(strlen(path) + 32 > LOOM__PATH_ROOM, LOOM_INVALID_ARGUMENT, "path has more than %d characters",
-                    LOOM__PATH_ROOM - 32);
-    struct stat there;
-    RETURN_ERROR_IF(stat(path, &there) == 0 && !S_ISREG(there.st_mode), LOOM_IO,
-                    "%s exists and is not an ordinary file; choose another name", path);
-    snprintf(file->path, sizeof file->path, "%s", path);
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL)
+        snprintf(directory, room, "./");
+    else
+        snprintf(directory, room, "%.*s", (int)(slash - path) + 1, path);
+}
+
+/* Creates the temporary file under a name that nobody has; short, so that every legal name can be saved. */
+static int create_temporary(loom__new_file *file, const char *directory, mode_t mode)
+{
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     unsigned long salt = (unsigned long)now.tv_nsec ^ (unsigned long)getpid() << 20;
     for (int attempt = 0; attempt < NAMES_TO_TRY; attempt++) {
-        snprintf(file->temporary, sizeof file->temporary, "%.*s.new-%08lx", LOOM__PATH_ROOM - 32, path,
+        snprintf(file->temporary, sizeof file->temporary, "%.*s.hashloom-new-%08lx", LOOM__PATH_ROOM - 32, directory,
                  (salt + (unsigned long)attempt) & 0xffffffff);
-        file->descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file->descriptor >= 0)
-            return LOOM_OK;
-        if (errno != EEXIST)
-            break;
+        int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (descriptor >= 0 || errno != EEXIST)
+            return descriptor;
     }
-    return io_error("creating", file->temporary);
+    return -1;
+}
+
+loom_status loom__file_begin(loom__new_file *file, const char *path)
+{
+    char directory[LOOM__PATH_ROOM];
+    struct stat there;
+    RETURN_ERROR_IF(path == NULL || path[0] == 0, LOOM_INVALID_ARGUMENT, "path is NULL or empty");
+    RETURN_ERROR_IF(strlen(path) + 32 > LOOM__PATH_ROOM, LOOM_INVALID_ARGUMENT, "path has more than %d characters",
+                    LOOM__PATH_ROOM - 32);
+    int replaces = stat(path, &there) == 0;
+    RETURN_ERROR_IF(replaces && !S_ISREG(there.st_mode), LOOM_IO,
+                    "%s exists and is not an ordinary file; choose another name", path);
+    snprintf(file->path, sizeof file->path, "%s", path);
+    directory_of(path, directory, sizeof directory);
+    file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file->directory < 0)
+        return io_error("opening directory", directory);
+    file->descriptor = create_temporary(file, directory, replaces ? 0600 : 0666);
+    if (file->descriptor < 0) {
+        loom_status status = io_error("creating", file->temporary);
+        close(file->directory);
+        return status;
+    }
+    if (replaces && fchmod(file->descriptor, there.st_mode & 07777) != 0) {
+        loom_status status = io_error("setting the permissions of", file->temporary);
+        loom__file_abandon(file);
+        return status;
+    }
+    return LOOM_OK;
+}
+
+/* pwrite, except that a file-size limit is an error like any other and no signal that ends the process. */
+static ssize_t write_without_signal(int descriptor, const void *from, size_t bytes, off_t offset)
+{
+    sigset_t limit, before, pending;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &limit, &before);
+    ssize_t wrote = pwrite(descriptor, from, bytes, offset);
+    int error = errno;
+    if (wrote < 0 && error == EFBIG && !sigismember(&pending, SIGXFSZ)) {
+        const struct timespec at_once = {0, 0};
+        sigtimedwait(&limit, NULL, &at_once); /* takes ours back; there is none where the program ignores it */
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return wrote;
 }
 
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset)
@@ -49,7 +101,7 @@ loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t by
     const char *from = data;
     while (bytes > 0) { /* ends: each round writes something or fails */
         size_t part = bytes < LARGEST_TRANSFER ? (size_t)bytes : LARGEST_TRANSFER;
-        ssize_t wrote = pwrite(file->descriptor, from, part, (off_t)offset);
+        ssize_t wrote = write_without_signal(file->descriptor, from, part, (off_t)offset);
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote == 0)
@@ -69,24 +121,7 @@ void loom__file_abandon(loom__new_file *file)
         close(file->descriptor);
     file->descriptor = -1;
     unlink(file->temporary);
-}
-
-static loom_status sync_directory(const char *path)
-{
-    char directory[LOOM__PATH_ROOM];
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL)
-        snprintf(directory, sizeof directory, ".");
-    else
-        snprintf(directory, sizeof directory, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0)
-        return io_error("opening directory", directory);
-    /* Some file systems have nothing to sync in a directory and say so with EINVAL. */
-    int failed = fsync(descriptor) != 0 && errno != EINVAL;
-    loom_status status = failed ? io_error("syncing directory", directory) : LOOM_OK;
-    close(descriptor);
-    return status;
+    close(file->directory);
 }
 
 loom_status loom__file_commit(loom__new_file *file)
@@ -103,7 +138,11 @@ loom_status loom__file_commit(loom__new_file *file)
         loom__file_abandon(file);
         return status;
     }
-    return sync_directory(file->path);
+    /* Some file systems have nothing to sync in a directory and say so with EINVAL. */
+    if (fsync(file->directory) != 0 && errno != EINVAL)
+        status = io_error("the new file is in place, but syncing the directory of", file->path);
+    close(file->directory);
+    return status;
 }
 
 loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes)

@@ -9,10 +9,12 @@ enum { LOOM__PATH_ROOM = 4096 };
 
 typedef struct loom__new_file {
     int descriptor;
+    int directory;                   /* open, so that it can be synced whatever happens to its permissions */
     char path[LOOM__PATH_ROOM];      /* where the file is to be */
     char temporary[LOOM__PATH_ROOM]; /* where it is being written, in the same directory */
 } loom__new_file;
 
+/* A file that is replaced passes its permissions on. */
 loom_status loom__file_begin(loom__new_file *file, const char *path);
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset);
 /* Syncs, renames, syncs the directory. If it fails the temporary file is gone and the old one untouched, except when the

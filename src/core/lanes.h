@@ -22,7 +22,7 @@
  *   lane_vote(group, mine)             is `mine` true on any lane of the group? All lanes must arrive
  *   lane_elect(group, mine)            true on the lowest lane of the group for which `mine` is true. All must arrive
  *
- *   lane_load_8(at)                    relaxed load
+ *   lane_load_8 / lane_load_4(at)      relaxed load
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
  *                                      compare and swap, acquire and release; returns what was there

@@ -1,5 +1,5 @@
-/* Memory of a context: every byte the library takes passes through here, so that a caller's allocator sees all of it
- * and a test can refuse the n-th request. */
+/* Memory of a context: tables, temporary arrays and handles all pass through here, so that a caller's allocator sees them
+ * and a test can refuse the n-th request. (Thread stacks, and what measuring limits maps for its moment, do not.) */
 #ifndef LOOM_CORE_MEMORY_H
 #define LOOM_CORE_MEMORY_H
 

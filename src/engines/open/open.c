@@ -15,9 +15,10 @@ struct loom__table {
     double max_load;
 };
 
+/* Partitions, totals, marks. */
 static uint64_t table_memory(const loom__open_shape *shape)
 {
-    return shape->table_bytes + sizeof(loom__open_totals);
+    return shape->table_bytes + sizeof(loom__open_totals) + shape->partitions * sizeof(uint32_t);
 }
 
 /* A table with memory, whose contents are still whatever was there. */
@@ -43,6 +44,7 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
     };
     table->view.base = memory;
     table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
+    table->view.no_room = (uint32_t *)(table->view.totals + 1);
     *made = table;
     return LOOM_OK;
 }
@@ -190,9 +192,11 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
     uint64_t partition_bytes = open_partition_bytes(shape.kind, shape.buckets);
     shape.table_bytes = shape.partitions * partition_bytes;
     shape.slots = (uint64_t)shape.partitions * shape.buckets * open_slots(shape.kind);
-    RETURN_ERROR_IF(image->partition_bytes != partition_bytes || image->size > shape.slots, LOOM_BAD_FILE,
-                    "the file's sizes contradict each other: %llu bytes per partition, %llu keys",
-                    (unsigned long long)image->partition_bytes, (unsigned long long)image->size);
+    RETURN_ERROR_IF(
+        image->partition_bytes != partition_bytes || image->size > shape.slots || image->capacity > shape.slots,
+        LOOM_BAD_FILE, "the file's sizes contradict each other: %llu bytes per partition, %llu keys of %llu",
+        (unsigned long long)image->partition_bytes, (unsigned long long)image->size,
+        (unsigned long long)image->capacity);
     return make_table(machine, &shape, image->capacity, image->max_load, image->seed, table);
 }
 
@@ -204,7 +208,7 @@ static unsigned char *partition(loom__table *table, uint64_t index)
 static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)
 {
     loom__open_totals totals = {.size = keys};
-    return table->machine->ops->write_table(table->machine, table->view.totals, &totals, sizeof totals, stream);
+    return table->kernels->reset_totals(table->machine, &table->view, &totals, stream);
 }
 
 const loom__map_engine loom__open_map = {

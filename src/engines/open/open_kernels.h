@@ -7,7 +7,11 @@
 #include "engines/open/open_layout.h"
 
 typedef struct loom__open_kernels {
-    /* Every slot empty, every word zero. */
+    /* Sets the totals and removes all marks; the partitions were written by other means. */
+    loom_status (*reset_totals)(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
+                                loom_stream stream);
+
+    /* Every slot empty, every word zero; totals and marks too. */
     loom_status (*clear)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);

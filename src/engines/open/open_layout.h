@@ -44,7 +44,8 @@ enum {
     OPEN_LEAST_PARTITIONS = 2,
     OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM */
     OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
-    OPEN_MOST_PARTITIONS = 1 << 28 /* 16 hash values and more for each: beyond, partitions would fill unevenly */
+    OPEN_MOST_PARTITIONS =
+        1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
 
 LOOM_LANE loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
@@ -119,6 +120,7 @@ typedef struct loom__open_view {
     uint32_t empty_exception;  /* the partition that empty[0] hashes to */
     uint32_t kind;             /* loom__open_kind */
     loom__open_totals *totals; /* behind the last partition */
+    uint32_t *no_room;         /* [partitions], behind the totals: 1 in a partition without a free slot (I5) */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)

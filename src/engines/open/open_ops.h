@@ -13,6 +13,7 @@
  *   I2  If it lies at depth d, its filter bit is set in the buckets at depth 0 .. d - 1 of its chain.
  *   I3  A slot that holds no key holds the partition's empty key, and zero bytes as its value.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
+ *   I5  A partition whose no_room is 1 has no free slot. (One without a free slot need not be marked.)
  * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
  * wrong, only slow.
  *
@@ -25,7 +26,10 @@
  *   fails. It was s: the swap fails. It was behind s: B saw s filled while A found it free later, yet slots are not
  *   freed. After a failed swap B looks again from that bucket on; all earlier buckets were full, without the key, and
  *   stay so. A failed swap means that somebody filled a slot, so there are at most as many as slots.
- *   A refused insert has visited every bucket of its partition and found no free slot; it sets no bit.
+ *   With values outside the line an overwrite that meets a key whose first value is still being stored may be overtaken by
+ *   it: of equal keys in a batch any one may win.
+ *   A refused insert has visited every bucket of its partition and found no free slot; it sets no filter bit but marks the
+ *   partition (I5), so that the next one is refused at the first bucket without its bit. Erasing removes the mark.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  */
@@ -234,12 +238,16 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
         walk->free_depth = walk->depth;
         walk->free_slot = offers ? lane_first(frees, stride) : slots; /* `slots`: another lane of the group has it */
     }
-    if ((further || walk->free_slot == OPEN_NO_SLOT) && !last) {
+    if (!last &&
+        (further || (walk->free_slot == OPEN_NO_SLOT && !lane_load_4(&view->no_room[walk->partition_index])))) {
         open_advance(view, walk);
         return OPEN_GO_ON;
     }
-    if (walk->free_slot == OPEN_NO_SLOT)
+    if (walk->free_slot == OPEN_NO_SLOT) {
+        if (last)
+            lane_store_4(&view->no_room[walk->partition_index], 1);
         return OPEN_NO_ROOM;
+    }
 
     int claimed = 0;
     if (walk->free_slot != slots) {
@@ -285,6 +293,8 @@ LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_gr
     if (lane_elect(group, (int)look.mine))
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
     erased = lane_vote(group, erased);
+    if (erased && lane_load_4(&view->no_room[walk->partition_index]))
+        lane_store_4(&view->no_room[walk->partition_index], 0);
     if (look.found)
         return erased ? OPEN_DONE : OPEN_ABSENT; /* the key was there once (I1): who came second finds it absent */
     if (!look.further)

@@ -32,19 +32,22 @@ static int surely_fits(double keys, double partitions, double slots)
 {
     if (slots >= keys)
         return 1;
-    double mean = keys / partitions, more = slots + 1;
+    /* A partition gets at most this share of the 2^32 upper halves: the shares differ by one hash value. */
+    double share = ceil(0x1p32 / partitions) / 0x1p32;
+    double mean = keys * share, more = slots + 1;
     if (more <= mean)
         return 0;
     return log(partitions) - (more * log(more / mean) - (more - mean)) <= LARGEST_FAILURE_LOG;
 }
 
-/* The fewest partitions of `slots` slots for `keys` keys; as a double, since the answer may be absurd. */
+/* The fewest partitions of `slots` slots for `keys` keys, give or take 1/256; as a double, since the answer may be absurd
+ * (infinite, for a tiny max_load). */
 static double partitions_needed(double keys, double max_load, double slots)
 {
     double partitions = fmax(OPEN_LEAST_PARTITIONS, ceil(keys / (slots * max_load)));
     double step = 1;
-    /* Doubling the step ends this after some 60 rounds for any double; the table is then small or refused. */
-    while (!surely_fits(keys, partitions, slots)) {
+    /* Growing by 1/256 a round, this passes the most partitions after some thousand rounds at the latest. */
+    while (partitions <= OPEN_MOST_PARTITIONS && !surely_fits(keys, partitions, slots)) {
         partitions += step;
         step = fmax(1, floor(partitions / 256));
     }
@@ -104,7 +107,7 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.empty_exception = loom__hash_partition(loom__hash_key(view.empty[0], key_bytes, view.seed), view.partitions);
     view.empty[1] = view.empty[0];
     /* There are at least two partitions, so about every second key ends this; the hash is a bijection of 64-bit words,
-     * and even the 2^32 narrow keys cannot all share one partition. */
+     * narrow keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
     do {
         view.empty[1] = (view.empty[1] + 1) & key_mask;
     } while (loom__hash_partition(loom__hash_key(view.empty[1], key_bytes, view.seed), view.partitions) ==

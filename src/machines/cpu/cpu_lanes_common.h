@@ -65,6 +65,11 @@ LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
     return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
 
+LOOM_LANE uint32_t lane_load_4(const uint32_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
 LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
 {
     __atomic_store_n(at, value, __ATOMIC_RELAXED);

@@ -110,6 +110,7 @@ static loom_status count_accesses(loom__machine *machine, const loom__open_view 
 }
 
 const loom__open_kernels loom__cpu_open_kernels = {
+    .reset_totals = loom__cpu_open_reset_totals,
     .clear = loom__cpu_open_clear,
     .find = find,
     .insert = insert,

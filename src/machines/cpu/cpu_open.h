@@ -39,6 +39,8 @@ typedef struct loom__cpu_open_simd {
     void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
                             loom__cpu_counts *counts);
     uint64_t (*count_accesses)(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end);
+    /* Buckets that finding `key` reads if it is found in this very slot; 0 if it is not. */
+    uint32_t (*depth_of)(const loom__open_view *view, uint64_t key, uint64_t partition, uint32_t bucket, uint32_t slot);
 } loom__cpu_open_simd;
 
 extern const loom__cpu_open_simd loom__cpu_open_scalar;
@@ -65,6 +67,8 @@ void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_cou
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition);
 
+loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
+                                        const loom__open_totals *totals, loom_stream stream);
 loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);

@@ -79,6 +79,8 @@ LOOM_LANE void scatter_keys(bulk_work *work, uint64_t chunk, uint32_t key_bytes,
     for (uint64_t i = chunk_begin(work, chunk); i < end; i++) {
         uint64_t key = batch_key(work, key_bytes, i);
         uint64_t at = fill[partition_of(&view, key_bytes, key)]++;
+        if (at >= work->batch->n) /* only if somebody changed the keys since they were counted */
+            continue;
         unsigned char *record = work->records + at * (key_bytes + value_bytes);
         memcpy(record, &key, key_bytes);
         memcpy(record + key_bytes, values + i * value_bytes, value_bytes);

@@ -61,6 +61,17 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
         memset(line + OPEN_WORD_OFFSET, 0, open_line_stride(kind) - OPEN_WORD_OFFSET);
     }
     memset(base + lines_end, 0, view->partition_bytes - lines_end);
+    view->no_room[partition] = 0;
+}
+
+loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
+                                        const loom__open_totals *totals, loom_stream stream)
+{
+    (void)machine;
+    (void)stream;
+    *view->totals = *totals;
+    memset(view->no_room, 0, view->partitions * sizeof *view->no_room);
+    return LOOM_OK;
 }
 
 static void clear_task(void *argument, uint64_t partition)
@@ -73,7 +84,7 @@ loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *
     (void)stream;
     loom__open_view copy = *view;
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, clear_task, &copy);
-    view->totals->size = 0;
+    *view->totals = (loom__open_totals){0};
     return LOOM_OK;
 }
 
@@ -184,30 +195,11 @@ loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_vie
 /* ---- survey ---- */
 
 typedef struct survey_work {
+    const loom__cpu_open_simd *simd;
     const loom__open_view *view;
     uint64_t size, fullest, displaced, longest, accesses, filter_bits;
     uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
 } survey_work;
-
-/* Buckets from the key's home to this slot, both included; 0 if I1 or I2 does not hold for it. */
-static uint32_t chain_to(const loom__open_view *view, uint64_t partition, uint32_t bucket, uint32_t slot, uint64_t key)
-{
-    loom__open_kind kind = (loom__open_kind)view->kind;
-    uint64_t hash = loom__hash_key(key, open_key_bytes(kind), view->seed);
-    uint32_t lower = (uint32_t)hash, at = loom__hash_bucket(lower, view->buckets);
-    if (loom__hash_partition(hash, view->partitions) != partition)
-        return 0;
-    for (uint32_t depth = 1; depth <= view->buckets; depth++) {
-        bucket_view one = bucket_of(view, partition, at);
-        for (uint32_t other = 0; other < open_slots(kind); other++)
-            if (slot_key(&one, other) == key)
-                return at == bucket && other == slot ? depth : 0;
-        if (!(bucket_word(&one) >> open_filter_bit(kind, lower) & 1))
-            return 0;
-        at = open_next_bucket(view, lower, at);
-    }
-    return 0;
-}
 
 static int free_slot_is_clean(const bucket_view *bucket, uint32_t slot)
 {
@@ -228,10 +220,11 @@ static void survey_partition(void *argument, uint64_t partition)
     survey_work *total = argument;
     const loom__open_view *view = total->view;
     survey_work own = {0};
+    int full_marked = view->no_room[partition] != 0;
     for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
         bucket_view one = bucket_of(view, partition, bucket);
         uint32_t slots = open_slots(one.kind), ready_bits = open_ready_bits(one.kind);
-        uint64_t ready = 0, ready_mask = ((uint64_t)1 << ready_bits) - 1;
+        uint64_t used = 0, ready_mask = ((uint64_t)1 << ready_bits) - 1;
         int sound = 1;
         for (uint32_t slot = 0; slot < slots; slot++) {
             uint64_t key = slot_key(&one, slot);
@@ -239,17 +232,19 @@ static void survey_partition(void *argument, uint64_t partition)
                 sound &= free_slot_is_clean(&one, slot);
                 continue;
             }
-            uint32_t depth = chain_to(view, partition, bucket, slot, key);
+            uint32_t depth = total->simd->depth_of(view, key, partition, bucket, slot);
+            /* 0: I1 or I2 does not hold for this key */
             sound &= depth > 0;
             own.size++;
             own.accesses += depth;
             own.displaced += depth > 1;
             own.longest = depth > own.longest ? depth : own.longest;
-            ready |= (uint64_t)1 << slot;
+            used |= (uint64_t)1 << slot;
         }
         uint64_t word = bucket_word(&one);
-        sound &= (word & ready_mask) == (ready & ready_mask);
+        sound &= (word & ready_mask) == (used & ready_mask);
         own.filter_bits += (uint64_t)__builtin_popcountll(word >> ready_bits);
+        sound &= !(full_marked && __builtin_popcountll(used) < (int)slots);
         if (!sound)
             keep_larger(&own.lowest_bad_inverted, ~(partition * view->buckets + bucket));
     }
@@ -266,8 +261,9 @@ loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view 
                                   loom_stream stream)
 {
     (void)stream;
-    survey_work work = {.view = view};
-    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, survey_partition, &work);
+    loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
+    survey_work work = {.simd = cpu->open_simd, .view = view};
+    loom__pool_run(cpu->pool, view->partitions, survey_partition, &work);
     double buckets = (double)view->partitions * view->buckets;
     double filter_bits = 64.0 - open_ready_bits((loom__open_kind)view->kind);
     double passes = (double)work.filter_bits / (buckets * filter_bits);

@@ -146,7 +146,8 @@ LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view,
         const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
         uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
         open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit);
-        found += find_record(kind, view, batch, look, group->partition[i], line, index, &value_from[index - block]);
+        found += find_record(kind, view, batch, look, kind == OPEN_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
+                             index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
         *waiting += look.further & ~look.found;
     }
@@ -192,9 +193,12 @@ LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const vie
 
 /* ---- insert and erase ---- */
 
+/* Holds the key, so that it is read once: an array that somebody changes meanwhile cannot put a key where it does not
+ * belong. */
 typedef struct started {
+    uint64_t key;
     unsigned char *partition;
-    uint32_t partition_index, lower, bucket, unused;
+    uint32_t partition_index, lower, bucket;
 } started;
 
 typedef struct deferred {
@@ -207,6 +211,7 @@ LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uin
 {
     open_walk walk = open_start(kind, view, key);
     started *entry = &ring[index % WRITE_RING];
+    entry->key = key;
     entry->partition = walk.partition;
     entry->partition_index = walk.partition_index;
     entry->lower = walk.lower;
@@ -214,11 +219,11 @@ LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uin
     lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
 }
 
-LOOM_LANE open_walk ring_take(uint64_t key, uint64_t index, const started *ring)
+LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
 {
     const started *entry = &ring[index % WRITE_RING];
     open_walk walk;
-    walk.key = key;
+    walk.key = entry->key;
     walk.partition = entry->partition;
     walk.partition_index = entry->partition_index;
     walk.lower = entry->lower;
@@ -272,7 +277,7 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
             if (next < end)
                 ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
             next++;
-            open_walk walk = ring_take(key_at(kind, batch.keys, index), index, ring);
+            open_walk walk = ring_take(index, ring);
             open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &walk, index);
             if (outcome == OPEN_GO_ON) {
                 lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
@@ -333,7 +338,7 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
     for (uint64_t i = 0; i < records.n; i++, next++) {
         if (next < records.n)
             ring_start(kind, &view, record_key(kind, &records, next), next, ring);
-        open_walk walk = ring_take(record_key(kind, &records, i), i, ring);
+        open_walk walk = ring_take(i, ring);
         uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
         do { /* an owner's swap never fails: at most view.buckets turns */
@@ -361,6 +366,22 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
         }
     }
     return accesses;
+}
+
+LOOM_LANE uint32_t depth_in(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t partition,
+                            uint32_t bucket, uint32_t slot)
+{
+    open_walk walk = open_start(kind, view, key);
+    if (walk.partition_index != partition)
+        return 0;
+    for (;;) { /* at most view->buckets turns */
+        open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+        if (look.found)
+            return walk.bucket == bucket && look.slot == slot ? walk.depth + 1 : 0;
+        if (!look.further)
+            return 0;
+        open_advance(view, &walk);
+    }
 }
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
@@ -439,4 +460,13 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
     return accesses;
 }
 
-const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find, insert, erase, insert_in_order, count_accesses};
+static uint32_t depth_of(const loom__open_view *view, uint64_t key, uint64_t partition, uint32_t bucket, uint32_t slot)
+{
+    uint32_t depth = 0;
+#define CALL(kind) depth = depth_in(kind, view, key, partition, bucket, slot)
+    FOR_EACH_KIND(view, CALL)
+#undef CALL
+    return depth;
+}
+
+const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find, insert, erase, insert_in_order, count_accesses, depth_of};
