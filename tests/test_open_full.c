@@ -1,0 +1,117 @@
+/* Partitions without a free slot: keys are refused without a walk through the partition, and only as long as it is full. */
+#include "harness/map_fixture.h"
+
+#include <string.h>
+#include <time.h>
+
+/* Keys until every slot is taken, in batches, some of which are refused. Returns the slots. */
+static uint64_t fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t batch_size)
+{
+    uint64_t slots = map_stats(map).slots;
+    for (uint64_t first = 0; map_size(map) < slots; first += batch_size) {
+        batch b = make_batch(t, batch_size);
+        fill_distinct(&b, salt, first);
+        checked_insert(map, &b, LOOM_KEEP);
+        free_batch(&b);
+    }
+    return slots;
+}
+
+TEST_EACH(test_open_insert_full_partition_marked_then_freed)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 2000);
+    uint64_t salt = random_u64(&t->random), slots = fill_up(t, map, salt, 1000);
+    batch more = make_batch(t, 500), all = retrieve(map, t->key_bytes, t->value_bytes);
+    CHECK_EQ(all.n, slots);
+    fill_distinct(&more, salt + 1, 0);
+    loom_result refused = checked_insert(map, &more, LOOM_KEEP);
+    CHECK_EQ(refused.full + refused.exists, 500); /* 4-byte keys of another salt may be there by chance */
+    /* Each freed slot takes exactly one key again, although its partition had been marked. */
+    for (uint64_t i = 0; i < 200; i++) {
+        batch one = make_batch(t, 1);
+        set_pair(&one, 0, batch_key(&all, i), batch_value(&all, i));
+        CHECK_EQ(checked_erase(map, &one).ok, 1);
+        CHECK_EQ(checked_insert(map, &one, LOOM_KEEP).ok, 1);
+        free_batch(&one);
+    }
+    CHECK_EQ(map_size(map), slots);
+    /* Existing keys are still overwritten in a marked partition, wherever on their chain they lie. */
+    CHECK_EQ(checked_insert(map, &all, LOOM_OVERWRITE).exists, slots);
+    check_contents(map, &all);
+    /* A clone and a cleared table start from what they hold. */
+    loom_map *clone = NULL;
+    CHECK_OK(loom_map_clone(map, &clone, NULL));
+    CHECK_EQ(checked_erase(clone, &all).ok, slots);
+    CHECK_EQ(checked_insert(clone, &all, LOOM_KEEP).ok, slots);
+    loom_map_destroy(clone);
+    CHECK_OK(loom_map_clear(map, NULL, NULL));
+    CHECK_EQ(checked_insert(map, &all, LOOM_KEEP).ok, slots);
+    checked_verify(map);
+    free_batch(&all);
+    free_batch(&more);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Were every bucket of the partition visited for each of them, this many refusals would take minutes: the time-out is there
+ * for that, not to measure. */
+TEST(test_open_insert_many_refused, .timeout_seconds = 30)
+{
+    loom_context *context = make_context_with(t, 1, random_u64(&t->random));
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = 30000;
+    loom_map *map = make_map_from(context, &config);
+    uint64_t n = test_scaled(t, 3000000, 300000);
+    batch b = make_batch_of(4, 4, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    loom_result result = checked_insert(map, &b, LOOM_KEEP);
+    CHECK_EQ(result.ok + result.full, n);
+    CHECK_EQ(map_size(map), map_stats(map).slots);
+    checked_verify(map);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+TEST(test_open_create_tiny_max_load)
+{
+    static const double loads[] = {1e-3, 1e-9, 1e-100, 1e-300, 1e-308, 5e-324};
+    static const uint64_t capacities[] = {0, 1, 15, 1000, UINT64_MAX};
+    loom_context *context = make_context_with(t, 1, 1);
+    for (size_t i = 0; i < 6; i++)
+        for (size_t j = 0; j < 5; j++) {
+            loom_map_config config = LOOM_MAP_CONFIG_INIT;
+            loom_memory memory = LOOM_MEMORY_INIT;
+            config.key_bytes = config.value_bytes = 4;
+            config.capacity = capacities[j];
+            config.max_load = loads[i];
+            test_note("max_load %g, capacity %llu", loads[i], (unsigned long long)capacities[j]);
+            loom_status status = loom_map_memory_required(context, &config, &memory); /* returns, in any case */
+            CHECK(status == LOOM_OK || status == LOOM_INVALID_ARGUMENT);
+            if (capacities[j] == 0)
+                CHECK_OK(status);
+            if (capacities[j] == UINT64_MAX || (capacities[j] > 0 && loads[i] < 1e-50))
+                CHECK_STATUS(status, LOOM_INVALID_ARGUMENT);
+        }
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_retrieve_all_no_room_at_all)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 10);
+    batch b = make_batch(t, 10);
+    uint64_t count = 0;
+    fill_distinct(&b, 3, 0);
+    CHECK_OK(loom_map_retrieve_all(map, b.keys, b.values, 0, &count, NULL, NULL));
+    checked_insert(map, &b, LOOM_KEEP);
+    CHECK_REFUSED(loom_map_retrieve_all(map, b.keys, b.values, 0, &count, NULL, NULL), LOOM_TOO_SMALL);
+    CHECK_EQ(count, 10);
+    CHECK_OK(loom_map_retrieve_all(map, NULL, NULL, 0, &count, NULL, NULL));
+    CHECK_EQ(count, 10);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
