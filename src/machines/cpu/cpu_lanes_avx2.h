@@ -7,21 +7,12 @@
 
 #include <immintrin.h>
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+/* Aligned vector loads do not tear 8-byte words on any processor with AVX2. */
+LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at)
 {
-    (void)group;
-    line->at = at;
-    if (!shared)
-        return;
-    if (LANE_COPY_BY_WORDS) {
-        lane_copy_words(line, at);
-    } else {
-        /* Aligned vector loads do not tear 8-byte words on any processor with AVX2. */
-        for (int half = 0; half < 64; half += 32)
-            _mm256_store_si256((__m256i *)(void *)(line->copy + half),
-                               _mm256_load_si256((const __m256i *)(const void *)(at + half)));
-    }
-    line->at = line->copy;
+    for (int half = 0; half < 64; half += 32)
+        _mm256_store_si256((__m256i *)(void *)(line->copy + half),
+                           _mm256_load_si256((const __m256i *)(const void *)(at + half)));
 }
 
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,

@@ -135,16 +135,29 @@ LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
     }
 }
 
-/* The thread sanitizer knows the atomic loads above, but not that a vector load is two atomic ones. */
+/* The same by vectors, whose 8-byte elements do not tear; each SIMD header supplies it. */
+LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
+
+/* The thread sanitizer knows the atomic loads, but not that a vector load is several of them. */
 #if defined(__SANITIZE_THREAD__)
-#define LANE_COPY_BY_WORDS 1
+#define LANE_COPY lane_copy_words
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define LANE_COPY_BY_WORDS 1
+#define LANE_COPY lane_copy_words
 #endif
 #endif
-#ifndef LANE_COPY_BY_WORDS
-#define LANE_COPY_BY_WORDS 0
+#ifndef LANE_COPY
+#define LANE_COPY lane_copy_vectors
 #endif
+
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+{
+    (void)group;
+    line->at = at;
+    if (shared) {
+        LANE_COPY(line, at);
+        line->at = line->copy;
+    }
+}
 
 #endif

@@ -7,20 +7,11 @@
 
 #include <arm_neon.h>
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+/* Each 8-byte element of an aligned vector load is read atomically (Arm Architecture Reference Manual, B2.2.1). */
+LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at)
 {
-    (void)group;
-    line->at = at;
-    if (!shared)
-        return;
-    if (LANE_COPY_BY_WORDS) {
-        lane_copy_words(line, at);
-    } else {
-        /* Each 8-byte element of an aligned vector load is read atomically (Arm Architecture Reference Manual, B2.2.1). */
-        for (int part = 0; part < 64; part += 16)
-            vst1q_u64((uint64_t *)(line->copy + part), vld1q_u64((const uint64_t *)(at + part)));
-    }
-    line->at = line->copy;
+    for (int part = 0; part < 64; part += 16)
+        vst1q_u64((uint64_t *)(line->copy + part), vld1q_u64((const uint64_t *)(at + part)));
 }
 
 LOOM_LANE uint32x4_t lane_quarter(const lane_line *line, int part)

@@ -4,14 +4,9 @@
 
 #include "machines/cpu/cpu_lanes_common.h"
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at)
 {
-    (void)group;
-    line->at = at;
-    if (shared) {
-        lane_copy_words(line, at);
-        line->at = line->copy;
-    }
+    lane_copy_words(line, at);
 }
 
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
