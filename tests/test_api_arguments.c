@@ -273,7 +273,7 @@ TEST(test_api_map_capacity_beyond_32_bits)
         CHECK_GE(memory.table_bytes, config.capacity * 8);
         CHECK_LE(memory.table_bytes, config.capacity * 13);
         CHECK_GT(memory.build_bytes, 0);
-        CHECK_GE(memory.in_order_bytes, config.capacity);
+        CHECK_GE(memory.status_bytes, config.capacity);
         CHECK_GT(memory.table_bytes, last);
         last = memory.table_bytes;
         counting_limit(counter, 1 << 20);

@@ -232,6 +232,7 @@ TEST_EACH(test_open_load_lying_headers)
     BAD(header.seed = good.seed + 1);
     BAD(header.max_load = 0);
     BAD(header.max_load = -1);
+    BAD(header.max_load = 0.96); /* no map can be made with that */
     BAD(header.max_load = 1.5);
     BAD(header.max_load = (double)NAN);
     BAD(header.max_load = (double)INFINITY);

@@ -187,14 +187,12 @@ TEST(test_open_save_relative_and_long_names)
         name[length] = 0;
         test_note("name of %zu characters", length);
         loom_status status = loom_map_save(map, name, NULL);
+        CHECK_STATUS(status, length <= 255 ? LOOM_OK : LOOM_IO);
         if (status == LOOM_OK) {
             loaded = load(context, name);
             check_contents(loaded, &b);
             loom_map_destroy(loaded);
             CHECK_EQ(unlink(name), 0);
-        } else { /* a temporary name may be too long before the name itself is */
-            CHECK_STATUS(status, LOOM_IO);
-            CHECK_GT(length, 230);
         }
         CHECK_EQ(test_count_entries(t->directory), 2);
     }

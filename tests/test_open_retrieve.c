@@ -103,10 +103,12 @@ TEST_EACH(test_open_retrieve_all_many_buckets)
     model m = make_filled(t, context, capacity, 20000);
     CHECK_GT(map_stats(m.map).slots / map_stats(m.map).slots_per_bucket, 140000);
     model_compare(&m);
-    model_compare_cursor(&m, 100);
     model_compare_cursor(&m, 6000);
-    model_compare_cursor(&m, 20000);
-    model_compare_cursor(&m, 25000);
+    if (!t->quick) {
+        model_compare_cursor(&m, 100);
+        model_compare_cursor(&m, 20000);
+        model_compare_cursor(&m, 25000);
+    }
     loom_map_destroy(m.map);
     free_model(&m);
     loom_context_destroy(context);

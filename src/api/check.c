@@ -30,8 +30,10 @@ loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n)
             continue;
         RETURN_ERROR_IF((uintptr_t)array->at % array->width != 0, LOOM_INVALID_ARGUMENT,
                         "%s is not aligned to its %u-byte elements", array->name, array->width);
-        RETURN_ERROR_IF(n > (UINTPTR_MAX - (uintptr_t)array->at) / array->width, LOOM_INVALID_ARGUMENT,
-                        "n = %llu: %s would run past the end of memory", (unsigned long long)n, array->name);
+        /* No object has more bytes than a pointer difference can tell. */
+        RETURN_ERROR_IF(n > PTRDIFF_MAX / array->width || n > (UINTPTR_MAX - (uintptr_t)array->at) / array->width,
+                        LOOM_INVALID_ARGUMENT, "n = %llu: %s would run past the end of memory", (unsigned long long)n,
+                        array->name);
     }
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)

@@ -71,7 +71,7 @@ static loom_status memory_required(loom__machine *machine, const loom_map_config
     loom__open_view view = {.partitions = shape.partitions, .buckets = shape.buckets, .kind = shape.kind};
     memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
     memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 0);
-    memory->in_order_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);
+    memory->status_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);
     return LOOM_OK;
 }
 
