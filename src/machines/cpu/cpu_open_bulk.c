@@ -7,7 +7,7 @@
  * against 128 n at random.
  *
  * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s
- * against 38 inserted directly; two thirds of the time is filling, a quarter scattering. Collecting a line of records for
+ * against 46 inserted directly; two thirds of the time is filling, a quarter scattering. Collecting a line of records for
  * each partition before writing it was 8 % slower. On 16 cores of a Xeon with its 300 MB of L3 direct insertion wins (550 against
  * 330 at 2^27): so many partitions want two passes.
  *

@@ -28,7 +28,7 @@ enum {
     AHEAD = 2,         /* groups between prefetch and look */
     RING = 4,          /* groups; a power of two above AHEAD */
     BLOCK = 512,       /* keys between two passes over the deferred ones: their state stays in the L1 cache */
-    WRITE_AHEAD = 24,  /* insert, erase: keys between prefetch and look */
+    WRITE_AHEAD = 16,  /* insert, erase: keys between prefetch and look */
     RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
     WRITE_RING = 32    /* a power of two above both */
 };
@@ -274,9 +274,9 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = block; index < block_end; index++) {
-            if (next < end)
-                ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
-            next++;
+            if (index % GROUP == 0)
+                for (uint32_t i = 0; i < GROUP && next < end; i++, next++)
+                    ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
             open_walk walk = ring_take(index, ring);
             open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &walk, index);
             if (outcome == OPEN_GO_ON) {
