@@ -8,8 +8,8 @@
  *
  * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s
  * against 46 inserted directly; two thirds of the time is filling, a quarter scattering. Collecting a line of records for
- * each partition before writing it was 8 % slower. On 16 cores of a Xeon with its 300 MB of L3 direct insertion wins (550 against
- * 330 at 2^27): so many partitions want two passes.
+ * each partition before writing it was 8 % slower. On 16 cores of a Xeon with its 300 MB of L3 direct insertion wins (510 against
+ * 350 at 2^27): so many partitions want two passes.
  *
  * The split counts first (one more pass over the keys), so that regions are exact: no batch, however skewed, can
  * overflow anything, and the order of the batch is kept within each partition. So this is also the way of LOOM_IN_ORDER.
