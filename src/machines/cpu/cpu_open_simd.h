@@ -15,9 +15,9 @@
  * branch on `found`, 37 without, 41 with one word per key in the ring, 48 with groups of 8 two ahead and 32-bit
  * products; groups of 4: 44, of 16: 43; all addresses of a block first and prefetches spread among the looks: 47. The
  * same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: there an iteration has 25
- * instructions, so five page walks overlap. The host backs that machine with 4 KiB pages, so that the TLB reaches 5 MB
- * however large the guest's pages are, and every lookup in a larger table takes a page walk of some 20 ns: the walks, not
- * DRAM, are what lookups there wait for.
+ * instructions, so five page walks overlap. (Inferred from timings, without hardware counters: the host seems to back that
+ * machine with 4 KiB pages, so that the TLB reaches 5 MB however large the guest's pages are, and nearly every lookup in a
+ * larger table takes a page walk of some 20 ns. docs/performance.md has the numbers.)
  */
 #include "core/lanes.h"
 #include "engines/open/open_ops.h"
