@@ -1,8 +1,7 @@
 /* Partitions without a free slot: keys are refused without a walk through the partition, and only as long as it is full. */
 #include "harness/map_fixture.h"
 
-#include <string.h>
-#include <time.h>
+#include <stdlib.h>
 
 /* Keys until every slot is taken, in batches, some of which are refused. Returns the slots. */
 static uint64_t fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t batch_size)
@@ -113,5 +112,40 @@ TEST_EACH(test_open_retrieve_all_no_room_at_all)
     CHECK_EQ(count, 10);
     free_batch(&b);
     loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Several threads insert few keys many times into tables that fill up meanwhile. Once full, a partition stays full for the
+ * rest of the call, so a key's entries are either one OK and EXISTS for the rest, or FULL for all. */
+TEST_EACH(test_open_insert_overfull_equal_keys_in_parallel)
+{
+    enum { ENTRIES = 1 << 16, KEYS = 64 };
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t rounds = test_scaled(t, 40, 5);
+    for (uint64_t round = 0; round < rounds; round++) {
+        loom_map *map = make_map(t, context, 1 + random_below(&t->random, 30));
+        batch b = make_batch(t, ENTRIES);
+        uint64_t salt = random_u64(&t->random), counts[KEYS][4] = {{0}};
+        uint8_t *which = test_allocate(ENTRIES);
+        for (uint64_t i = 0; i < ENTRIES; i++) {
+            /* Every range of 16,384 entries that a thread draws begins with the same keys. */
+            which[i] = (uint8_t)(i % 16384 < KEYS ? i % 16384 : random_below(&t->random, KEYS));
+            set_pair(&b, i, distinct_key(t->key_bytes, salt, which[i]), i);
+        }
+        checked_insert(map, &b, round % 2 ? LOOM_OVERWRITE : LOOM_KEEP);
+        for (uint64_t i = 0; i < ENTRIES; i++)
+            counts[which[i]][b.status[i] & 3]++;
+        for (int key = 0; key < KEYS; key++) {
+            test_note("round %llu, key %d: %llu OK, %llu EXISTS, %llu FULL", (unsigned long long)round, key,
+                      (unsigned long long)counts[key][LOOM_OK], (unsigned long long)counts[key][LOOM_EXISTS],
+                      (unsigned long long)counts[key][LOOM_FULL]);
+            CHECK_LE(counts[key][LOOM_OK], 1);
+            CHECK_EQ(counts[key][counts[key][LOOM_OK] ? LOOM_FULL : LOOM_EXISTS], 0);
+        }
+        checked_verify(map);
+        free(which);
+        free_batch(&b);
+        loom_map_destroy(map);
+    }
     loom_context_destroy(context);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define DEFAULT_LOAD 0.8
-#define LARGEST_LOAD 0.95
 
 static int is_width(uint32_t bytes)
 {
@@ -27,8 +26,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
                     config->value_bytes);
     if (config->max_load == 0)
         config->max_load = DEFAULT_LOAD;
-    RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
-                    "max_load = %g: it must be above 0 and at most %g", config->max_load, LARGEST_LOAD);
+    RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LOOM__LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
+                    "max_load = %g: it must be above 0 and at most %g", config->max_load, LOOM__LARGEST_LOAD);
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)config->engine);
     config->engine = LOOM_ENGINE_OPEN;

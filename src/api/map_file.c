@@ -179,7 +179,7 @@ static loom_status check_header(const loom__file_header *header, uint64_t file_b
     RETURN_ERROR_IF(header->header_bytes != sizeof *header || header->type != FILE_TYPE_MAP ||
                         (header->key_bytes != 4 && header->key_bytes != 8) ||
                         (header->value_bytes != 4 && header->value_bytes != 8) ||
-                        !(header->max_load > 0 && header->max_load <= 0.95) || header->reserved[0] != 0 ||
+                        !(header->max_load > 0 && header->max_load <= LOOM__LARGEST_LOAD) || header->reserved[0] != 0 ||
                         header->reserved[1] != 0 || header->reserved[2] != 0 || header->partitions == 0 ||
                         header->partition_bytes == 0 || header->partition_bytes > UINT32_MAX,
                     LOOM_BAD_FILE, "the header of %s holds values that no map has", path);

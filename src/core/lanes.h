@@ -28,6 +28,7 @@
  *                                      compare and swap, acquire and release; returns what was there
  *   lane_or_8 / lane_and_8(at, bits, shared)
  *                                      atomic, acquire and release; returns what was there
+ *   lane_fence(shared)                 what this lane read and wrote before comes before what it reads and writes after
  *   With shared = 0 the group owns what it touches and these are plain loads and stores.
  *
  * Votes and elections never stand inside a branch that lanes of one group may take differently. */

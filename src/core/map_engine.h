@@ -5,6 +5,8 @@
 
 #include "core/machine.h"
 
+#define LOOM__LARGEST_LOAD 0.95 /* of any map; in configs and in files */
+
 /* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
     const void *keys;   /* [n] */

@@ -2,8 +2,8 @@
  *
  * From "WarpCore: A Library for fast Hash Tables on GPUs" (Jünger, Kobus, Müller, Hundt, Xu, Liu, Schmidt, HiPC 2020)
  * come lane groups that probe a bucket together and a chain that jumps by a second hash. We differ in that a chain stays
- * in its partition; in the *overflow filter*, which ends the search for an absent key after 1.03 buckets at load 0.9
- * where an empty slot would end it after 3; in erasing without tombstones; and in having no forbidden key.
+ * in its partition; in the *overflow filter*, which ends the search for an absent key after 1.03 buckets at load 0.9,
+ * full buckets or not; in erasing without tombstones; and in having no forbidden key.
  *
  * The chain of a key: its home bucket, then on by its step, round the partition; `buckets` is prime, so the chain visits
  * every bucket once. Chains are followed in *turns* of one bucket, so that a machine can keep many keys in flight.
@@ -29,7 +29,9 @@
  *   With values outside the line an overwrite that meets a key whose first value is still being stored may be overtaken by
  *   it: of equal keys in a batch any one may win.
  *   A refused insert has visited every bucket of its partition and found no free slot; it sets no filter bit but marks the
- *   partition (I5), so that the next one is refused at the first bucket without its bit. Erasing removes the mark.
+ *   partition (I5). Who sees the mark looks once more from its home and is refused at the first bucket without its bit:
+ *   the partition was full before the mark was set, so by then its key's bits are there if the key is. Erasing removes the
+ *   mark.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  */
@@ -59,6 +61,7 @@ typedef struct open_walk {
     uint32_t depth; /* buckets passed; below view->buckets, which bounds every walk */
     /* insert: the first free slot seen on the chain */
     uint32_t free_bucket, free_depth, free_slot;
+    uint32_t knows_full; /* insert: 1 once the partition was seen marked (I5) and the walk began anew */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__open_kind kind, const open_walk *walk, uint32_t bucket)
@@ -104,6 +107,7 @@ LOOM_LANE open_walk open_start(loom__open_kind kind, const loom__open_view *view
     walk.depth = 0;
     walk.free_bucket = walk.free_depth = 0;
     walk.free_slot = OPEN_NO_SLOT;
+    walk.knows_full = 0;
     return walk;
 }
 
@@ -238,14 +242,25 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
         walk->free_depth = walk->depth;
         walk->free_slot = offers ? lane_first(frees, stride) : slots; /* `slots`: another lane of the group has it */
     }
-    if (!last &&
-        (further || (walk->free_slot == OPEN_NO_SLOT && !lane_load_4(&view->no_room[walk->partition_index])))) {
+    int without = walk->free_slot == OPEN_NO_SLOT;
+    if (without && !last && !further && !walk->knows_full && lane_load_4(&view->no_room[walk->partition_index])) {
+        /* This line may have been read before the key came into the partition's last free slot. What is read from now on
+         * was written before the mark, filter bits included: look once more from the start. */
+        lane_fence(shared);
+        walk->knows_full = 1;
+        walk->bucket = loom__hash_bucket(walk->lower, view->buckets);
+        walk->depth = 0;
+        return OPEN_GO_ON;
+    }
+    if (!last && (further || (without && !walk->knows_full))) {
         open_advance(view, walk);
         return OPEN_GO_ON;
     }
-    if (walk->free_slot == OPEN_NO_SLOT) {
-        if (last)
+    if (without) {
+        if (last) {
+            lane_fence(shared); /* the slots were seen taken before the mark says so */
             lane_store_4(&view->no_room[walk->partition_index], 1);
+        }
         return OPEN_NO_ROOM;
     }
 

@@ -17,7 +17,7 @@ typedef struct lane_line {
 } lane_line;
 
 typedef struct lane_slots {
-    uint64_t bits; /* LANE_BITS_PER_SLOT(stride) of them for each slot, lowest slot first */
+    uint64_t bits; /* one or several for each slot, lowest slot first: as many as the compare leaves */
 } lane_slots;
 
 LOOM_LANE void lane_prefetch(const void *at)
@@ -148,7 +148,18 @@ LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
 #endif
 #ifndef LANE_COPY
 #define LANE_COPY lane_copy_vectors
+#define LANE_HAS_FENCES
 #endif
+
+LOOM_LANE void lane_fence(int shared)
+{
+#ifdef LANE_HAS_FENCES /* the thread sanitizer knows none */
+    if (shared)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#else
+    (void)shared;
+#endif
+}
 
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
 {

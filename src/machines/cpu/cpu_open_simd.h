@@ -231,6 +231,7 @@ LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
     walk.depth = 0;
     walk.free_bucket = walk.free_depth = 0;
     walk.free_slot = OPEN_NO_SLOT;
+    walk.knows_full = 0;
     return walk;
 }
 
@@ -289,7 +290,8 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
             if (batch.status != NULL)
                 batch.status[index] = status_of_outcome[outcome];
         }
-        while (waiting > 0) { /* each round goes one bucket further or follows a slot that somebody else filled */
+        while (waiting >
+               0) { /* a round goes one bucket further, begins anew once, or follows a slot that was just filled */
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
                 deferred one = aside[i];
@@ -341,7 +343,7 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
         open_walk walk = ring_take(i, ring);
         uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
-        do { /* an owner's swap never fails: at most view.buckets turns */
+        do { /* an owner's swap never fails: at most twice view.buckets turns */
             outcome = open_insert_turn(kind, overwrite, 0, whole_group, &view, &walk, value);
         } while (outcome == OPEN_GO_ON);
         count_outcome(&local, outcome);
