@@ -7,11 +7,14 @@
  *   lane_group                         which lane of which group this is; nothing on a CPU
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
  *   lane_slots                         a set of this lane's slots
+ *   lane_votes                         how the lanes of a group voted
  *
  *   lane_prefetch(at), lane_prefetch_to_write(at)
  *                                      say that the line will be taken soon
- *   lane_take(group, line, at, shared) copies the line: each aligned 8-byte word once, never re-read. With shared = 0
- *                                      nobody writes the line meanwhile and the copy may be put off
+ *   lane_take(group, line, at, shared, active)
+ *                                      copies the line: each aligned 8-byte word once, in any order, never re-read. With
+ *                                      shared = 0 nobody writes the line meanwhile and the copy may be put off. With
+ *                                      active = 0 nothing is read, and what the line holds is of no meaning
  *   lane_match(line, key_bytes, stride, slots, key)
  *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`
  *   lane_any(set)                      is there one?
@@ -19,19 +22,26 @@
  *   lane_word(line, index)             8-byte word `index` of the line, which this lane holds
  *   lane_filter(group, line)           the line's last word; 0 on lanes that do not hold it
  *
- *   lane_vote(group, mine)             is `mine` true on any lane of the group? All lanes must arrive
- *   lane_elect(group, mine)            true on the lowest lane of the group for which `mine` is true. All must arrive
+ *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,
+ *                                      on a machine whose groups turn together, those of the whole warp. Orders nothing
+ *   lane_some(votes)                   did any lane vote for it?
+ *   lane_chosen(group, votes)          is this the lowest lane that did?
+ *   lane_leads(group)                  is this the lowest lane of the group?
+ *   lane_going(group, mine)            is `mine` true on any lane of those that turn together? All must arrive
+ *   lane_sync(group, shared)           all lanes of the group arrive; what any of them saw or wrote before, all see after
  *
  *   lane_load_8 / lane_load_4(at)      relaxed load
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
- *                                      compare and swap, acquire and release; returns what was there
+ *                                      compare and swap, relaxed; returns what was there
  *   lane_or_8 / lane_and_8(at, bits, shared)
- *                                      atomic, acquire and release; returns what was there
- *   lane_fence(shared)                 what this lane read and wrote before comes before what it reads and writes after
- *   With shared = 0 the group owns what it touches and these are plain loads and stores.
+ *                                      atomic, relaxed; returns what was there
+ *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
+ *   lane_acquire(shared)               what it read before comes before what it reads and writes after
+ *   With shared = 0 the group owns what it touches, or nobody writes it, and these are plain loads and stores.
  *
- * Votes and elections never stand inside a branch that lanes of one group may take differently. */
+ * Polls never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
+ * takes as a whole. */
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H
 

@@ -17,23 +17,35 @@
  * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
  * wrong, only slow.
  *
- * Within a call, several groups work at the same time (`shared` = 1). Only calls of one kind overlap: the handle's lock
- * sees to it. Slots are then only ever filled (insert) or only ever freed (erase).
+ * Several groups work at the same time (`shared` = 1). What may overlap: insertions with insertions, erasures with erasures,
+ * and lookups with all of them, but never an insertion with an erasure; the handle sees to it. So slots are only ever
+ * filled, or only ever freed. Loads, stores and swaps are relaxed; order comes from the fences alone, each of which has
+ * its reason beside it and a test in the lane simulator that fails without it (tests/simt/plants.cmake).
+ *
  *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, sets its bit
  *   in all buckets before that slot (I2 holds before the key is visible), and swaps the key in. *Linearisation: the
  *   successful swap* (with values outside the line: setting the ready bit). Two inserts of one key cannot both succeed:
  *   let A have put it into slot s. B's first free slot was before s on the chain: A saw that slot filled, so B's swap
  *   fails. It was s: the swap fails. It was behind s: B saw s filled while A found it free later, yet slots are not
- *   freed. After a failed swap B looks again from that bucket on; all earlier buckets were full, without the key, and
- *   stay so. A failed swap means that somebody filled a slot, so there are at most as many as slots.
- *   With values outside the line an overwrite that meets a key whose first value is still being stored may be overtaken by
- *   it: of equal keys in a batch any one may win.
+ *   freed. (A load that returns an old value can only show a filled slot free, and the swap then fails.) After a failed
+ *   swap B looks again from that bucket on; all earlier buckets were full, without the key, and stay so. A failed swap
+ *   means that somebody filled a slot, so there are at most as many as slots.
+ *   With values outside the line, who meets a key whose value is still being stored looks again until it is ready: three
+ *   instructions of another group away, and the only place where one group waits for another. Without it a key could be
+ *   reported as existing before any lookup can find it, or an overwrite be undone by the first store.
  *   A refused insert has visited every bucket of its partition and found no free slot; it sets no filter bit but marks the
  *   partition (I5). Who sees the mark looks once more from its home and is refused at the first bucket without its bit:
  *   the partition was full before the mark was set, so by then its key's bits are there if the key is. Erasing removes the
  *   mark.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
+ *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
+ *   after the value was read: *its linearisation point is the second reading*.
+ *
+ * Groups of several lanes: every decision that a walk depends on is voted, so that all lanes of a group walk alike; what
+ * one lane reads for itself and others could read differently (a mark, a ready bit) never steers a group unvoted. A
+ * machine may have all groups of a warp take their turns together: then votes are the warp's, stand outside branches, and
+ * a group that is settled comes along with `active` = 0.
  */
 #ifndef LOOM_OPEN_OPS_H
 #define LOOM_OPEN_OPS_H
@@ -135,28 +147,53 @@ typedef struct open_look {
 } open_look;
 
 LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group group, const unsigned char *at,
-                                 uint64_t key, uint32_t filter_bit)
+                                 uint64_t key, uint32_t filter_bit, int active)
 {
     lane_line line;
     open_look look;
-    lane_take(group, &line, at, shared);
+    lane_take(group, &line, at, shared, active);
     lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
-    look.mine = (uint32_t)lane_any(hits);
+    look.mine = (uint32_t)(active & lane_any(hits));
     look.slot = lane_first(hits, open_slot_stride(kind));
     look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, look.slot) : 0;
-    look.found = (uint32_t)lane_vote(group, (int)look.mine);
-    look.further = (uint32_t)lane_vote(group, (int)(lane_filter(group, &line) >> filter_bit & 1));
+    look.found = (uint32_t)lane_some(lane_poll(group, (int)look.mine));
+    int bit = (int)(lane_filter(group, &line) >> filter_bit & 1);
+    look.further = (uint32_t)lane_some(lane_poll(group, active & bit));
     return look;
 }
 
 /* One bucket of a lookup. Does not advance; `further` is 0 at the end of the chain. */
 LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                   const open_walk *walk)
+                                   const open_walk *walk, int active)
 {
     open_look look = open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
-                                  open_filter_bit(kind, walk->lower));
+                                  open_filter_bit(kind, walk->lower), active);
     look.further &= walk->depth + 1 < view->buckets;
     return look;
+}
+
+LOOM_LANE int open_is_ready(const unsigned char *line, uint32_t slot)
+{
+    return (int)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
+}
+
+/* The value of a key that this lane saw in `slot`. False, while others write: the key is only just being stored or
+ * erased, and so counts as absent. */
+LOOM_LANE int open_read_value(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+                              uint32_t slot, uint64_t pair, uint64_t *value)
+{
+    const unsigned char *line = open_line(kind, walk, walk->bucket);
+    if (kind == OPEN_PAIR_4_4) {
+        *value = pair >> 32;
+        return 1;
+    }
+    if (shared && !open_is_ready(line, slot))
+        return 0;
+    lane_acquire(shared); /* the value was stored before its ready bit */
+    const unsigned char *at = open_value(kind, view, walk->partition, line, slot);
+    *value = open_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
+    lane_acquire(shared); /* an erase clears the bit before the value: who read the cleared value sees the bit clear */
+    return !shared || open_is_ready(line, slot);
 }
 
 /* ---- insert ---- */
@@ -173,6 +210,8 @@ LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open
             lane_or_8(word, mask, shared);
         bucket = open_next_bucket(view, walk->lower, bucket);
     }
+    if (depth > 0)
+        lane_release(shared); /* the bits, also those that others were seen to have set, come before the key (I2) */
 }
 
 LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_t value)
@@ -198,83 +237,126 @@ LOOM_LANE int open_claim(loom__open_kind kind, int shared, const loom__open_view
             : lane_swap_8((uint64_t *)at, empty, walk->key, shared) != empty)
         return 0;
     open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
-    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared); /* releases the value (I4) */
+    lane_release(shared); /* the value comes before its ready bit (I4) */
+    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
     return 1;
 }
 
-/* Gives a key that is there a new value. A swap that fails has met another overwrite of the same key, which then counts
- * as the later one; the key itself cannot go while inserts run. */
-LOOM_LANE void open_replace(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
-                            uint32_t slot, uint64_t pair, uint64_t value)
+/* Meets a key that is there, in `slot`; gives it the new value if asked to. False: its first value is still being stored.
+ * A swap that fails has met another overwrite of the same key, which then counts as the later one; the key itself cannot
+ * go while inserts run. */
+LOOM_LANE int open_meet(loom__open_kind kind, int overwrite, int shared, const loom__open_view *view,
+                        const open_walk *walk, uint32_t slot, uint64_t pair, uint64_t value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
-    if (kind == OPEN_PAIR_4_4)
-        lane_swap_8((uint64_t *)(line + slot * 8), pair, open_pair(walk->key, value), shared);
-    else
+    if (kind == OPEN_PAIR_4_4) {
+        if (overwrite)
+            lane_swap_8((uint64_t *)(line + slot * 8), pair, open_pair(walk->key, value), shared);
+        return 1;
+    }
+    if (shared && !open_is_ready(line, slot))
+        return 0;
+    if (overwrite) {
+        lane_acquire(shared); /* the first value was stored before its ready bit, and stays before this one */
         open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
+    }
+    return 1;
+}
+
+/* What a group does at a bucket of an insertion. */
+typedef enum open_step {
+    OPEN_REST,    /* nothing: it is settled */
+    OPEN_MEET,    /* the key is here */
+    OPEN_ADVANCE, /* the key may be further on */
+    OPEN_CLAIM,   /* the key is not in the table: take the first free slot */
+    OPEN_ASK,     /* the key is not in the table and no free slot was seen yet: is the partition marked full? */
+    OPEN_REFUSE   /* the key is not in the table and there is no room for it */
+} open_step;
+
+/* The same on all lanes of the group. */
+LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_walk *walk, int present, int further)
+{
+    int last = walk->depth + 1 >= view->buckets;
+    if (present)
+        return OPEN_MEET;
+    if (further && !last)
+        return OPEN_ADVANCE;
+    if (walk->free_slot != OPEN_NO_SLOT)
+        return OPEN_CLAIM;
+    return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
 }
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int shared, lane_group group,
-                                        const loom__open_view *view, open_walk *walk, uint64_t value)
+                                        const loom__open_view *view, open_walk *walk, uint64_t value, int active)
 {
     lane_line line;
     uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
-    lane_take(group, &line, open_line(kind, walk, walk->bucket), shared);
+    lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active);
     lane_slots hits = lane_match(&line, open_key_bytes(kind), stride, slots, walk->key);
     lane_slots frees = lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
-    int holder = lane_elect(group, lane_any(hits));
-    int present = lane_vote(group, holder);
-    int offers = lane_elect(group, lane_any(frees));
-    int has_free = lane_vote(group, offers);
-    int further = lane_vote(group, (int)(lane_filter(group, &line) >> open_filter_bit(kind, walk->lower) & 1));
-    int last = walk->depth + 1 >= view->buckets;
+    int bit = (int)(lane_filter(group, &line) >> open_filter_bit(kind, walk->lower) & 1);
+    lane_votes holders = lane_poll(group, active & lane_any(hits));
+    lane_votes offers = lane_poll(group, active & lane_any(frees));
+    int further = lane_some(lane_poll(group, active & bit));
 
-    if (holder && overwrite) {
-        uint32_t slot = lane_first(hits, stride);
-        open_replace(kind, shared, view, walk, slot, kind == OPEN_PAIR_4_4 ? lane_word(&line, slot) : 0, value);
-    }
-    if (present)
-        return OPEN_WAS_THERE;
-    int first_free = has_free && walk->free_slot == OPEN_NO_SLOT;
-    if (first_free) {
+    if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
         walk->free_depth = walk->depth;
-        walk->free_slot = offers ? lane_first(frees, stride) : slots; /* `slots`: another lane of the group has it */
+        walk->free_slot = lane_chosen(group, offers) ? lane_first(frees, stride) : slots; /* `slots`: another lane's */
     }
-    int without = walk->free_slot == OPEN_NO_SLOT;
-    if (without && !last && !further && !walk->knows_full && lane_load_4(&view->no_room[walk->partition_index])) {
+    open_step step = active ? open_insert_step(view, walk, lane_some(holders), further) : OPEN_REST;
+
+    /* What a lane does and sees by itself comes back to the group as a vote. */
+    int done = 0;
+    if (step == OPEN_MEET && lane_chosen(group, holders)) {
+        uint32_t slot = lane_first(hits, stride);
+        uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, slot) : 0;
+        done = open_meet(kind, overwrite, shared, view, walk, slot, pair, value);
+    } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
+        open_mark_path(kind, shared, view, walk, walk->free_depth);
+        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
+    } else if (step == OPEN_ASK) {
+        done = !lane_load_4(&view->no_room[walk->partition_index]);
+    }
+    done = lane_some(lane_poll(group, done));
+
+    switch (step) {
+    case OPEN_REST:
+        return OPEN_GO_ON;
+    case OPEN_MEET: /* not done: its first value is still being stored; look again */
+        return done ? OPEN_WAS_THERE : OPEN_GO_ON;
+    case OPEN_CLAIM:
+        if (done)
+            return OPEN_DONE;
+        /* Everything before the lost slot was full and without the key; look again from its bucket on. */
+        walk->bucket = walk->free_bucket;
+        walk->depth = walk->free_depth;
+        walk->free_slot = OPEN_NO_SLOT;
+        return OPEN_GO_ON;
+    case OPEN_REFUSE:
+        if (walk->depth + 1 >= view->buckets) {
+            lane_acquire(shared);
+            lane_sync(group, shared);
+            lane_release(shared); /* the slots were seen taken, by all lanes, before the mark says so */
+            if (lane_leads(group))
+                lane_store_4(&view->no_room[walk->partition_index], 1);
+        }
+        return OPEN_NO_ROOM;
+    case OPEN_ASK:
+        if (done) /* a lane saw no mark */
+            break;
         /* This line may have been read before the key came into the partition's last free slot. What is read from now on
          * was written before the mark, filter bits included: look once more from the start. */
-        lane_fence(shared);
+        lane_acquire(shared);
         walk->knows_full = 1;
         walk->bucket = loom__hash_bucket(walk->lower, view->buckets);
         walk->depth = 0;
         return OPEN_GO_ON;
+    case OPEN_ADVANCE:
+        break;
     }
-    if (!last && (further || (without && !walk->knows_full))) {
-        open_advance(view, walk);
-        return OPEN_GO_ON;
-    }
-    if (without) {
-        if (last) {
-            lane_fence(shared); /* the slots were seen taken before the mark says so */
-            lane_store_4(&view->no_room[walk->partition_index], 1);
-        }
-        return OPEN_NO_ROOM;
-    }
-
-    int claimed = 0;
-    if (walk->free_slot != slots) {
-        open_mark_path(kind, shared, view, walk, walk->free_depth);
-        claimed = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
-    }
-    if (lane_vote(group, claimed))
-        return OPEN_DONE;
-    /* Everything before the lost slot was full and without the key; look again from its bucket on. */
-    walk->bucket = walk->free_bucket;
-    walk->depth = walk->free_depth;
-    walk->free_slot = OPEN_NO_SLOT;
+    open_advance(view, walk);
     return OPEN_GO_ON;
 }
 
@@ -291,6 +373,7 @@ LOOM_LANE int open_free_slot(loom__open_kind kind, int shared, const loom__open_
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
+    lane_release(shared); /* the bit is cleared before the value is */
     open_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
     if (open_key_bytes(kind) == 4)
         lane_store_4((uint32_t *)at, (uint32_t)empty);
@@ -301,15 +384,16 @@ LOOM_LANE int open_free_slot(loom__open_kind kind, int shared, const loom__open_
 
 /* One bucket of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                       open_walk *walk)
+                                       open_walk *walk, int active)
 {
-    open_look look = open_find_turn(kind, shared, group, view, walk);
+    open_look look = open_find_turn(kind, shared, group, view, walk, active);
     int erased = 0;
-    if (lane_elect(group, (int)look.mine))
+    if (look.mine) { /* on one lane at most (I1) */
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
-    erased = lane_vote(group, erased);
-    if (erased && lane_load_4(&view->no_room[walk->partition_index]))
-        lane_store_4(&view->no_room[walk->partition_index], 0);
+        if (erased && lane_load_4(&view->no_room[walk->partition_index]))
+            lane_store_4(&view->no_room[walk->partition_index], 0);
+    }
+    erased = lane_some(lane_poll(group, erased));
     if (look.found)
         return erased ? OPEN_DONE : OPEN_ABSENT; /* the key was there once (I1): who came second finds it absent */
     if (!look.further)

@@ -48,16 +48,41 @@ LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
     return lane_word(line, 7);
 }
 
-LOOM_LANE int lane_vote(lane_group group, int mine)
+typedef int lane_votes;
+
+LOOM_LANE lane_votes lane_poll(lane_group group, int mine)
 {
     (void)group;
     return mine;
 }
 
-LOOM_LANE int lane_elect(lane_group group, int mine)
+LOOM_LANE int lane_some(lane_votes votes)
+{
+    return votes;
+}
+
+LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+{
+    (void)group;
+    return votes;
+}
+
+LOOM_LANE int lane_leads(lane_group group)
+{
+    (void)group;
+    return 1;
+}
+
+LOOM_LANE int lane_going(lane_group group, int mine)
 {
     (void)group;
     return mine;
+}
+
+LOOM_LANE void lane_sync(lane_group group, int shared)
+{
+    (void)group;
+    (void)shared;
 }
 
 LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
@@ -89,7 +114,7 @@ LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted,
             *at = wanted;
         return old;
     }
-    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
 
@@ -102,7 +127,7 @@ LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted,
             *at = wanted;
         return old;
     }
-    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
 
@@ -113,7 +138,7 @@ LOOM_LANE uint64_t lane_or_8(uint64_t *at, uint64_t bits, int shared)
         *at = old | bits;
         return old;
     }
-    return __atomic_fetch_or(at, bits, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
 }
 
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
@@ -123,7 +148,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
         *at = old & bits;
         return old;
     }
-    return __atomic_fetch_and(at, bits, __ATOMIC_ACQ_REL);
+    return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
 }
 
 /* The copy of a line that others may be writing: every word once, as one atomic load. */
@@ -151,19 +176,30 @@ LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
 #define LANE_HAS_FENCES
 #endif
 
-LOOM_LANE void lane_fence(int shared)
+LOOM_LANE void lane_release(int shared)
 {
 #ifdef LANE_HAS_FENCES /* the thread sanitizer knows none */
     if (shared)
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
 #else
     (void)shared;
 #endif
 }
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared)
+LOOM_LANE void lane_acquire(int shared)
+{
+#ifdef LANE_HAS_FENCES
+    if (shared)
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#else
+    (void)shared;
+#endif
+}
+
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, int active)
 {
     (void)group;
+    (void)active; /* a thread takes only lines that it wants */
     line->at = at;
     if (shared) {
         LANE_COPY(line, at);

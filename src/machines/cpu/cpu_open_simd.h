@@ -119,7 +119,7 @@ LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, 
         for (uint64_t i = 0; i < waiting; i++) {
             open_walk walk = walks[i];
             uint16_t place = places[i];
-            open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+            open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
             found += find_record(kind, view, batch, look, walk.partition, open_line(kind, &walk, walk.bucket),
                                  block + place, &value_from[place]);
             if (look.further & ~look.found) {
@@ -145,7 +145,7 @@ LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view,
         uint64_t index = first + i;
         const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
         uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
-        open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit);
+        open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit, 1);
         found += find_record(kind, view, batch, look, kind == OPEN_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
                              index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
@@ -206,8 +206,9 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
+/* `far`: the partition is not in a cache, so the value's line is fetched ahead as well. */
 LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
-                          started *ring)
+                          started *ring, int far)
 {
     open_walk walk = open_start(kind, view, key);
     started *entry = &ring[index % WRITE_RING];
@@ -216,7 +217,10 @@ LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uin
     entry->partition_index = walk.partition_index;
     entry->lower = walk.lower;
     entry->bucket = walk.bucket;
-    lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
+    unsigned char *line = open_line(kind, &walk, walk.bucket);
+    lane_prefetch_to_write(line);
+    if (far && kind != OPEN_PAIR_4_4) /* the row of values, or its first line: which slot it will be is not known yet */
+        lane_prefetch_to_write(open_value(kind, view, walk.partition, line, 0));
 }
 
 LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
@@ -254,9 +258,9 @@ LOOM_LANE open_outcome write_turn(loom__open_kind kind, write_op op, int shared,
                                   const loom__batch *batch, open_walk *walk, uint64_t index)
 {
     if (op == WRITE_ERASE)
-        return open_erase_turn(kind, shared, whole_group, view, walk);
+        return open_erase_turn(kind, shared, whole_group, view, walk, 1);
     return open_insert_turn(kind, op == WRITE_OVERWRITE, shared, whole_group, view, walk,
-                            value_at(kind, batch->values, index));
+                            value_at(kind, batch->values, index), 1);
 }
 
 LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const loom__open_view *const view_given,
@@ -270,14 +274,14 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
     uint64_t next = begin;
 
     for (; next < end && next < begin + WRITE_AHEAD; next++)
-        ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
+        ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring, 1);
     for (uint64_t block = begin; block < end; block += BLOCK) {
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         uint64_t waiting = 0;
         for (uint64_t index = block; index < block_end; index++) {
             if (index % GROUP == 0)
                 for (uint32_t i = 0; i < GROUP && next < end; i++, next++)
-                    ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
+                    ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring, 1);
             open_walk walk = ring_take(index, ring);
             open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &walk, index);
             if (outcome == OPEN_GO_ON) {
@@ -290,8 +294,9 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
             if (batch.status != NULL)
                 batch.status[index] = status_of_outcome[outcome];
         }
-        while (waiting >
-               0) { /* a round goes one bucket further, begins anew once, or follows a slot that was just filled */
+        /* A round goes one bucket further, begins anew once, follows a slot that was just filled, or waits for a value
+         * that another thread is storing. */
+        while (waiting > 0) {
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
                 deferred one = aside[i];
@@ -336,15 +341,15 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
     loom__cpu_counts local = {0};
     uint64_t next = 0;
     for (; next < records.n && next < RECORDS_AHEAD; next++)
-        ring_start(kind, &view, record_key(kind, &records, next), next, ring);
+        ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
     for (uint64_t i = 0; i < records.n; i++, next++) {
         if (next < records.n)
-            ring_start(kind, &view, record_key(kind, &records, next), next, ring);
+            ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
         open_walk walk = ring_take(i, ring);
         uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
         do { /* an owner's swap never fails: at most twice view.buckets turns */
-            outcome = open_insert_turn(kind, overwrite, 0, whole_group, &view, &walk, value);
+            outcome = open_insert_turn(kind, overwrite, 0, whole_group, &view, &walk, value, 1);
         } while (outcome == OPEN_GO_ON);
         count_outcome(&local, outcome);
         if (records.status != NULL)
@@ -361,7 +366,7 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
         open_walk walk = open_start(kind, view, key_at(kind, keys, index));
         for (;;) { /* at most view->buckets turns */
             accesses++;
-            open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+            open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
             if (look.found || !look.further)
                 break;
             open_advance(view, &walk);
@@ -377,7 +382,7 @@ LOOM_LANE uint32_t depth_in(loom__open_kind kind, const loom__open_view *view, u
     if (walk.partition_index != partition)
         return 0;
     for (;;) { /* at most view->buckets turns */
-        open_look look = open_find_turn(kind, 0, whole_group, view, &walk);
+        open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
         if (look.found)
             return walk.bucket == bucket && look.slot == slot ? walk.depth + 1 : 0;
         if (!look.further)
