@@ -257,7 +257,9 @@ LOOM_LANE int open_meet(loom__open_kind kind, int overwrite, int shared, const l
     if (shared && !open_is_ready(line, slot))
         return 0;
     if (overwrite) {
-        lane_acquire(shared); /* the first value was stored before its ready bit, and stays before this one */
+        /* The first value was stored before its ready bit, and stays before this one. (C11 alone asks for this fence: on
+         * real machines, and in the simulator, a store waits for the load that its branch depends on.) */
+        lane_acquire(shared);
         open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
     }
     return 1;

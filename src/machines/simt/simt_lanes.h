@@ -1,0 +1,126 @@
+/* The lane primitives of core/lanes.h in the simulator. A lane of a group of w holds 8 / w words of a line.
+ * They are macros around simt.h's functions, so that a trace tells the line of the algorithm that asked. */
+#ifndef LOOM_SIMT_LANES_H
+#define LOOM_SIMT_LANES_H
+
+#include "core/portable.h"
+#include "machines/simt/simt.h"
+
+#include <string.h>
+
+typedef struct lane_group {
+    uint32_t lane, lanes; /* this one, of so many */
+    uint32_t mask;        /* of the group, in its warp */
+} lane_group;
+
+typedef struct lane_line {
+    uint64_t words[8];
+    uint32_t first, count; /* the words that this lane holds */
+} lane_line;
+
+typedef struct lane_slots {
+    uint32_t bits; /* numbered as in the bucket */
+} lane_slots;
+
+typedef uint32_t lane_votes; /* of the group, lane 0 first */
+
+LOOM_LANE lane_group lane_own_group(void)
+{
+    lane_group group = {simt.current->in_warp % simt.config.group_lanes, simt.config.group_lanes, simt_group_mask()};
+    return group;
+}
+
+#define lane_prefetch(at)          ((void)(at))
+#define lane_prefetch_to_write(at) ((void)(at))
+
+LOOM_LANE void lane_take_at(lane_group group, lane_line *line, const unsigned char *at, int shared, int active,
+                            const simt_site *site)
+{
+    line->count = 8 / group.lanes;
+    line->first = group.lane * line->count;
+    memset(line->words, 0, sizeof line->words);
+    if (!active)
+        return;
+    /* The words of a vector load come in any order. */
+    uint32_t start = simt_any_below(line->count), down = simt_any_below(2);
+    for (uint32_t i = 0; i < line->count; i++) {
+        uint32_t word = line->first + (start + (down ? line->count - i : i)) % line->count;
+        line->words[word] = simt_load(at + 8 * word, 8, shared, site);
+    }
+}
+#define lane_take(group, line, at, shared, active) lane_take_at(group, line, at, shared, active, SIMT_HERE)
+
+LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
+                                uint64_t key)
+{
+    lane_slots set = {0};
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        uint32_t word = slot * stride / 8;
+        if (word < line->first || word >= line->first + line->count)
+            continue;
+        uint64_t there = line->words[word] >> slot * stride % 8 * 8;
+        if (key_bytes == 4)
+            there &= 0xffffffffu;
+        set.bits |= (uint32_t)(there == key) << slot;
+    }
+    return set;
+}
+
+LOOM_LANE int lane_any(lane_slots set)
+{
+    return set.bits != 0;
+}
+
+LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
+{
+    (void)stride;
+    return set.bits ? (uint32_t)__builtin_ctz(set.bits) : 0;
+}
+
+LOOM_LANE uint64_t lane_word(const lane_line *line, uint32_t index)
+{
+    return line->words[index];
+}
+
+LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+{
+    return group.lane + 1 == group.lanes ? line->words[7] : 0;
+}
+
+LOOM_LANE lane_votes lane_poll_at(lane_group group, int mine, const simt_site *site)
+{
+    return (simt_ballot(simt_turn_mask(), mine, site) & group.mask) >> __builtin_ctz(group.mask);
+}
+#define lane_poll(group, mine)  lane_poll_at(group, mine, SIMT_HERE)
+#define lane_going(group, mine) ((void)(group), simt_ballot(simt_turn_mask(), mine, SIMT_HERE) != 0)
+
+LOOM_LANE int lane_some(lane_votes votes)
+{
+    return votes != 0;
+}
+
+LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+{
+    return votes != 0 && (uint32_t)__builtin_ctz(votes) == group.lane;
+}
+
+LOOM_LANE int lane_leads(lane_group group)
+{
+    return group.lane == 0;
+}
+
+#define lane_sync(group, shared) ((void)(shared), simt_sync((group).mask, SIMT_HERE))
+
+#define lane_load_8(at)                           simt_load(at, 8, 1, SIMT_HERE)
+#define lane_load_4(at)                           ((uint32_t)simt_load(at, 4, 1, SIMT_HERE))
+#define lane_store_8(at, value)                   simt_store(at, 8, value, SIMT_HERE)
+#define lane_store_4(at, value)                   simt_store(at, 4, value, SIMT_HERE)
+#define lane_swap_8(at, expected, wanted, shared) ((void)(shared), simt_swap(at, 8, expected, wanted, SIMT_HERE))
+#define lane_swap_4(at, expected, wanted, shared) \
+    ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
+#define lane_or_8(at, bits, shared)  ((void)(shared), simt_or(at, bits, SIMT_HERE))
+#define lane_and_8(at, bits, shared) ((void)(shared), simt_and(at, bits, SIMT_HERE))
+#define lane_release(shared)         ((shared) ? simt_release(SIMT_HERE) : (void)0)
+#define lane_acquire(shared)         ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
+
+#endif

@@ -1,0 +1,200 @@
+#include "machines/simt/simt_memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *grow(void *array, size_t bytes)
+{
+    void *larger = realloc(array, bytes);
+    if (larger == NULL)
+        abort(); /* a test tool out of memory */
+    return larger;
+}
+
+void simt_memory_join(const simt_memory *memory, simt_view *to, const simt_view *from)
+{
+    for (uint32_t word = 0; word < memory->word_count; word++)
+        to->at[word] = to->at[word] > from->at[word] ? to->at[word] : from->at[word];
+}
+
+static void copy_view(const simt_memory *memory, simt_view *to, const simt_view *from)
+{
+    memcpy(to->at, from->at, memory->word_count * sizeof to->at[0]);
+}
+
+/* Views that values carry live until the run ends. The pool is never moved while pointers into it are about. */
+enum { POOL_ROOM = 1 << 14 };
+
+static simt_view *new_view(simt_memory *memory)
+{
+    if (memory->pool_used == memory->pool_room)
+        abort(); /* the step limit is far below this */
+    return &memory->pool[memory->pool_used++];
+}
+
+void simt_memory_begin(simt_memory *memory, void *shared, size_t bytes)
+{
+    if (memory->pool == NULL) {
+        memory->pool_room = POOL_ROOM;
+        memory->pool = grow(NULL, POOL_ROOM * sizeof *memory->pool);
+    }
+    for (uint32_t i = 0; i < memory->changed_count; i++)
+        memory->history[memory->changed[i]].count = 0;
+    memory->changed_count = 0;
+    memory->pool_used = 0;
+    memory->words = shared;
+    memory->word_count = (uint32_t)(bytes / 8);
+    memset(&memory->finished, 0, sizeof memory->finished);
+}
+
+int64_t simt_memory_word(const simt_memory *memory, const void *at, uint32_t bytes)
+{
+    uintptr_t offset = (uintptr_t)at - (uintptr_t)memory->words;
+    if ((uintptr_t)at < (uintptr_t)memory->words || offset % bytes != 0 || offset / 8 >= memory->word_count)
+        return -1;
+    return (int64_t)(offset / 8);
+}
+
+void simt_memory_lane_begin(simt_memory *memory, simt_memory_lane *lane)
+{
+    copy_view(memory, &lane->seen, &memory->finished);
+    memset(lane->pending.at, 0, memory->word_count * sizeof lane->pending.at[0]);
+    lane->released = NULL;
+    lane->buffered = 0;
+}
+
+void simt_memory_lane_end(simt_memory *memory, simt_memory_lane *lane)
+{
+    simt_memory_acquire(memory, lane);
+    simt_memory_join(memory, &memory->finished, &lane->seen);
+}
+
+static simt_history *history_of(simt_memory *memory, uint32_t word)
+{
+    simt_history *history = &memory->history[word];
+    if (history->count == 0) {
+        if (history->room == 0) {
+            history->room = 16;
+            history->values = grow(NULL, history->room * sizeof *history->values);
+        }
+        history->values[0] = (simt_value){memory->words[word], NULL};
+        history->count = 1;
+        memory->changed[memory->changed_count++] = word;
+    }
+    return history;
+}
+
+uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *lane, uint32_t word)
+{
+    uint32_t count = memory->history[word].count;
+    return count == 0 ? 1 : count - lane->seen.at[word];
+}
+
+static uint64_t part_mask(uint32_t shift, uint32_t bytes)
+{
+    return (bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * bytes) - 1) << shift;
+}
+
+static uint64_t overlay(uint64_t whole, const simt_buffered *part)
+{
+    uint64_t mask = part_mask(part->shift, part->bytes);
+    return (whole & ~mask) | (part->value << part->shift & mask);
+}
+
+uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t age)
+{
+    simt_history *history = history_of(memory, word);
+    uint32_t position = history->count - 1 - age;
+    const simt_value *read = &history->values[position];
+    uint64_t value = read->value;
+    lane->seen.at[word] = (uint16_t)position;
+    if (read->carries != NULL)
+        simt_memory_join(memory, &lane->pending, read->carries);
+    for (uint32_t i = 0; i < lane->buffered; i++)
+        if (lane->buffer[i].word == word)
+            value = overlay(value, &lane->buffer[i]);
+    return value;
+}
+
+/* Every value becomes visible here. */
+static void append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value, const simt_view *carries)
+{
+    simt_history *history = history_of(memory, word);
+    if (history->count == history->room) {
+        history->room *= 2;
+        history->values = grow(history->values, history->room * sizeof *history->values);
+    }
+    lane->seen.at[word] = (uint16_t)history->count;
+    history->values[history->count++] = (simt_value){value, carries};
+    memory->words[word] = value;
+}
+
+void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
+                       uint64_t value)
+{
+    if (lane->buffered == SIMT_BUFFER)
+        simt_memory_drain(memory, lane, 0);
+    lane->buffer[lane->buffered++] = (simt_buffered){word, shift, bytes, value, lane->released};
+}
+
+int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (lane->buffer[i].word == lane->buffer[index].word)
+            return 0;
+    return 1;
+}
+
+uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t index)
+{
+    simt_buffered entry = lane->buffer[index];
+    lane->buffered--;
+    memmove(&lane->buffer[index], &lane->buffer[index + 1], (lane->buffered - index) * sizeof entry);
+    const simt_history *history = history_of(memory, entry.word);
+    append(memory, lane, entry.word, overlay(history->values[history->count - 1].value, &entry), entry.carries);
+    return entry.word;
+}
+
+void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane)
+{
+    while (lane->buffered > 0)
+        simt_memory_drain(memory, lane, 0);
+}
+
+uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_t word)
+{
+    for (uint32_t i = 0; i < lane->buffered;)
+        if (lane->buffer[i].word == word)
+            simt_memory_drain(memory, lane, i);
+        else
+            i++;
+    return simt_memory_load(memory, lane, word, 0);
+}
+
+void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value)
+{
+    const simt_history *history = history_of(memory, word);
+    const simt_view *before = history->values[history->count - 1].carries, *carries = lane->released;
+    if (carries == NULL) {
+        carries = before;
+    } else if (before != NULL && before != carries) {
+        simt_view *both = new_view(memory);
+        copy_view(memory, both, before);
+        simt_memory_join(memory, both, carries);
+        carries = both;
+    }
+    append(memory, lane, word, value, carries);
+}
+
+void simt_memory_release(simt_memory *memory, simt_memory_lane *lane)
+{
+    simt_memory_drain_all(memory, lane);
+    simt_view *view = new_view(memory);
+    copy_view(memory, view, &lane->seen);
+    lane->released = view;
+}
+
+void simt_memory_acquire(simt_memory *memory, simt_memory_lane *lane)
+{
+    simt_memory_join(memory, &lane->seen, &lane->pending);
+}

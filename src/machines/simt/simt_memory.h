@@ -1,0 +1,96 @@
+/* The simulator's shared memory, which is as weak as C11 relaxed atomics with fences, and so at least as weak, for the
+ * accesses that our algorithms make, as the PTX memory model; docs/simulator.md compares them.
+ *
+ * Memory is an array of 8-byte words. Each word has a history: the values it had, oldest first. The newest stands in the
+ * real memory too, so that what reads a table between runs needs to know nothing of this.
+ *
+ *   - A *store* goes into its lane's buffer and becomes visible (is appended to the history) later; stores of one lane to
+ *     different words in any order, to the same word in program order.
+ *   - A *load* returns its lane's own buffered value, or any value of the history that is not older than what the lane is
+ *     known to have seen: its *view*, one position in the history of each word.
+ *   - A *read-modify-write* works on the newest value and appends to it, at once.
+ *   - A *release* empties the buffer and remembers the lane's view. Values that the lane appends from then on carry it.
+ *     A read-modify-write also carries on what the value it replaced carried.
+ *   - An *acquire* adds to the lane's view what was carried by the values it has read.
+ *   - The end of a call acquires, releases and empties all its lanes' buffers; the beginning of a call sees all calls that
+ *     ended before.
+ * Accesses of 4 bytes change half a word and are otherwise the same; no word is ever seen torn. */
+#ifndef LOOM_SIMT_MEMORY_H
+#define LOOM_SIMT_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SIMT_MOST_WORDS = 1024,
+    SIMT_BUFFER = 16 /* stores that may wait in a lane; one more drives out the oldest */
+};
+
+/* For each word the oldest position of its history that may still be read. */
+typedef struct simt_view {
+    uint16_t at[SIMT_MOST_WORDS];
+} simt_view;
+
+typedef struct simt_buffered {
+    uint32_t word;
+    uint32_t shift, bytes; /* which part of it */
+    uint64_t value;
+    const simt_view *carries;
+} simt_buffered;
+
+typedef struct simt_memory_lane {
+    simt_view seen;
+    simt_view pending;         /* carried by values it has read; joins `seen` at an acquire */
+    const simt_view *released; /* what its stores carry; NULL: nothing */
+    simt_buffered buffer[SIMT_BUFFER];
+    uint32_t buffered;
+} simt_memory_lane;
+
+typedef struct simt_value {
+    uint64_t value;
+    const simt_view *carries;
+} simt_value;
+
+typedef struct simt_history {
+    simt_value *values; /* [room]; [0] is what the word held when the run began */
+    uint32_t count, room;
+} simt_history;
+
+typedef struct simt_memory {
+    uint64_t *words;
+    uint32_t word_count;
+    simt_history history[SIMT_MOST_WORDS];
+    uint32_t changed[SIMT_MOST_WORDS], changed_count; /* words with more than one value */
+    simt_view finished;                               /* what calls that ended have seen and written */
+    simt_view *pool;                                  /* of carried views, given back when a run begins */
+    uint32_t pool_used, pool_room;
+} simt_memory;
+
+void simt_memory_begin(simt_memory *memory, void *shared, size_t bytes);
+/* Word and part that `at` lies in; -1 if it is outside, or not aligned. */
+int64_t simt_memory_word(const simt_memory *memory, const void *at, uint32_t bytes);
+
+void simt_memory_lane_begin(simt_memory *memory, simt_memory_lane *lane);
+/* At the end of a call, when the buffer is empty. */
+void simt_memory_lane_end(simt_memory *memory, simt_memory_lane *lane);
+
+/* How many values of its history the lane may read, the newest included; at least 1. */
+uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *lane, uint32_t word);
+/* Reads the value `age` places before the newest. */
+uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t age);
+void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
+                       uint64_t value);
+/* Whether entry `index` of the buffer may leave it now: no older one is for the same word. */
+int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index);
+/* Returns the word. */
+uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t index);
+void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane);
+/* The newest value, after the lane's own stores to this word have become visible; appends `wanted` if `write`. */
+uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_t word);
+void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value);
+void simt_memory_release(simt_memory *memory, simt_memory_lane *lane);
+void simt_memory_acquire(simt_memory *memory, simt_memory_lane *lane);
+/* Adds what `from` has seen to what `to` has. */
+void simt_memory_join(const simt_memory *memory, simt_view *to, const simt_view *from);
+
+#endif

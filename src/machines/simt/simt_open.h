@@ -1,0 +1,30 @@
+/* Calls on an open table in the lane simulator. */
+#ifndef LOOM_SIMT_OPEN_H
+#define LOOM_SIMT_OPEN_H
+
+#include "engines/open/open_layout.h"
+
+typedef enum simt_open_op { SIMT_OPEN_FIND, SIMT_OPEN_KEEP, SIMT_OPEN_OVERWRITE, SIMT_OPEN_ERASE } simt_open_op;
+
+typedef struct simt_open_item {
+    uint64_t key, value; /* value: find writes it */
+    loom_status status;  /* LOOM_INTERNAL until the item is done */
+} simt_open_item;
+
+typedef struct simt_open_call {
+    simt_open_op op;
+    int shared; /* coherent loads; only finds may do without */
+    loom__open_view view;
+    simt_open_item *items;
+    uint32_t n, groups; /* groups share out the items */
+} simt_open_call;
+
+/* A kernel; `argument` is a simt_open_call. With a plant (tests/simt/plants.cmake) it has another name. */
+typedef void simt_open_kernel(void *argument);
+
+#ifndef SIMT_OPEN_KERNEL
+#define SIMT_OPEN_KERNEL simt_open_run
+#endif
+simt_open_kernel SIMT_OPEN_KERNEL;
+
+#endif

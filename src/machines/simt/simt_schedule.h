@@ -1,0 +1,52 @@
+/* Who goes next, which old value a load returns, when a buffered store becomes visible: all that chance decides in a run.
+ *
+ *   random      any runnable lane, at every point; the seed also chooses how often a lane stays on, how often a load is
+ *               stale and how fast buffers drain
+ *   priority    lanes have random priorities and the highest one goes; at a few random steps the running lane drops to the
+ *               bottom ("A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", Burckhardt, Kothari,
+ *               Musuvathi, Nagarakatte, ASPLOS 2010): few switches in telling places find most bugs
+ *   exhaustive  every run with at most so many *detours*: switches away from a lane that could go on, stale loads, stores
+ *               that stay in their buffer. One run after the other, in depth-first order, until none is left
+ *
+ * In all of them the lane that stood longest goes on every now and then, so that one that waits for another gets its turn.
+ * The same seed, or the same path, gives the same run. */
+#ifndef LOOM_SIMT_SCHEDULE_H
+#define LOOM_SIMT_SCHEDULE_H
+
+#include <stdint.h>
+
+enum { SIMT_LONGEST_PATH = 1 << 14, SIMT_MOST_DROPS = 4 };
+
+/* Priorities that lanes begin with: this and 32 random bits. */
+#define SIMT_MIDDLE_PRIORITY ((uint64_t)1 << 33)
+
+typedef enum simt_schedule_kind { SIMT_RANDOM, SIMT_PRIORITY, SIMT_EXHAUSTIVE } simt_schedule_kind;
+
+typedef struct simt_schedule {
+    simt_schedule_kind kind;
+    uint64_t state; /* of the generator */
+    /* random */
+    uint32_t stay, stale, drain; /* in 256ths */
+    /* priority */
+    uint64_t drops[SIMT_MOST_DROPS]; /* at these steps */
+    uint64_t lowest, highest;        /* beyond all priorities in use */
+    uint64_t typical_steps;          /* of a run, as far as is known: drops are spread over it */
+    /* exhaustive: the choices made, how many there were, and the detours up to each */
+    uint32_t most_detours, detours;
+    uint32_t length, at;
+    uint16_t chosen[SIMT_LONGEST_PATH], choices[SIMT_LONGEST_PATH];
+} simt_schedule;
+
+void simt_schedule_random(simt_schedule *schedule, uint64_t seed);
+void simt_schedule_priority(simt_schedule *schedule, uint64_t seed, uint64_t typical_steps);
+/* The first run; then simt_schedule_next until it returns 0. */
+void simt_schedule_exhaustive(simt_schedule *schedule, uint32_t most_detours);
+int simt_schedule_next(simt_schedule *schedule);
+
+/* A number below n (at least 1). With `detour`, anything but 0 is one, and 0 is taken when no more are allowed. */
+uint32_t simt_schedule_choose(simt_schedule *schedule, uint32_t n, int detour);
+uint64_t simt_schedule_number(simt_schedule *schedule);
+/* True in `in_256` of 256 cases. */
+int simt_schedule_chance(simt_schedule *schedule, uint32_t in_256);
+
+#endif

@@ -1,0 +1,167 @@
+# Plants: faults that the lane simulator must find. Each is the algorithms' source with one text replaced, compiled into
+# the simulator's tests alone. A text that no longer stands there exactly once is an error here: write the plant anew.
+#
+#   plant(NAME CASE
+#         "text in src/engines/open/open_ops.h"
+#         "what stands there instead")
+#
+# CASE is the case of sim_case.c in which it is looked for.
+
+set(plant_source ${PROJECT_SOURCE_DIR}/src/engines/open/open_ops.h)
+file(READ ${plant_source} plant_text)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plant_source})
+set(plant_objects "")
+set(plant_rows "")
+set(plant_declarations "")
+
+function(plant name case old new)
+    string(REPLACE "${old}" "" without "${plant_text}")
+    string(LENGTH "${plant_text}" length)
+    string(LENGTH "${without}" length_without)
+    string(LENGTH "${old}" length_old)
+    math(EXPR times "(${length} - ${length_without}) / ${length_old}")
+    if(NOT times EQUAL 1)
+        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in open_ops.h, not once:\n${old}")
+    endif()
+    string(REPLACE "${old}" "${new}" text "${plant_text}")
+    set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
+    file(CONFIGURE OUTPUT ${directory}/engines/open/open_ops.h CONTENT "${text}" @ONLY)
+    # An object library each: the same source, with the changed header found first.
+    add_library(plant_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/machines/simt/simt_open.c)
+    target_include_directories(plant_${name} PRIVATE ${directory} ${PROJECT_SOURCE_DIR}/include
+                               ${PROJECT_SOURCE_DIR}/src)
+    target_compile_definitions(plant_${name} PRIVATE SIMT_OPEN_KERNEL=simt_open_run_${name})
+    target_link_libraries(plant_${name} PRIVATE loom_flags)
+    target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -Wno-unused) # what a fault leaves unused
+    set(plant_objects ${plant_objects} plant_${name} PARENT_SCOPE)
+    set(plant_rows "${plant_rows}    {\"${name}\", \"${case}\", simt_open_run_${name}},\n" PARENT_SCOPE)
+    set(plant_declarations "${plant_declarations}simt_open_kernel simt_open_run_${name};\n" PARENT_SCOPE)
+endfunction()
+
+# ---- insert ----
+
+plant(no_look_after_a_lost_slot insert+insert
+"        walk->bucket = walk->free_bucket;
+        walk->depth = walk->free_depth;
+        walk->free_slot = OPEN_NO_SLOT;
+        return OPEN_GO_ON;"
+"        walk->free_slot = OPEN_NO_SLOT;
+        break;")
+
+plant(bit_after_the_key insert+insert+find
+"        open_mark_path(kind, shared, view, walk, walk->free_depth);
+        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);"
+"        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
+        if (done)
+            open_mark_path(kind, shared, view, walk, walk->free_depth);")
+
+plant(bit_not_released insert+insert+find
+"        lane_release(shared); /* the bits,"
+"        (void)0; /* the bits,")
+
+plant(value_not_released find+insert
+"    lane_release(shared); /* the value comes before its ready bit (I4) */"
+"")
+
+plant(no_wait_for_the_value insert+insert+find
+"    if (shared && !open_is_ready(line, slot))
+        return 0;
+    if (overwrite) {"
+"    if (overwrite) {")
+
+plant(a_group_leaves_the_ballot insert+insert
+"    done = lane_some(lane_poll(group, done));"
+"    if (step == OPEN_MEET && lane_some(holders) && kind == OPEN_PAIR_4_4)
+        return OPEN_WAS_THERE;
+    done = lane_some(lane_poll(group, done));")
+
+plant(a_lane_leaves_the_ballot insert+insert
+"    done = lane_some(lane_poll(group, done));"
+"    if (step == OPEN_CLAIM && done)
+        return OPEN_DONE;
+    done = lane_some(lane_poll(group, done));")
+
+plant(no_bound_on_a_full_table insert+insert
+"    int last = walk->depth + 1 >= view->buckets;"
+"    int last = 0;")
+
+# ---- the mark of a full partition ----
+
+plant(no_second_look_at_a_mark insert+insert/full
+"        lane_acquire(shared);
+        walk->knows_full = 1;
+        walk->bucket = loom__hash_bucket(walk->lower, view->buckets);
+        walk->depth = 0;
+        return OPEN_GO_ON;"
+"        return OPEN_NO_ROOM;")
+
+plant(mark_not_acquired insert+insert/full
+"        lane_acquire(shared);
+        walk->knows_full = 1;"
+"        walk->knows_full = 1;")
+
+plant(mark_not_released insert+insert/full
+"            lane_release(shared); /* the slots were seen taken, by all lanes, before the mark says so */"
+"")
+
+plant(slots_not_acquired_for_the_mark insert+insert/full
+"            lane_acquire(shared);
+            lane_sync(group, shared);"
+"            lane_sync(group, shared);")
+
+plant(lanes_not_in_step_for_the_mark insert+insert/full
+"            lane_sync(group, shared);
+"
+"")
+
+plant(mark_not_voted insert+insert/full
+"        if (done) /* a lane saw no mark */"
+"        if (!lane_load_4(&view->no_room[walk->partition_index]))")
+
+# ---- find ----
+
+plant(value_without_its_ready_bit find+insert
+"    if (shared && !open_is_ready(line, slot))
+        return 0;
+    lane_acquire(shared); /* the value was stored before its ready bit */"
+"    lane_acquire(shared); /* the value was stored before its ready bit */")
+
+plant(value_not_acquired find+insert
+"    lane_acquire(shared); /* the value was stored before its ready bit */"
+"")
+
+plant(no_second_look_at_the_ready_bit find+erase
+"    return !shared || open_is_ready(line, slot);"
+"    return 1;")
+
+plant(second_look_not_acquired find+erase
+"    lane_acquire(shared); /* an erase clears"
+"    (void)0; /* an erase clears")
+
+plant(no_bound_on_a_lookup find+find
+"    look.further &= walk->depth + 1 < view->buckets;"
+"    (void)view;")
+
+# ---- erase ----
+
+plant(ready_bit_not_released find+erase
+"    lane_release(shared); /* the bit is cleared before the value is */"
+"")
+
+plant(erase_without_a_swap erase+erase
+"        return lane_swap_8((uint64_t *)at, pair, open_pair(empty, 0), shared) == pair;"
+"    {
+        lane_store_8((uint64_t *)at, open_pair(empty, 0));
+        return 1;
+    }")
+
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
+"/* Made by tests/simt/plants.cmake. */
+#include \"simt/sim_case.h\"
+
+${plant_declarations}
+const sim_plant sim_plants[] = {
+    {\"insert_beside_erase\", \"insert+erase\", simt_open_run},
+${plant_rows}};
+const uint32_t sim_plant_count = sizeof sim_plants / sizeof sim_plants[0];
+" @ONLY)

@@ -1,0 +1,429 @@
+#include "simt/sim_case.h"
+
+#include "machines/cpu/cpu_open.h"
+#include "simt/sim_history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const sim_case sim_cases[] = {
+    {.name = "find+find", .about = "lookups of a table at rest", .streams = {SIM_FIND, SIM_FIND}, .at_rest = 1},
+    {.name = "insert+insert", .about = "insertions, keeping and overwriting", .streams = {SIM_INSERT, SIM_INSERT}},
+    {.name = "insert+insert/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_INSERT, SIM_INSERT},
+     .crowded = 1},
+    {.name = "erase+erase", .about = "erasures", .streams = {SIM_ERASE, SIM_ERASE}},
+    {.name = "find+insert", .about = "lookups beside insertions", .streams = {SIM_FIND, SIM_INSERT}},
+    {.name = "find+erase", .about = "lookups beside erasures", .streams = {SIM_FIND, SIM_ERASE}},
+    {.name = "insert+insert+find",
+     .about = "insertions beside insertions and lookups",
+     .streams = {SIM_INSERT, SIM_INSERT | SIM_FIND}},
+    {.name = "erase+erase+find",
+     .about = "erasures beside erasures and lookups",
+     .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND}},
+    {.name = "insert+erase",
+     .about = "insertions beside erasures: goes wrong",
+     .streams = {SIM_INSERT, SIM_ERASE},
+     .forbidden = 1},
+};
+const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
+
+const sim_case *sim_case_named(const char *name)
+{
+    for (uint32_t i = 0; i < sim_case_count; i++)
+        if (strcmp(sim_cases[i].name, name) == 0)
+            return &sim_cases[i];
+    return NULL;
+}
+
+/* ---- Scenarios ---- */
+
+typedef struct scenario_key {
+    uint64_t key;
+    uint32_t partition;
+    sim_state before, after;
+} scenario_key;
+
+typedef struct scenario_call {
+    simt_open_call open;
+    uint32_t stream;
+    uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
+    simt_open_item items[SIM_MOST_ITEMS];
+    simt_call *launched;
+} scenario_call;
+
+typedef struct scenario {
+    const sim_case *c;
+    uint64_t seed, random;
+    simt_config config;
+    loom__open_shape shape;
+    loom__open_view view;
+    size_t bytes;
+    scenario_key keys[SIM_MOST_KEYS];
+    uint32_t key_count, hot[SIM_HOT_KEYS];
+    scenario_call calls[SIM_MOST_CALLS];
+    uint32_t call_count;
+} scenario;
+
+static scenario now;
+static _Alignas(64) unsigned char table_memory[SIMT_MOST_WORDS * 8];
+static loom__machine *cpu; /* sets tables up and surveys them */
+
+static uint32_t below(uint32_t n)
+{
+    now.random += 0x9e3779b97f4a7c15u;
+    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
+}
+
+static void name_word(const void *at, char *text, size_t bytes)
+{
+    const loom__open_view *view = &now.view;
+    loom__open_kind kind = now.shape.kind;
+    uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
+    if (offset >= table + sizeof(loom__open_totals)) {
+        uint64_t first = (offset - table - sizeof(loom__open_totals)) / 4;
+        snprintf(text, bytes, "full? of partitions %llu, %llu", (unsigned long long)first,
+                 (unsigned long long)first + 1);
+        return;
+    }
+    if (offset >= table) {
+        snprintf(text, bytes, "size");
+        return;
+    }
+    unsigned partition = (unsigned)(offset / view->partition_bytes);
+    uint64_t inside = offset % view->partition_bytes, stride = open_line_stride(kind);
+    uint64_t rows = open_value_offset(kind, view->buckets);
+    if (kind == OPEN_KEY_8_VALUE_4 && inside >= rows)
+        snprintf(text, bytes, "p%u b%u values %u, %u", partition, (unsigned)((inside - rows) / 32),
+                 (unsigned)((inside - rows) % 32 / 4), (unsigned)((inside - rows) % 32 / 4 + 1));
+    else if (inside % stride >= 64)
+        snprintf(text, bytes, "p%u b%u value %u", partition, (unsigned)(inside / stride),
+                 (unsigned)((inside % stride - 64) / 8));
+    else if (inside % stride == OPEN_WORD_OFFSET)
+        snprintf(text, bytes, "p%u b%u word", partition, (unsigned)(inside / stride));
+    else if (kind == OPEN_KEY_4_VALUE_8)
+        snprintf(text, bytes, "p%u b%u keys %u, %u", partition, (unsigned)(inside / stride),
+                 (unsigned)(inside % stride / 4), (unsigned)(inside % stride / 4 + 1));
+    else
+        snprintf(text, bytes, "p%u b%u slot %u", partition, (unsigned)(inside / stride),
+                 (unsigned)(inside % stride / 8));
+}
+
+/* Different keys of one partition. */
+static void draw_keys(uint32_t partition, uint32_t count)
+{
+    uint32_t key_bytes = open_key_bytes(now.shape.kind);
+    while (count > 0) {
+        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
+        if (key_bytes == 4)
+            key &= 0xffffffffu;
+        int fresh =
+            loom__hash_partition(loom__hash_key(key, key_bytes, now.view.seed), now.view.partitions) == partition;
+        for (uint32_t i = 0; i < now.key_count && fresh; i++)
+            fresh = now.keys[i].key != key;
+        if (!fresh)
+            continue;
+        now.keys[now.key_count++] = (scenario_key){.key = key, .partition = partition};
+        count--;
+    }
+}
+
+/* Puts keys[i] in or takes it out, by the CPU machine, before the run. */
+static void set_up_key(uint32_t i, int present, uint64_t value)
+{
+    scenario_key *key = &now.keys[i];
+    loom__cpu_counts counts = {0};
+    if (present) {
+        loom__cpu_records one = {.keys = (const unsigned char *)&key->key,
+                                 .values = (const unsigned char *)&value,
+                                 .key_stride = 8,
+                                 .value_stride = 8,
+                                 .n = 1};
+        loom__cpu_open_scalar.insert_in_order(&now.view, &one, 0, &counts);
+        now.view.totals->size += counts.ok;
+        key->before = (sim_state){counts.ok > 0, value};
+    } else {
+        loom__batch one = {.keys = &key->key, .n = 1};
+        loom__cpu_open_scalar.erase(&now.view, &one, 0, 1, 0, &counts);
+        now.view.totals->size -= counts.ok;
+        key->before = (sim_state){0, 0};
+    }
+}
+
+static void draw_table(int tiny)
+{
+    static const uint32_t primes[] = {2, 2, 3, 3, 5};
+    loom__open_kind kind = (loom__open_kind)(now.seed % 4);
+    uint32_t buckets = tiny ? 2 : primes[below(kind == OPEN_KEY_4_VALUE_8 ? 4 : 5)];
+    now.shape = (loom__open_shape){.kind = kind, .partitions = 2, .buckets = buckets};
+    now.shape.table_bytes = 2 * open_partition_bytes(kind, buckets);
+    now.shape.slots = 2 * buckets * open_slots(kind);
+    now.view = loom__open_view_make(&now.shape, now.seed % 64);
+    now.view.base = table_memory;
+    now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
+    now.view.no_room = (uint32_t *)(now.view.totals + 1);
+    now.bytes = now.shape.table_bytes + sizeof(loom__open_totals) + 2 * sizeof(uint32_t);
+    for (uint32_t partition = 0; partition < 2; partition++)
+        loom__cpu_open_clear_partition(&now.view, partition);
+    *now.view.totals = (loom__open_totals){0};
+
+    /* Keys of partition 0: enough to fill it, and the hot ones, some of which are put in. */
+    uint32_t room = buckets * open_slots(kind), filled;
+    now.key_count = 0;
+    draw_keys(0, room + SIM_HOT_KEYS);
+    draw_keys(1, 1);
+    if (now.c->crowded)
+        filled = room - 1 - below(2);
+    else if (below(4) == 0)
+        filled = below(room);
+    else /* long chains */
+        filled = room - below(4);
+    for (uint32_t i = 0; i < filled; i++)
+        set_up_key(SIM_HOT_KEYS + i, 1, i + 1);
+    for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
+        now.hot[i] = i;
+    if (now.c->crowded)
+        return;
+    /* Some go again and leave their filter bits; some hot ones come into their place. */
+    for (uint32_t holes = below(5); holes > 0; holes--)
+        set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
+    uint32_t present_in_4 = now.c->streams[0] & SIM_ERASE ? 3 : 1;
+    for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
+        if (below(4) < present_in_4)
+            set_up_key(i, 1, 100 + i);
+    if (below(4) == 0)
+        now.hot[SIM_HOT_KEYS - 1] = now.key_count - 1; /* the one of the other partition */
+    if (below(4) == 0)
+        now.hot[0] = SIM_HOT_KEYS + below(room); /* one that lies somewhere in the table */
+}
+
+static simt_open_op draw_op(uint32_t from)
+{
+    for (;;) {
+        uint32_t op = below(4);
+        if (from >> op & 1)
+            return (simt_open_op)op;
+    }
+}
+
+static void draw_calls(int tiny)
+{
+    uint32_t hot = now.c->crowded ? 2 + below(2) : 1 + below(SIM_HOT_KEYS), written = 1000;
+    now.call_count = 0;
+    for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
+        uint32_t calls = tiny ? 1 : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
+        for (uint32_t i = 0; i < calls; i++) {
+            scenario_call *call = &now.calls[now.call_count++];
+            memset(call, 0, sizeof *call);
+            call->stream = stream;
+            call->open.op = draw_op(now.c->streams[stream]);
+            call->open.shared = !now.c->at_rest;
+            call->open.view = now.view;
+            call->open.items = call->items;
+            call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
+            call->open.groups = 1 + below(call->open.n);
+            for (uint32_t item = 0; item < call->open.n; item++) {
+                call->of[item] = now.hot[below(hot)];
+                call->items[item] = (simt_open_item){now.keys[call->of[item]].key, written++, LOOM_INTERNAL};
+            }
+        }
+    }
+}
+
+static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
+{
+    now.c = c;
+    now.seed = seed;
+    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    /* Widths and lanes go round, so that no run of seeds leaves one out. */
+    now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
+    now.config.warp_lanes = tiny ? 1 : SIMT_WARP;
+    now.config.turn_together = seed / 16 % 2 == 0;
+    now.config.weak_memory = tiny || seed / 32 % 4 != 0;
+    now.config.step_limit = SIM_STEP_LIMIT;
+    draw_table(tiny);
+    draw_calls(tiny);
+}
+
+/* ---- Verdict ---- */
+
+static const char *const op_names[] = {"find", "keep", "overwrite", "erase"};
+
+static void read_table(void)
+{
+    for (uint32_t i = 0; i < now.key_count; i++) {
+        uint64_t value = 0;
+        uint8_t found = 0;
+        loom__cpu_counts counts = {0};
+        loom__batch one = {.keys = &now.keys[i].key, .found_values = &value, .found = &found, .n = 1};
+        loom__cpu_open_scalar.find(&now.view, &one, 0, 1, &counts);
+        now.keys[i].after = (sim_state){found, value};
+    }
+}
+
+static void judge_layout(void)
+{
+    loom__survey survey;
+    loom__cpu_open_survey(cpu, &now.view, &survey, NULL);
+    uint64_t present = 0;
+    for (uint32_t i = 0; i < now.key_count; i++)
+        present += (uint64_t)now.keys[i].after.present;
+    if (survey.first_bad != UINT64_MAX)
+        simt_fail("afterwards bucket %llu breaks an invariant of open_ops.h: a key twice, out of its chain's reach, or "
+                  "without its ready bit",
+                  (unsigned long long)survey.first_bad);
+    else if (survey.size != present || survey.size != now.view.totals->size)
+        simt_fail("afterwards %llu keys lie in the table, %llu can be found, and its size is %llu",
+                  (unsigned long long)survey.size, (unsigned long long)present,
+                  (unsigned long long)now.view.totals->size);
+}
+
+static int partition_has_room(uint32_t partition)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < now.key_count; i++)
+        used += now.keys[i].partition == partition && now.keys[i].after.present;
+    return used < now.view.buckets * open_slots(now.shape.kind);
+}
+
+static void judge_key(uint32_t key)
+{
+    sim_operation operations[SIM_MOST_OPERATIONS];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        const scenario_call *call = &now.calls[i];
+        for (uint32_t item = 0; item < call->open.n; item++) {
+            if (call->of[item] != key)
+                continue;
+            const simt_open_item *asked = &call->items[item];
+            if (asked->status == LOOM_FULL && partition_has_room(now.keys[key].partition))
+                simt_fail("%s %u, item %u: FULL, but there is room in the partition", op_names[call->open.op], i, item);
+            /* Slots are only filled in such runs, so a partition that was full stays so, and a key that had no room stays
+             * out: who is told FULL for a key that another call stored was told so before the partition was full. */
+            if (asked->status == LOOM_FULL && now.keys[key].after.present)
+                simt_fail("%s %u, item %u: FULL, but the key is in the table", op_names[call->open.op], i, item);
+            if (count == SIM_MOST_OPERATIONS)
+                return simt_fail("the scenario asks for one key too often");
+            operations[count++] = (sim_operation){call->open.op, asked->value, asked->status, call->launched->began,
+                                                  call->launched->ended};
+        }
+    }
+    if (!sim_history_possible(operations, count, now.keys[key].before, now.keys[key].after))
+        simt_fail("no order of the calls explains what was answered for key %#llx",
+                  (unsigned long long)now.keys[key].key);
+}
+
+static void tell_state(FILE *out, const char *when, sim_state state)
+{
+    if (state.present)
+        fprintf(out, "%s %llu", when, (unsigned long long)state.value);
+    else
+        fprintf(out, "%s absent", when);
+}
+
+static void tell(const sim_options *options)
+{
+    FILE *out = options->report;
+    static const char *const widths[] = {"4 + 4", "4 + 8", "8 + 4", "8 + 8"};
+    fprintf(out, "%s\n  case %s: keys and values of %s bytes, groups of %u lanes, votes of %s, %s memory, %u buckets\n",
+            simt.failure[0] ? simt.failure : "all is well", now.c->name, widths[now.shape.kind], now.config.group_lanes,
+            now.config.turn_together ? "warps" : "groups", now.config.weak_memory ? "weak" : "strong",
+            now.view.buckets);
+    if (options->replay != NULL)
+        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        const scenario_call *call = &now.calls[i];
+        fprintf(out, "  stream %u, steps %llu to %llu: %s by %u groups\n", call->stream,
+                (unsigned long long)call->launched->began, (unsigned long long)call->launched->ended,
+                op_names[call->open.op], call->open.groups);
+        for (uint32_t item = 0; item < call->open.n; item++) {
+            const scenario_key *key = &now.keys[call->of[item]];
+            fprintf(out, "    [%u] key %#llx value %llu: %s", item, (unsigned long long)key->key,
+                    (unsigned long long)call->items[item].value, loom_status_name(call->items[item].status));
+            tell_state(out, "   (before:", key->before);
+            tell_state(out, "; after:", key->after);
+            fprintf(out, ")\n");
+        }
+    }
+    simt_print(out, options->trace > 0 ? options->trace : 60);
+}
+
+/* ---- Runs ---- */
+
+static void set_up(void)
+{
+    if (cpu != NULL)
+        return;
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    config.threads = 1;
+    config.simd = LOOM_SIMD_SCALAR;
+    if (loom__cpu_machine.open(&config, &cpu) != LOOM_OK)
+        abort();
+    simt.name_word = name_word;
+}
+
+static int run_once(simt_schedule *schedule, const sim_options *options)
+{
+    simt_begin(&now.config, schedule, table_memory, (now.bytes + 7) / 8 * 8);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        scenario_call *call = &now.calls[i];
+        simt_call launch = {
+            .kernel = options->kernel != NULL ? options->kernel : simt_open_run,
+            .argument = &call->open,
+            .name = op_names[call->open.op],
+            .groups = call->open.groups,
+            .warps_per_block = 1 + (uint32_t)(now.seed & 1),
+            .writes = call->open.op != SIMT_OPEN_FIND,
+        };
+        call->launched = simt_launch(call->stream, &launch);
+    }
+    if (simt_run()) {
+        read_table();
+        judge_layout();
+        for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
+            judge_key(i);
+    }
+    int well = simt.failure[0] == 0;
+    if (options->report != NULL && (!well || options->tell_always))
+        tell(options);
+    return well;
+}
+
+int sim_run(const sim_case *c, uint64_t seed, const sim_options *options)
+{
+    static simt_schedule schedule;
+    set_up();
+    draw_scenario(c, seed, options->tiny);
+    if (loom__mix64(seed) & 1)
+        simt_schedule_random(&schedule, seed);
+    else
+        simt_schedule_priority(&schedule, seed, 64u << (loom__mix64(seed) >> 1) % 6);
+    return run_once(&schedule, options);
+}
+
+int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t most_runs, const sim_options *options,
+                uint64_t *runs, int *complete)
+{
+    static simt_schedule schedule;
+    static unsigned char memory_before[sizeof table_memory];
+    set_up();
+    draw_scenario(c, seed, options->tiny);
+    memcpy(memory_before, table_memory, now.bytes);
+    simt_schedule_exhaustive(&schedule, detours);
+    *complete = 0;
+    for (*runs = 1;; ++*runs) {
+        if (!run_once(&schedule, options))
+            return 0;
+        if (!simt_schedule_next(&schedule)) {
+            *complete = 1;
+            return 1;
+        }
+        if (*runs == most_runs)
+            return 1;
+        memcpy(table_memory, memory_before, now.bytes);
+        for (uint32_t i = 0; i < now.call_count; i++)
+            for (uint32_t item = 0; item < now.calls[i].open.n; item++)
+                now.calls[i].items[item].status = LOOM_INTERNAL;
+    }
+}

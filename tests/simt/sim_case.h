@@ -1,0 +1,70 @@
+/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run.
+ *
+ * A *case* names the operations of two streams that may overlap. A *scenario* is drawn from a case by a seed: widths,
+ * lanes of a group, buckets, what the table holds, what each call asks for; the table is small and the keys are few, so
+ * that calls get into each other's way. A *run* is a scenario under one schedule. */
+#ifndef LOOM_SIM_CASE_H
+#define LOOM_SIM_CASE_H
+
+#include "machines/simt/simt.h"
+#include "machines/simt/simt_open.h"
+
+enum {
+    SIM_MOST_KEYS = 160,
+    SIM_MOST_ITEMS = 4, /* of a call */
+    SIM_MOST_CALLS = 6,
+    SIM_HOT_KEYS = 4, /* calls ask for these alone */
+    SIM_STEP_LIMIT = 40000
+};
+
+/* Which operations the calls of a stream are drawn from. */
+enum {
+    SIM_FIND = 1 << SIMT_OPEN_FIND,
+    SIM_KEEP = 1 << SIMT_OPEN_KEEP,
+    SIM_OVERWRITE = 1 << SIMT_OPEN_OVERWRITE,
+    SIM_ERASE = 1 << SIMT_OPEN_ERASE,
+    SIM_INSERT = SIM_KEEP | SIM_OVERWRITE
+};
+
+typedef struct sim_case {
+    const char *name;
+    const char *about;
+    uint32_t streams[SIMT_MOST_STREAMS]; /* SIM_… */
+    int crowded;                         /* one or two free slots, for more keys */
+    int at_rest;                         /* nobody writes: finds use loads that are not coherent */
+    int forbidden;                       /* the header does not allow it; here to see what goes wrong */
+} sim_case;
+
+extern const sim_case sim_cases[];
+extern const uint32_t sim_case_count;
+const sim_case *sim_case_named(const char *name); /* NULL: there is none */
+
+typedef struct sim_options {
+    simt_open_kernel *kernel; /* NULL: as it is in the library */
+    int tiny;                 /* one lane to a warp, one item to a call, two calls: for exhaustive search */
+    FILE *report;             /* where a failure is told; NULL: nowhere */
+    const char *replay;       /* how to replay it, for the report: "--seed 5 --case …" */
+    uint32_t trace;           /* steps shown; 0: 60 */
+    int tell_always;          /* also runs without a failure */
+} sim_options;
+
+/* One run; the scenario and the schedule, random or by priority, follow from the seed. 1: all is well. */
+int sim_run(const sim_case *c, uint64_t seed, const sim_options *options);
+
+/* All runs of the scenario with up to `detours` detours, but at most `most_runs`; *runs tells how many there were.
+ * *complete is 1 if none was left out. 1: all is well. */
+int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t most_runs, const sim_options *options,
+                uint64_t *runs, int *complete);
+
+/* ---- Plants: the algorithms with one fault each, listed in plants.cmake ---- */
+
+typedef struct sim_plant {
+    const char *name;
+    const char *case_name; /* where it shows */
+    simt_open_kernel *kernel;
+} sim_plant;
+
+extern const sim_plant sim_plants[];
+extern const uint32_t sim_plant_count;
+
+#endif

@@ -1,0 +1,26 @@
+/* Is what a concurrent run answered possible? Checked key by key: there must be an order of the operations on a key, in
+ * which each answers as it did, none comes before one that had ended when it began, and the last leaves what the table
+ * holds. (Keys do not influence each other, except that they share room; who was told FULL, is checked beside.) */
+#ifndef LOOM_SIM_HISTORY_H
+#define LOOM_SIM_HISTORY_H
+
+#include "machines/simt/simt_open.h"
+
+enum { SIM_MOST_OPERATIONS = 16 /* on one key in one run */ };
+
+typedef struct sim_state {
+    int present;
+    uint64_t value;
+} sim_state;
+
+typedef struct sim_operation {
+    simt_open_op op;
+    uint64_t value; /* given, or found */
+    loom_status status;
+    uint64_t began, ended;
+} sim_operation;
+
+/* 1: there is such an order. */
+int sim_history_possible(const sim_operation *operations, uint32_t count, sim_state before, sim_state after);
+
+#endif
