@@ -241,6 +241,20 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *   readers  | overlap                                          | wait
  *   writers  | wait                                             | wait
  *
+ * Inside a table these may work at the same time; the lane simulator (docs/simulator.md) runs every pair marked so under
+ * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or
+ * lanes at once, and how far calls may overlap on machines with LOOM_FEATURE_CONCURRENT_READS.
+ *
+ *            | find     insert   erase          yes       at any time
+ *   ---------+---------------------------       coherent  in tables made with concurrent_reads: loads then cost more
+ *   find     | yes      coherent coherent       no        calls are put one after the other
+ *   insert   | coherent yes      no
+ *   erase    | coherent no       yes
+ *
+ * Each key then behaves as if the operations on it had come one after the other, each at some time between the beginning
+ * and the end of its call: a key that was there throughout is found, one that a call has stored before another began is
+ * found by that one, values are never torn, and nothing is stored or erased twice.
+ *
  * Parallelism lies inside a call: it uses all threads of its context. Destroying a table waits for the calls on
  * it that have begun; beginning one afterwards is an error that cannot be detected. */
 

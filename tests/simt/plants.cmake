@@ -55,7 +55,7 @@ plant(bit_after_the_key insert+insert+find
         if (done)
             open_mark_path(kind, shared, view, walk, walk->free_depth);")
 
-plant(bit_not_released insert+insert+find
+plant(bit_not_released insert+insert/full
 "        lane_release(shared); /* the bits,"
 "        (void)0; /* the bits,")
 

@@ -129,7 +129,7 @@ static void draw_keys(uint32_t partition, uint32_t count)
     }
 }
 
-/* Puts keys[i] in or takes it out, by the CPU machine, before the run. */
+/* Puts keys[i] in, if it is not there, or takes it out, by the CPU machine, before the run. */
 static void set_up_key(uint32_t i, int present, uint64_t value)
 {
     scenario_key *key = &now.keys[i];
@@ -142,7 +142,8 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
                                  .n = 1};
         loom__cpu_open_scalar.insert_in_order(&now.view, &one, 0, &counts);
         now.view.totals->size += counts.ok;
-        key->before = (sim_state){counts.ok > 0, value};
+        if (counts.ok) /* it was not there, and there was room */
+            key->before = (sim_state){1, value};
     } else {
         loom__batch one = {.keys = &key->key, .n = 1};
         loom__cpu_open_scalar.erase(&now.view, &one, 0, 1, 0, &counts);
@@ -185,7 +186,12 @@ static void draw_table(int tiny)
         now.hot[i] = i;
     if (now.c->crowded)
         return;
-    /* Some go again and leave their filter bits; some hot ones come into their place. */
+    /* Wear: keys that came and went have left their filter bits, so that chains are long. */
+    for (uint32_t wear = below(4) == 0 ? 200 : 0; wear > 0; wear--) {
+        set_up_key(below(SIM_HOT_KEYS + room), 0, 0);
+        set_up_key(below(SIM_HOT_KEYS + room), 1, 50 + wear);
+    }
+    /* Some go again; some hot ones come into their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
     uint32_t present_in_4 = now.c->streams[0] & SIM_ERASE ? 3 : 1;
@@ -262,17 +268,37 @@ static void read_table(void)
     }
 }
 
+static uint32_t key_at_fault; /* the last one judged; UINT32_MAX: none in particular */
+
+/* In how many slots of its partition a key lies. */
+static uint32_t slots_of(const scenario_key *key)
+{
+    loom__open_kind kind = now.shape.kind;
+    uint32_t found = 0, key_bytes = open_key_bytes(kind), stride = kind == OPEN_PAIR_4_4 ? 8 : key_bytes;
+    for (uint32_t bucket = 0; bucket < now.view.buckets; bucket++) {
+        const unsigned char *line = now.view.base + (uint64_t)key->partition * now.view.partition_bytes +
+                                    (uint64_t)bucket * open_line_stride(kind);
+        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+            found += memcmp(line + slot * stride, &key->key, key_bytes) == 0;
+    }
+    return found;
+}
+
 static void judge_layout(void)
 {
     loom__survey survey;
+    for (uint32_t i = 0; i < now.key_count; i++)
+        if (slots_of(&now.keys[i]) > 1)
+            return simt_fail("afterwards key %#llx is in the table twice", (unsigned long long)now.keys[i].key);
     loom__cpu_open_survey(cpu, &now.view, &survey, NULL);
     uint64_t present = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         present += (uint64_t)now.keys[i].after.present;
     if (survey.first_bad != UINT64_MAX)
-        simt_fail("afterwards bucket %llu breaks an invariant of open_ops.h: a key twice, out of its chain's reach, or "
-                  "without its ready bit",
-                  (unsigned long long)survey.first_bad);
+        simt_fail(
+            "afterwards bucket %llu breaks an invariant of open_ops.h: a key out of its chain's reach, a ready bit "
+            "without a key, a value left behind, or a mark on a partition with room",
+            (unsigned long long)survey.first_bad);
     else if (survey.size != present || survey.size != now.view.totals->size)
         simt_fail("afterwards %llu keys lie in the table, %llu can be found, and its size is %llu",
                   (unsigned long long)survey.size, (unsigned long long)present,
@@ -289,6 +315,7 @@ static int partition_has_room(uint32_t partition)
 
 static void judge_key(uint32_t key)
 {
+    key_at_fault = key;
     sim_operation operations[SIM_MOST_OPERATIONS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < now.call_count; i++) {
@@ -297,12 +324,14 @@ static void judge_key(uint32_t key)
             if (call->of[item] != key)
                 continue;
             const simt_open_item *asked = &call->items[item];
-            if (asked->status == LOOM_FULL && partition_has_room(now.keys[key].partition))
-                simt_fail("%s %u, item %u: FULL, but there is room in the partition", op_names[call->open.op], i, item);
-            /* Slots are only filled in such runs, so a partition that was full stays so, and a key that had no room stays
-             * out: who is told FULL for a key that another call stored was told so before the partition was full. */
-            if (asked->status == LOOM_FULL && now.keys[key].after.present)
-                simt_fail("%s %u, item %u: FULL, but the key is in the table", op_names[call->open.op], i, item);
+            /* Where nothing is erased slots are only filled, so a partition that was full stays so, and a key that had no
+             * room stays out. */
+            if (asked->status == LOOM_FULL && !now.c->forbidden) {
+                if (partition_has_room(now.keys[key].partition))
+                    simt_fail("%s %u, item %u: FULL, but there is room", op_names[call->open.op], i, item);
+                if (now.keys[key].after.present)
+                    simt_fail("%s %u, item %u: FULL, but the key is in the table", op_names[call->open.op], i, item);
+            }
             if (count == SIM_MOST_OPERATIONS)
                 return simt_fail("the scenario asks for one key too often");
             operations[count++] = (sim_operation){call->open.op, asked->value, asked->status, call->launched->began,
@@ -312,6 +341,18 @@ static void judge_key(uint32_t key)
     if (!sim_history_possible(operations, count, now.keys[key].before, now.keys[key].after))
         simt_fail("no order of the calls explains what was answered for key %#llx",
                   (unsigned long long)now.keys[key].key);
+}
+
+/* Of a run that came to its end: what the lanes that worked on the key at fault did to memory. */
+
+static int matters(const simt_event *event)
+{
+    if (event->op == SIMT_BALLOT || event->op == SIMT_SHUFFLE || event->item == UINT32_MAX)
+        return 0;
+    for (uint32_t i = 0; i < now.call_count; i++)
+        if (now.calls[i].launched == event->call)
+            return key_at_fault == UINT32_MAX || now.calls[i].of[event->item] == key_at_fault;
+    return 0;
 }
 
 static void tell_state(FILE *out, const char *when, sim_state state)
@@ -378,7 +419,10 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
         };
         call->launched = simt_launch(call->stream, &launch);
     }
+    key_at_fault = UINT32_MAX;
+    simt.matters = NULL;
     if (simt_run()) {
+        simt.matters = matters;
         read_table();
         judge_layout();
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)

@@ -122,7 +122,10 @@ static void lane_is_through(simt_lane *lane)
 static void drain_one(simt_lane *lane, uint32_t index)
 {
     uint32_t word = simt_memory_drain(&simt.memory, &lane->memory, index);
+    const simt_site *stands_at = lane->site;
+    lane->site = NULL; /* the store was made elsewhere */
     record(lane, SIMT_DRAIN, word, simt.memory.words[word], 0, 0);
+    lane->site = stands_at;
     if (lane->memory.buffered == 0 && lane->state == SIMT_ENDED)
         lane_is_through(lane);
 }
@@ -240,7 +243,6 @@ static void lane_entry(void)
     simt_lane *lane = simt.current;
     lane->call->kernel(lane->call->argument);
     lane->op = SIMT_END;
-    record(lane, SIMT_END, -1, 0, 0, 0);
     for (uint32_t i = 0; i < simt.used_lanes; i++) {
         const simt_lane *other = &simt.lanes[i];
         if (other->state == SIMT_WAITING && concerns(other, lane))

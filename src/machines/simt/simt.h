@@ -33,7 +33,7 @@ enum {
     SIMT_MOST_LANES = 512, /* alive at the same time */
     SIMT_MOST_CALLS = 16,
     SIMT_MOST_STREAMS = 2,
-    SIMT_TRACE = 512 /* steps that are remembered */
+    SIMT_TRACE = 4096 /* steps that are remembered */
 };
 
 /* A place in the algorithms' source. */
@@ -136,8 +136,9 @@ typedef struct simt_machine {
     simt_event trace[SIMT_TRACE];
     uint64_t traced;
     char failure[512]; /* "" while all is well */
-    /* Names a word of shared memory, for traces. */
+    /* For traces; both may be NULL. The first names a word of shared memory, the second says which steps matter. */
     void (*name_word)(const void *at, char *text, size_t bytes);
+    int (*matters)(const simt_event *event);
 } simt_machine;
 
 extern simt_machine simt;
@@ -149,7 +150,7 @@ simt_call *simt_launch(uint32_t stream, const simt_call *call);
 /* Until all calls have ended or something failed. Returns 1 if all is well. */
 int simt_run(void);
 void simt_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The last `steps` steps, and where the lanes stand. */
+/* The last `steps` steps that matter, and where the lanes stand. */
 void simt_print(FILE *out, uint32_t steps);
 
 /* ---- What lanes do; simt_lanes.h makes the primitives of core/lanes.h of it ---- */

@@ -58,15 +58,20 @@ static void print_event(FILE *out, const simt_event *event)
     fprintf(out, "\n");
 }
 
+static int matters(uint64_t step)
+{
+    return simt.matters == NULL || simt.matters(&simt.trace[step % SIMT_TRACE]);
+}
+
 void simt_print(FILE *out, uint32_t steps)
 {
-    uint64_t first = simt.traced > steps ? simt.traced - steps : 0;
-    if (simt.traced - first > SIMT_TRACE)
-        first = simt.traced - SIMT_TRACE;
-    fprintf(out, "  the last %llu of %llu steps:\n", (unsigned long long)(simt.traced - first),
-            (unsigned long long)simt.traced);
-    for (uint64_t i = first; i < simt.traced; i++)
-        print_event(out, &simt.trace[i % SIMT_TRACE]);
+    uint64_t remembered = simt.traced < SIMT_TRACE ? simt.traced : SIMT_TRACE, first = simt.traced, found = 0;
+    while (first > simt.traced - remembered && found < steps)
+        found += (uint64_t)matters(--first);
+    fprintf(out, "  the last %llu steps%s:\n", (unsigned long long)found, simt.matters != NULL ? " that matter" : "");
+    for (; first < simt.traced; first++)
+        if (matters(first))
+            print_event(out, &simt.trace[first % SIMT_TRACE]);
     int shown = 0;
     for (uint32_t i = 0; i < simt.used_lanes; i++) {
         const simt_lane *lane = &simt.lanes[i];

@@ -1,0 +1,98 @@
+/* The open engine's algorithms in the lane simulator: every pair of operations that the header lets overlap. */
+#include "harness/harness.h"
+#include "simt/sim_case.h"
+
+#include <string.h>
+
+/* A failing run tells its seed and how to replay it. The seeds are the same every time: what passes here passes there. */
+static void run_case(test_run *t, const char *name, uint64_t normal)
+{
+    const sim_case *c = sim_case_named(name);
+    CHECK(c != NULL);
+    char replay[100];
+    sim_options options = {.report = stderr, .replay = replay};
+    for (uint64_t seed = 0; seed < test_scaled(t, normal, normal / 20); seed++) {
+        snprintf(replay, sizeof replay, "--case %s --seed %llu", name, (unsigned long long)seed);
+        if (!sim_run(c, seed, &options))
+            FAIL("seed %llu of %s; see above", (unsigned long long)seed, name);
+    }
+}
+
+enum { RUNS = 12000 };
+
+TEST(test_simt_open_find_beside_find, .timeout_seconds = 240)
+{
+    run_case(t, "find+find", RUNS);
+}
+TEST(test_simt_open_insert_beside_insert, .timeout_seconds = 240)
+{
+    run_case(t, "insert+insert", RUNS);
+}
+TEST(test_simt_open_insert_beside_insert_full, .timeout_seconds = 240)
+{
+    run_case(t, "insert+insert/full", RUNS);
+}
+TEST(test_simt_open_erase_beside_erase, .timeout_seconds = 240)
+{
+    run_case(t, "erase+erase", RUNS);
+}
+TEST(test_simt_open_find_beside_insert, .timeout_seconds = 240)
+{
+    run_case(t, "find+insert", RUNS);
+}
+TEST(test_simt_open_find_beside_erase, .timeout_seconds = 240)
+{
+    run_case(t, "find+erase", RUNS);
+}
+TEST(test_simt_open_find_beside_inserts, .timeout_seconds = 240)
+{
+    run_case(t, "insert+insert+find", RUNS);
+}
+TEST(test_simt_open_find_beside_erases, .timeout_seconds = 240)
+{
+    run_case(t, "erase+erase+find", RUNS);
+}
+
+/* All schedules of small scenarios, up to three detours from running one lane after the other. */
+TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
+{
+    sim_options options = {.tiny = 1, .report = stderr};
+    for (uint32_t i = 0; i < sim_case_count; i++) {
+        if (sim_cases[i].forbidden)
+            continue;
+        for (uint64_t seed = 0; seed < 16; seed++) {
+            char replay[100];
+            uint64_t runs;
+            int complete;
+            snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive 3", sim_cases[i].name,
+                     (unsigned long long)seed);
+            options.replay = replay;
+            if (!sim_explore(&sim_cases[i], seed, 3, test_scaled(t, 100000, 300), &options, &runs, &complete))
+                FAIL("run %llu of %s; see above", (unsigned long long)runs, replay);
+            CHECK(complete || t->quick);
+        }
+    }
+}
+
+/* The same seed gives the same run, step by step. */
+TEST(test_simt_open_replay)
+{
+    sim_options options = {0};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        static simt_event first[SIMT_TRACE];
+        const sim_case *c = &sim_cases[seed % sim_case_count];
+        sim_run(c, seed, &options);
+        uint64_t steps = simt.steps, traced = simt.traced;
+        memcpy(first, simt.trace, sizeof first);
+        sim_run(&sim_cases[(seed + 1) % sim_case_count], seed + 1, &options);
+        sim_run(c, seed, &options);
+        CHECK_EQ(simt.steps, steps);
+        CHECK_EQ(simt.traced, traced);
+        for (uint64_t i = 0; i < (traced < SIMT_TRACE ? traced : SIMT_TRACE); i++) {
+            CHECK_EQ(simt.trace[i].step, first[i].step);
+            CHECK_EQ(simt.trace[i].lane, first[i].lane);
+            CHECK_EQ(simt.trace[i].word, first[i].word);
+            CHECK_EQ(simt.trace[i].value, first[i].value);
+        }
+    }
+}
