@@ -19,7 +19,8 @@
  *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`
  *   lane_any(set)                      is there one?
  *   lane_first(set, stride)            the number, in the bucket, of the first one; anything within the line if there is none
- *   lane_word(line, index)             8-byte word `index` of the line, which this lane holds
+ *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; anything if there
+ *                                      is none
  *   lane_filter(group, line)           the line's last word; 0 on lanes that do not hold it
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,
@@ -34,8 +35,8 @@
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
  *                                      compare and swap, relaxed; returns what was there
- *   lane_or_8 / lane_and_8(at, bits, shared)
- *                                      atomic, relaxed; returns what was there
+ *   lane_or_8(at, bits, shared)        atomic, relaxed
+ *   lane_and_8(at, bits, shared)       the same; returns what was there
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what it read before comes before what it reads and writes after
  *   With shared = 0 the group owns what it touches, or nobody writes it, and these are plain loads and stores.

@@ -8,9 +8,11 @@
 /* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
  * specialises it: this is our template mechanism, the same on every machine. */
 #if defined(__CUDACC__)
-#define LOOM_LANE static __host__ __device__ __forceinline__
+#define LOOM_LANE               static __device__ __forceinline__
+#define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
 #else
-#define LOOM_LANE static inline __attribute__((always_inline, unused))
+#define LOOM_LANE               static inline __attribute__((always_inline, unused))
+#define LOOM_STATIC_ASSERT(...) _Static_assert(__VA_ARGS__)
 #endif
 
 /* 32 x 32 -> 64 bits. On Arm the instruction is named outright: gcc, knowing both factors to be zero-extended, would

@@ -56,8 +56,8 @@ plant(bit_after_the_key insert+insert+find
             open_mark_path(kind, shared, view, walk, walk->free_depth);")
 
 plant(bit_not_released insert+insert/full
-"        lane_release(shared); /* the bits,"
-"        (void)0; /* the bits,")
+"        lane_release(shared); /* the bits come before the key (I2) */"
+"        (void)0;")
 
 plant(value_not_released find+insert
 "    lane_release(shared); /* the value comes before its ready bit (I4) */"

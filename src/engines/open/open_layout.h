@@ -100,8 +100,8 @@ LOOM_LANE uint64_t open_partition_bytes(loom__open_kind kind, uint32_t buckets)
     return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
 }
 
-_Static_assert(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
-_Static_assert(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
+LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
+LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
 /* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
 typedef struct loom__open_totals {
@@ -125,7 +125,8 @@ typedef struct loom__open_view {
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
 {
-    return view->empty[partition == view->empty_exception];
+    /* No index that is computed: on a GPU that would put the view into local memory. */
+    return partition == view->empty_exception ? view->empty[1] : view->empty[0];
 }
 
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */

@@ -155,7 +155,7 @@ LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group gr
     lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
     look.mine = (uint32_t)(active & lane_any(hits));
     look.slot = lane_first(hits, open_slot_stride(kind));
-    look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, look.slot) : 0;
+    look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
     look.found = (uint32_t)lane_some(lane_poll(group, (int)look.mine));
     int bit = (int)(lane_filter(group, &line) >> filter_bit & 1);
     look.further = (uint32_t)lane_some(lane_poll(group, active & bit));
@@ -205,13 +205,11 @@ LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open
     uint64_t mask = (uint64_t)1 << open_filter_bit(kind, walk->lower);
     uint32_t bucket = loom__hash_bucket(walk->lower, view->buckets);
     for (uint32_t passed = 0; passed < depth; passed++) {
-        uint64_t *word = (uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET);
-        if (!(lane_load_8(word) & mask))
-            lane_or_8(word, mask, shared);
+        lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET), mask, shared);
         bucket = open_next_bucket(view, walk->lower, bucket);
     }
     if (depth > 0)
-        lane_release(shared); /* the bits, also those that others were seen to have set, come before the key (I2) */
+        lane_release(shared); /* the bits come before the key (I2) */
 }
 
 LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_t value)
@@ -313,7 +311,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     int done = 0;
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
-        uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, slot) : 0;
+        uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
         done = open_meet(kind, overwrite, shared, view, walk, slot, pair, value);
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);

@@ -35,17 +35,20 @@ LOOM_LANE int lane_any(lane_slots set)
     return set.bits != 0;
 }
 
-LOOM_LANE uint64_t lane_word(const lane_line *line, uint32_t index)
+LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
 {
     uint64_t word;
-    memcpy(&word, line->at + 8 * index, 8);
+    (void)set;
+    memcpy(&word, line->at + 8 * slot, 8);
     return word;
 }
 
 LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
 {
+    uint64_t word;
     (void)group;
-    return lane_word(line, 7);
+    memcpy(&word, line->at + 56, 8);
+    return word;
 }
 
 typedef int lane_votes;
@@ -131,14 +134,12 @@ LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted,
     return expected;
 }
 
-LOOM_LANE uint64_t lane_or_8(uint64_t *at, uint64_t bits, int shared)
+LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
 {
-    if (!shared) {
-        uint64_t old = *at;
-        *at = old | bits;
-        return old;
-    }
-    return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    if (shared)
+        __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    else
+        *at |= bits;
 }
 
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)

@@ -8,33 +8,52 @@ static const loom_status status_of_outcome[] = {
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
 };
 
-/* Items are shared out to groups as a GPU's grid does: the group's number, then on by the number of groups. All groups
- * of a warp make the same number of rounds. */
+LOOM_LANE open_answer turn(loom__open_kind kind, const simt_open_call *call, lane_group group, open_walk *walk,
+                           uint64_t value, int active)
+{
+    const loom__open_view *view = &call->view;
+    switch (call->op) {
+    case SIMT_OPEN_FIND:
+        return call->shared ? open_find_item(kind, 1, group, view, walk, active)
+                            : open_find_item(kind, 0, group, view, walk, active);
+    case SIMT_OPEN_ERASE:
+        return open_erase_item(kind, 1, group, view, walk, active);
+    default:
+        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE, 1, group, view, walk, value, active);
+    }
+}
+
+/* Items are shared out to groups as on a GPU (cuda_open_lanes.cuh): the group's number, then on by the number of groups. A
+ * group that is done with one begins the next while the others of its warp go on. */
 LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
 {
     const loom__open_view *view = &call->view;
     lane_group group = lane_own_group();
-    uint32_t own = simt.current->index / group.lanes, stored = 0, erased = 0;
-    for (uint32_t first = 0; first < call->n; first += call->groups) {
-        int active = own < call->groups && first + own < call->n;
-        simt_open_item none = {0, 0, LOOM_OK}, *item = active ? &call->items[first + own] : &none;
-        simt.current->item = active ? first + own : UINT32_MAX;
-        open_answer answer;
-        if (call->op == SIMT_OPEN_FIND)
-            answer = call->shared ? open_find_item(kind, 1, group, view, item->key, active)
-                                  : open_find_item(kind, 0, group, view, item->key, active);
-        else if (call->op == SIMT_OPEN_ERASE)
-            answer = open_erase_item(kind, 1, group, view, item->key, active);
-        else
-            answer =
-                open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE, 1, group, view, item->key, item->value, active);
+    simt_open_item none = {0, 0, LOOM_OK}, *item = &none;
+    uint32_t index = simt.current->index / group.lanes, stored = 0, erased = 0;
+    int active = index < call->groups && index < call->n;
+    open_walk walk;
+    for (int begin = 1;;) {
+        if (begin) {
+            item = active ? &call->items[index] : &none;
+            simt.current->item = active ? index : UINT32_MAX;
+            walk = open_start(kind, view, item->key);
+        }
+        if (!lane_going(group, active))
+            break;
+        open_answer answer = turn(kind, call, group, &walk, item->value, active);
+        begin = active && answer.outcome != OPEN_GO_ON;
+        if (!begin)
+            continue;
         if (answer.reports) {
             if (call->op == SIMT_OPEN_FIND)
-                item->value = answer.outcome == OPEN_DONE ? answer.value : 0;
+                item->value = answer.value;
             item->status = status_of_outcome[answer.outcome];
             stored += answer.outcome == OPEN_DONE && (call->op == SIMT_OPEN_KEEP || call->op == SIMT_OPEN_OVERWRITE);
             erased += answer.outcome == OPEN_DONE && call->op == SIMT_OPEN_ERASE;
         }
+        index += call->groups;
+        active = index < call->n;
     }
     if (call->op == SIMT_OPEN_FIND)
         return;

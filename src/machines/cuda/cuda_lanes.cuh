@@ -1,0 +1,264 @@
+/* The lane primitives of core/lanes.h on a GPU, for groups of CUDA_LANES lanes (1, 2, 4 or 8; the including file sets it).
+ *
+ * A lane holds 8 / CUDA_LANES words of a line in registers. Sets of slots are predicates, not bits, and every loop over
+ * them has a literal trip count: otherwise the words would go to local memory. Groups of a warp take their turns together:
+ * votes are ballots of the whole warp with a literal full mask, from which each group takes its part. */
+#ifndef LOOM_CUDA_LANES_CUH
+#define LOOM_CUDA_LANES_CUH
+
+#include "core/portable.h"
+
+#ifndef CUDA_LANES
+#error "define CUDA_LANES: the lanes of a group"
+#endif
+
+#define CUDA_FULL_MASK 0xffffffffu
+
+#ifndef LANE_HINT
+#define LANE_HINT ".L1::no_allocate"
+#endif
+
+enum { LANE_WORDS = 8 / CUDA_LANES };
+
+typedef struct lane_group {
+    uint32_t lane;  /* in the group */
+    uint32_t first; /* the group's first lane, in its warp */
+} lane_group;
+
+typedef struct lane_line {
+    uint64_t words[LANE_WORDS];
+    uint32_t first; /* number of words[0] in the line */
+} lane_line;
+
+typedef struct lane_slots {
+    bool low[LANE_WORDS];  /* the slot in the lower half of the word, or the word's only one */
+    bool high[LANE_WORDS]; /* with slots of 4 bytes: the one in the upper half */
+    uint32_t first;
+} lane_slots;
+
+typedef uint32_t lane_votes; /* of the group, lane 0 first */
+
+LOOM_LANE lane_group lane_own_group(void)
+{
+    lane_group group;
+    uint32_t in_warp = threadIdx.x % 32;
+    group.lane = in_warp % CUDA_LANES;
+    group.first = in_warp - group.lane;
+    return group;
+}
+
+LOOM_LANE void lane_prefetch(const void *at)
+{
+    (void)at; /* a load in registers is under way as soon as it is issued */
+}
+
+LOOM_LANE void lane_prefetch_to_write(const void *at)
+{
+    (void)at;
+}
+
+/* Two words at once. Each of them is read whole: elements of a vector load are single accesses. */
+LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint64_t *a, uint64_t *b)
+{
+    if (shared)
+        asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
+    else
+        asm volatile("ld.global.nc" LANE_HINT ".v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
+}
+
+LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
+{
+    if (shared)
+        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(*a) : "l"(at) : "memory");
+    else
+        asm volatile("ld.global.nc" LANE_HINT ".u64 %0, [%1];" : "=l"(*a) : "l"(at));
+}
+
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, int active)
+{
+    line->first = group.lane * LANE_WORDS;
+    at += line->first * 8;
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++)
+        line->words[i] = 0;
+    if (active) {
+        if (LANE_WORDS == 1) {
+            lane_load_one(at, shared, &line->words[0]);
+        } else {
+#pragma unroll
+            for (int i = 0; i + 1 < LANE_WORDS; i += 2)
+                lane_load_two(at + 8 * i, shared, &line->words[i], &line->words[i + 1]);
+        }
+    }
+}
+
+LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
+                                uint64_t key)
+{
+    lane_slots set;
+    set.first = line->first;
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++) {
+        /* The line's last word is no slot; only the last lane's last word can be it. */
+        bool is_slot = i + 1 < LANE_WORDS || line->first + i != 7;
+        if (key_bytes == 8) {
+            set.low[i] = is_slot && line->words[i] == key;
+            set.high[i] = false;
+        } else {
+            set.low[i] = is_slot && (uint32_t)line->words[i] == (uint32_t)key;
+            set.high[i] = stride == 4 && is_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
+        }
+    }
+    (void)slots;
+    return set;
+}
+
+LOOM_LANE int lane_any(lane_slots set)
+{
+    bool any = false;
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++)
+        any = any || set.low[i] || set.high[i];
+    return any;
+}
+
+LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
+{
+    uint32_t slot = 0;
+#pragma unroll
+    for (int i = LANE_WORDS - 1; i >= 0; i--) {
+        if (stride == 4) {
+            slot = set.high[i] ? 2 * i + 1 : slot;
+            slot = set.low[i] ? 2 * i : slot;
+        } else {
+            slot = set.low[i] ? i : slot;
+        }
+    }
+    return slot + (stride == 4 ? 2 * set.first : set.first);
+}
+
+LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
+{
+    uint64_t word = line->words[0];
+    (void)slot;
+#pragma unroll
+    for (int i = LANE_WORDS - 1; i > 0; i--)
+        word = set.low[i] ? line->words[i] : word;
+    return word;
+}
+
+LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+{
+    return group.lane == CUDA_LANES - 1 ? line->words[LANE_WORDS - 1] : 0;
+}
+
+LOOM_LANE lane_votes lane_poll(lane_group group, int mine)
+{
+    if (CUDA_LANES == 1)
+        return mine != 0;
+    return __ballot_sync(CUDA_FULL_MASK, mine) >> group.first & ((1u << CUDA_LANES) - 1);
+}
+
+LOOM_LANE int lane_some(lane_votes votes)
+{
+    return votes != 0;
+}
+
+LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+{
+    if (CUDA_LANES == 1)
+        return votes != 0;
+    return (votes & ((2u << group.lane) - 1)) == 1u << group.lane; /* this one, and none below */
+}
+
+LOOM_LANE int lane_leads(lane_group group)
+{
+    return group.lane == 0;
+}
+
+LOOM_LANE int lane_going(lane_group group, int mine)
+{
+    (void)group;
+    return __any_sync(CUDA_FULL_MASK, mine);
+}
+
+LOOM_LANE void lane_sync(lane_group group, int shared)
+{
+    (void)shared;
+    if (CUDA_LANES > 1)
+        __syncwarp(((1u << CUDA_LANES) - 1) << group.first);
+}
+
+LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
+{
+    uint64_t value;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+LOOM_LANE uint32_t lane_load_4(const uint32_t *at)
+{
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    return value;
+}
+
+LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+
+LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)
+{
+    uint64_t old;
+    (void)shared;
+    asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(at), "l"(expected), "l"(wanted)
+                 : "memory");
+    return old;
+}
+
+LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted, int shared)
+{
+    uint32_t old;
+    (void)shared;
+    asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(old)
+                 : "l"(at), "r"(expected), "r"(wanted)
+                 : "memory");
+    return old;
+}
+
+LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
+{
+    (void)shared;
+    asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(at), "l"(bits) : "memory");
+}
+
+LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
+{
+    uint64_t old;
+    (void)shared;
+    asm volatile("atom.relaxed.gpu.global.and.b64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(bits) : "memory");
+    return old;
+}
+
+LOOM_LANE void lane_release(int shared)
+{
+    if (shared)
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+LOOM_LANE void lane_acquire(int shared)
+{
+    if (shared)
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+#endif
