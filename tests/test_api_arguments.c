@@ -60,7 +60,7 @@ TEST(test_api_context_create_wrong_fields)
     config.fixed_seed = 2;
     check_context_refused(&config, LOOM_INVALID_ARGUMENT, LOOM_INVALID_ARGUMENT);
     config = good;
-    config.reserved = 1;
+    config.lanes = 3;
     check_context_refused(&config, LOOM_INVALID_ARGUMENT, LOOM_INVALID_ARGUMENT);
     config = good;
     config.threads = UINT32_MAX;

@@ -152,7 +152,7 @@ typedef struct loom_context_config {
     uint32_t threads;         /* host threads, the calling one included; 0: one per core this process may use */
     loom_simd simd;           /* LOOM_SIMD_BEST */
     uint32_t fixed_seed;      /* 0: every table gets a random seed; 1: every table gets `seed` */
-    uint32_t reserved;        /* 0 */
+    uint32_t lanes;           /* cuda machine: lanes that look at a bucket together: 1, 2, 4 or 8; 0: chosen by the library */
     uint64_t seed;            /* any value; used when fixed_seed is 1 */
     loom_allocator allocator; /* all NULL: the library's own, with huge pages for tables where the system has them */
     loom_log_function log;    /* NULL: silence. Called on the thread that made the call */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "api/context.h"
 #include "api/check.h"
+#include "api/module.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/memory.h"
@@ -11,19 +12,26 @@
 #include <sys/random.h>
 #include <time.h>
 
-static const loom__machine_ops *machine_of(loom_machine id)
+/* A machine that a context can be made for. BEST falls back on the cpu machine, which is always there. */
+static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
 {
-    return id == LOOM_MACHINE_CPU || id == LOOM_MACHINE_BEST ? &loom__cpu_machine : NULL;
+    RETURN_ERROR_IF(id != LOOM_MACHINE_BEST && id != LOOM_MACHINE_CPU && id != LOOM_MACHINE_CUDA,
+                    LOOM_INVALID_ARGUMENT, "machine %d is not known to this version", (int)id);
+    if (id != LOOM_MACHINE_CPU) {
+        loom_status status = loom__module_cuda(ops);
+        if (status == LOOM_OK)
+            status = (*ops)->present();
+        if (status == LOOM_OK || id == LOOM_MACHINE_CUDA)
+            return status;
+    }
+    *ops = &loom__cpu_machine;
+    return LOOM_OK;
 }
 
 loom_status loom_machine_present(loom_machine machine)
 {
-    RETURN_ERROR_IF(machine != LOOM_MACHINE_BEST && machine != LOOM_MACHINE_CPU && machine != LOOM_MACHINE_CUDA,
-                    LOOM_INVALID_ARGUMENT, "machine %d is not known to this version", (int)machine);
-    const loom__machine_ops *ops = machine_of(machine);
-    RETURN_ERROR_IF(ops == NULL, LOOM_NO_MACHINE,
-                    "this version has no cuda machine yet; use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST");
-    return ops->present();
+    const loom__machine_ops *ops;
+    return machine_of(machine, &ops);
 }
 
 static loom_status check_config(const loom_context_config *config)
@@ -32,7 +40,8 @@ static loom_status check_config(const loom_context_config *config)
     RETURN_ERROR_IF((config->allocator.allocate == NULL) != (config->allocator.release == NULL), LOOM_INVALID_ARGUMENT,
                     "the allocator has one of its two functions; give both or neither");
     RETURN_ERROR_IF(config->fixed_seed > 1, LOOM_INVALID_ARGUMENT, "fixed_seed = %u: it is 0 or 1", config->fixed_seed);
-    RETURN_ERROR_IF(config->reserved != 0, LOOM_INVALID_ARGUMENT, "reserved = %u: it must be 0", config->reserved);
+    RETURN_ERROR_IF(config->lanes > 8 || (config->lanes & (config->lanes - 1)) != 0, LOOM_INVALID_ARGUMENT,
+                    "lanes = %u: groups have 1, 2, 4 or 8 lanes; 0 lets the library choose", config->lanes);
     RETURN_ERROR_IF((unsigned)config->simd > LOOM_SIMD_AVX2, LOOM_INVALID_ARGUMENT,
                     "simd = %d is not known to this version", (int)config->simd);
     return LOOM_OK;
@@ -42,11 +51,12 @@ loom_status loom_context_create(const loom_context_config *given, loom_context *
 {
     static const loom_context_config defaults = LOOM_CONTEXT_CONFIG_INIT;
     const loom_context_config *config = given != NULL ? given : &defaults;
+    const loom__machine_ops *ops;
     loom__machine *machine;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "context is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(check_config(config));
-    RETURN_IF_FAILED(loom_machine_present(config->machine));
-    RETURN_IF_FAILED(machine_of(config->machine)->open(config, &machine));
+    RETURN_IF_FAILED(machine_of(config->machine, &ops));
+    RETURN_IF_FAILED(ops->open(config, &machine));
     loom_context *context = loom__allocate(&machine->allocator, sizeof *context, LOOM_MEMORY_HOST, NULL);
     if (context == NULL) {
         machine->ops->close(machine);

@@ -52,16 +52,24 @@ loom_status loom_map_memory_required(loom_context *context, const loom_map_confi
 
 loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **made)
 {
-    loom_map *map = loom__allocate(&context->machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
-    if (map == NULL) {
-        engine->destroy(table);
-        return LOOM_OUT_OF_MEMORY;
-    }
-    memset(map, 0, sizeof *map);
+    loom__machine *machine = context->machine;
     loom__map_image image;
     uint32_t slots;
     uint64_t bytes;
+    loom__order *order = NULL;
     engine->describe(table, &image, &slots, &bytes);
+    loom_map *map = loom__allocate(&machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
+    loom_status status = map == NULL                       ? LOOM_OUT_OF_MEMORY
+                         : machine->ops->order_create == NULL ? LOOM_OK
+                                                              : machine->ops->order_create(
+                                                                    machine, (int)image.concurrent_reads, &order);
+    if (status != LOOM_OK) {
+        loom__release(&machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
+        engine->destroy(table);
+        return status;
+    }
+    memset(map, 0, sizeof *map);
+    map->order = order;
     map->context = context;
     map->engine = engine;
     map->table = table;
@@ -90,8 +98,10 @@ void loom_map_destroy(loom_map *map)
     loom__gate_enter_writer(&map->gate); /* after every call that has begun */
     loom__gate_leave_writer(&map->gate);
     loom__gate_destroy(&map->gate);
-    map->engine->destroy(map->table);
     loom_context *context = map->context;
+    if (map->order != NULL)
+        context->machine->ops->order_destroy(map->order);
+    map->engine->destroy(map->table);
     loom__release(&context->machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
     loom__context_release(context);
 }
@@ -102,16 +112,44 @@ loom_status loom__map_check(loom_map *map, loom_stream stream)
     return map->context->machine->ops->check_stream(map->context->machine, stream);
 }
 
+loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream)
+{
+    int reads = access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND;
+    if (reads)
+        loom__gate_enter_reader(&map->gate);
+    else
+        loom__gate_enter_writer(&map->gate);
+    loom_status status =
+        map->order != NULL ? map->context->machine->ops->order_begin(map->order, access, stream) : LOOM_OK;
+    if (status == LOOM_OK)
+        return status;
+    if (reads)
+        loom__gate_leave_reader(&map->gate);
+    else
+        loom__gate_leave_writer(&map->gate);
+    return status;
+}
+
+void loom__map_leave(loom_map *map, loom__access access, loom_stream stream)
+{
+    if (map->order != NULL)
+        map->context->machine->ops->order_end(map->order, access, stream);
+    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
+        loom__gate_leave_reader(&map->gate);
+    else
+        loom__gate_leave_writer(&map->gate);
+}
+
 loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
 {
     loom__table *twin;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->clone(map->table, &twin, stream);
     if (status == LOOM_OK)
         status = loom__map_wrap(map->context, map->engine, twin, made);
-    loom__gate_leave_reader(&map->gate); /* the last touch: the map may be destroyed from here on */
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -119,9 +157,9 @@ loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(size == NULL, LOOM_INVALID_ARGUMENT, "size is NULL");
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, size, stream);
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -154,18 +192,19 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->max_load = image.max_load;
     config->engine = (loom_engine)image.engine;
     config->buckets_per_partition = image.buckets;
+    config->concurrent_reads = image.concurrent_reads;
     return LOOM_OK;
 }
 
 static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom__map_image *image,
                              uint32_t *slots_per_bucket, uint64_t *bytes, loom_stream stream)
 {
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     map->engine->describe(map->table, image, slots_per_bucket, bytes);
     loom_status status = map->engine->survey(map->table, survey, stream);
     if (status == LOOM_OK)
         status = map->engine->size(map->table, size, stream);
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 

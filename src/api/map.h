@@ -12,7 +12,8 @@ struct loom_map {
     loom__table *table;
     uint32_t key_bytes, value_bytes;
     uint64_t generation; /* one more after each call that may have written; cursors compare it */
-    loom__gate gate;
+    loom__gate gate;     /* covers what host threads do at the same time … */
+    loom__order *order;  /* … and this what is still under way when they return; NULL where nothing is */
 };
 
 /* Wraps a table in a handle; takes the table over in any case. */
@@ -20,5 +21,10 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
 
 /* Every call on a map begins with this: the handle and the stream. */
 loom_status loom__map_check(loom_map *map, loom_stream stream);
+
+/* Around whatever a call does to the table: waits for, or is ordered behind, the calls that it may not overlap. After a
+ * failure there is nothing to leave. Leaving is the last touch: the map may be destroyed from there on. */
+loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream);
+void loom__map_leave(loom_map *map, loom__access access, loom_stream stream);
 
 #endif

@@ -6,24 +6,20 @@
 typedef loom_status (*bulk_work)(loom__table *table, const loom__batch *batch);
 
 /* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
-static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, int writes)
+static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, loom__access access)
 {
     loom_result own = {0};
     loom_result *given = batch->result;
-    if (given == NULL)
+    if (given == NULL) {
         batch->result = &own;
-    if (writes)
-        loom__gate_enter_writer(&map->gate);
-    else
-        loom__gate_enter_reader(&map->gate);
-    loom_status status = work(map->table, batch);
-    if (writes) {
-        /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
-        map->generation += status == LOOM_OK && (batch->n > 0 || work == map->engine->build);
-        loom__gate_leave_writer(&map->gate);
-    } else {
-        loom__gate_leave_reader(&map->gate);
+        batch->uncounted = access == LOOM__ACCESS_FIND;
     }
+    RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
+    loom_status status = work(map->table, batch);
+    if (access != LOOM__ACCESS_FIND) /* A batch that was not begun leaves cursors valid; an empty one changes something
+                                        only as a build. */
+        map->generation += status == LOOM_OK && (batch->n > 0 || work == map->engine->build);
+    loom__map_leave(map, access, batch->stream);
     if (status != LOOM_OK || given != NULL)
         return status;
     RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,
@@ -52,7 +48,7 @@ loom_status loom_map_build(loom_map *map, const void *keys, const void *values, 
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
     RETURN_IF_FAILED(check_insert(map, &batch));
-    return run_batch(map, map->engine->build, &batch, 1);
+    return run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
 }
 
 loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
@@ -61,7 +57,8 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
     RETURN_IF_FAILED(check_insert(map, &batch));
-    return run_batch(map, map->engine->insert, &batch, 1);
+    return run_batch(map, map->engine->insert, &batch,
+                     flags & LOOM_IN_ORDER ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
 
 loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
@@ -76,7 +73,7 @@ loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *val
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, map->engine->find, &batch, 0);
+    return run_batch(map, map->engine->find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
@@ -90,7 +87,7 @@ loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, map->engine->find, &batch, 0);
+    return run_batch(map, map->engine->find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
@@ -103,18 +100,20 @@ loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t 
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, map->engine->erase, &batch, 1);
+    return run_batch(map, map->engine->erase, &batch, LOOM__ACCESS_ERASE);
 }
 
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
 {
+    static const loom_result cleared = {.status = LOOM_OK};
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    loom__gate_enter_writer(&map->gate);
+    loom__machine *machine = map->context->machine;
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_ALONE, stream));
     loom_status status = map->engine->clear(map->table, stream);
     map->generation++;
-    loom__gate_leave_writer(&map->gate);
-    if (status == LOOM_OK && result != NULL)
-        *result = (loom_result){.status = LOOM_OK};
+    if (status == LOOM_OK && result != NULL) /* which may lie anywhere that the machine can write */
+        status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
+    loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
     return status;
 }
 
@@ -124,8 +123,8 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
     const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->count_accesses(map->table, keys, n, accesses, stream);
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }

@@ -27,16 +27,19 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(count == NULL, LOOM_INVALID_ARGUMENT, "count is NULL");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, count, stream);
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
     if (status == LOOM_OK && room > 0)
         status = map->engine->retrieve(map->table, &start, keys, values, room, &got, stream);
-    loom__gate_leave_reader(&map->gate);
-    if (status == LOOM_OK && result != NULL)
-        *result = (loom_result){.status = LOOM_OK, .keys = got, .ok = got};
+    if (status == LOOM_OK && result != NULL) { /* it may lie anywhere that the machine can write */
+        loom__machine *machine = map->context->machine;
+        loom_result told = {.status = LOOM_OK, .keys = got, .ok = got};
+        status = machine->ops->write_table(machine, result, &told, sizeof told, stream);
+    }
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -45,7 +48,7 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
     uint64_t size;
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, &size, stream);
     loom_cursor *cursor = NULL;
     if (status == LOOM_OK) {
@@ -58,7 +61,7 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
         if (count != NULL)
             *count = size;
     }
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -71,13 +74,13 @@ loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(room == 0, LOOM_INVALID_ARGUMENT, "room is 0: no pair could be given out");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status;
     if (map->generation != cursor->generation)
         status = loom__fail(LOOM_CHANGED, "the table was written since the cursor was opened; open another");
     else
         status = map->engine->retrieve(map->table, &cursor->position, keys, values, room, got, stream);
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 

@@ -150,7 +150,7 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
 {
     loom__new_file file;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    loom__gate_enter_reader(&map->gate);
+    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
     loom_status status = loom__file_begin(&file, path);
     if (status == LOOM_OK) {
         status = save_table(map, &file, stream);
@@ -159,7 +159,7 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
         else
             status = loom__file_commit(&file);
     }
-    loom__gate_leave_reader(&map->gate);
+    loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
 

@@ -8,10 +8,21 @@
 #include "loom/loom.h"
 
 enum {
-    LOOM__MACHINE_INTERFACE = 1 /* changes whenever this header or an engine's *_kernels.h does */
+    LOOM__MACHINE_INTERFACE = 2 /* changes whenever this header or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
+
+/* What a call does to a table, as far as others may overlap with it. */
+typedef enum loom__access {
+    LOOM__ACCESS_READ,   /* of a table at rest: overlaps with itself */
+    LOOM__ACCESS_FIND,   /* the same, and with writers in tables made with concurrent_reads */
+    LOOM__ACCESS_INSERT, /* overlaps with itself */
+    LOOM__ACCESS_ERASE,  /* overlaps with itself */
+    LOOM__ACCESS_ALONE   /* overlaps with nothing */
+} loom__access;
+
+typedef struct loom__order loom__order;
 
 typedef struct loom__machine {
     const struct loom__machine_ops *ops;
@@ -40,6 +51,14 @@ typedef struct loom__machine_ops {
     /* OK if `stream` is one of this machine's; otherwise INVALID_ARGUMENT and a sentence. */
     loom_status (*check_stream)(loom__machine *machine, loom_stream stream);
 
+    /* Where calls may return before their work is done: puts those on one table that must not overlap one after the
+     * other, whatever their streams. NULL, all four: a call has ended when it returns, and the handle's lock is enough.
+     * order_begin may fail, then order_end is not called; order_destroy waits for the calls in flight. */
+    loom_status (*order_create)(loom__machine *machine, int concurrent_reads, loom__order **order);
+    void (*order_destroy)(loom__order *order);
+    loom_status (*order_begin)(loom__order *order, loom__access access, loom_stream stream);
+    void (*order_end)(loom__order *order, loom__access access, loom_stream stream);
+
     /* Table memory to and from the host, and within the machine. They wait for the copy. */
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
@@ -54,5 +73,23 @@ typedef struct loom__machine_ops {
 } loom__machine_ops;
 
 extern const loom__machine_ops loom__cpu_machine;
+
+/* ---- Modules: machines that are loaded at run time ---- */
+
+/* What the library lends to a module, which links with nothing of it. */
+typedef struct loom__services {
+    loom_status (*fail)(loom_status status, const char *format, ...);
+    const loom__machine_ops *cpu;
+} loom__services;
+
+typedef struct loom__module {
+    uint32_t interface_version; /* LOOM__MACHINE_INTERFACE: anything else is refused before `attach` is called */
+    uint32_t library_version;   /* LOOM_VERSION it was built with */
+    const loom__machine_ops *(*attach)(const loom__services *services);
+} loom__module;
+
+/* The one symbol of a module, of this type. */
+#define LOOM__MODULE_SYMBOL "loom__module_entry"
+typedef const loom__module *loom__module_entry(void);
 
 #endif

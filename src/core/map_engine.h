@@ -16,7 +16,8 @@ typedef struct loom__batch {
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
     uint32_t flags;   /* loom_insert_flags */
-    uint32_t replace; /* build: the table's former contents go */
+    uint32_t replace;   /* build: the table's former contents go */
+    uint32_t uncounted; /* nobody will look at the result's counts */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
@@ -46,6 +47,7 @@ typedef struct loom__map_image {
     uint64_t partition_bytes;
     uint64_t capacity, size, seed;
     double max_load;
+    uint32_t concurrent_reads; /* not in the file */
 } loom__map_image;
 
 typedef struct loom__table loom__table; /* an engine's own */

@@ -6,7 +6,8 @@
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
  * TEST runs once. TEST_EACH is registered four times, once for each pair of widths (name_4_4, name_4_8, name_8_4,
- * name_8_8), and its body runs once for every SIMD kind that the processor has.
+ * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
+ * is one.
  *
  * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
  * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
@@ -42,6 +43,7 @@ typedef struct test_run {
     const char *data;         /* tests/data of the source tree */
     uint32_t key_bytes;       /* TEST_EACH only */
     uint32_t value_bytes;     /* TEST_EACH only */
+    loom_machine machine;     /* TEST_EACH: the machine under test; TEST: LOOM_MACHINE_CPU */
     loom_simd simd;           /* TEST_EACH: the kind under test; TEST: LOOM_SIMD_BEST */
     const loom_simd *simds;   /* all kinds present */
     uint32_t simd_count;      /* at least 1 */
@@ -56,6 +58,7 @@ typedef struct test_entry {
     test_body body;
     int each;            /* TEST_EACH */
     int timeout_seconds; /* 0: 60 */
+    int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so
                             it is for a few tests that between them use everything; the counting allocator, which

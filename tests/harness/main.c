@@ -106,7 +106,7 @@ static void usage(FILE *out)
           "  --run NAME           run one test in this process\n"
           "  --seed S             seed of all randomness (default: random, printed)\n"
           "  --quick, --full      smaller sizes, for sanitizer (default there) and emulated builds; or the usual ones\n"
-          "  --simd KIND          only scalar, neon or avx2 where a test runs for every kind\n"
+          "  --simd KIND          only scalar, neon, avx2 or cuda where a test runs for every kind\n"
           "  --jobs N             tests at the same time (default 2)\n"
           "  --timeout-scale X    multiply every time-out (default 1; 10 under sanitizers)\n"
           "  --wrapper COMMAND    put before the executable, e.g. \"qemu-x86_64 -cpu max\"\n"
@@ -193,19 +193,26 @@ static int run_here(const options *o, const test_case *test)
     run.value_bytes = test->value_bytes;
     if (test->entry->each) {
         uint32_t done = 0;
-        for (uint32_t i = 0; i < run.simd_count; i++) {
-            if (o->simd && strcmp(o->simd, test_simd_name(simds[i])) != 0)
+        /* The kinds of SIMD, then the cuda machine. */
+        for (uint32_t i = 0; i <= run.simd_count; i++) {
+            int cuda = i == run.simd_count;
+            const char *kind = cuda ? "cuda" : test_simd_name(simds[i]);
+            if ((o->simd && strcmp(o->simd, kind) != 0) || (cuda && test->entry->cpu_only))
                 continue;
-            run.simd = simds[i];
+            if (cuda && loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
+                continue;
+            run.machine = cuda ? LOOM_MACHINE_CUDA : LOOM_MACHINE_CPU;
+            run.simd = cuda ? LOOM_SIMD_BEST : simds[i];
             test_seed_run(&run, o->seed, test->name);
-            fprintf(stderr, "%s, %s, seed 0x%" PRIx64 "\n", test->name, test_simd_name(simds[i]), o->seed);
+            fprintf(stderr, "%s, %s, seed 0x%" PRIx64 "\n", test->name, kind, o->seed);
             test_note("%s", "");
             test->entry->body(&run);
             done++;
         }
         if (!done)
-            test_skip("the processor has no %s", o->simd);
+            test_skip("there is no %s here, or it is nothing for this test", o->simd);
     } else {
+        run.machine = LOOM_MACHINE_CPU;
         run.simd = LOOM_SIMD_BEST;
         test_seed_run(&run, o->seed, test->name);
         fprintf(stderr, "%s, seed 0x%" PRIx64 "\n", test->name, o->seed);

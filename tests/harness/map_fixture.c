@@ -11,7 +11,7 @@ loom_context *make_context_with(test_run *t, uint32_t threads, uint64_t seed)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     loom_context *context = NULL;
-    config.machine = LOOM_MACHINE_CPU;
+    config.machine = t->machine;
     config.simd = t->simd;
     config.threads = threads;
     config.fixed_seed = 1;

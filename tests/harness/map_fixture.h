@@ -7,7 +7,7 @@
 
 /* ---- Contexts and tables ------------------------------------------------------------------------------ */
 
-/* A cpu context with the SIMD kind under test, a seed from t->random, and 1 to 4 threads. */
+/* A context on the machine, and with the SIMD kind, under test, a seed from t->random, and 1 to 4 threads. */
 loom_context *make_context(test_run *t);
 loom_context *make_context_with(test_run *t, uint32_t threads, uint64_t seed);
 /* A config for tables of the widths under test. */

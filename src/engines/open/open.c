@@ -23,7 +23,7 @@ static uint64_t table_memory(const loom__open_shape *shape)
 
 /* A table with memory, whose contents are still whatever was there. */
 static loom_status make_table(loom__machine *machine, const loom__open_shape *shape, uint64_t capacity, double max_load,
-                              uint64_t seed, loom__table **made)
+                              uint32_t concurrent_reads, uint64_t seed, loom__table **made)
 {
     loom__table *table = loom__allocate(&machine->allocator, sizeof *table, LOOM_MEMORY_HOST, NULL);
     if (table == NULL)
@@ -43,6 +43,7 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
         .max_load = max_load,
     };
     table->view.base = memory;
+    table->view.concurrent_reads = concurrent_reads;
     table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
     table->view.no_room = (uint32_t *)(table->view.totals + 1);
     *made = table;
@@ -81,8 +82,12 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     loom__table *table;
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
-    RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, seed, &table));
+    RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed,
+                                &table));
     loom_status status = table->kernels->clear(machine, &table->view, NULL);
+    uint64_t none;
+    if (status == LOOM_OK) /* waits: the table must be there for every stream */
+        status = machine->ops->read_table(machine, &none, &table->view.totals->size, sizeof none, NULL);
     if (status != LOOM_OK)
         destroy(table);
     else
@@ -122,7 +127,8 @@ static loom_status clear(loom__table *table, loom_stream stream)
 static loom_status clone(loom__table *table, loom__table **made, loom_stream stream)
 {
     loom__table *twin;
-    RETURN_IF_FAILED(make_table(table->machine, &table->shape, table->capacity, table->max_load, table->seed, &twin));
+    RETURN_IF_FAILED(make_table(table->machine, &table->shape, table->capacity, table->max_load,
+                                table->view.concurrent_reads, table->seed, &twin));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
     if (status != LOOM_OK)
@@ -168,6 +174,7 @@ static void describe(const loom__table *table, loom__map_image *image, uint32_t 
         .capacity = table->capacity,
         .seed = table->seed,
         .max_load = table->max_load,
+        .concurrent_reads = table->view.concurrent_reads,
     };
     *slots_per_bucket = open_slots(table->shape.kind);
     *memory_bytes = sizeof *table + table_memory(&table->shape);
@@ -197,7 +204,8 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
         LOOM_BAD_FILE, "the file's sizes contradict each other: %llu bytes per partition, %llu keys of %llu",
         (unsigned long long)image->partition_bytes, (unsigned long long)image->size,
         (unsigned long long)image->capacity);
-    return make_table(machine, &shape, image->capacity, image->max_load, image->seed, table);
+    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed,
+                      table);
 }
 
 static unsigned char *partition(loom__table *table, uint64_t index)

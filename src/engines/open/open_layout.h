@@ -119,6 +119,7 @@ typedef struct loom__open_view {
     uint64_t empty[2];         /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
     uint32_t empty_exception;  /* the partition that empty[0] hashes to */
     uint32_t kind;             /* loom__open_kind */
+    uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
     uint32_t *no_room;         /* [partitions], behind the totals: 1 in a partition without a free slot (I5) */
 } loom__open_view;

@@ -14,10 +14,6 @@
 
 #define CUDA_FULL_MASK 0xffffffffu
 
-#ifndef LANE_HINT
-#define LANE_HINT ".L1::no_allocate"
-#endif
-
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
 typedef struct lane_group {
@@ -63,7 +59,7 @@ LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint64_t *a, u
     if (shared)
         asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
     else
-        asm volatile("ld.global.nc" LANE_HINT ".v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
+        asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
 }
 
 LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
@@ -71,7 +67,7 @@ LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
     if (shared)
         asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(*a) : "l"(at) : "memory");
     else
-        asm volatile("ld.global.nc" LANE_HINT ".u64 %0, [%1];" : "=l"(*a) : "l"(at));
+        asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(*a) : "l"(at));
 }
 
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, int active)

@@ -1,0 +1,91 @@
+#define _GNU_SOURCE
+#include "api/module.h"
+#include "core/error.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+static const char module_name[] = "libloom_cuda.so." TEXT(LOOM_VERSION_MAJOR);
+
+static const loom__services services = {loom__fail, &loom__cpu_machine};
+
+/* What the one attempt came to. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int tried;
+static const loom__machine_ops *found;
+static loom_status status = LOOM_OK;
+static char reason[512];
+
+static void refuse(loom_status why, const char *sentence)
+{
+    status = why;
+    snprintf(reason, sizeof reason, "%s", sentence);
+}
+
+/* Beside the library or program that this code is part of; in ../lib, for programs; then wherever the system looks. */
+static void *open_module(void)
+{
+    char path[PATH_MAX];
+    Dl_info here;
+    const char *asked = getenv("LOOM_CUDA_MODULE");
+    if (asked != NULL)
+        return dlopen(asked, RTLD_NOW | RTLD_LOCAL);
+    if (dladdr(module_name, &here) != 0 && here.dli_fname != NULL && strrchr(here.dli_fname, '/') != NULL) {
+        int directory = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
+        static const char *const beside[] = {"", "../lib/"};
+        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+            int length =
+                snprintf(path, sizeof path, "%.*s/%s%s", directory, here.dli_fname, beside[i], module_name);
+            void *handle = length < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+            if (handle != NULL)
+                return handle;
+        }
+    }
+    return dlopen(module_name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void load(void)
+{
+    char sentence[512];
+    void *handle = open_module();
+    if (handle == NULL) {
+        const char *why = dlerror();
+        snprintf(sentence, sizeof sentence,
+                 "the cuda machine is the module %s, which could not be loaded (%s); build hashloom where nvcc is found, "
+                 "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
+                 module_name, why != NULL ? why : "no reason given");
+        return refuse(LOOM_NO_MACHINE, sentence);
+    }
+    loom__module_entry *entry;
+    *(void **)&entry = dlsym(handle, LOOM__MODULE_SYMBOL);
+    const loom__module *module = entry != NULL ? entry() : NULL;
+    if (module == NULL || module->interface_version != LOOM__MACHINE_INTERFACE ||
+        module->library_version != LOOM_VERSION) {
+        snprintf(sentence, sizeof sentence,
+                 "%s is of another version (%u) than this library (%d); install both from one build", module_name,
+                 module != NULL ? module->library_version : 0, LOOM_VERSION);
+        return refuse(LOOM_NO_MACHINE, sentence);
+    }
+    found = module->attach(&services);
+}
+
+loom_status loom__module_cuda(const loom__machine_ops **ops)
+{
+    pthread_mutex_lock(&lock);
+    if (!tried) {
+        tried = 1;
+        load();
+    }
+    pthread_mutex_unlock(&lock);
+    if (status != LOOM_OK)
+        return loom__fail(status, "%s", reason);
+    *ops = found;
+    return LOOM_OK;
+}

@@ -1,0 +1,11 @@
+/* Machines that are loaded at run time. */
+#ifndef LOOM_API_MODULE_H
+#define LOOM_API_MODULE_H
+
+#include "core/machine.h"
+
+/* The cuda machine's functions. NO_MACHINE and a sentence if its module is not to be had; whether
+ * there is a device, `present` tells. The module is looked for once and stays loaded. May be called from any thread. */
+loom_status loom__module_cuda(const loom__machine_ops **ops);
+
+#endif

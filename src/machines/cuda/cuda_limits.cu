@@ -1,0 +1,200 @@
+/* What the device can do at most, measured: the rates that the benchmark holds operations against. Each is the best of
+ * several shapes, so that nothing built on the same accesses can pass it. */
+#include "machines/cuda/cuda_state.cuh"
+
+#include <stdio.h>
+
+namespace {
+
+enum { THREADS = 256, REPEATS = 5 };
+
+__device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
+{
+    uint64_t x = (index ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xa0761d6478bd642fu;
+    return __umul64hi(x ^ (x >> 32), range);
+}
+
+/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
+template <int bytes, int lanes, int items>
+__global__ void __launch_bounds__(THREADS) read_kernel(const unsigned char *memory, uint64_t places, uint64_t n,
+                                                       uint32_t *out)
+{
+    constexpr int share = bytes / lanes, loads = share > 16 ? share / 16 : 1;
+    uint32_t lane = threadIdx.x % lanes, sum = 0;
+    uint64_t first = (uint64_t)blockIdx.x * (THREADS / lanes * items) + threadIdx.x / lanes;
+    ulonglong2 got[items][loads];
+#pragma unroll
+    for (int i = 0; i < items; i++) {
+        uint64_t index = first + (uint64_t)i * (THREADS / lanes);
+        const unsigned char *at = memory + place(index, places) * bytes + lane * share;
+#pragma unroll
+        for (int j = 0; j < loads; j++) {
+            if (index < n && share >= 16)
+                asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];"
+                             : "=l"(got[i][j].x), "=l"(got[i][j].y)
+                             : "l"(at + 16 * j));
+            else if (index < n)
+                asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(got[i][j].x) : "l"(at));
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < items; i++)
+#pragma unroll
+        for (int j = 0; j < loads; j++)
+            sum ^= (uint32_t)(got[i][j].x + (share >= 16 ? got[i][j].y : 0));
+    if (sum == 0x12345678u)
+        *out = sum; /* never, but the compiler cannot know */
+}
+
+__global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, uint64_t places, uint64_t n)
+{
+    uint64_t index = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (index < n)
+        atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
+}
+
+__global__ void __launch_bounds__(THREADS) copy_kernel(ulonglong2 *to, const ulonglong2 *from, uint64_t n)
+{
+    uint64_t index = (uint64_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
+    ulonglong2 got[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (index + i * THREADS < n)
+            got[i] = from[index + i * THREADS];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (index + i * THREADS < n)
+            to[index + i * THREADS] = got[i];
+}
+
+struct measurement {
+    unsigned char *memory;
+    uint64_t bytes;
+    uint32_t *out;
+    loom_limit *limit;
+    cudaEvent_t from, to;
+};
+
+/* Keeps the shape if it is the best so far. `work` is what one launch does, in the limit's unit. */
+template <class launch_function>
+cudaError_t try_shape(measurement *m, const char *shape, double work, launch_function launch)
+{
+    float best = 0, milliseconds;
+    for (int i = 0; i <= REPEATS; i++) { /* the first is to warm up */
+        cudaEventRecord(m->from);
+        launch();
+        cudaEventRecord(m->to);
+        cudaError_t error = cudaEventSynchronize(m->to);
+        if (error == cudaSuccess)
+            error = cudaEventElapsedTime(&milliseconds, m->from, m->to);
+        if (error != cudaSuccess)
+            return error;
+        if (i > 0 && (best == 0 || milliseconds < best))
+            best = milliseconds;
+    }
+    double rate = work / (best * 1e-3);
+    if (rate > m->limit->rate) {
+        m->limit->rate = rate;
+        snprintf(m->limit->shape, sizeof m->limit->shape, "%s", shape);
+    }
+    return cudaSuccess;
+}
+
+template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m, uint64_t n)
+{
+    char shape[64];
+    constexpr uint64_t per_block = THREADS / lanes * items;
+    snprintf(shape, sizeof shape, "%d lanes, %d in flight", lanes, items);
+    return try_shape(m, shape, (double)n, [=] {
+        read_kernel<bytes, lanes, items><<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(
+            m->memory, m->bytes / bytes, n, m->out);
+    });
+}
+
+template <int bytes, int lanes> cudaError_t try_items(measurement *m, uint64_t n)
+{
+    cudaError_t error = try_reads<bytes, lanes, 1>(m, n);
+    if (error == cudaSuccess)
+        error = try_reads<bytes, lanes, 2>(m, n);
+    if (error == cudaSuccess)
+        error = try_reads<bytes, lanes, 4>(m, n);
+    return error;
+}
+
+template <int bytes> cudaError_t try_lanes(measurement *m, uint64_t n)
+{
+    cudaError_t error = try_items<bytes, 1>(m, n);
+    if (bytes >= 16 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 16 ? 2 : 1 > (m, n);
+    if (bytes >= 32 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 32 ? 4 : 1 > (m, n);
+    if (bytes >= 64 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 64 ? 8 : 1 > (m, n);
+    return error;
+}
+
+cudaError_t measure(measurement *m)
+{
+    /* Enough accesses to take a few milliseconds. */
+    const uint64_t n = (uint64_t)1 << 26;
+    switch (m->limit->kind) {
+    case LOOM_LIMIT_RANDOM_READ:
+        switch (m->limit->access_bytes) {
+        case 8:
+            return try_lanes<8>(m, n);
+        case 16:
+            return try_lanes<16>(m, n);
+        case 32:
+            return try_lanes<32>(m, n);
+        case 64:
+            return try_lanes<64>(m, n);
+        default:
+            return try_lanes<128>(m, n);
+        }
+    case LOOM_LIMIT_RANDOM_CAS:
+        return try_shape(m, "1 lane", (double)n, [=] {
+            swap_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(m->memory, m->bytes / 8, n);
+        });
+    default: {
+        uint64_t half = m->bytes / 2 / 16;
+        cudaError_t error = try_shape(m, "cudaMemcpy", (double)half * 32, [=] {
+            cudaMemcpyAsync(m->memory, m->memory + half * 16, half * 16, cudaMemcpyDeviceToDevice, 0);
+        });
+        if (error != cudaSuccess)
+            return error;
+        return try_shape(m, "kernel, 4 x 16 bytes a thread", (double)half * 32, [=] {
+            copy_kernel<<<(unsigned)((half + THREADS * 4 - 1) / (THREADS * 4)), THREADS>>>(
+                (ulonglong2 *)m->memory, (const ulonglong2 *)(m->memory + half * 16), half);
+        });
+    }
+    }
+}
+
+} // namespace
+
+loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
+{
+    measurement m = {};
+    ON_DEVICE((cuda_state *)machine);
+    m.bytes = limit->footprint_bytes / 256 * 256;
+    m.limit = limit;
+    limit->rate = 0;
+    cudaError_t error = cudaMalloc(&m.memory, m.bytes + 256);
+    if (error == cudaSuccess)
+        error = cudaMemset(m.memory, 0, m.bytes + 256);
+    m.out = (uint32_t *)(m.memory + m.bytes);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m.from);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m.to);
+    if (error == cudaSuccess)
+        error = measure(&m);
+    cudaFree(m.memory);
+    if (m.from != NULL)
+        cudaEventDestroy(m.from);
+    if (m.to != NULL)
+        cudaEventDestroy(m.to);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "measuring a limit");
+}

@@ -1,0 +1,344 @@
+/* The cuda machine and its module. */
+#include "machines/cuda/cuda_state.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const loom__services *cuda_services;
+
+/* ---- errors ---- */
+
+loom_status cuda_failed(cudaError_t error, const char *what)
+{
+    cudaGetLastError(); /* if it is one that goes by being read, it is gone */
+    if (error == cudaErrorMemoryAllocation)
+        return CUDA_FAIL(LOOM_OUT_OF_MEMORY, "the device has no memory left (%s); make tables for fewer keys or free "
+                                             "other memory of the device",
+                         what);
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError)
+        return CUDA_FAIL(LOOM_NO_MACHINE, "no CUDA device can be used here: %s", cudaGetErrorString(error));
+    int lost = cudaPeekAtLastError() != cudaSuccess;
+    return CUDA_FAIL(LOOM_DEVICE, "the device reported '%s' (%s)%s", cudaGetErrorString(error), what,
+                     lost ? "; it stays so for this process: an earlier kernel failed, perhaps one of your own. Save "
+                            "nothing from the device, and start anew"
+                          : "");
+}
+
+cuda_device_scope::cuda_device_scope(const cuda_state *cuda)
+    : before(-1)
+    , status(LOOM_OK)
+{
+    if (cuda->process != getpid()) {
+        status = CUDA_FAIL(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
+                                        "used in it; make contexts after the fork");
+        return;
+    }
+    cudaError_t error = cudaGetDevice(&before);
+    if (error == cudaSuccess && before != cuda->device)
+        error = cudaSetDevice(cuda->device);
+    if (error != cudaSuccess)
+        status = cuda_failed(error, "choosing the device");
+}
+
+cuda_device_scope::~cuda_device_scope()
+{
+    int now;
+    if (before >= 0 && cudaGetDevice(&now) == cudaSuccess && now != before)
+        cudaSetDevice(before);
+}
+
+loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place)
+{
+    cudaPointerAttributes attributes;
+    *place = PLACE_NONE;
+    if (at == NULL)
+        return LOOM_OK;
+    cudaError_t error = cudaPointerGetAttributes(&attributes, at);
+    if (error == cudaErrorInvalidValue) { /* older drivers say so of plain host memory */
+        cudaGetLastError();
+        *place = PLACE_PAGEABLE;
+        return LOOM_OK;
+    }
+    CUDA_TRY(error);
+    switch (attributes.type) {
+    case cudaMemoryTypeDevice:
+        RETURN_ERROR_IF(attributes.device != cuda->device, LOOM_INVALID_ARGUMENT,
+                        "%s lies on device %d, the table on device %d; copy it there first (cudaMemcpyPeer)", name,
+                        attributes.device, cuda->device);
+        *place = PLACE_DEVICE;
+        break;
+    case cudaMemoryTypeManaged:
+        *place = PLACE_DEVICE;
+        break;
+    case cudaMemoryTypeHost:
+        *place = PLACE_PINNED;
+        break;
+    default:
+        *place = PLACE_PAGEABLE;
+        break;
+    }
+    return LOOM_OK;
+}
+
+/* ---- slots ---- */
+
+loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **taken)
+{
+    cuda_slot *slot = NULL;
+    pthread_mutex_lock(&cuda->slots_lock);
+    for (uint32_t i = 0; i < COUNT_SLOTS && slot == NULL; i++) {
+        cuda_slot *next = &cuda->slots[cuda->next_slot++ % COUNT_SLOTS];
+        slot = next->taken ? NULL : next;
+    }
+    if (slot != NULL)
+        slot->taken = 1;
+    pthread_mutex_unlock(&cuda->slots_lock);
+    RETURN_ERROR_IF(slot == NULL, LOOM_OUT_OF_MEMORY,
+                    "more than %d host threads call tables of one context at the same time; let some wait, or use "
+                    "several contexts",
+                    COUNT_SLOTS);
+    cudaError_t error = cudaStreamWaitEvent(stream, slot->free, 0);
+    if (error != cudaSuccess) {
+        slot->taken = 0;
+        return cuda_failed(error, "waiting for an earlier call");
+    }
+    *taken = slot;
+    return LOOM_OK;
+}
+
+void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot)
+{
+    cudaEventRecord(slot->free, stream);
+    pthread_mutex_lock(&cuda->slots_lock);
+    slot->taken = 0;
+    pthread_mutex_unlock(&cuda->slots_lock);
+}
+
+static cudaError_t make_slots(cuda_state *cuda)
+{
+    size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_SLOTS;
+    pthread_mutex_init(&cuda->slots_lock, NULL);
+    cudaError_t error = cudaMalloc(&cuda->slot_memory, bytes);
+    if (error == cudaSuccess)
+        error = cudaMemset(cuda->slot_memory, 0, bytes);
+    if (error == cudaSuccess)
+        error = cudaMallocHost(&cuda->slot_results, sizeof(loom_result) * COUNT_SLOTS);
+    for (int i = 0; i < COUNT_SLOTS && error == cudaSuccess; i++) {
+        cuda->slots[i].counts = cuda->slot_memory + i * COUNT_COPIES;
+        cuda->slots[i].result = cuda->slot_results + i;
+        error = cudaEventCreateWithFlags(&cuda->slots[i].free, cudaEventDisableTiming);
+    }
+    return error;
+}
+
+static void free_slots(cuda_state *cuda)
+{
+    for (int i = 0; i < COUNT_SLOTS; i++)
+        if (cuda->slots[i].free != NULL)
+            cudaEventDestroy(cuda->slots[i].free);
+    cudaFree(cuda->slot_memory);
+    cudaFreeHost(cuda->slot_results);
+    pthread_mutex_destroy(&cuda->slots_lock);
+}
+
+/* ---- memory ---- */
+
+static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    void *memory = NULL;
+    (void)user;
+    (void)stream;
+    if (kind == LOOM_MEMORY_HOST)
+        return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory : NULL;
+    if (cudaMalloc(&memory, bytes) == cudaSuccess) /* aligned to 256 bytes and more */
+        return memory;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    (void)user;
+    (void)bytes;
+    (void)stream;
+    if (kind == LOOM_MEMORY_HOST)
+        free(memory);
+    else
+        cudaFree(memory);
+}
+
+static const loom_allocator own_allocator = {allocate, release, NULL};
+
+/* ---- the machine ---- */
+
+extern const loom__machine_ops cuda_machine;
+
+static loom_status present(void)
+{
+    int devices = 0;
+    cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess)
+        return cuda_failed(error, "looking for devices");
+    RETURN_ERROR_IF(devices == 0, LOOM_NO_MACHINE, "there is a driver for NVIDIA GPUs, but no GPU");
+    return LOOM_OK;
+}
+
+static loom_status make_state(const loom_context_config *config, cuda_state *cuda)
+{
+    int devices, l2;
+    CUDA_TRY(cudaGetDeviceCount(&devices));
+    RETURN_ERROR_IF(config->device < -1 || config->device >= devices, LOOM_NO_MACHINE, "device %d: there are %d",
+                    config->device, devices);
+    if (config->device >= 0)
+        cuda->device = config->device;
+    else
+        CUDA_TRY(cudaGetDevice(&cuda->device));
+    ON_DEVICE(cuda);
+    CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
+    CUDA_TRY(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, cuda->device));
+    cuda->l2_bytes = (uint64_t)l2;
+    loom_context_config host = *config;
+    host.machine = LOOM_MACHINE_CPU;
+    host.device = -1;
+    host.allocator = cuda->base.allocator;
+    RETURN_IF_FAILED(cuda_services->cpu->open(&host, &cuda->host));
+    CUDA_TRY(make_slots(cuda));
+    return cuda_stage_create(cuda);
+}
+
+static void close_machine(loom__machine *machine)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    loom_allocator allocator = machine->allocator;
+    {
+        cuda_device_scope scope(cuda);
+        if (scope.status == LOOM_OK) {
+            free_slots(cuda);
+            cuda_stage_destroy(cuda);
+        }
+    }
+    if (cuda->host != NULL)
+        cuda_services->cpu->close(cuda->host);
+    allocator.release(allocator.user, cuda, sizeof *cuda, LOOM_MEMORY_HOST, NULL);
+}
+
+static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
+{
+    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &own_allocator;
+    cuda_state *cuda =
+        (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
+    RETURN_ERROR_IF(cuda == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *cuda);
+    *cuda = cuda_state{};
+    cuda->base.ops = &cuda_machine;
+    cuda->base.allocator = *allocator;
+    cuda->base.open = &cuda_open_kernels;
+    cuda->process = getpid();
+    cuda->lanes = config->lanes;
+    loom_status status = make_state(config, cuda);
+    if (status != LOOM_OK)
+        close_machine(&cuda->base);
+    else
+        *machine = &cuda->base;
+    return status;
+}
+
+static void describe(loom__machine *machine, loom_context_info *info)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaDeviceProp properties;
+    cuda->host->ops->describe(cuda->host, info);
+    info->machine = LOOM_MACHINE_CUDA;
+    info->huge_page_bytes = 0;
+    snprintf(info->machine_name, sizeof info->machine_name, "%s", machine->ops->name);
+    cuda_device_scope scope(cuda);
+    if (scope.status == LOOM_OK && cudaGetDeviceProperties(&properties, cuda->device) == cudaSuccess) {
+        snprintf(info->device_name, sizeof info->device_name, "%.95s", properties.name);
+        info->memory_bytes = properties.totalGlobalMem;
+    } else {
+        snprintf(info->device_name, sizeof info->device_name, "a device that does not answer");
+        info->memory_bytes = 0;
+    }
+}
+
+static loom_status supports(loom__machine *machine, loom_feature feature)
+{
+    switch (feature) {
+    case LOOM_FEATURE_CONCURRENT_READS:
+    case LOOM_FEATURE_ASYNCHRONOUS:
+        return LOOM_OK;
+    case LOOM_FEATURE_INSERT_IN_ORDER:
+        return CUDA_FAIL(LOOM_UNSUPPORTED, "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal "
+                                           "keys from the batch, or use the cpu machine");
+    default: {
+        cuda_state *cuda = (cuda_state *)machine;
+        return cuda->host->ops->supports(cuda->host, feature);
+    }
+    }
+}
+
+static loom_status check_stream(loom__machine *machine, loom_stream stream)
+{
+    cudaStreamCaptureStatus capture;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)stream, &capture));
+    RETURN_ERROR_IF(capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
+                    "the stream is being captured into a graph, which calls on tables do not support yet; make the call "
+                    "outside of the capture");
+    return LOOM_OK;
+}
+
+static loom_status copy(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
+                          void *argument)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cuda->host->ops->host_parallel(cuda->host, tasks, task, argument);
+}
+
+const loom__machine_ops cuda_machine = {
+    LOOM__MACHINE_INTERFACE,
+    LOOM_MACHINE_CUDA,
+    "cuda",
+    present,
+    open_machine,
+    close_machine,
+    describe,
+    supports,
+    check_stream,
+    cuda_order_create,
+    cuda_order_destroy,
+    cuda_order_begin,
+    cuda_order_end,
+    copy,
+    copy,
+    copy,
+    host_parallel,
+    cuda_measure_limit,
+};
+
+/* ---- the module ---- */
+
+static const loom__machine_ops *attach(const loom__services *services)
+{
+    cuda_services = services;
+    return &cuda_machine;
+}
+
+static const loom__module module_table = {LOOM__MACHINE_INTERFACE, LOOM_VERSION, attach};
+
+extern "C" __attribute__((visibility("default"))) const loom__module *loom__module_entry_(void)
+    __asm__(LOOM__MODULE_SYMBOL);
+
+extern "C" const loom__module *loom__module_entry_(void)
+{
+    return &module_table;
+}

@@ -1,0 +1,339 @@
+/* Bulk calls on an open table: arrays where kernels can reach them, kernels, results.
+ *
+ * Arrays in device or managed memory are used as they are, in the caller's stream, and the call returns before the work is
+ * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
+ * chunk is copied while the other is worked on; such a call waits for its end. */
+#include "machines/cuda/cuda_state.cuh"
+
+#include <string.h>
+
+namespace {
+
+/* ---- results ---- */
+
+/* Sums the copies, clears them for the next call, and tells. One warp. */
+__global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, loom_result *result, uint64_t n, cuda_op op)
+{
+    cuda_counts mine = counts[threadIdx.x];
+    counts[threadIdx.x] = cuda_counts{};
+    for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2) {
+        mine.ok += __shfl_xor_sync(0xffffffffu, mine.ok, distance);
+        mine.exists += __shfl_xor_sync(0xffffffffu, mine.exists, distance);
+        mine.not_found += __shfl_xor_sync(0xffffffffu, mine.not_found, distance);
+        mine.full += __shfl_xor_sync(0xffffffffu, mine.full, distance);
+    }
+    if (threadIdx.x != 0)
+        return;
+    if (op != OP_FIND && mine.ok > 0)
+        atomicAdd((unsigned long long *)&totals->size, op == OP_ERASE ? 0 - mine.ok : mine.ok);
+    loom_result told = {};
+    told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
+    told.keys = n;
+    told.ok = mine.ok;
+    told.exists = mine.exists;
+    told.not_found = mine.not_found;
+    told.full = mine.full;
+    *result = told;
+}
+
+static_assert(COUNT_COPIES == 32, "one lane for each");
+
+cuda_launch *launcher(const cuda_state *cuda)
+{
+    switch (cuda->lanes) {
+    case 1:
+        return cuda_open_launch_1;
+    case 4:
+        return cuda_open_launch_4;
+    case 8:
+        return cuda_open_launch_8;
+    default:
+        return cuda_open_launch_2;
+    }
+}
+
+/* ---- arrays ---- */
+
+/* One array of a call, and the bytes of its elements. */
+struct call_array {
+    const char *name;
+    void *at;
+    uint32_t width;
+    int written;
+    cuda_place place;
+
+    bool staged() const { return place == PLACE_PINNED || place == PLACE_PAGEABLE; }
+};
+
+enum { KEYS, VALUES, FOUND_VALUES, FOUND, STATUS, ARRAYS };
+
+struct call_arrays {
+    call_array all[ARRAYS];
+    bool staged;
+    uint32_t staged_bytes; /* of one item */
+};
+
+loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                          call_arrays *arrays)
+{
+    uint32_t key_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
+    uint32_t value_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
+    *arrays = call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
+                           {"values", (void *)batch->values, value_bytes, 0, PLACE_NONE},
+                           {"values", batch->found_values, value_bytes, 1, PLACE_NONE},
+                           {"found", batch->found, 1, 1, PLACE_NONE},
+                           {"status", batch->status, 1, 1, PLACE_NONE}},
+                          false,
+                          0};
+    for (call_array &array : arrays->all) {
+        RETURN_IF_FAILED(cuda_locate(cuda, array.name, array.at, &array.place));
+        if (array.staged()) {
+            arrays->staged = true;
+            arrays->staged_bytes += array.width;
+        }
+    }
+    return LOOM_OK;
+}
+
+cuda_batch batch_of(const call_arrays *arrays, void *const at[ARRAYS], uint64_t n, cuda_counts *counts)
+{
+    (void)arrays;
+    return cuda_batch{at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, counts};
+}
+
+/* ---- host arrays ---- */
+
+/* One chunk in one buffer. */
+struct chunk {
+    uint64_t first, count;
+    void *on_device[ARRAYS];
+    unsigned char *pinned[ARRAYS]; /* of pageable arrays */
+};
+
+struct staged_call {
+    cuda_state *cuda;
+    const loom__open_view *view;
+    const call_arrays *arrays;
+    cuda_op op;
+    cuda_counts *counts;
+    uint64_t n, per_chunk;
+    chunk chunks[STAGE_BUFFERS];
+};
+
+struct host_copy {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+};
+
+const size_t HOST_PIECE = 1 << 20;
+
+void copy_piece(void *argument, uint64_t index)
+{
+    const host_copy *copy = (const host_copy *)argument;
+    size_t begin = index * HOST_PIECE, left = copy->bytes - begin;
+    memcpy(copy->to + begin, copy->from + begin, left < HOST_PIECE ? left : HOST_PIECE);
+}
+
+/* By all host threads: one alone is slower than the link. */
+void copy_on_host(cuda_state *cuda, void *to, const void *from, size_t bytes)
+{
+    host_copy copy = {(unsigned char *)to, (const unsigned char *)from, bytes};
+    cuda->host->ops->host_parallel(cuda->host, (bytes + HOST_PIECE - 1) / HOST_PIECE, copy_piece, &copy);
+}
+
+cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
+{
+    cuda_stage *stage = &call->cuda->stage;
+    cudaStream_t stream = stage->stream[buffer];
+    chunk *c = &call->chunks[buffer];
+    c->first = first;
+    c->count = call->n - first < call->per_chunk ? call->n - first : call->per_chunk;
+    uint64_t offset = 0;
+    for (int i = 0; i < ARRAYS; i++) {
+        const call_array *array = &call->arrays->all[i];
+        unsigned char *there = (unsigned char *)array->at + first * array->width;
+        c->on_device[i] = array->at != NULL ? there : NULL;
+        if (!array->staged())
+            continue;
+        c->on_device[i] = stage->device[buffer] + offset;
+        c->pinned[i] = array->place == PLACE_PINNED ? there : stage->pinned[buffer] + offset;
+        offset += (call->per_chunk * array->width + 255) / 256 * 256;
+        if (array->written)
+            continue;
+        if (array->place == PLACE_PAGEABLE)
+            copy_on_host(call->cuda, c->pinned[i], there, c->count * array->width);
+        cudaError_t error = cudaMemcpyAsync(c->on_device[i], c->pinned[i], c->count * array->width,
+                                            cudaMemcpyHostToDevice, stream);
+        if (error != cudaSuccess)
+            return error;
+    }
+    cuda_batch batch = batch_of(call->arrays, c->on_device, c->count, call->counts);
+    cudaError_t error = launcher(call->cuda)(call->view, &batch, call->op, stream);
+    for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
+        const call_array *array = &call->arrays->all[i];
+        if (array->staged() && array->written)
+            error = cudaMemcpyAsync(c->pinned[i], c->on_device[i], c->count * array->width, cudaMemcpyDeviceToHost,
+                                    stream);
+    }
+    return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
+}
+
+/* Waits for a chunk and brings its answers home. */
+cudaError_t finish_chunk(staged_call *call, int buffer)
+{
+    chunk *c = &call->chunks[buffer];
+    if (c->count == 0)
+        return cudaSuccess;
+    cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
+    for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
+        const call_array *array = &call->arrays->all[i];
+        if (array->place == PLACE_PAGEABLE && array->written)
+            copy_on_host(call->cuda, (unsigned char *)array->at + c->first * array->width, c->pinned[i],
+                         c->count * array->width);
+    }
+    c->count = 0;
+    return error;
+}
+
+cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
+{
+    cuda_stage *stage = &call->cuda->stage;
+    cudaError_t error = cudaEventRecord(stage->begun, stream);
+    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess; i++)
+        error = cudaStreamWaitEvent(stage->stream[i], stage->begun, 0);
+    int buffer = 0;
+    for (uint64_t first = 0; first < call->n && error == cudaSuccess; first += call->per_chunk) {
+        error = finish_chunk(call, buffer);
+        if (error == cudaSuccess)
+            error = launch_chunk(call, buffer, first);
+        buffer = (buffer + 1) % STAGE_BUFFERS;
+    }
+    for (int i = 0; i < STAGE_BUFFERS; i++) {
+        cudaError_t last = finish_chunk(call, (buffer + i) % STAGE_BUFFERS);
+        error = error == cudaSuccess ? last : error;
+    }
+    return error;
+}
+
+loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call_arrays *arrays, uint64_t n, cuda_op op,
+                       cuda_counts *counts, cudaStream_t stream)
+{
+    staged_call call = {};
+    call.cuda = cuda;
+    call.view = view;
+    call.arrays = arrays;
+    call.op = op;
+    call.counts = counts;
+    call.n = n;
+    call.per_chunk = (STAGE_BYTES - ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    cudaError_t error = run_chunks(&call, stream);
+    cuda_stage_leave(cuda);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch of host arrays");
+}
+
+/* ---- calls ---- */
+
+loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch, cuda_op op,
+                        const call_arrays *arrays, cuda_slot *slot)
+{
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    cuda_place place;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    if (arrays->staged) {
+        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch->n, op, slot->counts, stream));
+    } else if (batch->n > 0) {
+        void *at[ARRAYS];
+        for (int i = 0; i < ARRAYS; i++)
+            at[i] = arrays->all[i].at;
+        cuda_batch whole = batch_of(arrays, at, batch->n, slot->counts);
+        CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
+    }
+    loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
+    finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, view->totals, result, batch->n, op);
+    CUDA_TRY(cudaGetLastError());
+    if (place != PLACE_PAGEABLE && !arrays->staged)
+        return LOOM_OK;
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    if (place == PLACE_PAGEABLE)
+        *batch->result = *slot->result;
+    return LOOM_OK;
+}
+
+loom_status run(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, cuda_op op)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    call_arrays arrays;
+    cuda_slot *slot;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays));
+    if (op == OP_FIND && batch->uncounted) { /* `result` is the library's own, and only its status is looked at */
+        if (arrays.staged) {
+            RETURN_IF_FAILED(run_staged(cuda, view, &arrays, batch->n, op, NULL, stream));
+        } else if (batch->n > 0) {
+            void *at[ARRAYS];
+            for (int i = 0; i < ARRAYS; i++)
+                at[i] = arrays.all[i].at;
+            cuda_batch whole = batch_of(&arrays, at, batch->n, NULL);
+            CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
+            CUDA_TRY(cudaStreamSynchronize(stream));
+        }
+        batch->result->status = LOOM_OK;
+        return LOOM_OK;
+    }
+    RETURN_IF_FAILED(cuda_take_slot(cuda, stream, &slot));
+    loom_status status = run_counted(cuda, view, batch, op, &arrays, slot);
+    cuda_give_slot(cuda, stream, slot);
+    return status;
+}
+
+loom_status find(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    return run(machine, view, batch, OP_FIND);
+}
+
+loom_status insert(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    return run(machine, view, batch, batch->flags & LOOM_OVERWRITE ? OP_OVERWRITE : OP_KEEP);
+}
+
+loom_status erase(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    return run(machine, view, batch, OP_ERASE);
+}
+
+/* Not by partition yet: the table is cleared and the keys are inserted one by one. */
+loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    RETURN_ERROR_IF(batch->flags & LOOM_IN_ORDER, LOOM_UNSUPPORTED,
+                    "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal keys from the batch, or "
+                    "use the cpu machine");
+    call_arrays arrays;
+    {
+        ON_DEVICE((cuda_state *)machine);
+        RETURN_IF_FAILED(locate_arrays((cuda_state *)machine, view, batch, &arrays)); /* before anything is cleared */
+    }
+    if (batch->replace)
+        RETURN_IF_FAILED(cuda_open_clear(machine, view, batch->stream));
+    return insert(machine, view, batch);
+}
+
+uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
+{
+    (void)machine;
+    (void)view;
+    (void)n;
+    (void)with_index;
+    return 0;
+}
+
+} // namespace
+
+const loom__open_kernels cuda_open_kernels = {
+    cuda_open_reset_totals, cuda_open_clear,    find,
+    insert,                 erase,              insert_bulk,
+    bulk_bytes,             cuda_open_retrieve, cuda_open_survey,
+    cuda_open_count_accesses,
+};

@@ -1,0 +1,172 @@
+/* The cuda machine: what its files share.
+ *
+ *   cuda_lanes.cuh       the lane primitives
+ *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
+ *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
+ *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
+ *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks
+ *   cuda_order.cu        calls on one table put in order across streams
+ *   cuda_limits.cu       what the device can do at most
+ *   cuda_machine.cu      the machine, and the module's entry */
+#ifndef LOOM_CUDA_STATE_CUH
+#define LOOM_CUDA_STATE_CUH
+
+#include "core/machine.h"
+#include "core/map_engine.h"
+#include "engines/open/open_kernels.h"
+
+#include <cuda_runtime.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <unistd.h>
+
+/* The library's services; set when the module is attached. */
+extern const loom__services *cuda_services;
+
+#define CUDA_FAIL(...) cuda_services->fail(__VA_ARGS__)
+
+#define RETURN_ERROR_IF(condition, status, ...)   \
+    do {                                          \
+        if (condition)                            \
+            return CUDA_FAIL(status, __VA_ARGS__); \
+    } while (0)
+
+#define RETURN_IF_FAILED(call)                \
+    do {                                      \
+        loom_status status_of_call_ = (call); \
+        if (status_of_call_ != LOOM_OK)       \
+            return status_of_call_;           \
+    } while (0)
+
+/* OUT_OF_MEMORY or DEVICE, with a sentence. */
+loom_status cuda_failed(cudaError_t error, const char *what);
+
+#define CUDA_TRY(call)                                \
+    do {                                              \
+        cudaError_t error_of_call_ = (call);          \
+        if (error_of_call_ != cudaSuccess)            \
+            return cuda_failed(error_of_call_, #call); \
+    } while (0)
+
+/* ---- Counts of a call ---- */
+
+enum {
+    COUNT_COPIES = 32, /* blocks add to different ones: they would wait for each other at one address */
+    COUNT_SLOTS = 64   /* calls in flight; one more waits, in its stream, for the first */
+};
+
+typedef struct cuda_counts { /* one line */
+    unsigned long long ok, exists, not_found, full;
+    unsigned long long unused[4];
+} cuda_counts;
+
+typedef struct cuda_slot {
+    cudaEvent_t free;       /* recorded when the call that used it is through */
+    cuda_counts *counts;    /* [COUNT_COPIES] on the device; zero between calls */
+    loom_result *result;    /* pinned: for results that the device cannot reach */
+    int taken;              /* by a call that is being launched */
+} cuda_slot;
+
+/* ---- Staging ---- */
+
+enum {
+    STAGE_BUFFERS = 2,
+    STAGE_BYTES = 16 << 20, /* of each buffer, on the device and pinned */
+    SCRATCH_BYTES = 1 << 20 /* on the device, for scans of whole tables; used under the staging lock */
+};
+
+typedef struct cuda_stage {
+    pthread_mutex_t lock;
+    int ready; /* memory was allocated */
+    unsigned char *device[STAGE_BUFFERS], *pinned[STAGE_BUFFERS];
+    cudaStream_t stream[STAGE_BUFFERS];
+    cudaEvent_t done[STAGE_BUFFERS];
+    cudaEvent_t begun;
+    unsigned char *scratch;
+} cuda_stage;
+
+/* ---- The machine ---- */
+
+typedef struct cuda_state {
+    loom__machine base;
+    int device;
+    pid_t process; /* that made it: a child cannot use the device */
+    int multiprocessors;
+    uint64_t l2_bytes;
+    uint32_t lanes; /* asked for; 0: chosen by the library */
+    loom__machine *host;
+    pthread_mutex_t slots_lock;
+    cuda_slot slots[COUNT_SLOTS];
+    uint32_t next_slot;
+    cuda_counts *slot_memory;
+    loom_result *slot_results;
+    cuda_stage stage;
+} cuda_state;
+
+/* The state's device is the thread's current one as long as this lives; `status` tells if that failed. */
+struct cuda_device_scope {
+    int before;
+    loom_status status;
+    explicit cuda_device_scope(const cuda_state *cuda);
+    ~cuda_device_scope();
+};
+
+#define ON_DEVICE(cuda)              \
+    cuda_device_scope scope_(cuda); \
+    RETURN_IF_FAILED(scope_.status)
+
+/* Where an array lies. */
+typedef enum cuda_place {
+    PLACE_NONE,     /* NULL */
+    PLACE_DEVICE,   /* device or managed memory: kernels use it as it is */
+    PLACE_PINNED,   /* host memory that the device can copy by itself, and reach */
+    PLACE_PAGEABLE, /* other host memory */
+} cuda_place;
+
+loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
+
+loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **slot);
+void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot);
+
+/* Takes the staging lock; memory is there on success. */
+loom_status cuda_stage_enter(cuda_state *cuda);
+void cuda_stage_leave(cuda_state *cuda);
+loom_status cuda_stage_create(cuda_state *cuda);
+void cuda_stage_destroy(cuda_state *cuda);
+
+/* ---- The open engine ---- */
+
+/* One batch as kernels see it: arrays on the device. */
+typedef struct cuda_batch {
+    const void *keys, *values;
+    void *found_values;
+    uint8_t *found, *status;
+    uint64_t n;
+    cuda_counts *counts; /* NULL: nobody wants them */
+} cuda_batch;
+
+typedef enum cuda_op { OP_FIND, OP_KEEP, OP_OVERWRITE, OP_ERASE } cuda_op;
+
+/* Launches the batch with groups of one width. */
+typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
+cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
+
+loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
+                                   loom_stream stream);
+loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
+                               void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                             loom_stream stream);
+loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+                                     uint64_t *accesses, loom_stream stream);
+extern const loom__open_kernels cuda_open_kernels;
+
+loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
+void cuda_order_destroy(loom__order *order);
+loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream stream);
+void cuda_order_end(loom__order *order, loom__access access, loom_stream stream);
+
+loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
+
+#endif
