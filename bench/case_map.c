@@ -15,8 +15,11 @@
 #include <math.h>
 #include <stdio.h>
 
+static void free_near(map_bench *bench);
+
 static void free_arrays(map_bench *bench)
 {
+    free_near(bench);
     bench_array_free(bench->base_keys);
     bench_array_free(bench->base_values);
     bench_array_free(bench->absent_keys);
@@ -25,6 +28,69 @@ static void free_arrays(map_bench *bench)
     bench_array_free(bench->marked);
     bench_array_free(bench->found);
     bench_array_free(bench->status);
+}
+
+/* ---- Arrays near the machine ---- */
+
+typedef struct near_array {
+    void **near, *host;
+    uint64_t bytes;
+} near_array;
+
+enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
+
+static void list_near(map_bench *bench, near_array list[NEAR_ARRAYS])
+{
+    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes};
+    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes};
+    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes};
+    list[3] = (near_array){&bench->near_status, bench->status, 1};
+}
+
+static void free_near(map_bench *bench)
+{
+    near_array list[NEAR_ARRAYS];
+    list_near(bench, list);
+    for (int i = 0; i < NEAR_ARRAYS; i++)
+        if (*list[i].near != list[i].host)
+            loom_array_destroy(bench->session->context, *list[i].near, bench->n * list[i].bytes);
+}
+
+static bool make_near(map_bench *bench)
+{
+    near_array list[NEAR_ARRAYS];
+    list_near(bench, list);
+    for (int i = 0; i < NEAR_ARRAYS; i++) {
+        *list[i].near = list[i].host;
+        if (bench->session->info.machine == LOOM_MACHINE_CPU)
+            continue;
+        *list[i].near = NULL;
+        if (loom_array_create(bench->session->context, bench->n * list[i].bytes, list[i].near) != LOOM_OK)
+            return false;
+    }
+    return true;
+}
+
+static loom_status move_near(map_bench *bench, int first, int end, bool fetch)
+{
+    near_array list[NEAR_ARRAYS];
+    loom_status status = LOOM_OK;
+    list_near(bench, list);
+    for (int i = first; i < end && status == LOOM_OK; i++)
+        if (*list[i].near != list[i].host)
+            status = loom_array_copy(bench->session->context, fetch ? list[i].host : *list[i].near,
+                                     fetch ? *list[i].near : list[i].host, bench->count * list[i].bytes, NULL);
+    return status;
+}
+
+loom_status map_bench_send_answers(map_bench *bench)
+{
+    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, false);
+}
+
+loom_status map_bench_fetch_answers(map_bench *bench)
+{
+    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, true);
 }
 
 static bool make_arrays(map_bench *bench)
@@ -40,7 +106,7 @@ static bool make_arrays(map_bench *bench)
     bench->found = bench_array_new(n, bench->value_bytes);
     bench->status = bench_array_new(n, 1);
     if (!bench->base_keys || !bench->base_values || !bench->absent_keys || !bench->keys || !bench->values ||
-        !bench->marked || !bench->found || !bench->status)
+        !bench->marked || !bench->found || !bench->status || !make_near(bench))
         return false;
     for (uint64_t i = 0; i < n; i++) {
         bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
@@ -106,6 +172,8 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
         }
+        if (op->per_hit && map_bench_fetch_answers(bench) != LOOM_OK)
+            bench_row_fail(row, "answers: %s", loom_last_error());
         op->check(bench, row);
         if (round == 0)
             continue;
@@ -130,6 +198,8 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
 
     bench_progress("%s: making keys", what);
     op->make_input(bench, hit);
+    if (move_near(bench, 0, NEAR_INPUTS, false) != LOOM_OK)
+        bench_row_fail(&row, "keys: %s", loom_last_error());
     row.engine = bench_engine_name(stats->engine);
     row.key_bytes = bench->key_bytes;
     row.value_bytes = bench->value_bytes;

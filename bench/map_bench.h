@@ -32,6 +32,9 @@ typedef struct map_bench {
     uint64_t distinct; /* how many are marked */
     void *found;       /* [n] values, and */
     uint8_t *status;   /* [n] statuses, of finds */
+
+    /* The same where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
+    void *near_keys, *near_values, *near_found, *near_status;
 } map_bench;
 
 typedef enum map_accesses {
@@ -57,6 +60,10 @@ typedef struct map_op {
 } map_op;
 
 extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL */
+
+/* Answers between the two places they have; nothing to do where those are one. */
+loom_status map_bench_send_answers(map_bench *bench);
+loom_status map_bench_fetch_answers(map_bench *bench);
 
 /* Checks of map_check.c: what is wrong goes to the row. */
 

@@ -73,7 +73,8 @@ static loom_status reset_answers(map_bench *bench)
 {
     memset(bench->found, 0xa5, (size_t)(bench->count * bench->value_bytes));
     memset(bench->status, 0xa5, (size_t)bench->count);
-    return reset_filled(bench);
+    const loom_status status = map_bench_send_answers(bench);
+    return status == LOOM_OK ? reset_filled(bench) : status;
 }
 
 /* ---- What is timed ------------------------------------------------------------------------------------ */
@@ -87,16 +88,16 @@ static uint64_t batch_at(const map_bench *bench, uint64_t at)
 
 static loom_status run_build(map_bench *bench)
 {
-    return loom_map_build(bench->map, bench->keys, bench->values, bench->count, LOOM_KEEP, NULL, NULL, NULL);
+    return loom_map_build(bench->map, bench->near_keys, bench->near_values, bench->count, LOOM_KEEP, NULL, NULL, NULL);
 }
 
 static loom_status run_insert(map_bench *bench)
 {
     loom_status status = LOOM_OK;
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
-        status = loom_map_insert(bench->map, bench_at(bench->keys, at, bench->key_bytes),
-                                 bench_at(bench->values, at, bench->value_bytes), batch_at(bench, at), LOOM_KEEP, NULL,
-                                 NULL, NULL);
+        status = loom_map_insert(bench->map, bench_at(bench->near_keys, at, bench->key_bytes),
+                                 bench_at(bench->near_values, at, bench->value_bytes), batch_at(bench, at), LOOM_KEEP,
+                                 NULL, NULL, NULL);
     return status;
 }
 
@@ -104,8 +105,9 @@ static loom_status run_find(map_bench *bench)
 {
     loom_status status = LOOM_OK;
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
-        status = loom_map_find(bench->map, bench_at(bench->keys, at, bench->key_bytes), batch_at(bench, at),
-                               bench_at(bench->found, at, bench->value_bytes), bench->status + at, NULL, NULL);
+        status = loom_map_find(bench->map, bench_at(bench->near_keys, at, bench->key_bytes), batch_at(bench, at),
+                               bench_at(bench->near_found, at, bench->value_bytes), bench_at(bench->near_status, at, 1),
+                               NULL, NULL);
     return status;
 }
 
@@ -114,7 +116,7 @@ static loom_status run_erase(map_bench *bench)
     loom_status status = LOOM_OK;
     bench->filled = false;
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
-        status = loom_map_erase(bench->map, bench_at(bench->keys, at, bench->key_bytes), batch_at(bench, at), NULL,
+        status = loom_map_erase(bench->map, bench_at(bench->near_keys, at, bench->key_bytes), batch_at(bench, at), NULL,
                                 NULL, NULL);
     return status;
 }

@@ -105,7 +105,7 @@ TEST_EACH(test_open_load_golden_file)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_save_golden_bytes)
+TEST_EACH(test_open_save_golden_bytes, .cpu_only = 1)
 {
     char path[512];
     size_t wanted_bytes, bytes;

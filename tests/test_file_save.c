@@ -105,7 +105,7 @@ TEST_EACH(test_open_load_then_write)
 }
 
 /* Twice the same bytes, from the table, from a clone, from a loaded one, over any number of threads and SIMD kinds. */
-TEST_EACH(test_open_save_same_bytes)
+TEST_EACH(test_open_save_same_bytes, .cpu_only = 1)
 {
     loom_context *context = make_context(t);
     batch b;

@@ -146,14 +146,14 @@ typedef enum loom_log_level { LOOM_LOG_INFO = 0, LOOM_LOG_WARNING = 1 } loom_log
 typedef void (*loom_log_function)(void *user, loom_log_level level, const char *message);
 
 typedef struct loom_context_config {
-    size_t struct_size;       /* set by LOOM_CONTEXT_CONFIG_INIT */
-    loom_machine machine;     /* LOOM_MACHINE_BEST */
-    int32_t device;           /* which device of that machine; -1: its current one. The cpu machine has only -1 and 0 */
-    uint32_t threads;         /* host threads, the calling one included; 0: one per core this process may use */
-    loom_simd simd;           /* LOOM_SIMD_BEST */
-    uint32_t fixed_seed;      /* 0: every table gets a random seed; 1: every table gets `seed` */
-    uint32_t lanes;           /* cuda machine: lanes that look at a bucket together: 1, 2, 4 or 8; 0: chosen by the library */
-    uint64_t seed;            /* any value; used when fixed_seed is 1 */
+    size_t struct_size;   /* set by LOOM_CONTEXT_CONFIG_INIT */
+    loom_machine machine; /* LOOM_MACHINE_BEST */
+    int32_t device;       /* which device of that machine; -1: its current one. The cpu machine has only -1 and 0 */
+    uint32_t threads;     /* host threads, the calling one included; 0: one per core this process may use */
+    loom_simd simd;       /* LOOM_SIMD_BEST */
+    uint32_t fixed_seed;  /* 0: every table gets a random seed; 1: every table gets `seed` */
+    uint32_t lanes; /* cuda machine: lanes that look at a bucket together: 1, 2, 4 or 8; 0: chosen by the library */
+    uint64_t seed;  /* any value; used when fixed_seed is 1 */
     loom_allocator allocator; /* all NULL: the library's own, with huge pages for tables where the system has them */
     loom_log_function log;    /* NULL: silence. Called on the thread that made the call */
     void *log_user;
@@ -441,6 +441,15 @@ LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
  * Does not allocate; reader. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
                                              loom_stream stream);
+
+/* Arrays where the context's machine works: device memory on the cuda machine, host memory on the cpu machine. For callers
+ * without a CUDA runtime of their own. `copy` takes any two arrays, here or on the host, that do not overlap, and waits.
+ * `destroy` gets the bytes that were asked for; NULL is fine; calls that use the array must have ended.
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, DEVICE. */
+LOOM_API loom_status loom_array_create(loom_context *context, size_t bytes, void **array);
+LOOM_API void loom_array_destroy(loom_context *context, void *array, size_t bytes);
+LOOM_API loom_status loom_array_copy(loom_context *context, void *to, const void *from, size_t bytes,
+                                     loom_stream stream);
 
 /* What the hardware can do at most, measured here and now. */
 typedef enum loom_limit_kind {

@@ -15,8 +15,8 @@
 /* A machine that a context can be made for. BEST falls back on the cpu machine, which is always there. */
 static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
 {
-    RETURN_ERROR_IF(id != LOOM_MACHINE_BEST && id != LOOM_MACHINE_CPU && id != LOOM_MACHINE_CUDA,
-                    LOOM_INVALID_ARGUMENT, "machine %d is not known to this version", (int)id);
+    RETURN_ERROR_IF(id != LOOM_MACHINE_BEST && id != LOOM_MACHINE_CPU && id != LOOM_MACHINE_CUDA, LOOM_INVALID_ARGUMENT,
+                    "machine %d is not known to this version", (int)id);
     if (id != LOOM_MACHINE_CPU) {
         loom_status status = loom__module_cuda(ops);
         if (status == LOOM_OK)

@@ -59,10 +59,10 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
     loom__order *order = NULL;
     engine->describe(table, &image, &slots, &bytes);
     loom_map *map = loom__allocate(&machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
-    loom_status status = map == NULL                       ? LOOM_OUT_OF_MEMORY
-                         : machine->ops->order_create == NULL ? LOOM_OK
-                                                              : machine->ops->order_create(
-                                                                    machine, (int)image.concurrent_reads, &order);
+    loom_status status = map == NULL ? LOOM_OUT_OF_MEMORY
+                         : machine->ops->order_create == NULL
+                             ? LOOM_OK
+                             : machine->ops->order_create(machine, (int)image.concurrent_reads, &order);
     if (status != LOOM_OK) {
         loom__release(&machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
         engine->destroy(table);

@@ -41,8 +41,7 @@ static void *open_module(void)
         int directory = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
         static const char *const beside[] = {"", "../lib/"};
         for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-            int length =
-                snprintf(path, sizeof path, "%.*s/%s%s", directory, here.dli_fname, beside[i], module_name);
+            int length = snprintf(path, sizeof path, "%.*s/%s%s", directory, here.dli_fname, beside[i], module_name);
             void *handle = length < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
             if (handle != NULL)
                 return handle;
@@ -57,10 +56,11 @@ static void load(void)
     void *handle = open_module();
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(sentence, sizeof sentence,
-                 "the cuda machine is the module %s, which could not be loaded (%s); build hashloom where nvcc is found, "
-                 "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
-                 module_name, why != NULL ? why : "no reason given");
+        snprintf(
+            sentence, sizeof sentence,
+            "the cuda machine is the module %s, which could not be loaded (%s); build hashloom where nvcc is found, "
+            "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
+            module_name, why != NULL ? why : "no reason given");
         return refuse(LOOM_NO_MACHINE, sentence);
     }
     loom__module_entry *entry;

@@ -15,7 +15,7 @@ typedef struct loom__batch {
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
-    uint32_t flags;   /* loom_insert_flags */
+    uint32_t flags;     /* loom_insert_flags */
     uint32_t replace;   /* build: the table's former contents go */
     uint32_t uncounted; /* nobody will look at the result's counts */
     loom_result *result;

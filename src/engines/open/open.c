@@ -82,8 +82,8 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     loom__table *table;
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
-    RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed,
-                                &table));
+    RETURN_IF_FAILED(
+        make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed, &table));
     loom_status status = table->kernels->clear(machine, &table->view, NULL);
     uint64_t none;
     if (status == LOOM_OK) /* waits: the table must be there for every stream */
@@ -204,8 +204,7 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
         LOOM_BAD_FILE, "the file's sizes contradict each other: %llu bytes per partition, %llu keys of %llu",
         (unsigned long long)image->partition_bytes, (unsigned long long)image->size,
         (unsigned long long)image->capacity);
-    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed,
-                      table);
+    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed, table);
 }
 
 static unsigned char *partition(loom__table *table, uint64_t index)

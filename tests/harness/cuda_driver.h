@@ -1,0 +1,18 @@
+/* Streams and memory of a CUDA device for tests, through the driver's own library: the tests need no CUDA toolkit. */
+#ifndef LOOM_TESTS_CUDA_DRIVER_H
+#define LOOM_TESTS_CUDA_DRIVER_H
+
+#include "harness.h"
+
+/* Skips the test where the cuda machine is not present; afterwards the functions below work. */
+void need_cuda(void);
+
+loom_stream cuda_stream_create(void);
+void cuda_stream_destroy(loom_stream stream);
+void cuda_stream_wait(loom_stream stream);
+
+typedef enum cuda_memory { CUDA_DEVICE, CUDA_MANAGED, CUDA_PINNED } cuda_memory;
+void *cuda_memory_create(cuda_memory kind, size_t bytes);
+void cuda_memory_destroy(cuda_memory kind, void *memory);
+
+#endif

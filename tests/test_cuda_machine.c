@@ -1,0 +1,333 @@
+/* What only the cuda machine has: arrays in several kinds of memory, streams, results that come later, and its failures.
+ * Skipped where there is no CUDA device; the tests of the map itself (TEST_EACH) run on that machine too. */
+#include "harness/cuda_driver.h"
+#include "harness/map_fixture.h"
+#include "harness/map_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static loom_context *cuda_context(test_run *t, uint32_t lanes)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CUDA;
+    config.lanes = lanes;
+    config.fixed_seed = 1;
+    config.seed = random_u64(&t->random);
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
+static loom_map *map_of(loom_context *context, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity,
+                        uint32_t concurrent_reads)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.capacity = capacity;
+    config.concurrent_reads = concurrent_reads;
+    return make_map_from(context, &config);
+}
+
+/* ---- Arrays ---- */
+
+/* The arrays of one call, each in some kind of memory; kind 3 is plain host memory. */
+typedef struct placed {
+    int kind;
+    void *at;
+    size_t bytes;
+} placed;
+
+static placed place(loom_context *context, int kind, const void *from, size_t bytes)
+{
+    placed p = {kind, kind == 3 ? test_allocate(bytes) : cuda_memory_create((cuda_memory)kind, bytes), bytes};
+    CHECK_OK(loom_array_copy(context, p.at, from, bytes, NULL));
+    return p;
+}
+
+static void take_back(loom_context *context, placed *p, void *to)
+{
+    if (to)
+        CHECK_OK(loom_array_copy(context, to, p->at, p->bytes, NULL));
+    if (p->kind == 3)
+        free(p->at);
+    else
+        cuda_memory_destroy((cuda_memory)p->kind, p->at);
+}
+
+/* Every combination of places for keys, values and status, with more keys than a chunk takes in the mixed ones. */
+TEST(test_cuda_arrays_in_every_memory, .timeout_seconds = 180)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    uint64_t n = 50000;
+    batch b = make_batch_of(4, 8, n);
+    fill_distinct(&b, 5, 0);
+    for (int which = 0; which < 64; which++) {
+        loom_map *map = map_of(context, 4, 8, n, 0);
+        placed keys = place(context, which % 4, b.keys, n * 4), values = place(context, which / 4 % 4, b.values, n * 8);
+        memset(b.status, 0xee, n);
+        placed status = place(context, which / 16, b.status, n);
+        test_note("keys %d, values %d, status %d", which % 4, which / 4 % 4, which / 16);
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, n / 2, LOOM_KEEP, status.at, NULL, NULL));
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_KEEP, status.at, NULL, NULL));
+        CHECK_OK(loom_array_copy(context, b.status, status.at, n, NULL));
+        for (uint64_t i = 0; i < n; i++)
+            CHECK_EQ(b.status[i], i < n / 2 ? LOOM_EXISTS : LOOM_OK);
+        batch got = make_batch_of(4, 8, n);
+        memset(got.values, 0, n * 8);
+        CHECK_OK(loom_array_copy(context, values.at, got.values, n * 8, NULL));
+        CHECK_OK(loom_map_find(map, keys.at, n, values.at, status.at, NULL, NULL));
+        take_back(context, &values, got.values);
+        CHECK_BYTES(got.values, b.values, n * 8);
+        take_back(context, &keys, NULL);
+        take_back(context, &status, NULL);
+        free_batch(&got);
+        checked_verify(map);
+        loom_map_destroy(map);
+    }
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
+/* Host arrays of many chunks. */
+TEST(test_cuda_arrays_of_many_chunks, .timeout_seconds = 180)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    uint64_t n = 5000000;
+    loom_map *map = map_of(context, 8, 8, n, 0);
+    batch b = make_batch_of(8, 8, n);
+    fill_distinct(&b, 9, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, n);
+    check_all_found(map, &b);
+    CHECK_EQ(checked_contains(map, &b).ok, n);
+    batch all = retrieve(map, 8, 8);
+    CHECK_EQ(all.n, n);
+    CHECK_EQ(checked_erase(map, &all).ok, n);
+    CHECK_EQ(map_size(map), 0);
+    free_batch(&all);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* ---- Lanes ---- */
+
+TEST(test_cuda_lanes_agree, .timeout_seconds = 180)
+{
+    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    need_cuda();
+    for (uint32_t lanes = 1; lanes <= 8; lanes *= 2)
+        for (int w = 0; w < 4; w++)
+            for (uint32_t concurrent = 0; concurrent < 2; concurrent++) {
+                loom_context *context = cuda_context(t, lanes);
+                uint64_t n = test_scaled(t, 20000, 600);
+                loom_map *map = map_of(context, widths[w][0], widths[w][1], n, concurrent);
+                batch b = make_batch_of(widths[w][0], widths[w][1], n), half = b;
+                test_note("%u lanes, %u + %u bytes, concurrent_reads %u", lanes, widths[w][0], widths[w][1],
+                          concurrent);
+                fill_distinct(&b, 3, 0);
+                CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, n);
+                check_contents(map, &b);
+                half.n = n / 2;
+                CHECK_EQ(checked_erase(map, &half).ok, n / 2);
+                check_none_found(map, &half);
+                CHECK_EQ(checked_insert(map, &b, LOOM_OVERWRITE).ok, n / 2);
+                check_contents(map, &b);
+                checked_verify(map);
+                free_batch(&b);
+                loom_map_destroy(map);
+                loom_context_destroy(context);
+            }
+}
+
+/* ---- Streams ---- */
+
+/* Calls of one table on several streams, none of which waits for another by itself: the handle puts them in order. The
+ * results lie on the device and come in stream order. */
+TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { STREAMS = 4, ROUNDS = 40 };
+    loom_context *context = cuda_context(t, 0);
+    uint64_t n = 100000;
+    loom_map *map = map_of(context, 4, 4, n, 0);
+    batch b = make_batch_of(4, 4, n);
+    fill_distinct(&b, 1, 0);
+    placed keys = place(context, CUDA_DEVICE, b.keys, n * 4), values = place(context, CUDA_DEVICE, b.values, n * 4);
+    loom_stream streams[STREAMS];
+    loom_result *results = cuda_memory_create(CUDA_PINNED, 4 * ROUNDS * sizeof *results);
+    memset(results, 0xee, 4 * ROUNDS * sizeof *results);
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = cuda_stream_create();
+    placed found = place(context, CUDA_DEVICE, b.values, n * 4);
+    for (int i = 0; i < ROUNDS; i++) {
+        loom_result *r = results + 4 * i;
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_KEEP, NULL, r, streams[i % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, streams[(i + 1) % STREAMS]));
+        CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r + 2, streams[(i + 2) % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 3, streams[(i + 3) % STREAMS]));
+    }
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_wait(streams[i]);
+    for (int i = 0; i < ROUNDS; i++) {
+        test_note("round %d", i);
+        CHECK_EQ(results[4 * i].ok, n);
+        CHECK_EQ(results[4 * i + 1].ok, n);
+        CHECK_EQ(results[4 * i + 2].ok, n);
+        CHECK_EQ(results[4 * i + 3].ok, 0);
+        CHECK_EQ(results[4 * i + 3].not_found, n);
+    }
+    CHECK_EQ(map_size(map), 0);
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_destroy(streams[i]);
+    cuda_memory_destroy(CUDA_PINNED, results);
+    take_back(context, &found, NULL);
+    take_back(context, &keys, NULL);
+    take_back(context, &values, NULL);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Lookups beside insertions of other keys and erasures of others still: what stays is found all the time. */
+TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
+{
+    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    need_cuda();
+    enum { ROUNDS = 30 };
+    for (int w = 0; w < 4; w++) {
+        loom_context *context = cuda_context(t, 0);
+        uint64_t n = 200000;
+        uint32_t key_bytes = widths[w][0], value_bytes = widths[w][1];
+        loom_map *map = map_of(context, key_bytes, value_bytes, 2 * n, 1);
+        batch stays = make_batch_of(key_bytes, value_bytes, n), goes = make_batch_of(key_bytes, value_bytes, n);
+        fill_distinct(&stays, 1, 0);
+        fill_distinct(&goes, 1, n);
+        CHECK_EQ(checked_insert(map, &stays, LOOM_KEEP).ok, n);
+        placed keys = place(context, CUDA_DEVICE, stays.keys, n * key_bytes);
+        placed found = place(context, CUDA_DEVICE, stays.values, n * value_bytes);
+        placed other = place(context, CUDA_DEVICE, goes.keys, n * key_bytes);
+        placed other_values = place(context, CUDA_DEVICE, goes.values, n * value_bytes);
+        loom_stream writer = cuda_stream_create(), reader = cuda_stream_create();
+        loom_result *results = cuda_memory_create(CUDA_PINNED, 4 * ROUNDS * sizeof *results);
+        for (int i = 0; i < ROUNDS; i++) {
+            loom_result *r = results + 4 * i;
+            CHECK_OK(loom_map_insert(map, other.at, other_values.at, n, LOOM_KEEP, NULL, r, writer));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, reader));
+            CHECK_OK(loom_map_erase(map, other.at, n, NULL, r + 2, writer));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 3, reader));
+        }
+        cuda_stream_wait(writer);
+        cuda_stream_wait(reader);
+        for (int i = 0; i < 4 * ROUNDS; i++)
+            CHECK_EQ(results[i].ok, n);
+        batch got = make_batch_of(key_bytes, value_bytes, n);
+        take_back(context, &found, got.values);
+        CHECK_BYTES(got.values, stays.values, n * value_bytes);
+        check_contents(map, &stays);
+        checked_verify(map);
+        take_back(context, &keys, NULL);
+        take_back(context, &other, NULL);
+        take_back(context, &other_values, NULL);
+        cuda_memory_destroy(CUDA_PINNED, results);
+        cuda_stream_destroy(writer);
+        cuda_stream_destroy(reader);
+        free_batch(&got);
+        free_batch(&stays);
+        free_batch(&goes);
+        loom_map_destroy(map);
+        loom_context_destroy(context);
+    }
+}
+
+/* ---- Files ---- */
+
+TEST(test_cuda_files_travel_between_machines)
+{
+    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    need_cuda();
+    for (int w = 0; w < 4; w++) {
+        loom_context *gpu = cuda_context(t, 0), *cpu = make_context_with(t, 2, 1);
+        uint32_t key_bytes = widths[w][0], value_bytes = widths[w][1];
+        uint64_t n = 30000;
+        batch b = make_batch_of(key_bytes, value_bytes, n);
+        fill_distinct(&b, 4, 0);
+        loom_map *on_gpu = map_of(gpu, key_bytes, value_bytes, n, 0), *on_cpu = NULL, *back = NULL;
+        const char *path = test_path(t, "table");
+        CHECK_EQ(checked_insert(on_gpu, &b, LOOM_KEEP).ok, n);
+        CHECK_OK(loom_map_save(on_gpu, path, NULL));
+        CHECK_OK(loom_map_load(cpu, path, &on_cpu, NULL));
+        check_contents(on_cpu, &b);
+        checked_verify(on_cpu);
+        CHECK_OK(loom_map_save(on_cpu, path, NULL));
+        CHECK_OK(loom_map_load(gpu, path, &back, NULL));
+        check_contents(back, &b);
+        checked_verify(back);
+        check_same_contents(on_cpu, back, key_bytes, value_bytes);
+        loom_map_destroy(on_gpu);
+        loom_map_destroy(on_cpu);
+        loom_map_destroy(back);
+        free_batch(&b);
+        loom_context_destroy(gpu);
+        loom_context_destroy(cpu);
+    }
+}
+
+/* ---- Failures ---- */
+
+TEST(test_cuda_out_of_memory_leaves_all_usable)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL, *small = map_of(context, 4, 4, 1000, 0);
+    config.key_bytes = config.value_bytes = 8;
+    config.capacity = UINT64_C(100000000000);
+    CHECK_REFUSED(loom_map_create(context, &config, &map), LOOM_OUT_OF_MEMORY);
+    batch b = make_batch_of(4, 4, 1000);
+    fill_distinct(&b, 1, 0);
+    CHECK_EQ(checked_insert(small, &b, LOOM_KEEP).ok, 1000);
+    check_contents(small, &b);
+    free_batch(&b);
+    loom_map_destroy(small);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_forked_child_is_told)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    loom_map *map = map_of(context, 4, 4, 1000, 0);
+    uint64_t size;
+    pid_t child = fork();
+    if (child == 0) {
+        int right = loom_map_size(map, &size, NULL) == LOOM_DEVICE && strstr(loom_last_error(), "fork") != NULL;
+        _exit(right ? 42 : 1);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 42);
+    CHECK_OK(loom_map_size(map, &size, NULL));
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_in_order_is_refused)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    loom_map *map = map_of(context, 4, 4, 1000, 0);
+    uint32_t key = 1, value = 2;
+    CHECK_REFUSED(loom_map_insert(map, &key, &value, 1, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_INSERT_IN_ORDER),
+                  LOOM_UNSUPPORTED);
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_ASYNCHRONOUS));
+    CHECK_EQ(map_size(map), 0);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
