@@ -59,20 +59,25 @@ static const bench_option option_table[] = {
 
 /* ---- One table ---------------------------------------------------------------------------------------- */
 
-static size_t append_steps(const tour_step *steps, tour_step *all, size_t count)
+static bool offers(loom_context *context, const tour_step *step)
 {
-    for (; steps->name && count < MAX_STEPS; steps++)
-        all[count++] = *steps;
-    return count;
+    return !step->needs || loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_DEFAULT, step->needs) == LOOM_OK;
 }
 
-static size_t gather_steps(tour_step all[MAX_STEPS])
+/* The steps that the machine offers; the others are named once, with the reason. */
+static size_t gather_steps(loom_context *context, tour_step all[MAX_STEPS])
 {
-    size_t count = append_steps(tour_build_steps, all, 0);
-    count = append_steps(tour_read_steps, all, count);
-    count = append_steps(tour_whole_steps, all, count);
-    count = append_steps(tour_write_steps, all, count);
-    return append_steps(tour_small_steps, all, count);
+    const tour_step *const groups[] = {tour_build_steps, tour_read_steps, tour_whole_steps, tour_write_steps,
+                                       tour_small_steps};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        for (const tour_step *step = groups[i]; step->name && count < MAX_STEPS; step++) {
+            if (offers(context, step))
+                all[count++] = *step;
+            else
+                printf("left out: %s (%s)\n", step->name, loom_last_error());
+        }
+    return count;
 }
 
 static bool make_arrays(tour *t)
@@ -200,7 +205,7 @@ static int tour_tables(loom_context *context, const tour_options *options, const
 {
     static tour_cell cells[MAX_STEPS][WIDTHS];
     tour_step steps[MAX_STEPS];
-    const size_t step_count = gather_steps(steps);
+    const size_t step_count = gather_steps(context, steps);
     const uint64_t smaller = options->n < SMALLER_N ? options->n : SMALLER_N;
     uint64_t answers = 0, seeds[WIDTHS];
     const double begun = bench_seconds();

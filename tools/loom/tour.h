@@ -42,6 +42,7 @@ typedef struct tour {
 typedef struct tour_step {
     const char *name;
     void (*run)(tour *t);
+    loom_feature needs; /* 0: nothing that a machine might not offer; otherwise the step is left out there */
 } tour_step;
 
 /* In this order: each goes on from the table that the one before left. Ended by a name of NULL. */

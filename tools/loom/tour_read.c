@@ -206,16 +206,16 @@ static void step_cursor_changed(tour *t)
 }
 
 const tour_step tour_read_steps[] = {
-    {"find, all there", step_find_present},
-    {"find, half there", step_find_half},
-    {"find, none there", step_find_absent},
-    {"contains, half there", step_contains},
-    {"size", step_size},
-    {"stats, count_accesses", step_stats},
-    {"memory, config", step_memory},
-    {"verify", step_verify},
-    {"retrieve_all", step_retrieve_all},
-    {"cursor", step_cursor},
-    {"cursor, table changed", step_cursor_changed},
+    {.name = "find, all there", .run = step_find_present},
+    {.name = "find, half there", .run = step_find_half},
+    {.name = "find, none there", .run = step_find_absent},
+    {.name = "contains, half there", .run = step_contains},
+    {.name = "size", .run = step_size},
+    {.name = "stats, count_accesses", .run = step_stats},
+    {.name = "memory, config", .run = step_memory},
+    {.name = "verify", .run = step_verify},
+    {.name = "retrieve_all", .run = step_retrieve_all},
+    {.name = "cursor", .run = step_cursor},
+    {.name = "cursor, table changed", .run = step_cursor_changed},
     {0},
 };

@@ -169,7 +169,7 @@ static void step_full(tour *t)
 }
 
 const tour_step tour_small_steps[] = {
-    {"keys 0 and all ones", step_special_keys},
-    {"full table refuses", step_full},
+    {.name = "keys 0 and all ones", .run = step_special_keys},
+    {.name = "full table refuses", .run = step_full},
     {0},
 };

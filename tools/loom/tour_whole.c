@@ -55,8 +55,8 @@ static void step_load(tour *t)
 }
 
 const tour_step tour_whole_steps[] = {
-    {"clone", step_clone},
-    {"save", step_save},
-    {"load", step_load},
+    {.name = "clone", .run = step_clone},
+    {.name = "save", .run = step_save},
+    {.name = "load", .run = step_load},
     {0},
 };

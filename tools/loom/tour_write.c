@@ -162,13 +162,13 @@ static void step_clear(tour *t)
 const tour_step tour_build_steps[] = {{"build", step_build}, {0}};
 
 const tour_step tour_write_steps[] = {
-    {"erase, half there", step_erase},
-    {"insert keep", step_insert_keep},
-    {"insert overwrite", step_insert_overwrite},
-    {"insert, equal keys", step_insert_equal_keys},
-    {"insert keep in order", step_insert_keep_in_order},
-    {"insert overw. in order", step_insert_overwrite_in_order},
-    {"build in order", step_build_in_order},
-    {"clear", step_clear},
+    {.name = "erase, half there", .run = step_erase},
+    {.name = "insert keep", .run = step_insert_keep},
+    {.name = "insert overwrite", .run = step_insert_overwrite},
+    {.name = "insert, equal keys", .run = step_insert_equal_keys},
+    {.name = "insert keep in order", .run = step_insert_keep_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
+    {.name = "insert overw. in order", .run = step_insert_overwrite_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
+    {.name = "build in order", .run = step_build_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
+    {.name = "clear", .run = step_clear},
     {0},
 };
