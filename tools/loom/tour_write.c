@@ -159,7 +159,7 @@ static void step_clear(tour *t)
     tour_check_table(t, t->map);
 }
 
-const tour_step tour_build_steps[] = {{"build", step_build}, {0}};
+const tour_step tour_build_steps[] = {{.name = "build", .run = step_build}, {.name = NULL}};
 
 const tour_step tour_write_steps[] = {
     {.name = "erase, half there", .run = step_erase},
