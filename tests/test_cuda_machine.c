@@ -298,6 +298,84 @@ TEST(test_cuda_out_of_memory_leaves_all_usable)
     loom_context_destroy(context);
 }
 
+/* The device goes at the first step, the second, the third …: every call says so, nothing hangs or crashes, and when the
+ * device is back, what was stored is there. */
+TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    uint64_t n = 3000, size;
+    batch b = make_batch_of(4, 8, n), got = make_batch_of(4, 8, n);
+    fill_distinct(&b, 1, 0);
+    int finished = 0;
+    for (uint64_t steps = 1; !finished; steps++) {
+        CHECK_LT(steps, 500);
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        loom_map *map = NULL, *clone = NULL;
+        loom_result result;
+        config.key_bytes = 4;
+        config.value_bytes = 8;
+        config.capacity = n;
+        test_note("lost at step %llu", (unsigned long long)steps);
+        cuda_lose_device(steps);
+        const char *path = test_path(t, "table");
+        loom_status statuses[] = {
+            loom_map_create(context, &config, &map),
+            map ? loom_map_insert(map, b.keys, b.values, n, LOOM_KEEP, b.status, &result, NULL) : LOOM_DEVICE,
+            map ? loom_map_find(map, b.keys, n, got.values, got.status, NULL, NULL) : LOOM_DEVICE,
+            map ? loom_map_size(map, &size, NULL) : LOOM_DEVICE,
+            map ? loom_map_save(map, path, NULL) : LOOM_DEVICE,
+            map ? loom_map_clone(map, &clone, NULL) : LOOM_DEVICE,
+            map ? loom_map_verify(map, NULL) : LOOM_DEVICE,
+            map ? loom_map_erase(map, b.keys, n, NULL, NULL, NULL) : LOOM_DEVICE,
+        };
+        int lost = 0, inserted = statuses[1] == LOOM_OK, erased = statuses[7] == LOOM_OK;
+        for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+            CHECK(statuses[i] == LOOM_OK || statuses[i] == LOOM_DEVICE);
+            CHECK(!lost || statuses[i] == LOOM_DEVICE); /* once lost, it stays so */
+            lost |= statuses[i] != LOOM_OK;
+        }
+        finished = !lost;
+        cuda_lose_device(0);
+        if (map && inserted && !erased && statuses[6] == LOOM_OK) { /* lost in the erase: each key is there or not */
+            checked_verify(map);
+        } else if (map && inserted && !erased) {
+            check_contents(map, &b);
+        }
+        loom_map_destroy(clone);
+        loom_map_destroy(map);
+    }
+    free_batch(&b);
+    free_batch(&got);
+    loom_context_destroy(context);
+}
+
+/* After a kernel of the user's has failed nothing on the device can be had: each call says so, none aborts. */
+TEST(test_cuda_faulty_kernel_is_told)
+{
+    need_cuda();
+    loom_context *context = cuda_context(t, 0), *another = NULL;
+    loom_map *map = map_of(context, 4, 4, 1000, 0), *clone = NULL;
+    batch b = make_batch_of(4, 4, 1000);
+    uint64_t size;
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    config.machine = LOOM_MACHINE_CUDA;
+    fill_distinct(&b, 1, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 1000);
+    cuda_run_faulty_kernel();
+    CHECK_REFUSED(loom_map_find(map, b.keys, 1000, b.values, b.status, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_size(map, &size, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_KEEP, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_erase(map, b.keys, 1000, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_save(map, test_path(t, "table"), NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_clone(map, &clone, NULL), LOOM_DEVICE);
+    CHECK(loom_context_create(&config, &another) != LOOM_OK);
+    CHECK_EQ(test_count_entries(t->directory), 0); /* no half-written file either */
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 TEST(test_cuda_forked_child_is_told)
 {
     need_cuda();

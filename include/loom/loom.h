@@ -222,14 +222,17 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 /* ---- Bulk calls: what they share ---------------------------------------------------------------------- */
 
 /* Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order, aligned to their
- * width. On the cpu machine arrays live in host memory. No output array may overlap another array of the call.
- * With n = 0 arrays may be NULL.
+ * width. On the cpu machine arrays live in host memory. On the cuda machine each array of a call, and its result, may live
+ * in host memory, pinned or not, in managed memory, or in memory of the context's device; the library finds out which.
+ * Host arrays are copied in overlapping chunks, and the call then waits for its end. Arrays on another device are refused.
+ * No output array may overlap another array of the call. With n = 0 arrays may be NULL.
  *
  * `status` /[n], optional/ gets one loom_status (below 16) for each key.
  *
  * `result`, optional. Without one the call waits until the batch is done and returns its outcome. With one it is
  * stream-ordered: the return value covers arguments and launch, and what became of the batch is written to
- * *result and to the arrays in stream order (on the cpu machine: before the call returns). So with a result a
+ * *result and to the arrays in stream order (on the cpu machine, and with host arrays or a result in pageable host memory:
+ * before the call returns). So with a result a
  * full table is result->status == LOOM_FULL, while the call itself returns LOOM_OK.
  *
  * What may run at the same time. A handle may be used by any number of host threads. Calls that read (find,

@@ -2,6 +2,10 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 typedef int (*create_stream)(void **stream, unsigned flags);
 typedef int (*of_stream)(void *stream);
@@ -76,4 +80,38 @@ void cuda_memory_destroy(cuda_memory kind, void *memory)
         CHECK_EQ(((free_host)(uintptr_t)function("cuMemFreeHost"))(memory), 0);
     else
         CHECK_EQ(((free_device)(uintptr_t)function("cuMemFree_v2"))((uint64_t)(uintptr_t)memory), 0);
+}
+
+void cuda_run_faulty_kernel(void)
+{
+    static const char ptx[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+                              ".visible .entry faulty()\n{\n    trap;\n}\n";
+    typedef int (*load_module)(void **module, const void *image);
+    typedef int (*get_function)(void **function, void *module, const char *name);
+    typedef int (*launch)(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned shared, void *stream, void **parameters, void **extra);
+    void *module, *kernel;
+    CHECK_EQ(((load_module)(uintptr_t)function("cuModuleLoadData"))(&module, ptx), 0);
+    CHECK_EQ(((get_function)(uintptr_t)function("cuModuleGetFunction"))(&kernel, module, "faulty"), 0);
+    CHECK_EQ(((launch)(uintptr_t)function("cuLaunchKernel"))(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
+}
+
+void cuda_lose_device(uint64_t steps)
+{
+    static void (*lose)(uint64_t steps);
+    if (!lose) {
+        /* The module is loaded already; here it is found again by what it is called. */
+        const char *given = getenv("LOOM_CUDA_MODULE");
+        char path[1024];
+        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+        CHECK(length > 0);
+        path[length] = 0;
+        snprintf(strrchr(path, '/'), 64, "/../lib/libloom_cuda.so.%d", LOOM_VERSION_MAJOR);
+        void *module = dlopen(given ? given : path, RTLD_NOW | RTLD_NOLOAD);
+        if (!module)
+            FAIL("the module is not loaded: %s", dlerror());
+        *(void **)&lose = dlsym(module, "loom__cuda_lose_device");
+        CHECK(lose != NULL);
+    }
+    lose(steps);
 }

@@ -15,4 +15,10 @@ typedef enum cuda_memory { CUDA_DEVICE, CUDA_MANAGED, CUDA_PINNED } cuda_memory;
 void *cuda_memory_create(cuda_memory kind, size_t bytes);
 void cuda_memory_destroy(cuda_memory kind, void *memory);
 
+/* Launches a kernel that fails, as a user's might: the device is of no use to this process afterwards. */
+void cuda_run_faulty_kernel(void);
+
+/* The cuda machine's steps fail, as if the device were lost, from the n-th on; 0: it is there again. */
+void cuda_lose_device(uint64_t steps);
+
 #endif

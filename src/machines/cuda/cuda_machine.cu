@@ -9,6 +9,19 @@ const loom__services *cuda_services;
 
 /* ---- errors ---- */
 
+uint64_t cuda_steps_until_lost;
+
+cudaError_t cuda_step(cudaError_t error)
+{
+    if (cuda_steps_until_lost == 0)
+        return error;
+    if (cuda_steps_until_lost > 1) {
+        cuda_steps_until_lost--;
+        return error;
+    }
+    return cudaErrorLaunchFailure; /* and so it stays */
+}
+
 loom_status cuda_failed(cudaError_t error, const char *what)
 {
     cudaGetLastError(); /* if it is one that goes by being read, it is gone */
@@ -107,8 +120,10 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
     return LOOM_OK;
 }
 
-void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot)
+void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
 {
+    if (!counted) /* the call failed half way; the next one must begin at zero */
+        cudaMemsetAsync(slot->counts, 0, sizeof(cuda_counts) * COUNT_COPIES, stream);
     cudaEventRecord(slot->free, stream);
     pthread_mutex_lock(&cuda->slots_lock);
     slot->taken = 0;
@@ -326,6 +341,12 @@ const loom__machine_ops cuda_machine = {
 };
 
 /* ---- the module ---- */
+
+/* For tests, which find it by its name: the device is lost after so many steps, 0: it is there again. */
+extern "C" __attribute__((visibility("default"))) void loom__cuda_lose_device(uint64_t steps)
+{
+    cuda_steps_until_lost = steps;
+}
 
 static const loom__machine_ops *attach(const loom__services *services)
 {

@@ -228,7 +228,7 @@ loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call
     call.n = n;
     call.per_chunk = (STAGE_BYTES - ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    cudaError_t error = run_chunks(&call, stream);
+    cudaError_t error = cuda_step(run_chunks(&call, stream));
     cuda_stage_leave(cuda);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch of host arrays");
 }
@@ -285,7 +285,7 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
     }
     RETURN_IF_FAILED(cuda_take_slot(cuda, stream, &slot));
     loom_status status = run_counted(cuda, view, batch, op, &arrays, slot);
-    cuda_give_slot(cuda, stream, slot);
+    cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
     return status;
 }
 

@@ -96,7 +96,7 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     }
     if (access != LOOM__ACCESS_FIND)
         order->writes = access;
-    cudaError_t error = wait_for(&order->before, stream);
+    cudaError_t error = cuda_step(wait_for(&order->before, stream));
     if (error == cudaSuccess)
         return LOOM_OK;
     pthread_mutex_unlock(&order->lock);

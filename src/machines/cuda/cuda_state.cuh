@@ -41,11 +41,16 @@ extern const loom__services *cuda_services;
 /* OUT_OF_MEMORY or DEVICE, with a sentence. */
 loom_status cuda_failed(cudaError_t error, const char *what);
 
-#define CUDA_TRY(call)                                \
-    do {                                              \
-        cudaError_t error_of_call_ = (call);          \
-        if (error_of_call_ != cudaSuccess)            \
-            return cuda_failed(error_of_call_, #call); \
+/* For tests: after so many more steps of the machine every one fails, as if the device were lost; 0: none does. A step
+ * is whatever passes here. */
+extern uint64_t cuda_steps_until_lost;
+cudaError_t cuda_step(cudaError_t error);
+
+#define CUDA_TRY(call)                                    \
+    do {                                                  \
+        cudaError_t error_of_call_ = cuda_step(call);     \
+        if (error_of_call_ != cudaSuccess)                \
+            return cuda_failed(error_of_call_, #call);    \
     } while (0)
 
 /* ---- Counts of a call ---- */
@@ -126,7 +131,7 @@ typedef enum cuda_place {
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
 loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **slot);
-void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot);
+void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted);
 
 /* Takes the staging lock; memory is there on success. */
 loom_status cuda_stage_enter(cuda_state *cuda);
