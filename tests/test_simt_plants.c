@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Measured from several starting points: found after 0 to 12,000 seeds. */
+/* Measured from several starting points: found after 0 to 12,118 seeds. */
 enum { MOST_SEEDS = 60000 };
 
 static uint32_t tested;
@@ -37,6 +37,7 @@ static void find_plant(const char *name)
     }
 
 PLANT(insert_beside_erase)
+PLANT(find_beside_erase_and_insert)
 PLANT(no_look_after_a_lost_slot)
 PLANT(bit_after_the_key)
 PLANT(bit_not_released)

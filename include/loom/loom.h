@@ -254,6 +254,7 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *   insert   | coherent yes      no
  *   erase    | coherent no       yes
  *
+ * A lookup may overlap insertions, or erasures, but not an erasure and then an insertion: the later one waits for it.
  * Each key then behaves as if the operations on it had come one after the other, each at some time between the beginning
  * and the end of its call: a key that was there throughout is found, one that a call has stored before another began is
  * found by that one, values are never torn, and nothing is stored or erased twice.

@@ -39,7 +39,8 @@
  *   lane_and_8(at, bits, shared)       the same; returns what was there
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what it read before comes before what it reads and writes after
- *   With shared = 0 the group owns what it touches, or nobody writes it, and these are plain loads and stores.
+ *   With shared = 0 nobody writes what is read; or the group, which then has one lane, owns what it touches. These are
+ *   then plain loads and stores.
  *
  * Polls never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
  * takes as a whole. */

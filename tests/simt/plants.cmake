@@ -90,8 +90,6 @@ plant(no_bound_on_a_full_table insert+insert
 plant(no_second_look_at_a_mark insert+insert/full
 "        lane_acquire(shared);
         walk->knows_full = 1;
-        walk->bucket = loom__hash_bucket(walk->lower, view->buckets);
-        walk->depth = 0;
         return OPEN_GO_ON;"
 "        return OPEN_NO_ROOM;")
 
@@ -138,7 +136,7 @@ plant(second_look_not_acquired find+erase
 "    lane_acquire(shared); /* an erase clears"
 "    (void)0; /* an erase clears")
 
-plant(no_bound_on_a_lookup find+find
+plant(no_bound_on_a_lookup erase+erase
 "    look.further &= walk->depth + 1 < view->buckets;"
 "    (void)view;")
 
@@ -162,6 +160,7 @@ file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 ${plant_declarations}
 const sim_plant sim_plants[] = {
     {\"insert_beside_erase\", \"insert+erase\", simt_open_run},
+    {\"find_beside_erase_and_insert\", \"find+writers\", simt_open_run},
 ${plant_rows}};
 const uint32_t sim_plant_count = sizeof sim_plants / sizeof sim_plants[0];
 " @ONLY)

@@ -14,7 +14,7 @@ enum {
     SIM_MOST_ITEMS = 4, /* of a call */
     SIM_MOST_CALLS = 6,
     SIM_HOT_KEYS = 4, /* calls ask for these alone */
-    SIM_STEP_LIMIT = 40000
+    SIM_STEP_LIMIT = 30000
 };
 
 /* Which operations the calls of a stream are drawn from. */

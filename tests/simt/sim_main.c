@@ -87,8 +87,9 @@ int main(int count, char **arguments)
         int complete;
         uint64_t done;
         options.tiny = 1;
-        snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %llu", c->name, (unsigned long long)seed,
-                 (unsigned long long)detours);
+        snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %llu%s%s", c->name,
+                 (unsigned long long)seed, (unsigned long long)detours, plant_name != NULL ? " --plant " : "",
+                 plant_name != NULL ? plant_name : "");
         int well = sim_explore(c, seed, (uint32_t)detours, runs > 0 ? runs : 1000000, &options, &done, &complete);
         printf("%llu runs, %s, in %.1f s\n", (unsigned long long)done,
                !well      ? "the last one failed"

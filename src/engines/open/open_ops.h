@@ -18,9 +18,11 @@
  * wrong, only slow.
  *
  * Several groups work at the same time (`shared` = 1). What may overlap: insertions with insertions, erasures with erasures,
- * and lookups with all of them, but never an insertion with an erasure; the handle sees to it. So slots are only ever
- * filled, or only ever freed. Loads, stores and swaps are relaxed; order comes from the fences alone, each of which has
- * its reason beside it and a test in the lane simulator that fails without it (tests/simt/plants.cmake).
+ * and lookups with either, but never an insertion with an erasure; the handle sees to it. So slots are only ever filled,
+ * or only ever freed, as long as any one operation lasts: a lookup, too, must not overlap an erasure and then an insertion,
+ * which could put another key into the slot whose value it is about to read (the simulator shows it: find+writers). Loads,
+ * stores and swaps are relaxed; order comes from the fences alone, each of which has its reason beside it and, but for the
+ * one in open_meet, a test in the lane simulator that fails without it (tests/simt/plants.cmake).
  *
  *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, sets its bit
  *   in all buckets before that slot (I2 holds before the key is visible), and swaps the key in. *Linearisation: the
@@ -34,9 +36,9 @@
  *   instructions of another group away, and the only place where one group waits for another. Without it a key could be
  *   reported as existing before any lookup can find it, or an overwrite be undone by the first store.
  *   A refused insert has visited every bucket of its partition and found no free slot; it sets no filter bit but marks the
- *   partition (I5). Who sees the mark looks once more from its home and is refused at the first bucket without its bit:
- *   the partition was full before the mark was set, so by then its key's bits are there if the key is. Erasing removes the
- *   mark.
+ *   partition (I5). Who sees the mark looks at its bucket once more and is then refused at the first bucket without its
+ *   bit: the partition was full before the mark was set, so by then its key's bits are there if the key is. Erasing removes
+ *   the mark.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
@@ -73,7 +75,7 @@ typedef struct open_walk {
     uint32_t depth; /* buckets passed; below view->buckets, which bounds every walk */
     /* insert: the first free slot seen on the chain */
     uint32_t free_bucket, free_depth, free_slot;
-    uint32_t knows_full; /* insert: 1 once the partition was seen marked (I5) and the walk began anew */
+    uint32_t knows_full; /* insert: 1 once the partition was seen marked (I5): what is read since then is final */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__open_kind kind, const open_walk *walk, uint32_t bucket)
@@ -347,11 +349,10 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
         if (done) /* a lane saw no mark */
             break;
         /* This line may have been read before the key came into the partition's last free slot. What is read from now on
-         * was written before the mark, filter bits included: look once more from the start. */
+         * was written before the mark, filter bits included: look at this bucket once more. (Those before it were full
+         * and without the key, and stay so.) */
         lane_acquire(shared);
         walk->knows_full = 1;
-        walk->bucket = loom__hash_bucket(walk->lower, view->buckets);
-        walk->depth = 0;
         return OPEN_GO_ON;
     case OPEN_ADVANCE:
         break;

@@ -294,7 +294,7 @@ LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const 
             if (batch.status != NULL)
                 batch.status[index] = status_of_outcome[outcome];
         }
-        /* A round goes one bucket further, begins anew once, follows a slot that was just filled, or waits for a value
+        /* A round goes one bucket further, looks at one again, follows a slot that was just filled, or waits for a value
          * that another thread is storing. */
         while (waiting > 0) {
             uint64_t still = 0;

@@ -2,7 +2,8 @@
  *
  * Calls that may overlap form a *phase*. A call that may not join the phase at hand opens the next one and waits, in its
  * stream, for every call of the phase before; a call that joins waits for the phase before too. (Phases before that one
- * were waited for by it.) The host never waits here, unless more streams are at work than events are kept for. */
+ * were waited for by it.) So a lookup that joins the phase of an erasure has ended before a later insertion begins, as
+ * open_ops.h asks. The host never waits here, unless more streams are at work than events are kept for. */
 #include "machines/cuda/cuda_state.cuh"
 
 enum { KEPT_STREAMS = 16 };

@@ -9,7 +9,7 @@ simt_machine simt;
 
 enum {
     STACK_BYTES = 64 * 1024,
-    PATIENCE = 128 /* after so many steps the lane that stood longest goes on: a GPU's warps all do, sooner or later */
+    PATIENCE = 512 /* after so many steps the lane that stood longest goes on: a GPU's warps all do, sooner or later */
 };
 
 /* ---- Failing ---- */
@@ -181,14 +181,8 @@ static simt_lane *pick(simt_lane *current)
         /* 0 is the current lane; the others follow in their order */
         return choice == 0 ? current : &simt.lanes[simt.runnable[choice - (choice <= current->position)]];
     }
-    if (schedule->kind == SIMT_PRIORITY) {
-        int drops = 0;
-        for (uint32_t i = 0; i < SIMT_MOST_DROPS; i++)
-            drops |= schedule->drops[i] == simt.steps;
-        if (drops && can_stay)
-            current->priority = --schedule->lowest;
+    if (schedule->kind == SIMT_PRIORITY)
         return highest();
-    }
     if (can_stay && simt_schedule_chance(schedule, schedule->stay))
         return current;
     return &simt.lanes[simt.runnable[simt_schedule_choose(schedule, simt.runnable_count, 0)]];
@@ -202,7 +196,9 @@ static void reschedule(void)
     if (simt.steps > simt.config.step_limit)
         simt_fail("not at an end after %llu steps: lanes keep each other from it, or a loop has no bound",
                   (unsigned long long)simt.config.step_limit);
-    if (simt.schedule->kind != SIMT_EXHAUSTIVE && simt_schedule_chance(simt.schedule, simt.schedule->drain))
+    /* Stores leave their buffers sooner or later, whatever the schedule. */
+    if (simt.schedule->kind == SIMT_EXHAUSTIVE ? simt.steps % PATIENCE == 0
+                                               : simt_schedule_chance(simt.schedule, simt.schedule->drain))
         drain_some();
     while (simt.runnable_count == 0) { /* every round empties a buffer further, or is the last */
         if (drain_some())
@@ -272,6 +268,8 @@ void simt_begin(const simt_config *config, simt_schedule *schedule, void *shared
         simt.lanes[i].memory.buffered = 0;
         simt.lanes[i].call = NULL;
     }
+    if (config->step_limit >= SIMT_MOST_STEPS || bytes / 8 > SIMT_MOST_WORDS)
+        abort(); /* a case that asks for more than there is */
     simt.config = *config;
     simt.schedule = schedule;
     simt.call_count = simt.used_lanes = simt.runnable_count = 0;
@@ -279,6 +277,7 @@ void simt_begin(const simt_config *config, simt_schedule *schedule, void *shared
         simt.stream_length[stream] = simt.stream_next[stream] = 0;
     simt.current = NULL;
     simt.steps = 1;
+    simt.points = 0;
     simt.traced = 0;
     simt.failure[0] = 0;
     simt_memory_begin(&simt.memory, shared, bytes);
@@ -330,11 +329,17 @@ static uint64_t with_part(uint64_t word, const void *at, uint32_t bytes, uint64_
     return (word & ~mask) | part << shift_of(at);
 }
 
+/* Before every access to memory and every fence. */
 static simt_lane *point(simt_op op, const simt_site *site)
 {
     simt_lane *lane = simt.current;
     lane->op = op;
     lane->site = site;
+    simt.points++;
+    if (simt.schedule->kind == SIMT_PRIORITY)
+        for (uint32_t i = 0; i < SIMT_MOST_DROPS; i++)
+            if (simt.schedule->drops[i] == simt.points)
+                lane->priority = --simt.schedule->lowest;
     reschedule();
     return lane;
 }
@@ -377,17 +382,33 @@ uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *
     return value;
 }
 
+/* What was put into the buffer last stays there, or becomes visible at once. */
+static void leave_buffered(simt_lane *lane)
+{
+    int waits = simt.config.weak_memory;
+    if (waits && simt.schedule->kind == SIMT_EXHAUSTIVE)
+        waits = (int)simt_schedule_choose(simt.schedule, 2, 1);
+    uint32_t newest = lane->memory.buffered - 1;
+    if (!waits && simt_memory_may_drain(&lane->memory, newest))
+        simt_memory_drain(&simt.memory, &lane->memory, newest);
+}
+
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_STORE, site);
     uint32_t word = word_at(at, bytes);
     simt_memory_store(&simt.memory, &lane->memory, word, shift_of(at), bytes, value);
     record(lane, SIMT_STORE, word, value, 0, 0);
-    int waits = simt.config.weak_memory;
-    if (waits && simt.schedule->kind == SIMT_EXHAUSTIVE)
-        waits = (int)simt_schedule_choose(simt.schedule, 2, 1);
-    if (!waits)
-        simt_memory_drain_all(&simt.memory, &lane->memory);
+    leave_buffered(lane);
+}
+
+void simt_or(void *at, uint64_t bits, const simt_site *site)
+{
+    simt_lane *lane = point(SIMT_OR, site);
+    uint32_t word = word_at(at, 8);
+    simt_memory_add_bits(&simt.memory, &lane->memory, word, bits);
+    record(lane, SIMT_OR, word, bits, 0, 0);
+    leave_buffered(lane);
 }
 
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site)
@@ -406,15 +427,10 @@ static uint64_t modify(simt_op op, void *at, uint64_t operand, const simt_site *
     simt_lane *lane = point(op, site);
     uint32_t word = word_at(at, 8);
     uint64_t old = simt_memory_newest(&simt.memory, &lane->memory, word);
-    uint64_t value = op == SIMT_OR ? old | operand : op == SIMT_AND ? old & operand : old + operand;
+    uint64_t value = op == SIMT_AND ? old & operand : old + operand;
     simt_memory_append(&simt.memory, &lane->memory, word, value);
     record(lane, op, word, old, value, 0);
     return old;
-}
-
-uint64_t simt_or(void *at, uint64_t bits, const simt_site *site)
-{
-    return modify(SIMT_OR, at, bits, site);
 }
 
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)

@@ -30,7 +30,7 @@
 
 enum {
     SIMT_WARP = 32,
-    SIMT_MOST_LANES = 512, /* alive at the same time */
+    SIMT_MOST_LANES = 512, /* of one run */
     SIMT_MOST_CALLS = 16,
     SIMT_MOST_STREAMS = 2,
     SIMT_TRACE = 4096 /* steps that are remembered */
@@ -133,6 +133,7 @@ typedef struct simt_machine {
     simt_lane *current; /* NULL: outside all lanes */
     simt_fiber outside;
     uint64_t steps;
+    uint64_t points; /* accesses and fences; the others are collectives */
     simt_event trace[SIMT_TRACE];
     uint64_t traced;
     char failure[512]; /* "" while all is well */
@@ -158,7 +159,7 @@ void simt_print(FILE *out, uint32_t steps);
 uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *site);
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site);
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site);
-uint64_t simt_or(void *at, uint64_t bits, const simt_site *site);
+void simt_or(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
 void simt_release(const simt_site *site);

@@ -23,12 +23,12 @@ static void copy_view(const simt_memory *memory, simt_view *to, const simt_view 
 }
 
 /* Views that values carry live until the run ends. The pool is never moved while pointers into it are about. */
-enum { POOL_ROOM = 1 << 14 };
+enum { POOL_ROOM = SIMT_MOST_STEPS }; /* a step makes one at most */
 
 static simt_view *new_view(simt_memory *memory)
 {
     if (memory->pool_used == memory->pool_room)
-        abort(); /* the step limit is far below this */
+        abort(); /* simt_begin checks the step limit */
     return &memory->pool[memory->pool_used++];
 }
 
@@ -97,6 +97,8 @@ static uint64_t part_mask(uint32_t shift, uint32_t bytes)
 
 static uint64_t overlay(uint64_t whole, const simt_buffered *part)
 {
+    if (part->adds_bits)
+        return whole | part->value;
     uint64_t mask = part_mask(part->shift, part->bytes);
     return (whole & ~mask) | (part->value << part->shift & mask);
 }
@@ -129,12 +131,35 @@ static void append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, u
     memory->words[word] = value;
 }
 
-void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
-                       uint64_t value)
+static void buffer(simt_memory *memory, simt_memory_lane *lane, simt_buffered entry)
 {
     if (lane->buffered == SIMT_BUFFER)
         simt_memory_drain(memory, lane, 0);
-    lane->buffer[lane->buffered++] = (simt_buffered){word, shift, bytes, value, lane->released};
+    lane->buffer[lane->buffered++] = entry;
+}
+
+void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
+                       uint64_t value)
+{
+    buffer(memory, lane, (simt_buffered){word, shift, bytes, value, 0, lane->released});
+}
+
+void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits)
+{
+    buffer(memory, lane, (simt_buffered){word, 0, 8, bits, 1, lane->released});
+}
+
+/* What a read-modify-write appends carries on what the value before it carried. */
+static const simt_view *carried_on(simt_memory *memory, uint32_t word, const simt_view *own)
+{
+    const simt_history *history = history_of(memory, word);
+    const simt_view *before = history->values[history->count - 1].carries;
+    if (own == NULL || before == NULL || before == own)
+        return own != NULL ? own : before;
+    simt_view *both = new_view(memory);
+    copy_view(memory, both, before);
+    simt_memory_join(memory, both, own);
+    return both;
 }
 
 int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index)
@@ -151,7 +176,8 @@ uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t
     lane->buffered--;
     memmove(&lane->buffer[index], &lane->buffer[index + 1], (lane->buffered - index) * sizeof entry);
     const simt_history *history = history_of(memory, entry.word);
-    append(memory, lane, entry.word, overlay(history->values[history->count - 1].value, &entry), entry.carries);
+    append(memory, lane, entry.word, overlay(history->values[history->count - 1].value, &entry),
+           entry.adds_bits ? carried_on(memory, entry.word, entry.carries) : entry.carries);
     return entry.word;
 }
 
@@ -173,17 +199,7 @@ uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_
 
 void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value)
 {
-    const simt_history *history = history_of(memory, word);
-    const simt_view *before = history->values[history->count - 1].carries, *carries = lane->released;
-    if (carries == NULL) {
-        carries = before;
-    } else if (before != NULL && before != carries) {
-        simt_view *both = new_view(memory);
-        copy_view(memory, both, before);
-        simt_memory_join(memory, both, carries);
-        carries = both;
-    }
-    append(memory, lane, word, value, carries);
+    append(memory, lane, word, value, carried_on(memory, word, lane->released));
 }
 
 void simt_memory_release(simt_memory *memory, simt_memory_lane *lane)

@@ -1,5 +1,5 @@
-/* The simulator's shared memory, which is as weak as C11 relaxed atomics with fences, and so at least as weak, for the
- * accesses that our algorithms make, as the PTX memory model; docs/simulator.md compares them.
+/* The simulator's shared memory: relaxed accesses with release and acquire fences, nearly as weak as C11 and the PTX
+ * memory model have them. docs/simulator.md tells where they differ.
  *
  * Memory is an array of 8-byte words. Each word has a history: the values it had, oldest first. The newest stands in the
  * real memory too, so that what reads a table between runs needs to know nothing of this.
@@ -8,7 +8,8 @@
  *     different words in any order, to the same word in program order.
  *   - A *load* returns its lane's own buffered value, or any value of the history that is not older than what the lane is
  *     known to have seen: its *view*, one position in the history of each word.
- *   - A *read-modify-write* works on the newest value and appends to it, at once.
+ *   - A *read-modify-write* works on the newest value and appends to it, at once; but an OR without a result waits in the
+ *     buffer like a store, and works on the newest value when it leaves.
  *   - A *release* empties the buffer and remembers the lane's view. Values that the lane appends from then on carry it.
  *     A read-modify-write also carries on what the value it replaced carried.
  *   - An *acquire* adds to the lane's view what was carried by the values it has read.
@@ -23,7 +24,8 @@
 
 enum {
     SIMT_MOST_WORDS = 1024,
-    SIMT_BUFFER = 16 /* stores that may wait in a lane; one more drives out the oldest */
+    SIMT_MOST_STEPS = 1 << 15, /* of a run; positions in a history are 16 bits wide */
+    SIMT_BUFFER = 16           /* stores that may wait in a lane; one more drives out the oldest */
 };
 
 /* For each word the oldest position of its history that may still be read. */
@@ -35,6 +37,7 @@ typedef struct simt_buffered {
     uint32_t word;
     uint32_t shift, bytes; /* which part of it */
     uint64_t value;
+    int adds_bits; /* an OR whose result nobody waits for */
     const simt_view *carries;
 } simt_buffered;
 
@@ -60,14 +63,14 @@ typedef struct simt_memory {
     uint64_t *words;
     uint32_t word_count;
     simt_history history[SIMT_MOST_WORDS];
-    uint32_t changed[SIMT_MOST_WORDS], changed_count; /* words with more than one value */
+    uint32_t changed[SIMT_MOST_WORDS], changed_count; /* words that were touched */
     simt_view finished;                               /* what calls that ended have seen and written */
     simt_view *pool;                                  /* of carried views, given back when a run begins */
     uint32_t pool_used, pool_room;
 } simt_memory;
 
 void simt_memory_begin(simt_memory *memory, void *shared, size_t bytes);
-/* Word and part that `at` lies in; -1 if it is outside, or not aligned. */
+/* The word that `at` lies in; -1 if it is outside, or not aligned. */
 int64_t simt_memory_word(const simt_memory *memory, const void *at, uint32_t bytes);
 
 void simt_memory_lane_begin(simt_memory *memory, simt_memory_lane *lane);
@@ -80,12 +83,13 @@ uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *
 uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t age);
 void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
                        uint64_t value);
+void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits);
 /* Whether entry `index` of the buffer may leave it now: no older one is for the same word. */
 int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index);
 /* Returns the word. */
 uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t index);
 void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane);
-/* The newest value, after the lane's own stores to this word have become visible; appends `wanted` if `write`. */
+/* A read-modify-write: the newest value, after the lane's own stores to this word have become visible; then the new one. */
 uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_t word);
 void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value);
 void simt_memory_release(simt_memory *memory, simt_memory_lane *lane);

@@ -46,6 +46,8 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
         if (!begin)
             continue;
         if (answer.reports) {
+            if (item->status != LOOM_INTERNAL)
+                simt_fail("item %u is answered twice", index);
             if (call->op == SIMT_OPEN_FIND)
                 item->value = answer.value;
             item->status = status_of_outcome[answer.outcome];

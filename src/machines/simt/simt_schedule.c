@@ -2,8 +2,6 @@
 
 #include "core/hash.h"
 
-#include <string.h>
-
 uint64_t simt_schedule_number(simt_schedule *schedule)
 {
     schedule->state += 0x9e3779b97f4a7c15u;
@@ -32,14 +30,13 @@ void simt_schedule_random(simt_schedule *schedule, uint64_t seed)
     schedule->highest = SIMT_MIDDLE_PRIORITY << 1;
 }
 
-void simt_schedule_priority(simt_schedule *schedule, uint64_t seed, uint64_t typical_steps)
+void simt_schedule_priority(simt_schedule *schedule, uint64_t seed, uint32_t span)
 {
     simt_schedule_random(schedule, seed);
     schedule->kind = SIMT_PRIORITY;
-    schedule->typical_steps = typical_steps > 0 ? typical_steps : 200;
     uint32_t drops = below(schedule, SIMT_MOST_DROPS + 1);
     for (uint32_t i = 0; i < SIMT_MOST_DROPS; i++)
-        schedule->drops[i] = i < drops ? below(schedule, (uint32_t)schedule->typical_steps) : 0;
+        schedule->drops[i] = i < drops ? 1 + below(schedule, span) : 0;
 }
 
 void simt_schedule_exhaustive(simt_schedule *schedule, uint32_t most_detours)

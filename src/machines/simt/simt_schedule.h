@@ -2,8 +2,8 @@
  *
  *   random      any runnable lane, at every point; the seed also chooses how often a lane stays on, how often a load is
  *               stale and how fast buffers drain
- *   priority    lanes have random priorities and the highest one goes; at a few random steps the running lane drops to the
- *               bottom ("A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", Burckhardt, Kothari,
+ *   priority    lanes have random priorities and the highest one goes; at a few random accesses the running lane drops to
+ *               the bottom ("A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", Burckhardt, Kothari,
  *               Musuvathi, Nagarakatte, ASPLOS 2010): few switches in telling places find most bugs
  *   exhaustive  every run with at most so many *detours*: switches away from a lane that could go on, stale loads, stores
  *               that stay in their buffer. One run after the other, in depth-first order, until none is left
@@ -28,17 +28,17 @@ typedef struct simt_schedule {
     /* random */
     uint32_t stay, stale, drain; /* in 256ths */
     /* priority */
-    uint64_t drops[SIMT_MOST_DROPS]; /* at these steps */
+    uint64_t drops[SIMT_MOST_DROPS]; /* at these accesses to memory */
     uint64_t lowest, highest;        /* beyond all priorities in use */
-    uint64_t typical_steps;          /* of a run, as far as is known: drops are spread over it */
-    /* exhaustive: the choices made, how many there were, and the detours up to each */
+    /* exhaustive: the choices made so far, and how many there were of each */
     uint32_t most_detours, detours;
     uint32_t length, at;
     uint16_t chosen[SIMT_LONGEST_PATH], choices[SIMT_LONGEST_PATH];
 } simt_schedule;
 
 void simt_schedule_random(simt_schedule *schedule, uint64_t seed);
-void simt_schedule_priority(simt_schedule *schedule, uint64_t seed, uint64_t typical_steps);
+/* Drops are spread over the first `span` accesses to memory. */
+void simt_schedule_priority(simt_schedule *schedule, uint64_t seed, uint32_t span);
 /* The first run; then simt_schedule_next until it returns 0. */
 void simt_schedule_exhaustive(simt_schedule *schedule, uint32_t most_detours);
 int simt_schedule_next(simt_schedule *schedule);

@@ -47,7 +47,7 @@ static void print_event(FILE *out, const simt_event *event)
         fprintf(out, " %-26s %#llx", name, (unsigned long long)event->value);
         if (event->op == SIMT_SWAP)
             fprintf(out, event->stale ? " (fails)" : " -> %#llx", (unsigned long long)event->wanted);
-        else if (event->op == SIMT_OR || event->op == SIMT_AND || event->op == SIMT_ADD)
+        else if (event->op == SIMT_AND || event->op == SIMT_ADD)
             fprintf(out, " -> %#llx", (unsigned long long)event->wanted);
         else if (event->stale)
             fprintf(out, " (an old value)");
