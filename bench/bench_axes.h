@@ -13,9 +13,12 @@
 #define BENCH_DEFAULT_REPEAT      5
 
 /* What the case `limits` spans. Footprints above this share of the memory are left out. */
-#define BENCH_LIMIT_ACCESS_BYTES    8, 16, 32, 64, 128
-#define BENCH_LIMIT_FOOTPRINTS      UINT64_C(1) << 20, UINT64_C(1) << 24, UINT64_C(1) << 28, UINT64_C(1) << 30
-#define BENCH_LIMIT_SHARE_OF_MEMORY 8 /* one eighth */
+#define BENCH_LIMIT_ACCESS_BYTES 8, 16, 32, 64, 128
+#define BENCH_LIMIT_FOOTPRINTS \
+    UINT64_C(1) << 20, UINT64_C(1) << 24, UINT64_C(1) << 28, UINT64_C(1) << 30, UINT64_C(1) << 32, UINT64_C(1) << 36
+#define BENCH_LIMIT_SHARE_OF_MEMORY 2                   /* half, on a device */
+#define BENCH_LIMIT_SHARE_OF_HOST   8                   /* one eighth of what others use too */
+#define BENCH_LIMIT_LINK            (UINT64_C(1) << 30) /* bytes of host memory that the link is measured over */
 
 /* The smallest array that a limit can be measured over; smaller tables are held against it. */
 #define BENCH_LIMIT_SMALLEST UINT64_C(4096)

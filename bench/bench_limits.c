@@ -24,6 +24,12 @@ void bench_limit_name(loom_limit_kind kind, uint32_t access_bytes, char name[32]
     case LOOM_LIMIT_RANDOM_CAS:
         snprintf(name, 32, "random_cas");
         return;
+    case LOOM_LIMIT_HOST_COPY:
+        snprintf(name, 32, "host_copy");
+        return;
+    case LOOM_LIMIT_HOST_RANDOM_READ:
+        snprintf(name, 32, "host_random_read_%u", (unsigned)access_bytes);
+        return;
     }
     snprintf(name, 32, "unknown");
 }

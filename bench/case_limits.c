@@ -4,6 +4,7 @@
 #include "bench_case.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 static const uint64_t footprints[] = {BENCH_LIMIT_FOOTPRINTS};
@@ -20,7 +21,7 @@ static void measure(bench_session *session, loom_limit_kind kind, uint32_t bytes
         bench_row_fail(&row, "%s", loom_last_error());
     else if (!(limit.rate > 0))
         bench_row_fail(&row, "the rate is %g", limit.rate);
-    else if (kind == LOOM_LIMIT_COPY)
+    else if (kind == LOOM_LIMIT_COPY || kind == LOOM_LIMIT_HOST_COPY)
         row.gbps = limit.rate * 1e-9;
     else
         row.mops = limit.rate * 1e-6;
@@ -31,7 +32,9 @@ static void measure(bench_session *session, loom_limit_kind kind, uint32_t bytes
 
 static void run_limits(bench_session *session)
 {
-    const uint64_t largest = session->info.memory_bytes / BENCH_LIMIT_SHARE_OF_MEMORY;
+    const bool device = session->info.machine != LOOM_MACHINE_CPU;
+    const uint64_t largest =
+        session->info.memory_bytes / (device ? BENCH_LIMIT_SHARE_OF_MEMORY : BENCH_LIMIT_SHARE_OF_HOST);
     for (size_t i = 0; i < sizeof footprints / sizeof *footprints; i++) {
         if (i > 0 && footprints[i] > largest)
             break;
@@ -40,6 +43,11 @@ static void run_limits(bench_session *session)
             measure(session, LOOM_LIMIT_RANDOM_READ, access_bytes[j], footprints[i]);
         measure(session, LOOM_LIMIT_RANDOM_CAS, 0, footprints[i]);
     }
+    if (!device)
+        return;
+    measure(session, LOOM_LIMIT_HOST_COPY, 0, BENCH_LIMIT_LINK);
+    for (size_t j = 0; j < sizeof access_bytes / sizeof *access_bytes; j++)
+        measure(session, LOOM_LIMIT_HOST_RANDOM_READ, access_bytes[j], BENCH_LIMIT_LINK);
 }
 
 const bench_case bench_case_limits = {

@@ -117,12 +117,12 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
 {
     RETURN_ERROR_IF(context == NULL || limit == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_limit", limit->struct_size, sizeof *limit));
-    RETURN_ERROR_IF(limit->kind != LOOM_LIMIT_COPY && limit->kind != LOOM_LIMIT_RANDOM_READ &&
-                        limit->kind != LOOM_LIMIT_RANDOM_CAS,
-                    LOOM_INVALID_ARGUMENT, "limit kind %d is not known to this version", (int)limit->kind);
+    RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_HOST_RANDOM_READ, LOOM_INVALID_ARGUMENT,
+                    "limit kind %d is not known to this version", (int)limit->kind);
+    int reads = limit->kind == LOOM_LIMIT_RANDOM_READ || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
     uint32_t width = limit->access_bytes;
-    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_RANDOM_READ && (width < 8 || width > 128 || (width & (width - 1)) != 0),
-                    LOOM_INVALID_ARGUMENT, "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);
+    RETURN_ERROR_IF(reads && (width < 8 || width > 128 || (width & (width - 1)) != 0), LOOM_INVALID_ARGUMENT,
+                    "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);
     RETURN_ERROR_IF(limit->footprint_bytes < 4096, LOOM_INVALID_ARGUMENT, "footprint_bytes = %llu: at least 4096",
                     (unsigned long long)limit->footprint_bytes);
     return context->machine->ops->measure_limit(context->machine, limit);

@@ -233,6 +233,8 @@ static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(v
 static loom_status measure_limit(loom__machine *machine, loom_limit *limit)
 {
     cpu_state *cpu = (cpu_state *)machine;
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_HOST_COPY || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ, LOOM_UNSUPPORTED,
+                    "the cpu machine works in host memory: there is no link to measure");
     return loom__cpu_measure_limit(cpu->pool, cpu->threads, limit);
 }
 

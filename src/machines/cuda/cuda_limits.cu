@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(THREADS) copy_kernel(ulonglong2 *to, const ulo
 }
 
 struct measurement {
-    unsigned char *memory;
+    unsigned char *memory; /* on the device, or pinned on the host where the limit is the link's */
+    unsigned char *device; /* HOST_COPY: where it goes */
     uint64_t bytes;
     uint32_t *out;
     loom_limit *limit;
@@ -138,9 +139,10 @@ template <int bytes> cudaError_t try_lanes(measurement *m, uint64_t n)
 cudaError_t measure(measurement *m)
 {
     /* Enough accesses to take a few milliseconds. */
-    const uint64_t n = (uint64_t)1 << 26;
+    const uint64_t n = m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ? (uint64_t)1 << 21 : (uint64_t)1 << 26;
     switch (m->limit->kind) {
     case LOOM_LIMIT_RANDOM_READ:
+    case LOOM_LIMIT_HOST_RANDOM_READ:
         switch (m->limit->access_bytes) {
         case 8:
             return try_lanes<8>(m, n);
@@ -156,6 +158,10 @@ cudaError_t measure(measurement *m)
     case LOOM_LIMIT_RANDOM_CAS:
         return try_shape(m, "1 lane", (double)n, [=] {
             swap_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(m->memory, m->bytes / 8, n);
+        });
+    case LOOM_LIMIT_HOST_COPY:
+        return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes, [=] {
+            cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0);
         });
     default: {
         uint64_t half = m->bytes / 2 / 16;
@@ -174,6 +180,37 @@ cudaError_t measure(measurement *m)
 
 } // namespace
 
+static cudaError_t allocate(measurement *m)
+{
+    int link = m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
+    cudaError_t error = link ? cudaMallocHost(&m->memory, m->bytes) : cudaMalloc(&m->memory, m->bytes);
+    if (error == cudaSuccess)
+        error = cudaMemset(m->memory, 0, m->bytes);
+    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_HOST_COPY)
+        error = cudaMalloc(&m->device, m->bytes);
+    if (error == cudaSuccess)
+        error = cudaMalloc(&m->out, sizeof *m->out);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m->from);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m->to);
+    return error;
+}
+
+static void release(measurement *m)
+{
+    if (m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ)
+        cudaFreeHost(m->memory);
+    else
+        cudaFree(m->memory);
+    cudaFree(m->device);
+    cudaFree(m->out);
+    if (m->from != NULL)
+        cudaEventDestroy(m->from);
+    if (m->to != NULL)
+        cudaEventDestroy(m->to);
+}
+
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
 {
     measurement m = {};
@@ -181,20 +218,9 @@ loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
     m.bytes = limit->footprint_bytes / 256 * 256;
     m.limit = limit;
     limit->rate = 0;
-    cudaError_t error = cudaMalloc(&m.memory, m.bytes + 256);
-    if (error == cudaSuccess)
-        error = cudaMemset(m.memory, 0, m.bytes + 256);
-    m.out = (uint32_t *)(m.memory + m.bytes);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&m.from);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&m.to);
+    cudaError_t error = allocate(&m);
     if (error == cudaSuccess)
         error = measure(&m);
-    cudaFree(m.memory);
-    if (m.from != NULL)
-        cudaEventDestroy(m.from);
-    if (m.to != NULL)
-        cudaEventDestroy(m.to);
+    release(&m);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "measuring a limit");
 }

@@ -19,27 +19,17 @@ namespace {
 enum { THREADS = 256, GROUPS = THREADS / CUDA_LANES, ITEMS = 4 };
 enum { FIND_BLOCKS = CUDA_LANES == 1 ? 5 : 8, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 6 };
 
-template <loom__open_kind kind> __device__ __forceinline__ uint64_t key_at(const void *keys, uint64_t index)
-{
-    if (open_key_bytes(kind) == 4)
-        return ((const uint32_t *)keys)[index];
-    return ((const uint64_t *)keys)[index];
-}
-
-template <loom__open_kind kind> __device__ __forceinline__ uint64_t value_at(const void *values, uint64_t index)
-{
-    if (open_value_bytes(kind) == 4)
-        return ((const uint32_t *)values)[index];
-    return ((const uint64_t *)values)[index];
-}
-
-template <loom__open_kind kind> __device__ __forceinline__ void store_value(void *values, uint64_t index, uint64_t value)
-{
-    if (open_value_bytes(kind) == 4)
-        ((uint32_t *)values)[index] = (uint32_t)value;
-    else
-        ((uint64_t *)values)[index] = value;
-}
+/* Keys and values as wide as they are: a register less for each that waits. */
+template <bool wide> struct word {
+    typedef uint32_t type;
+};
+template <> struct word<true> {
+    typedef uint64_t type;
+};
+template <loom__open_kind kind> struct widths {
+    typedef typename word<kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8>::type key;
+    typedef typename word<kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value;
+};
 
 /* The items of one group: every GROUPS-th of the block's. */
 struct item_range {
@@ -84,19 +74,22 @@ __device__ __forceinline__ void add_counts(cuda_counts *counts, uint32_t done, u
 template <loom__open_kind kind, int shared>
 __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__open_view view, const cuda_batch batch)
 {
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    const key *keys = (const key *)batch.keys;
     lane_group group = lane_own_group();
     item_range items(batch.n);
     uint32_t found = 0, absent = 0;
     int active = items.at < items.end;
-    open_walk walk = open_start(kind, &view, active ? key_at<kind>(batch.keys, items.at) : 0);
-    uint64_t next_key = items.at + GROUPS < items.end ? key_at<kind>(batch.keys, items.at + GROUPS) : 0;
+    open_walk walk = open_start(kind, &view, active ? keys[items.at] : 0);
+    key next_key = items.at + GROUPS < items.end ? keys[items.at + GROUPS] : 0;
     while (lane_going(group, active)) {
         open_answer answer = open_find_item(kind, shared, group, &view, &walk, active);
         if (active && answer.outcome != OPEN_GO_ON) {
             int hit = answer.outcome == OPEN_DONE;
             if (answer.reports) {
                 if (batch.found_values != NULL)
-                    store_value<kind>(batch.found_values, items.at, answer.value);
+                    ((value *)batch.found_values)[items.at] = (value)answer.value;
                 if (batch.status != NULL)
                     batch.status[items.at] = hit ? LOOM_OK : LOOM_NOT_FOUND;
                 if (batch.found != NULL)
@@ -108,7 +101,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
             active = items.at < items.end;
             walk = open_start(kind, &view, next_key);
             if (items.at + GROUPS < items.end)
-                next_key = key_at<kind>(batch.keys, items.at + GROUPS);
+                next_key = keys[items.at + GROUPS];
         }
     }
     if (batch.counts != NULL)
@@ -118,20 +111,25 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
 template <loom__open_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS) write_kernel(const loom__open_view view, const cuda_batch batch)
 {
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    const key *keys = (const key *)batch.keys;
+    const value *values = (const value *)batch.values;
     lane_group group = lane_own_group();
     item_range items(batch.n);
     uint32_t done = 0, other = 0, full = 0;
     int active = items.at < items.end;
-    open_walk walk = open_start(kind, &view, active ? key_at<kind>(batch.keys, items.at) : 0);
-    uint64_t value = op != OP_ERASE && active ? value_at<kind>(batch.values, items.at) : 0;
-    uint64_t next_key = 0, next_value = 0;
+    open_walk walk = open_start(kind, &view, active ? keys[items.at] : 0);
+    value own_value = op != OP_ERASE && active ? values[items.at] : 0;
+    key next_key = 0;
+    value next_value = 0;
     if (items.at + GROUPS < items.end) {
-        next_key = key_at<kind>(batch.keys, items.at + GROUPS);
-        next_value = op != OP_ERASE ? value_at<kind>(batch.values, items.at + GROUPS) : 0;
+        next_key = keys[items.at + GROUPS];
+        next_value = op != OP_ERASE ? values[items.at + GROUPS] : 0;
     }
     while (lane_going(group, active)) {
         open_answer answer = op == OP_ERASE ? open_erase_item(kind, 1, group, &view, &walk, active)
-                                            : open_insert_item(kind, op == OP_OVERWRITE, 1, group, &view, &walk, value,
+                                            : open_insert_item(kind, op == OP_OVERWRITE, 1, group, &view, &walk, own_value,
                                                                active);
         if (active && answer.outcome != OPEN_GO_ON) {
             if (answer.reports) {
@@ -147,10 +145,10 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS) write_kernel(const loom
             items.at += GROUPS;
             active = items.at < items.end;
             walk = open_start(kind, &view, next_key);
-            value = next_value;
+            own_value = next_value;
             if (items.at + GROUPS < items.end) {
-                next_key = key_at<kind>(batch.keys, items.at + GROUPS);
-                next_value = op != OP_ERASE ? value_at<kind>(batch.values, items.at + GROUPS) : 0;
+                next_key = keys[items.at + GROUPS];
+                next_value = op != OP_ERASE ? values[items.at + GROUPS] : 0;
             }
         }
     }
