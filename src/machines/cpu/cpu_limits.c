@@ -111,6 +111,9 @@ static void run_thread(void *argument, uint64_t thread)
     case LOOM_LIMIT_RANDOM_CAS:
         random_swaps(run, start, run->distance);
         break;
+    case LOOM_LIMIT_HOST_COPY: /* refused before */
+    case LOOM_LIMIT_HOST_RANDOM_READ:
+        break;
     case LOOM_LIMIT_RANDOM_READ:
         switch (run->access_bytes) {
         case 8:
