@@ -484,7 +484,7 @@ typedef struct loom_limit {
 
 /* Measures one limit of the context's machine, trying several shapes (threads, prefetch distances, page sizes).
  * Takes about a second; allocates footprint_bytes (COPY: as source and target together); the rate is what the machine
- * did, so other load on it lowers it. INVALID_ARGUMENT, OUT_OF_MEMORY. */
+ * did, so other load on it lowers it. INVALID_ARGUMENT, UNSUPPORTED, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_measure_limit(loom_context *context, loom_limit *limit);
 
 #ifdef __cplusplus
