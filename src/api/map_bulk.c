@@ -111,8 +111,11 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
     RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_ALONE, stream));
     loom_status status = map->engine->clear(map->table, stream);
     map->generation++;
+    uint64_t none;
     if (status == LOOM_OK && result != NULL) /* which may lie anywhere that the machine can write */
         status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
+    else if (status == LOOM_OK) /* waits */
+        status = map->engine->size(map->table, &none, stream);
     loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
     return status;
 }

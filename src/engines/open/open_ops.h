@@ -65,6 +65,11 @@ typedef enum open_outcome {
 
 #define OPEN_NO_SLOT UINT32_MAX
 
+enum {
+    OPEN_ASK_DEPTH = 3,   /* buckets passed before an insertion asks whether its partition is marked full … */
+    OPEN_ASK_BUCKETS = 16 /* … in partitions of more than this many */
+};
+
 /* One key on its way along its chain. */
 typedef struct open_walk {
     uint64_t key;
@@ -276,7 +281,8 @@ typedef enum open_step {
 } open_step;
 
 /* The same on all lanes of the group. */
-LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_walk *walk, int present, int further)
+LOOM_LANE open_step open_insert_step(int shared, const loom__open_view *view, const open_walk *walk, int present,
+                                     int further)
 {
     int last = walk->depth + 1 >= view->buckets;
     if (present)
@@ -285,7 +291,12 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
         return OPEN_ADVANCE;
     if (walk->free_slot != OPEN_NO_SLOT)
         return OPEN_CLAIM;
-    return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
+    if (last || walk->knows_full)
+        return OPEN_REFUSE;
+    /* In a large partition a free slot is nearly always near, and asking is one more access: only who has gone far asks.
+     * (An owner has the mark in its cache.) */
+    int asks = !shared || walk->depth >= OPEN_ASK_DEPTH || view->buckets <= OPEN_ASK_BUCKETS;
+    return asks ? OPEN_ASK : OPEN_ADVANCE;
 }
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. */
@@ -307,7 +318,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
         walk->free_depth = walk->depth;
         walk->free_slot = lane_chosen(group, offers) ? lane_first(frees, stride) : slots; /* `slots`: another lane's */
     }
-    open_step step = active ? open_insert_step(view, walk, lane_some(holders), further) : OPEN_REST;
+    open_step step = active ? open_insert_step(shared, view, walk, lane_some(holders), further) : OPEN_REST;
 
     /* What a lane does and sees by itself comes back to the group as a vote. */
     int done = 0;
