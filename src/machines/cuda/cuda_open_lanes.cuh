@@ -9,7 +9,11 @@
  * all hits: 1 lane 25.0 G/s, 2 lanes 31.4, 4 lanes 30.3, 8 lanes 20). Loads of a line may stay in the L1 cache: a lane's
  * two vector loads fall into one 32-byte sector, and without the L1 each asks for it (2 lanes: 34.5 with, 32.3 without; 1
  * lane: 25.6 and 12.9). Many short blocks beat few long ones: 4 to 8 keys to a group. Registers are held to what lets 8
- * blocks of 256 threads onto an SM for lookups, 6 for insertions, which would spill. */
+ * blocks of 256 threads onto an SM for lookups, 6 for insertions, which would spill.
+ *
+ * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 280 instructions in all, 30 registers, no local
+ * memory; a lane takes its half of the line by two loads of 16 bytes (LDG.E.128); four votes. An insertion: 536, 40
+ * registers, none spilled, six votes. */
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/cuda_state.cuh"
