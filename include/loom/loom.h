@@ -25,7 +25,7 @@
  *   - Arrays given to a call must not change while it runs. If they do, what is stored is not defined; nothing else is harmed.
  *   - Of equal keys in one batch any one may win, unless the call asks for order (LOOM_IN_ORDER).
  *   - After fork() a child may use contexts and tables that no other thread was using at that moment; its
- *     calls then run on the calling thread alone.
+ *     calls then run on the calling thread alone. On the cuda machine its calls return LOOM_DEVICE.
  *
  * EXAMPLE
  *   loom_context *context;

@@ -5,7 +5,7 @@
  * longest chain (insertions at load 0.95: 7.7 G/s instead of 9.8; lookups 24.7 instead of 25.2). The next key is read one
  * ahead.
  *
- * Measured on an H200, 100 M pairs of 4 + 4 bytes: groups of 2 lanes are best for tables in memory (lookups at load 0.8,
+ * Measured on an H200 with trial kernels of the same loop, 100 M pairs of 4 + 4 bytes: groups of 2 lanes are best for tables in memory (lookups at load 0.8,
  * all hits: 1 lane 25.0 G/s, 2 lanes 31.4, 4 lanes 30.3, 8 lanes 20). Loads of a line may stay in the L1 cache: a lane's
  * two vector loads fall into one 32-byte sector, and without the L1 each asks for it (2 lanes: 34.5 with, 32.3 without; 1
  * lane: 25.6 and 12.9). Many short blocks beat few long ones: 4 to 8 keys to a group. Registers are held to what lets 8
