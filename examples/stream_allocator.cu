@@ -38,12 +38,12 @@ __global__ void make_pairs(uint32_t *keys, uint32_t *values, uint32_t n)
     }
 }
 
-#define CHECK(call)                                                     \
-    do {                                                                \
-        if ((call) != LOOM_OK) {                                        \
-            fprintf(stderr, "%s: %s\n", #call, loom_last_error());      \
-            return 1;                                                   \
-        }                                                               \
+#define CHECK(call)                                                \
+    do {                                                           \
+        if ((call) != LOOM_OK) {                                   \
+            fprintf(stderr, "%s: %s\n", #call, loom_last_error()); \
+            return 1;                                              \
+        }                                                          \
     } while (0)
 
 int main(void)

@@ -8,6 +8,7 @@
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
  *   lane_slots                         a set of this lane's slots
  *   lane_votes                         how the lanes of a group voted
+ *   lane_truth                         0 or 1: a number on a CPU, where it must not become a branch; a predicate on a GPU
  *
  *   lane_prefetch(at), lane_prefetch_to_write(at)
  *                                      say that the line will be taken soon
@@ -21,7 +22,7 @@
  *   lane_first(set, stride)            the number, in the bucket, of the first one; anything within the line if there is none
  *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; anything if there
  *                                      is none
- *   lane_filter(group, line)           the line's last word; 0 on lanes that do not hold it
+ *   lane_filter(group, line, bit)      is this bit of the line's last word set? 0 on lanes that do not hold the word
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,
  *                                      on a machine whose groups turn together, those of the whole warp. Orders nothing
@@ -29,6 +30,8 @@
  *   lane_chosen(group, votes)          is this the lowest lane that did?
  *   lane_leads(group)                  is this the lowest lane of the group?
  *   lane_going(group, mine)            is `mine` true on any lane of those that turn together? All must arrive
+ *   lane_join(group, shared)           what any lane of the group saw or wrote before, all of them see after. All lanes must
+ *                                      arrive, as for a poll
  *   lane_sync(group, shared)           all lanes of the group arrive; what any of them saw or wrote before, all see after
  *
  *   lane_load_8 / lane_load_4(at)      relaxed load
@@ -42,7 +45,7 @@
  *   With shared = 0 nobody writes what is read; or the group, which then has one lane, owns what it touches. These are
  *   then plain loads and stores.
  *
- * Polls never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
+ * Polls and joins never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
  * takes as a whole. */
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H

@@ -44,6 +44,8 @@ plant(no_look_after_a_lost_slot insert+insert
 "        walk->bucket = walk->free_bucket;
         walk->depth = walk->free_depth;
         walk->free_slot = OPEN_NO_SLOT;
+        if (walk->marked_to < walk->depth)
+            walk->marked_to = walk->depth;
         return OPEN_GO_ON;"
 "        walk->free_slot = OPEN_NO_SLOT;
         break;")
@@ -54,6 +56,22 @@ plant(bit_after_the_key insert+insert+find
 "        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
         if (done)
             open_mark_path(kind, shared, view, walk, walk->free_depth);")
+
+plant(no_bit_on_leaving insert+insert+find
+"    open_set_bit(kind, shared, walk, walk->bucket);
+    return 1;"
+"    return 1;")
+
+plant(careful_bits_forgotten insert+insert
+"            if (passed >= walk->marked_to)
+                open_set_bit(kind, shared, walk, bucket);"
+"            if (passed > walk->marked_to)
+                open_set_bit(kind, shared, walk, bucket);")
+
+plant(lanes_not_joined insert+insert+find
+"    lane_join(group, shared); /* bits that one lane set or saw come before the key that another stores */
+"
+"")
 
 plant(bit_not_released insert+insert/full
 "        lane_release(shared); /* the bits come before the key (I2) */"
@@ -82,8 +100,8 @@ plant(a_lane_leaves_the_ballot insert+insert
     done = lane_some(lane_poll(group, done));")
 
 plant(no_bound_on_a_full_table insert+insert
-"    int last = walk->depth + 1 >= view->buckets;"
-"    int last = 0;")
+"    lane_truth last = walk->depth + 1 >= view->buckets;"
+"    lane_truth last = 0;")
 
 # ---- the mark of a full partition ----
 
@@ -113,8 +131,16 @@ plant(lanes_not_in_step_for_the_mark insert+insert/full
 "")
 
 plant(mark_not_voted insert+insert/full
-"        if (done) /* a lane saw no mark */"
-"        if (!lane_load_4(&view->no_room[walk->partition_index]))")
+"        if (done)
+            break;
+        if (walk->marked_to == OPEN_EAGERLY) {"
+"        if (lane_load_4(&view->marks[walk->partition_index]) != OPEN_FULL)
+            break;
+        if (walk->marked_to == OPEN_EAGERLY) {")
+
+plant(crowded_taken_for_full insert+insert
+"        return seen != OPEN_FULL;"
+"        return seen == OPEN_UNMARKED;")
 
 # ---- find ----
 

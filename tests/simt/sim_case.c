@@ -167,7 +167,7 @@ static void draw_table(int tiny)
     now.view = loom__open_view_make(&now.shape, below(UINT32_MAX));
     now.view.base = table_memory;
     now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
-    now.view.no_room = (uint32_t *)(now.view.totals + 1);
+    now.view.marks = (uint32_t *)(now.view.totals + 1);
     now.bytes = now.shape.table_bytes + sizeof(loom__open_totals) + 2 * sizeof(uint32_t);
     for (uint32_t partition = 0; partition < 2; partition++)
         loom__cpu_open_clear_partition(&now.view, partition);

@@ -45,7 +45,7 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
     table->view.base = memory;
     table->view.concurrent_reads = concurrent_reads;
     table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
-    table->view.no_room = (uint32_t *)(table->view.totals + 1);
+    table->view.marks = (uint32_t *)(table->view.totals + 1);
     *made = table;
     return LOOM_OK;
 }

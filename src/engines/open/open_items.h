@@ -6,48 +6,68 @@
 
 #include "engines/open/open_ops.h"
 
+/* Of a lookup. */
+typedef struct open_found {
+    lane_truth settled; /* the same on all lanes of the group, as is … */
+    lane_truth found;   /* … this */
+    lane_truth reports; /* this lane of the group tells it */
+    uint64_t value;     /* on the lane that reports: the value, or 0 */
+} open_found;
+
+/* Of an insertion or erasure. */
 typedef struct open_answer {
     open_outcome outcome; /* the same on all lanes of the group; GO_ON: not settled yet */
-    int reports;          /* this lane of the group tells it */
-    uint64_t value;       /* find, on the lane that reports: the value, or 0 */
+    lane_truth reports;   /* this lane of the group tells it */
 } open_answer;
 
-LOOM_LANE open_answer open_find_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                     open_walk *walk, int active)
+/* Looks for the key in one line. Settled: this line is all that must be looked at. `partition` is looked at only where the
+ * values stand at its end (OPEN_KEY_8_VALUE_4). */
+LOOM_LANE open_found open_find_in_line(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                       unsigned char *partition, const unsigned char *line, uint64_t key,
+                                       uint32_t filter_bit, lane_truth active)
 {
-    open_answer answer;
+    open_found answer;
     uint64_t value = 0;
-    open_look look = open_find_turn(kind, shared, group, view, walk, active);
-    int holds = (int)look.mine, found = (int)look.found;
+    open_look look = open_look_at(kind, shared, group, line, key, filter_bit, active);
+    lane_truth holds = look.mine, found = look.found;
     if (look.mine)
-        holds = open_read_value(kind, shared, view, walk, look.slot, look.pair, &value);
+        holds = open_read_value(kind, shared, view, partition, line, look.slot, look.pair, &value);
     if (shared && kind != OPEN_PAIR_4_4)
         found = lane_some(lane_poll(group, holds)); /* the key was seen, but was its value ready? */
-    answer.outcome = found ? OPEN_DONE : look.further & ~look.found ? OPEN_GO_ON : OPEN_ABSENT;
+    answer.settled = look.found | !look.further;
+    answer.found = found;
     answer.reports = found ? holds : lane_leads(group);
     answer.value = found ? value : 0;
-    if (answer.outcome == OPEN_GO_ON)
+    return answer;
+}
+
+LOOM_LANE open_found open_find_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                    open_walk *walk, lane_truth active)
+{
+    open_found answer =
+        open_find_in_line(kind, shared, group, view, walk->partition, open_line(kind, walk, walk->bucket), walk->key,
+                          open_filter_bit(kind, walk->lower), active);
+    answer.settled |= walk->depth + 1 >= view->buckets;
+    if (!answer.settled)
         open_advance(view, walk);
     return answer;
 }
 
 LOOM_LANE open_answer open_insert_item(loom__open_kind kind, int overwrite, int shared, lane_group group,
-                                       const loom__open_view *view, open_walk *walk, uint64_t value, int active)
+                                       const loom__open_view *view, open_walk *walk, uint64_t value, lane_truth active)
 {
     open_answer answer;
     answer.outcome = open_insert_turn(kind, overwrite, shared, group, view, walk, value, active);
     answer.reports = lane_leads(group);
-    answer.value = 0;
     return answer;
 }
 
 LOOM_LANE open_answer open_erase_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                      open_walk *walk, int active)
+                                      open_walk *walk, lane_truth active)
 {
     open_answer answer;
     answer.outcome = open_erase_turn(kind, shared, group, view, walk, active);
     answer.reports = lane_leads(group);
-    answer.value = 0;
     return answer;
 }
 

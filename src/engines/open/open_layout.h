@@ -109,6 +109,13 @@ typedef struct loom__open_totals {
     uint64_t reserved[7];
 } loom__open_totals;
 
+/* What insertions tell each other about a partition; not part of files. */
+typedef enum loom__open_mark {
+    OPEN_UNMARKED = 0,
+    OPEN_FULL = 1,   /* it has no free slot */
+    OPEN_CROWDED = 2 /* somebody went far and found none; a hint */
+} loom__open_mark;
+
 /* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__open_view {
     unsigned char *base;      /* partition 0; aligned to a line */
@@ -121,7 +128,7 @@ typedef struct loom__open_view {
     uint32_t kind;             /* loom__open_kind */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
-    uint32_t *no_room;         /* [partitions], behind the totals: 1 in a partition without a free slot (I5) */
+    uint32_t *marks;           /* [partitions], behind the totals: loom__open_mark */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)

@@ -13,7 +13,7 @@
  *   I2  If it lies at depth d, its filter bit is set in the buckets at depth 0 .. d - 1 of its chain.
  *   I3  A slot that holds no key holds the partition's empty key, and zero bytes as its value.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
- *   I5  A partition whose no_room is 1 has no free slot. (One without a free slot need not be marked.)
+ *   I5  A partition that is marked OPEN_FULL has no free slot. (One without a free slot need not be marked.)
  * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
  * wrong, only slow.
  *
@@ -24,8 +24,10 @@
  * stores and swaps are relaxed; order comes from the fences alone, each of which has its reason beside it and, but for the
  * one in open_meet, a test in the lane simulator that fails without it (tests/simt/plants.cmake).
  *
- *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, sets its bit
- *   in all buckets before that slot (I2 holds before the key is visible), and swaps the key in. *Linearisation: the
+ *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, and swaps the
+ *   key in; before that its bit is set in all buckets before that slot (I2 holds before the key is visible): it sets the
+ *   bit as it leaves a full bucket, so that the fence before the swap finds the bit long set. (Setting all bits right
+ *   before the swap cost a GPU 6 % of its insertions at load 0.95, waiting.) *Linearisation: the
  *   successful swap* (with values outside the line: setting the ready bit). Two inserts of one key cannot both succeed:
  *   let A have put it into slot s. B's first free slot was before s on the chain: A saw that slot filled, so B's swap
  *   fails. It was s: the swap fails. It was behind s: B saw s filled while A found it free later, yet slots are not
@@ -35,10 +37,13 @@
  *   With values outside the line, who meets a key whose value is still being stored looks again until it is ready: three
  *   instructions of another group away, and the only place where one group waits for another. Without it a key could be
  *   reported as existing before any lookup can find it, or an overwrite be undone by the first store.
- *   A refused insert has visited every bucket of its partition and found no free slot; it sets no filter bit but marks the
- *   partition (I5). Who sees the mark looks at its bucket once more and is then refused at the first bucket without its
- *   bit: the partition was full before the mark was set, so by then its key's bits are there if the key is. Erasing removes
- *   the mark.
+ *   A refused insert has visited every bucket of its partition and found no free slot; it marks the partition (I5). Before
+ *   a key leaves a bucket without its bit it asks for the mark. Who sees it looks at its bucket once more and is then
+ *   refused at the first bucket without its bit: the partition was full before the mark was set, so by then its key's
+ *   bits are there if the key is. Erasing removes the mark.
+ *   A refused insert must not leave its bit all over the partition: once it has passed one bucket in OPEN_EAGER_SHARE it
+ *   marks the partition crowded, which is a hint and no more, and goes on *carefully*: its remaining bits are set when it
+ *   has found a slot. So do all who see a mark.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
@@ -64,11 +69,11 @@ typedef enum open_outcome {
 } open_outcome;
 
 #define OPEN_NO_SLOT UINT32_MAX
+#define OPEN_EAGERLY UINT32_MAX
 
 enum {
-    OPEN_ASK_DEPTH = 3,   /* buckets passed before an insertion asks whether its partition is marked full … */
-    OPEN_ASK_BUCKETS = 16 /* … in partitions of more than this many */
-};
+    OPEN_EAGER_SHARE = 64
+}; /* of the buckets of a partition an insertion leaves its bit in one of so many at once */
 
 /* One key on its way along its chain. */
 typedef struct open_walk {
@@ -80,7 +85,8 @@ typedef struct open_walk {
     uint32_t depth; /* buckets passed; below view->buckets, which bounds every walk */
     /* insert: the first free slot seen on the chain */
     uint32_t free_bucket, free_depth, free_slot;
-    uint32_t knows_full; /* insert: 1 once the partition was seen marked (I5): what is read since then is final */
+    uint32_t marked_to;  /* insert: its bit is set in the buckets before this depth; EAGERLY: in all that it leaves */
+    uint32_t knows_full; /* insert: 1 once the partition was seen full (I5): what is read since then is final */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__open_kind kind, const open_walk *walk, uint32_t bucket)
@@ -126,6 +132,7 @@ LOOM_LANE open_walk open_start(loom__open_kind kind, const loom__open_view *view
     walk.depth = 0;
     walk.free_bucket = walk.free_depth = 0;
     walk.free_slot = OPEN_NO_SLOT;
+    walk.marked_to = OPEN_EAGERLY;
     walk.knows_full = 0;
     return walk;
 }
@@ -146,32 +153,31 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
 
 /* Numbers, not an outcome: a CPU must not branch on whether a key was found. */
 typedef struct open_look {
-    uint32_t found;   /* 1: a lane of this group holds the key */
-    uint32_t further; /* 1: its filter bit is set here */
-    uint32_t mine;    /* 1: this lane holds the key … */
-    uint32_t slot;    /* … in this slot */
-    uint64_t pair;    /* PAIR_4_4: the pair itself */
+    lane_truth found;   /* a lane of this group holds the key */
+    lane_truth further; /* its filter bit is set here */
+    lane_truth mine;    /* this lane holds the key … */
+    uint32_t slot;      /* … in this slot */
+    uint64_t pair;      /* PAIR_4_4: the pair itself */
 } open_look;
 
 LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group group, const unsigned char *at,
-                                 uint64_t key, uint32_t filter_bit, int active)
+                                 uint64_t key, uint32_t filter_bit, lane_truth active)
 {
     lane_line line;
     open_look look;
     lane_take(group, &line, at, shared, active);
     lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
-    look.mine = (uint32_t)(active & lane_any(hits));
+    look.mine = active & lane_any(hits);
     look.slot = lane_first(hits, open_slot_stride(kind));
     look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
-    look.found = (uint32_t)lane_some(lane_poll(group, (int)look.mine));
-    int bit = (int)(lane_filter(group, &line) >> filter_bit & 1);
-    look.further = (uint32_t)lane_some(lane_poll(group, active & bit));
+    look.found = lane_some(lane_poll(group, look.mine));
+    look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
     return look;
 }
 
 /* One bucket of a lookup. Does not advance; `further` is 0 at the end of the chain. */
 LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                   const open_walk *walk, int active)
+                                   const open_walk *walk, lane_truth active)
 {
     open_look look = open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
                                   open_filter_bit(kind, walk->lower), active);
@@ -179,17 +185,17 @@ LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group 
     return look;
 }
 
-LOOM_LANE int open_is_ready(const unsigned char *line, uint32_t slot)
+LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
 {
-    return (int)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
+    return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
 }
 
 /* The value of a key that this lane saw in `slot`. False, while others write: the key is only just being stored or
  * erased, and so counts as absent. */
-LOOM_LANE int open_read_value(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
-                              uint32_t slot, uint64_t pair, uint64_t *value)
+LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loom__open_view *view,
+                                     unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
+                                     uint64_t *value)
 {
-    const unsigned char *line = open_line(kind, walk, walk->bucket);
     if (kind == OPEN_PAIR_4_4) {
         *value = pair >> 32;
         return 1;
@@ -197,7 +203,7 @@ LOOM_LANE int open_read_value(loom__open_kind kind, int shared, const loom__open
     if (shared && !open_is_ready(line, slot))
         return 0;
     lane_acquire(shared); /* the value was stored before its ready bit */
-    const unsigned char *at = open_value(kind, view, walk->partition, line, slot);
+    const unsigned char *at = open_value(kind, view, partition, line, slot);
     *value = open_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
     lane_acquire(shared); /* an erase clears the bit before the value: who read the cleared value sees the bit clear */
     return !shared || open_is_ready(line, slot);
@@ -205,18 +211,45 @@ LOOM_LANE int open_read_value(loom__open_kind kind, int shared, const loom__open
 
 /* ---- insert ---- */
 
-/* Sets the key's bit in the buckets at depth 0 .. depth - 1 (I2). At most `buckets` rounds. */
+/* Sets the key's filter bit in a bucket. */
+LOOM_LANE void open_set_bit(loom__open_kind kind, int shared, const open_walk *walk, uint32_t bucket)
+{
+    lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET),
+              (uint64_t)1 << open_filter_bit(kind, walk->lower), shared);
+}
+
+/* Sees to it that the key's bit is set in the buckets at depth 0 .. depth - 1 before the key is stored (I2). At most
+ * `buckets` rounds. */
 LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                               uint32_t depth)
 {
-    uint64_t mask = (uint64_t)1 << open_filter_bit(kind, walk->lower);
-    uint32_t bucket = loom__hash_bucket(walk->lower, view->buckets);
-    for (uint32_t passed = 0; passed < depth; passed++) {
-        lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET), mask, shared);
-        bucket = open_next_bucket(view, walk->lower, bucket);
+    if (walk->marked_to < depth) {
+        uint32_t bucket = loom__hash_bucket(walk->lower, view->buckets);
+        for (uint32_t passed = 0; passed < depth; passed++) {
+            if (passed >= walk->marked_to)
+                open_set_bit(kind, shared, walk, bucket);
+            bucket = open_next_bucket(view, walk->lower, bucket);
+        }
     }
     if (depth > 0)
         lane_release(shared); /* the bits come before the key (I2) */
+}
+
+/* Asks, on one lane, whether the key may leave its bucket, which is full and has not got the key's bit; sets the bit if it
+ * does so eagerly. */
+LOOM_LANE lane_truth open_leave(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk)
+{
+    uint32_t *mark = &view->marks[walk->partition_index], seen = lane_load_4(mark);
+    if (walk->marked_to != OPEN_EAGERLY)
+        return seen != OPEN_FULL;
+    if (seen != OPEN_UNMARKED)
+        return 0;
+    if (walk->depth > view->buckets / OPEN_EAGER_SHARE) {
+        (void)lane_swap_4(mark, OPEN_UNMARKED, OPEN_CROWDED, shared);
+        return 0;
+    }
+    open_set_bit(kind, shared, walk, walk->bucket);
+    return 1;
 }
 
 LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_t value)
@@ -228,8 +261,8 @@ LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_
 }
 
 /* Puts key and value into a slot that was free. False: somebody else took it. */
-LOOM_LANE int open_claim(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
-                         uint32_t bucket, uint32_t slot, uint64_t value)
+LOOM_LANE lane_truth open_claim(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+                                uint32_t bucket, uint32_t slot, uint64_t value)
 {
     unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * open_slot_stride(kind);
     uint64_t empty = open_empty(view, walk->partition_index);
@@ -250,8 +283,8 @@ LOOM_LANE int open_claim(loom__open_kind kind, int shared, const loom__open_view
 /* Meets a key that is there, in `slot`; gives it the new value if asked to. False: its first value is still being stored.
  * A swap that fails has met another overwrite of the same key, which then counts as the later one; the key itself cannot
  * go while inserts run. */
-LOOM_LANE int open_meet(loom__open_kind kind, int overwrite, int shared, const loom__open_view *view,
-                        const open_walk *walk, uint32_t slot, uint64_t pair, uint64_t value)
+LOOM_LANE lane_truth open_meet(loom__open_kind kind, int overwrite, int shared, const loom__open_view *view,
+                               const open_walk *walk, uint32_t slot, uint64_t pair, uint64_t value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
     if (kind == OPEN_PAIR_4_4) {
@@ -276,52 +309,48 @@ typedef enum open_step {
     OPEN_MEET,    /* the key is here */
     OPEN_ADVANCE, /* the key may be further on */
     OPEN_CLAIM,   /* the key is not in the table: take the first free slot */
-    OPEN_ASK,     /* the key is not in the table and no free slot was seen yet: is the partition marked full? */
+    OPEN_ASK,     /* the key is not in the table and no free slot was seen yet: may it leave this bucket? */
     OPEN_REFUSE   /* the key is not in the table and there is no room for it */
 } open_step;
 
 /* The same on all lanes of the group. */
-LOOM_LANE open_step open_insert_step(int shared, const loom__open_view *view, const open_walk *walk, int present,
-                                     int further)
+LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_walk *walk, lane_truth present,
+                                     lane_truth further)
 {
-    int last = walk->depth + 1 >= view->buckets;
+    lane_truth last = walk->depth + 1 >= view->buckets;
     if (present)
         return OPEN_MEET;
     if (further && !last)
         return OPEN_ADVANCE;
     if (walk->free_slot != OPEN_NO_SLOT)
         return OPEN_CLAIM;
-    if (last || walk->knows_full)
-        return OPEN_REFUSE;
-    /* In a large partition a free slot is nearly always near, and asking is one more access: only who has gone far asks.
-     * (An owner has the mark in its cache.) */
-    int asks = !shared || walk->depth >= OPEN_ASK_DEPTH || view->buckets <= OPEN_ASK_BUCKETS;
-    return asks ? OPEN_ASK : OPEN_ADVANCE;
+    return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
 }
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int shared, lane_group group,
-                                        const loom__open_view *view, open_walk *walk, uint64_t value, int active)
+                                        const loom__open_view *view, open_walk *walk, uint64_t value, lane_truth active)
 {
     lane_line line;
     uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
+    lane_join(group, shared); /* bits that one lane set or saw come before the key that another stores */
     lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active);
     lane_slots hits = lane_match(&line, open_key_bytes(kind), stride, slots, walk->key);
     lane_slots frees = lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
-    int bit = (int)(lane_filter(group, &line) >> open_filter_bit(kind, walk->lower) & 1);
+    lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
-    int further = lane_some(lane_poll(group, active & bit));
+    lane_truth further = lane_some(lane_poll(group, active & bit));
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
         walk->free_depth = walk->depth;
         walk->free_slot = lane_chosen(group, offers) ? lane_first(frees, stride) : slots; /* `slots`: another lane's */
     }
-    open_step step = active ? open_insert_step(shared, view, walk, lane_some(holders), further) : OPEN_REST;
+    open_step step = active ? open_insert_step(view, walk, lane_some(holders), further) : OPEN_REST;
 
     /* What a lane does and sees by itself comes back to the group as a vote. */
-    int done = 0;
+    lane_truth done = 0;
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
         uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
@@ -329,8 +358,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);
         done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
-    } else if (step == OPEN_ASK) {
-        done = !lane_load_4(&view->no_room[walk->partition_index]);
+    } else if (step == OPEN_ASK && lane_leads(group)) {
+        done = open_leave(kind, shared, view, walk);
     }
     done = lane_some(lane_poll(group, done));
 
@@ -346,6 +375,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
         walk->bucket = walk->free_bucket;
         walk->depth = walk->free_depth;
         walk->free_slot = OPEN_NO_SLOT;
+        if (walk->marked_to < walk->depth)
+            walk->marked_to = walk->depth;
         return OPEN_GO_ON;
     case OPEN_REFUSE:
         if (walk->depth + 1 >= view->buckets) {
@@ -353,15 +384,19 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
             lane_sync(group, shared);
             lane_release(shared); /* the slots were seen taken, by all lanes, before the mark says so */
             if (lane_leads(group))
-                lane_store_4(&view->no_room[walk->partition_index], 1);
+                lane_store_4(&view->marks[walk->partition_index], OPEN_FULL);
         }
         return OPEN_NO_ROOM;
     case OPEN_ASK:
-        if (done) /* a lane saw no mark */
+        if (done)
             break;
-        /* This line may have been read before the key came into the partition's last free slot. What is read from now on
-         * was written before the mark, filter bits included: look at this bucket once more. (Those before it were full
-         * and without the key, and stay so.) */
+        if (walk->marked_to == OPEN_EAGERLY) {
+            walk->marked_to = walk->depth;
+            return OPEN_GO_ON;
+        }
+        /* This line may have been read before the key came into the partition's last free slot. What is read from the
+         * next turn on was written before the mark, filter bits included: look at this bucket once more. (Those before
+         * it were full and without the key, and stay so.) */
         lane_acquire(shared);
         walk->knows_full = 1;
         return OPEN_GO_ON;
@@ -375,8 +410,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
 /* ---- erase ---- */
 
 /* Empties a slot that holds the key. False: another erase was first. */
-LOOM_LANE int open_free_slot(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
-                             uint32_t slot, uint64_t pair)
+LOOM_LANE lane_truth open_free_slot(loom__open_kind kind, int shared, const loom__open_view *view,
+                                    const open_walk *walk, uint32_t slot, uint64_t pair)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket), *at = line + slot * open_slot_stride(kind);
     uint64_t empty = open_empty(view, walk->partition_index);
@@ -396,14 +431,14 @@ LOOM_LANE int open_free_slot(loom__open_kind kind, int shared, const loom__open_
 
 /* One bucket of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
-                                       open_walk *walk, int active)
+                                       open_walk *walk, lane_truth active)
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);
-    int erased = 0;
+    lane_truth erased = 0;
     if (look.mine) { /* on one lane at most (I1) */
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
-        if (erased && lane_load_4(&view->no_room[walk->partition_index]))
-            lane_store_4(&view->no_room[walk->partition_index], 0);
+        if (erased && lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
+            lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+typedef uint32_t lane_truth;
+
 typedef struct lane_group {
     char whole; /* nothing to say */
 } lane_group;
@@ -30,7 +32,7 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
     __builtin_prefetch(at, 1, 3);
 }
 
-LOOM_LANE int lane_any(lane_slots set)
+LOOM_LANE lane_truth lane_any(lane_slots set)
 {
     return set.bits != 0;
 }
@@ -43,43 +45,49 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
-LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
     uint64_t word;
     (void)group;
     memcpy(&word, line->at + 56, 8);
-    return word;
+    return (lane_truth)(word >> bit & 1);
 }
 
-typedef int lane_votes;
+typedef lane_truth lane_votes;
 
-LOOM_LANE lane_votes lane_poll(lane_group group, int mine)
+LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
 {
     (void)group;
     return mine;
 }
 
-LOOM_LANE int lane_some(lane_votes votes)
+LOOM_LANE lane_truth lane_some(lane_votes votes)
 {
     return votes;
 }
 
-LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
 {
     (void)group;
     return votes;
 }
 
-LOOM_LANE int lane_leads(lane_group group)
+LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     (void)group;
     return 1;
 }
 
-LOOM_LANE int lane_going(lane_group group, int mine)
+LOOM_LANE lane_truth lane_going(lane_group group, lane_truth mine)
 {
     (void)group;
     return mine;
+}
+
+LOOM_LANE void lane_join(lane_group group, int shared)
+{
+    (void)group;
+    (void)shared;
 }
 
 LOOM_LANE void lane_sync(lane_group group, int shared)
@@ -197,7 +205,7 @@ LOOM_LANE void lane_acquire(int shared)
 #endif
 }
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, int active)
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active)
 {
     (void)group;
     (void)active; /* a thread takes only lines that it wants */

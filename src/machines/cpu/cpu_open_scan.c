@@ -61,7 +61,7 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
         memset(line + OPEN_WORD_OFFSET, 0, open_line_stride(kind) - OPEN_WORD_OFFSET);
     }
     memset(base + lines_end, 0, view->partition_bytes - lines_end);
-    view->no_room[partition] = 0;
+    view->marks[partition] = OPEN_UNMARKED;
 }
 
 loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
@@ -70,7 +70,7 @@ loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open
     (void)machine;
     (void)stream;
     *view->totals = *totals;
-    memset(view->no_room, 0, view->partitions * sizeof *view->no_room);
+    memset(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks);
     return LOOM_OK;
 }
 
@@ -220,7 +220,7 @@ static void survey_partition(void *argument, uint64_t partition)
     survey_work *total = argument;
     const loom__open_view *view = total->view;
     survey_work own = {0};
-    int full_marked = view->no_room[partition] != 0;
+    int full_marked = view->marks[partition] == OPEN_FULL;
     for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
         bucket_view one = bucket_of(view, partition, bucket);
         uint32_t slots = open_slots(one.kind), ready_bits = open_ready_bits(one.kind);

@@ -122,7 +122,7 @@ LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, 
             open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
             found += find_record(kind, view, batch, look, walk.partition, open_line(kind, &walk, walk.bucket),
                                  block + place, &value_from[place]);
-            if (look.further & ~look.found) {
+            if (look.further & !look.found) {
                 open_advance(view, &walk);
                 lane_prefetch(open_line(kind, &walk, walk.bucket));
                 walks[still] = walk;
@@ -149,7 +149,7 @@ LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view,
         found += find_record(kind, view, batch, look, kind == OPEN_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
                              index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
-        *waiting += look.further & ~look.found;
+        *waiting += look.further & !look.found;
     }
     return found;
 }
@@ -235,6 +235,7 @@ LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
     walk.depth = 0;
     walk.free_bucket = walk.free_depth = 0;
     walk.free_slot = OPEN_NO_SLOT;
+    walk.marked_to = OPEN_EAGERLY;
     walk.knows_full = 0;
     return walk;
 }

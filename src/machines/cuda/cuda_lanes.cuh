@@ -16,9 +16,12 @@
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
+typedef bool lane_truth;
+
 typedef struct lane_group {
-    uint32_t lane;  /* in the group */
-    uint32_t first; /* the group's first lane, in its warp */
+    uint32_t lane; /* in the group */
+    uint32_t own;  /* bit of this lane, in its warp */
+    uint32_t mask; /* bits of the group's lanes */
 } lane_group;
 
 typedef struct lane_line {
@@ -32,14 +35,15 @@ typedef struct lane_slots {
     uint32_t first;
 } lane_slots;
 
-typedef uint32_t lane_votes; /* of the group, lane 0 first */
+typedef uint32_t lane_votes; /* of the group's lanes, where they stand in the warp */
 
 LOOM_LANE lane_group lane_own_group(void)
 {
     lane_group group;
     uint32_t in_warp = threadIdx.x % 32;
     group.lane = in_warp % CUDA_LANES;
-    group.first = in_warp - group.lane;
+    group.own = 1u << in_warp;
+    group.mask = ((1u << CUDA_LANES) - 1) << (in_warp - group.lane);
     return group;
 }
 
@@ -70,14 +74,11 @@ LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
         asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(*a) : "l"(at));
 }
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, int active)
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active)
 {
     line->first = group.lane * LANE_WORDS;
     at += line->first * 8;
-#pragma unroll
-    for (int i = 0; i < LANE_WORDS; i++)
-        line->words[i] = 0;
-    if (active) {
+    if (active) { /* otherwise the words are left as they are, which costs nothing */
         if (LANE_WORDS == 1) {
             lane_load_one(at, shared, &line->words[0]);
         } else {
@@ -109,7 +110,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     return set;
 }
 
-LOOM_LANE int lane_any(lane_slots set)
+LOOM_LANE lane_truth lane_any(lane_slots set)
 {
     bool any = false;
 #pragma unroll
@@ -143,46 +144,49 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
-LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
-    return group.lane == CUDA_LANES - 1 ? line->words[LANE_WORDS - 1] : 0;
+    return group.lane == CUDA_LANES - 1 && ((uint32_t)(line->words[LANE_WORDS - 1] >> bit) & 1) != 0;
 }
 
-LOOM_LANE lane_votes lane_poll(lane_group group, int mine)
+LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
 {
-    if (CUDA_LANES == 1)
-        return mine != 0;
-    return __ballot_sync(CUDA_FULL_MASK, mine) >> group.first & ((1u << CUDA_LANES) - 1);
+    return CUDA_LANES == 1 ? (lane_votes)mine : __ballot_sync(CUDA_FULL_MASK, mine) & group.mask;
 }
 
-LOOM_LANE int lane_some(lane_votes votes)
+LOOM_LANE lane_truth lane_some(lane_votes votes)
 {
     return votes != 0;
 }
 
-LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
 {
-    if (CUDA_LANES == 1)
-        return votes != 0;
-    return (votes & ((2u << group.lane) - 1)) == 1u << group.lane; /* this one, and none below */
+    return CUDA_LANES == 1 ? votes != 0 : (votes & (2 * group.own - 1)) == group.own; /* this one, and none below */
 }
 
-LOOM_LANE int lane_leads(lane_group group)
+LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     return group.lane == 0;
 }
 
-LOOM_LANE int lane_going(lane_group group, int mine)
+LOOM_LANE lane_truth lane_going(lane_group group, lane_truth mine)
 {
     (void)group;
     return __any_sync(CUDA_FULL_MASK, mine);
+}
+
+LOOM_LANE void lane_join(lane_group group, int shared)
+{
+    (void)group;
+    if (CUDA_LANES > 1 && shared)
+        __syncwarp();
 }
 
 LOOM_LANE void lane_sync(lane_group group, int shared)
 {
     (void)shared;
     if (CUDA_LANES > 1)
-        __syncwarp(((1u << CUDA_LANES) - 1) << group.first);
+        __syncwarp(group.mask);
 }
 
 LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
@@ -245,16 +249,26 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return old;
 }
 
+/* One-sided fences, where the compiler knows them, leave out half of the work: a release does not empty the L1 cache, an
+ * acquire does not wait for stores. */
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
+#define CUDA_RELEASE "fence.release.gpu;"
+#define CUDA_ACQUIRE "fence.acquire.gpu;"
+#else
+#define CUDA_RELEASE "fence.acq_rel.gpu;"
+#define CUDA_ACQUIRE "fence.acq_rel.gpu;"
+#endif
+
 LOOM_LANE void lane_release(int shared)
 {
     if (shared)
-        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        asm volatile(CUDA_RELEASE ::: "memory");
 }
 
 LOOM_LANE void lane_acquire(int shared)
 {
     if (shared)
-        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+        asm volatile(CUDA_ACQUIRE ::: "memory");
 }
 
 #endif

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-namespace {
+namespace
+{
 
 enum { THREADS = 256, REPEATS = 5 };
 
@@ -18,8 +19,8 @@ __device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
 
 /* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
 template <int bytes, int lanes, int items>
-__global__ void __launch_bounds__(THREADS) read_kernel(const unsigned char *memory, uint64_t places, uint64_t n,
-                                                       uint32_t *out)
+__global__ void __launch_bounds__(THREADS)
+    read_kernel(const unsigned char *memory, uint64_t places, uint64_t n, uint32_t *out)
 {
     constexpr int share = bytes / lanes, loads = share > 16 ? share / 16 : 1;
     uint32_t lane = threadIdx.x % lanes, sum = 0;
@@ -109,8 +110,8 @@ template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m,
     constexpr uint64_t per_block = THREADS / lanes * items;
     snprintf(shape, sizeof shape, "%d lanes, %d in flight", lanes, items);
     return try_shape(m, shape, (double)n, [=] {
-        read_kernel<bytes, lanes, items><<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(
-            m->memory, m->bytes / bytes, n, m->out);
+        read_kernel<bytes, lanes, items>
+            <<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(m->memory, m->bytes / bytes, n, m->out);
     });
 }
 
@@ -160,9 +161,8 @@ cudaError_t measure(measurement *m)
             swap_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(m->memory, m->bytes / 8, n);
         });
     case LOOM_LIMIT_HOST_COPY:
-        return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes, [=] {
-            cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0);
-        });
+        return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes,
+                         [=] { cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0); });
     default: {
         uint64_t half = m->bytes / 2 / 16;
         cudaError_t error = try_shape(m, "cudaMemcpy", (double)half * 32, [=] {

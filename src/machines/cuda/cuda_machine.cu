@@ -26,8 +26,9 @@ loom_status cuda_failed(cudaError_t error, const char *what)
 {
     cudaGetLastError(); /* if it is one that goes by being read, it is gone */
     if (error == cudaErrorMemoryAllocation)
-        return CUDA_FAIL(LOOM_OUT_OF_MEMORY, "the device has no memory left (%s); make tables for fewer keys or free "
-                                             "other memory of the device",
+        return CUDA_FAIL(LOOM_OUT_OF_MEMORY,
+                         "the device has no memory left (%s); make tables for fewer keys or free "
+                         "other memory of the device",
                          what);
     if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError)
         return CUDA_FAIL(LOOM_NO_MACHINE, "no CUDA device can be used here: %s", cudaGetErrorString(error));
@@ -38,13 +39,12 @@ loom_status cuda_failed(cudaError_t error, const char *what)
                           : "");
 }
 
-cuda_device_scope::cuda_device_scope(const cuda_state *cuda)
-    : before(-1)
-    , status(LOOM_OK)
+cuda_device_scope::cuda_device_scope(const cuda_state *cuda) : before(-1), status(LOOM_OK)
 {
     if (cuda->process != getpid()) {
-        status = CUDA_FAIL(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
-                                        "used in it; make contexts after the fork");
+        status =
+            CUDA_FAIL(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
+                                   "used in it; make contexts after the fork");
         return;
     }
     cudaError_t error = cudaGetDevice(&before);
@@ -165,7 +165,8 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     (void)user;
     (void)stream;
     if (kind == LOOM_MEMORY_HOST)
-        return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory : NULL;
+        return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
+                                                                                                            : NULL;
     if (cudaMalloc(&memory, bytes) == cudaSuccess) /* aligned to 256 bytes and more */
         return memory;
     cudaGetLastError();
@@ -241,8 +242,7 @@ static void close_machine(loom__machine *machine)
 static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
 {
     const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &own_allocator;
-    cuda_state *cuda =
-        (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
+    cuda_state *cuda = (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
     RETURN_ERROR_IF(cuda == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *cuda);
     *cuda = cuda_state{};
     cuda->base.ops = &cuda_machine;
@@ -297,9 +297,10 @@ static loom_status check_stream(loom__machine *machine, loom_stream stream)
     cudaStreamCaptureStatus capture;
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)stream, &capture));
-    RETURN_ERROR_IF(capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
-                    "the stream is being captured into a graph, which calls on tables do not support yet; make the call "
-                    "outside of the capture");
+    RETURN_ERROR_IF(
+        capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
+        "the stream is being captured into a graph, which calls on tables do not support yet; make the call "
+        "outside of the capture");
     return LOOM_OK;
 }
 
@@ -356,8 +357,8 @@ static const loom__machine_ops *attach(const loom__services *services)
 
 static const loom__module module_table = {LOOM__MACHINE_INTERFACE, LOOM_VERSION, attach};
 
-extern "C" __attribute__((visibility("default"))) const loom__module *loom__module_entry_(void)
-    __asm__(LOOM__MODULE_SYMBOL);
+extern "C" __attribute__((visibility("default"))) const loom__module *
+loom__module_entry_(void) __asm__(LOOM__MODULE_SYMBOL);
 
 extern "C" const loom__module *loom__module_entry_(void)
 {

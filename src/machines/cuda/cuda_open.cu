@@ -4,15 +4,20 @@
  * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
  * chunk is copied while the other is worked on; such a call waits for its end. */
 #include "machines/cuda/cuda_state.cuh"
+#include "machines/cuda/cuda_tile.cuh"
 
 #include <string.h>
 
-namespace {
+namespace
+{
+
+enum { BUSY_WARPS = 48 }; /* of a multiprocessor that has enough to do */
 
 /* ---- results ---- */
 
 /* Sums the copies, clears them for the next call, and tells. One warp. */
-__global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, loom_result *result, uint64_t n, cuda_op op)
+__global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, loom_result *result, uint64_t n,
+                              cuda_op op)
 {
     cuda_counts mine = counts[threadIdx.x];
     counts[threadIdx.x] = cuda_counts{};
@@ -62,7 +67,10 @@ struct call_array {
     int written;
     cuda_place place;
 
-    bool staged() const { return place == PLACE_PINNED || place == PLACE_PAGEABLE; }
+    bool staged() const
+    {
+        return place == PLACE_PINNED || place == PLACE_PAGEABLE;
+    }
 };
 
 enum { KEYS, VALUES, FOUND_VALUES, FOUND, STATUS, ARRAYS };
@@ -95,10 +103,17 @@ loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, c
     return LOOM_OK;
 }
 
-cuda_batch batch_of(const call_arrays *arrays, void *const at[ARRAYS], uint64_t n, cuda_counts *counts)
+/* Warps take TILE_ITEMS keys each, fewer where that would leave multiprocessors without work. */
+uint32_t tile_of(const cuda_state *cuda, uint64_t n)
 {
-    (void)arrays;
-    return cuda_batch{at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, counts};
+    uint64_t share = n / ((uint64_t)cuda->multiprocessors * BUSY_WARPS) + 1;
+    return share < TILE_ITEMS ? (uint32_t)(share + 31) / 32 * 32 : (uint32_t)TILE_ITEMS;
+}
+
+cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, cuda_counts *counts)
+{
+    return cuda_batch{at[KEYS],         at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n,
+                      tile_of(cuda, n), counts};
 }
 
 /* ---- host arrays ---- */
@@ -163,18 +178,18 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
             continue;
         if (array->place == PLACE_PAGEABLE)
             copy_on_host(call->cuda, c->pinned[i], there, c->count * array->width);
-        cudaError_t error = cudaMemcpyAsync(c->on_device[i], c->pinned[i], c->count * array->width,
-                                            cudaMemcpyHostToDevice, stream);
+        cudaError_t error =
+            cudaMemcpyAsync(c->on_device[i], c->pinned[i], c->count * array->width, cudaMemcpyHostToDevice, stream);
         if (error != cudaSuccess)
             return error;
     }
-    cuda_batch batch = batch_of(call->arrays, c->on_device, c->count, call->counts);
+    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->counts);
     cudaError_t error = launcher(call->cuda)(call->view, &batch, call->op, stream);
     for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
         const call_array *array = &call->arrays->all[i];
         if (array->staged() && array->written)
-            error = cudaMemcpyAsync(c->pinned[i], c->on_device[i], c->count * array->width, cudaMemcpyDeviceToHost,
-                                    stream);
+            error =
+                cudaMemcpyAsync(c->pinned[i], c->on_device[i], c->count * array->width, cudaMemcpyDeviceToHost, stream);
     }
     return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
 }
@@ -247,7 +262,7 @@ loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loo
         void *at[ARRAYS];
         for (int i = 0; i < ARRAYS; i++)
             at[i] = arrays->all[i].at;
-        cuda_batch whole = batch_of(arrays, at, batch->n, slot->counts);
+        cuda_batch whole = batch_of(cuda, at, batch->n, slot->counts);
         CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
     }
     loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
@@ -276,7 +291,7 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
             void *at[ARRAYS];
             for (int i = 0; i < ARRAYS; i++)
                 at[i] = arrays.all[i].at;
-            cuda_batch whole = batch_of(&arrays, at, batch->n, NULL);
+            cuda_batch whole = batch_of(cuda, at, batch->n, NULL);
             CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
             CUDA_TRY(cudaStreamSynchronize(stream));
         }
@@ -332,8 +347,6 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
 } // namespace
 
 const loom__open_kernels cuda_open_kernels = {
-    cuda_open_reset_totals, cuda_open_clear,    find,
-    insert,                 erase,              insert_bulk,
-    bulk_bytes,             cuda_open_retrieve, cuda_open_survey,
-    cuda_open_count_accesses,
+    cuda_open_reset_totals, cuda_open_clear,          find, insert, erase, insert_bulk, bulk_bytes, cuda_open_retrieve,
+    cuda_open_survey,       cuda_open_count_accesses,
 };

@@ -1,29 +1,44 @@
 /* Kernels of the open engine for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A block has THREADS threads and takes ITEMS keys for each of its groups. A group that is done with a key begins the next
- * while the others of its warp go on: otherwise, at high loads, most groups of a warp would wait for the one with the
- * longest chain (insertions at load 0.95: 7.7 G/s instead of 9.8; lookups 24.7 instead of 25.2). The next key is read one
- * ahead.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one while
+ * the others of the warp go on; otherwise, at high loads, most groups would wait for the longest chain. Lookups go through
+ * the tile three times, as the CPU does: every lane hashes keys of its own, so that no key is hashed by each lane of its
+ * group; then groups look at one home line after the other, with nothing to remember but the tile; then they follow the
+ * chains of those keys that were not settled at home.
  *
- * Measured on an H200 with trial kernels of the same loop, 100 M pairs of 4 + 4 bytes: groups of 2 lanes are best for tables in memory (lookups at load 0.8,
- * all hits: 1 lane 25.0 G/s, 2 lanes 31.4, 4 lanes 30.3, 8 lanes 20). Loads of a line may stay in the L1 cache: a lane's
- * two vector loads fall into one 32-byte sector, and without the L1 each asks for it (2 lanes: 34.5 with, 32.3 without; 1
- * lane: 25.6 and 12.9). Many short blocks beat few long ones: 4 to 8 keys to a group. Registers are held to what lets 8
- * blocks of 256 threads onto an SM for lookups, 6 for insertions, which would spill.
+ * What a lookup must move, and the floor that follows, on an H200, tables in memory: a line of 64 bytes for each bucket, at
+ * random, which alone goes at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status, in order. A loop that does
+ * just that, with the same tiles and no table, reaches 0.89 of the rate without keys and answers: keys cost 2 %, any
+ * write at all 6, since DRAM turns between reading and writing, values and statuses together 9. Lookups reach all of that
+ * (0.88 to 0.90 at loads up to 0.8). Between the L2 cache and DRAM nothing else is near its end: DRAM is busy 58 % of the
+ * time, with opening rows; the link between the halves of the L2 cache 85 %.
  *
- * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 280 instructions in all, 30 registers, no local
- * memory; a lane takes its half of the line by two loads of 16 bytes (LDG.E.128); four votes. An insertion: 536, 40
- * registers, none spilled, six votes. */
+ * Measured with 100 M pairs of 4 + 4 bytes: a kernel for lookups written for the GPU alone is not faster (within 1 %; with
+ * a table in the L2 cache 4 % for hits, 1 % for misses). Groups of 2 lanes are best: lookups of keys that are there, load
+ * 0.8, with 1 lane 25.5 G/s, 2 lanes 34.9, 4 lanes 34.6, 8 lanes 27 to 30; table in the L2 cache 53, 84, 59 and 35. Loads of a line may
+ * stay in the L1 cache: a lane's two vector loads fall into one 32-byte sector. Five to seven blocks to a multiprocessor
+ * make no difference for tables in memory; six are best for tables in the L2 cache. Coherent loads, for tables that are read while they are
+ * written, cost nothing in memory and a quarter in the L2 cache.
+ *
+ * Insertions read a line for each bucket and write a sector back for the key and for each filter bit: against the rate of
+ * random swaps 0.88. They wait for DRAM; two passes as in lookups, fewer or more blocks, and loads through the L1 cache
+ * make no difference, only what must be waited for does (open_ops.h: bits are set on leaving a bucket).
+ *
+ * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 36 registers,
+ * no local memory. A warp executes 38 to hash 32 keys, 70 to look at the home lines of 16, with two loads of 16 bytes to a
+ * lane (LDG.E.128) and three votes, 114 for a turn along chains: with what comes before and after, 7 for a key that is
+ * settled at home. An insertion: 710 in all, 48 registers, no local memory, five votes a turn. */
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/cuda_state.cuh"
+#include "machines/cuda/cuda_tile.cuh"
 
-namespace {
+namespace
+{
 
-enum { THREADS = 256, GROUPS = THREADS / CUDA_LANES, ITEMS = 4 };
-enum { FIND_BLOCKS = CUDA_LANES == 1 ? 5 : 8, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 6 };
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
+enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* on one multiprocessor */
 
-/* Keys and values as wide as they are: a register less for each that waits. */
 template <bool wide> struct word {
     typedef uint32_t type;
 };
@@ -35,44 +50,75 @@ template <loom__open_kind kind> struct widths {
     typedef typename word<kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value;
 };
 
-/* The items of one group: every GROUPS-th of the block's. */
-struct item_range {
-    uint64_t at, end;
+/* Adds up what the lanes of a warp counted. */
+__device__ __forceinline__ void add_count(unsigned long long *to, uint32_t mine)
+{
+    uint32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
+    if (threadIdx.x % 32 == 0 && sum > 0)
+        atomicAdd(to, (unsigned long long)sum);
+}
 
-    __device__ __forceinline__ explicit item_range(uint64_t n)
+__device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
+{
+    return batch.counts + blockIdx.x % COUNT_COPIES;
+}
+
+/* An answer takes the place of its key where it fits there: shared memory is taken from the L1 cache. */
+template <class key, class value> struct find_tile {
+    __align__(16) key keys[TILE_ITEMS];
+    value own_values[TILE_ITEMS];
+    uint32_t lines[TILE_ITEMS]; /* home lines, by their distance from the table's first */
+    uint8_t status[TILE_ITEMS]; /* before: filter bits */
+    uint8_t late[TILE_ITEMS];
+    __device__ __forceinline__ value *values()
     {
-        uint64_t first = (uint64_t)blockIdx.x * (GROUPS * ITEMS);
-        at = first + threadIdx.x / CUDA_LANES;
-        end = first + GROUPS * ITEMS < n ? first + GROUPS * ITEMS : n;
+        return own_values;
+    }
+};
+template <class word> struct find_tile<word, word> {
+    __align__(16) word keys[TILE_ITEMS];
+    uint32_t lines[TILE_ITEMS];
+    uint8_t status[TILE_ITEMS];
+    uint8_t late[TILE_ITEMS];
+    __device__ __forceinline__ word *values()
+    {
+        return keys;
     }
 };
 
-/* Adds up what the lanes of a block counted, each at most a few. */
-__device__ __forceinline__ void add_counts(cuda_counts *counts, uint32_t done, uint32_t other, uint32_t full, cuda_op op)
+template <class key, class value, bool valued> struct write_tile {
+    __align__(16) key keys[TILE_ITEMS];
+    value values[valued ? TILE_ITEMS : 16];
+    uint8_t status[TILE_ITEMS];
+};
+
+/* Adds a group's item to the late ones. All lanes of a warp call this together. */
+__device__ __forceinline__ void add_late(uint8_t *late, uint32_t *count, lane_group group, lane_truth adds,
+                                         uint32_t item)
 {
-    __shared__ uint32_t sums[3][THREADS / 32];
-    uint32_t warp = threadIdx.x / 32;
-    done = __reduce_add_sync(CUDA_FULL_MASK, done);
-    other = __reduce_add_sync(CUDA_FULL_MASK, other);
-    full = __reduce_add_sync(CUDA_FULL_MASK, full);
-    if (threadIdx.x % 32 == 0) {
-        sums[0][warp] = done;
-        sums[1][warp] = other;
-        sums[2][warp] = full;
+    uint32_t adding = __ballot_sync(CUDA_FULL_MASK, adds & lane_leads(group));
+    if (adding & group.own)
+        late[*count + __popc(adding & (group.own - 1))] = (uint8_t)item;
+    *count += __popc(adding);
+}
+
+/* Groups take the late items one after the other. `begin(entry)` starts a walk; `turn(active)` takes one turn of it and
+ * tells whether it is settled. */
+template <class begin_walk, class take_turn>
+__device__ __forceinline__ void follow_late(const uint8_t *late, uint32_t count, lane_group group, begin_walk begin,
+                                            take_turn turn)
+{
+    uint32_t at = threadIdx.x % 32 / CUDA_LANES;
+    lane_truth begins = true;
+    __syncwarp();
+    for (lane_truth active; lane_going(group, active = at < count);) {
+        if (active & begins)
+            begin(late[at]);
+        begins = turn(active);
+        if (active & begins)
+            at += GROUPS;
     }
-    __syncthreads();
-    if (threadIdx.x >= 3)
-        return;
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < THREADS / 32; i++)
-        sum += sums[threadIdx.x][i];
-    cuda_counts *own = counts + blockIdx.x % COUNT_COPIES;
-    unsigned long long *to = threadIdx.x == 0                             ? &own->ok
-                             : threadIdx.x == 2                           ? &own->full
-                             : op == OP_KEEP || op == OP_OVERWRITE ? &own->exists
-                                                                          : &own->not_found;
-    if (sum > 0)
-        atomicAdd(to, (unsigned long long)sum);
+    __syncwarp();
 }
 
 template <loom__open_kind kind, int shared>
@@ -80,84 +126,117 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    const key *keys = (const key *)batch.keys;
+    __shared__ find_tile<key, value> tiles[WARPS];
+    find_tile<key, value> *tile = &tiles[threadIdx.x / 32];
+    tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
-    item_range items(batch.n);
-    uint32_t found = 0, absent = 0;
-    int active = items.at < items.end;
-    open_walk walk = open_start(kind, &view, active ? keys[items.at] : 0);
-    key next_key = items.at + GROUPS < items.end ? keys[items.at + GROUPS] : 0;
-    while (lane_going(group, active)) {
-        open_answer answer = open_find_item(kind, shared, group, &view, &walk, active);
-        if (active && answer.outcome != OPEN_GO_ON) {
-            int hit = answer.outcome == OPEN_DONE;
-            if (answer.reports) {
-                if (batch.found_values != NULL)
-                    ((value *)batch.found_values)[items.at] = (value)answer.value;
-                if (batch.status != NULL)
-                    batch.status[items.at] = hit ? LOOM_OK : LOOM_NOT_FOUND;
-                if (batch.found != NULL)
-                    batch.found[items.at] = (uint8_t)hit;
-                found += hit;
-                absent += !hit;
-            }
-            items.at += GROUPS;
-            active = items.at < items.end;
-            walk = open_start(kind, &view, next_key);
-            if (items.at + GROUPS < items.end)
-                next_key = keys[items.at + GROUPS];
-        }
+    auto tell = [&](uint32_t item, const open_found &answer) {
+        tile->values()[item] = (value)answer.value;
+        tile->status[item] = answer.found ? LOOM_OK : LOOM_NOT_FOUND;
+    };
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < batch.tile; first += 32) { /* here every lane has keys of its own */
+        uint32_t item = first + range.lane;
+        open_walk walk = open_start(kind, &view, tile->keys[item]);
+        tile->lines[item] = (uint32_t)((open_line(kind, &walk, walk.bucket) - view.base) / OPEN_LINE_BYTES);
+        tile->status[item] = (uint8_t)open_filter_bit(kind, walk.lower);
     }
-    if (batch.counts != NULL)
-        add_counts(batch.counts, found, absent, 0, OP_FIND);
+    __syncwarp();
+
+    uint32_t late = 0;
+    for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
+        uint32_t item = first + range.lane / CUDA_LANES;
+        lane_truth active = item < range.count;
+        key sought = tile->keys[item];
+        const unsigned char *line = view.base + loom__multiply_wide(tile->lines[item], OPEN_LINE_BYTES);
+        unsigned char *partition = kind == OPEN_KEY_8_VALUE_4 ? open_start(kind, &view, sought).partition : view.base;
+        open_found answer =
+            open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
+        answer.settled |= view.buckets == 1;
+        if (active & answer.settled & answer.reports)
+            tell(item, answer);
+        add_late(tile->late, &late, group, active & !answer.settled, item);
+    }
+
+    open_walk walk;
+    uint32_t item;
+    follow_late(
+        tile->late, late, group,
+        [&](uint32_t entry) {
+            item = entry;
+            walk = open_start(kind, &view, tile->keys[item]);
+            open_advance(&view, &walk);
+        },
+        [&](lane_truth active) {
+            open_found answer = open_find_item(kind, shared, group, &view, &walk, active);
+            if (active & answer.settled & answer.reports)
+                tell(item, answer);
+            return answer.settled;
+        });
+
+    if (batch.found_values != NULL)
+        tile_write(tile->values(), range, (value *)batch.found_values);
+    if (batch.status != NULL)
+        tile_write(tile->status, range, batch.status);
+    if (batch.counts != NULL) {
+        cuda_counts *counts = own_counts(batch);
+        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
+        add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
+    }
+    if (batch.found != NULL) {
+        __syncwarp();
+        tile_flip(tile->status, range);
+        __syncwarp();
+        tile_write(tile->status, range, batch.found);
+    }
 }
 
 template <loom__open_kind kind, cuda_op op>
-__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS) write_kernel(const loom__open_view view, const cuda_batch batch)
+__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+    write_kernel(const loom__open_view view, const cuda_batch batch)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    const key *keys = (const key *)batch.keys;
-    const value *values = (const value *)batch.values;
+    __shared__ write_tile<key, value, op != OP_ERASE> tiles[WARPS];
+    write_tile<key, value, op != OP_ERASE> *tile = &tiles[threadIdx.x / 32];
+    tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
-    item_range items(batch.n);
-    uint32_t done = 0, other = 0, full = 0;
-    int active = items.at < items.end;
-    open_walk walk = open_start(kind, &view, active ? keys[items.at] : 0);
-    value own_value = op != OP_ERASE && active ? values[items.at] : 0;
-    key next_key = 0;
-    value next_value = 0;
-    if (items.at + GROUPS < items.end) {
-        next_key = keys[items.at + GROUPS];
-        next_value = op != OP_ERASE ? values[items.at + GROUPS] : 0;
-    }
-    while (lane_going(group, active)) {
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    if (op != OP_ERASE)
+        tile_read(tile->values, range, (const value *)batch.values);
+    __syncwarp();
+
+    uint32_t item = range.lane / CUDA_LANES;
+    open_walk walk = open_start(kind, &view, tile->keys[item]);
+    for (lane_truth active; lane_going(group, active = item < range.count);) {
         open_answer answer = op == OP_ERASE ? open_erase_item(kind, 1, group, &view, &walk, active)
-                                            : open_insert_item(kind, op == OP_OVERWRITE, 1, group, &view, &walk, own_value,
-                                                               active);
+                                            : open_insert_item(kind, op == OP_OVERWRITE, 1, group, &view, &walk,
+                                                               tile->values[item % TILE_ITEMS], active);
         if (active && answer.outcome != OPEN_GO_ON) {
-            if (answer.reports) {
-                done += answer.outcome == OPEN_DONE;
-                full += answer.outcome == OPEN_NO_ROOM;
-                other += answer.outcome == OPEN_WAS_THERE || answer.outcome == OPEN_ABSENT;
-                if (batch.status != NULL)
-                    batch.status[items.at] = answer.outcome == OPEN_DONE        ? LOOM_OK
-                                             : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
-                                             : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
-                                                                                : LOOM_FULL;
-            }
-            items.at += GROUPS;
-            active = items.at < items.end;
-            walk = open_start(kind, &view, next_key);
-            own_value = next_value;
-            if (items.at + GROUPS < items.end) {
-                next_key = keys[items.at + GROUPS];
-                next_value = op != OP_ERASE ? values[items.at + GROUPS] : 0;
-            }
+            if (answer.reports)
+                tile->status[item] = answer.outcome == OPEN_DONE        ? LOOM_OK
+                                     : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
+                                     : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
+                                                                        : LOOM_FULL;
+            item += GROUPS;
+            if (item < range.count)
+                walk = open_start(kind, &view, tile->keys[item]);
         }
     }
-    if (batch.counts != NULL)
-        add_counts(batch.counts, done, other, full, op);
+    __syncwarp();
+    if (batch.status != NULL)
+        tile_write(tile->status, range, batch.status);
+    if (batch.counts != NULL) {
+        cuda_counts *counts = own_counts(batch);
+        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
+        if (op == OP_ERASE) {
+            add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
+        } else {
+            add_count(&counts->exists, tile_count(tile->status, range, LOOM_EXISTS));
+            add_count(&counts->full, tile_count(tile->status, range, LOOM_FULL));
+        }
+    }
 }
 
 template <loom__open_kind kind>
@@ -187,7 +266,7 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
 /* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
 {
-    unsigned blocks = (unsigned)((batch->n + GROUPS * ITEMS - 1) / (GROUPS * ITEMS));
+    unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
     switch (view->kind) {
     case OPEN_PAIR_4_4:
         launch_kind<OPEN_PAIR_4_4>(view, batch, op, blocks, stream);

@@ -8,7 +8,8 @@
 #include <cub/block/block_scan.cuh>
 #include <string.h>
 
-namespace {
+namespace
+{
 
 enum { THREADS = 256 };
 
@@ -40,7 +41,7 @@ template <loom__open_kind kind> __global__ void clear_kernel(const loom__open_vi
     for (uint32_t i = threadIdx.x; i < count; i += THREADS)
         words[i] = i < lines_end && i % stride < 7 ? pattern : 0;
     if (threadIdx.x == 0)
-        view.no_room[partition] = 0;
+        view.marks[partition] = OPEN_UNMARKED;
 }
 
 /* ---- buckets ---- */
@@ -71,7 +72,10 @@ template <loom__open_kind kind> struct bucket {
         return open_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
     }
 
-    __device__ uint64_t word() const { return *(const uint64_t *)(line + OPEN_WORD_OFFSET); }
+    __device__ uint64_t word() const
+    {
+        return *(const uint64_t *)(line + OPEN_WORD_OFFSET);
+    }
 };
 
 /* ---- retrieve ---- */
@@ -102,8 +106,8 @@ __device__ uint32_t pairs_of_lane(const loom__open_view &view, const loom__posit
 }
 
 template <loom__open_kind kind>
-__global__ void __launch_bounds__(THREADS) count_kernel(const loom__open_view view, const loom__position from,
-                                                        unsigned long long *counts)
+__global__ void __launch_bounds__(THREADS)
+    count_kernel(const loom__open_view view, const loom__position from, unsigned long long *counts)
 {
     __shared__ uint32_t total;
     uint32_t first_slot;
@@ -185,9 +189,9 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
         CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
         unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
         unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
-#define CALL(kind)                                                                                               \
-    copy_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts, to_keys, to_values, left, \
-                                                                  end)
+#define CALL(kind)    \
+    copy_kernel<kind> \
+        <<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts, to_keys, to_values, left, end)
         FOR_KIND(view, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
@@ -218,7 +222,7 @@ loom_status retrieve_to_host(cuda_state *cuda, const loom__open_view *view, loom
         unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
         unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
         void *device_keys = keys_at == PLACE_DEVICE ? to_keys : cuda->stage.device[0];
-        void *device_values = values == NULL             ? NULL
+        void *device_values = values == NULL              ? NULL
                               : values_at == PLACE_DEVICE ? (void *)to_values
                                                           : (void *)cuda->stage.device[1];
         RETURN_IF_FAILED(retrieve_here(cuda, view, position, device_keys, device_values, key_bytes, value_bytes, left,
@@ -267,7 +271,7 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view v
         block = survey_sums{};
     __syncthreads();
     survey_sums own = {};
-    int marked = view.no_room[partition] != 0;
+    int marked = view.marks[partition] == OPEN_FULL;
     for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS) {
         bucket<kind> b(view, partition, number);
         uint32_t slots = open_slots(kind), ready_bits = open_ready_bits(kind);
@@ -335,8 +339,7 @@ __global__ void __launch_bounds__(THREADS)
     uint32_t accesses = 0;
     if (index < n) {
         lane_group alone = lane_own_group();
-        uint64_t key =
-            open_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
+        uint64_t key = open_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
         open_walk walk = open_start(kind, &view, key);
         for (;;) { /* at most view.buckets turns */
             accesses++;
@@ -384,7 +387,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
     cudaStream_t stream = (cudaStream_t)given;
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
-    CUDA_TRY(cudaMemsetAsync(view->no_room, 0, view->partitions * sizeof *view->no_room, stream));
+    CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }
@@ -401,8 +404,8 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
     return LOOM_OK;
 }
 
-loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
-                               void *values, uint64_t room, uint64_t *got, loom_stream given)
+loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream given)
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
@@ -414,10 +417,10 @@ loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *vi
     RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
     int here = keys_at == PLACE_DEVICE && (values_at == PLACE_DEVICE || values_at == PLACE_NONE);
-    loom_status status = here ? retrieve_here(cuda, view, position, keys, values, key_bytes, value_bytes, room, got,
-                                              stream)
-                              : retrieve_to_host(cuda, view, position, keys, values, keys_at, values_at, key_bytes,
-                                                 value_bytes, room, got, stream);
+    loom_status status =
+        here ? retrieve_here(cuda, view, position, keys, values, key_bytes, value_bytes, room, got, stream)
+             : retrieve_to_host(cuda, view, position, keys, values, keys_at, values_at, key_bytes, value_bytes, room,
+                                got, stream);
     cuda_stage_leave(cuda);
     return status;
 }

@@ -37,8 +37,8 @@ loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom
 {
     cuda_state *cuda = (cuda_state *)machine;
     ON_DEVICE(cuda);
-    loom__order *order = (loom__order *)machine->allocator.allocate(machine->allocator.user, sizeof *order, 64,
-                                                                    LOOM_MEMORY_HOST, NULL);
+    loom__order *order =
+        (loom__order *)machine->allocator.allocate(machine->allocator.user, sizeof *order, 64, LOOM_MEMORY_HOST, NULL);
     RETURN_ERROR_IF(order == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *order);
     *order = loom__order{};
     order->cuda = cuda;

@@ -1,6 +1,7 @@
 /* The cuda machine: what its files share.
  *
  *   cuda_lanes.cuh       the lane primitives
+ *   cuda_tile.cuh        keys and answers of one warp, between its shared memory and the batch
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
@@ -25,9 +26,9 @@ extern const loom__services *cuda_services;
 
 #define CUDA_FAIL(...) cuda_services->fail(__VA_ARGS__)
 
-#define RETURN_ERROR_IF(condition, status, ...)   \
-    do {                                          \
-        if (condition)                            \
+#define RETURN_ERROR_IF(condition, status, ...)    \
+    do {                                           \
+        if (condition)                             \
             return CUDA_FAIL(status, __VA_ARGS__); \
     } while (0)
 
@@ -46,11 +47,11 @@ loom_status cuda_failed(cudaError_t error, const char *what);
 extern uint64_t cuda_steps_until_lost;
 cudaError_t cuda_step(cudaError_t error);
 
-#define CUDA_TRY(call)                                    \
-    do {                                                  \
-        cudaError_t error_of_call_ = cuda_step(call);     \
-        if (error_of_call_ != cudaSuccess)                \
-            return cuda_failed(error_of_call_, #call);    \
+#define CUDA_TRY(call)                                 \
+    do {                                               \
+        cudaError_t error_of_call_ = cuda_step(call);  \
+        if (error_of_call_ != cudaSuccess)             \
+            return cuda_failed(error_of_call_, #call); \
     } while (0)
 
 /* ---- Counts of a call ---- */
@@ -66,10 +67,10 @@ typedef struct cuda_counts { /* one line */
 } cuda_counts;
 
 typedef struct cuda_slot {
-    cudaEvent_t free;       /* recorded when the call that used it is through */
-    cuda_counts *counts;    /* [COUNT_COPIES] on the device; zero between calls */
-    loom_result *result;    /* pinned: for results that the device cannot reach */
-    int taken;              /* by a call that is being launched */
+    cudaEvent_t free;    /* recorded when the call that used it is through */
+    cuda_counts *counts; /* [COUNT_COPIES] on the device; zero between calls */
+    loom_result *result; /* pinned: for results that the device cannot reach */
+    int taken;           /* by a call that is being launched */
 } cuda_slot;
 
 /* ---- Staging ---- */
@@ -116,7 +117,7 @@ struct cuda_device_scope {
     ~cuda_device_scope();
 };
 
-#define ON_DEVICE(cuda)              \
+#define ON_DEVICE(cuda)             \
     cuda_device_scope scope_(cuda); \
     RETURN_IF_FAILED(scope_.status)
 
@@ -147,6 +148,7 @@ typedef struct cuda_batch {
     void *found_values;
     uint8_t *found, *status;
     uint64_t n;
+    uint32_t tile;       /* items of a warp */
     cuda_counts *counts; /* NULL: nobody wants them */
 } cuda_batch;
 
@@ -159,8 +161,8 @@ cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_ope
 loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                    loom_stream stream);
 loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
-loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
-                               void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
 loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                              loom_stream stream);
 loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+typedef uint32_t lane_truth;
+
 typedef struct lane_group {
     uint32_t lane, lanes; /* this one, of so many */
     uint32_t mask;        /* of the group, in its warp */
@@ -33,7 +35,7 @@ LOOM_LANE lane_group lane_own_group(void)
 #define lane_prefetch(at)          ((void)(at))
 #define lane_prefetch_to_write(at) ((void)(at))
 
-LOOM_LANE void lane_take_at(lane_group group, lane_line *line, const unsigned char *at, int shared, int active,
+LOOM_LANE void lane_take_at(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
                             const simt_site *site)
 {
     line->count = 8 / group.lanes;
@@ -66,7 +68,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     return set;
 }
 
-LOOM_LANE int lane_any(lane_slots set)
+LOOM_LANE lane_truth lane_any(lane_slots set)
 {
     return set.bits != 0;
 }
@@ -83,33 +85,34 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return line->words[slot];
 }
 
-LOOM_LANE uint64_t lane_filter(lane_group group, const lane_line *line)
+LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
-    return group.lane + 1 == group.lanes ? line->words[7] : 0;
+    return group.lane + 1 == group.lanes && (line->words[7] >> bit & 1);
 }
 
-LOOM_LANE lane_votes lane_poll_at(lane_group group, int mine, const simt_site *site)
+LOOM_LANE lane_votes lane_poll_at(lane_group group, lane_truth mine, const simt_site *site)
 {
-    return (simt_ballot(simt_turn_mask(), mine, site) & group.mask) >> __builtin_ctz(group.mask);
+    return (simt_ballot(simt_turn_mask(), (int)mine, site) & group.mask) >> __builtin_ctz(group.mask);
 }
 #define lane_poll(group, mine)  lane_poll_at(group, mine, SIMT_HERE)
-#define lane_going(group, mine) ((void)(group), simt_ballot(simt_turn_mask(), mine, SIMT_HERE) != 0)
+#define lane_going(group, mine) ((void)(group), simt_ballot(simt_turn_mask(), (int)(mine), SIMT_HERE) != 0)
 
-LOOM_LANE int lane_some(lane_votes votes)
+LOOM_LANE lane_truth lane_some(lane_votes votes)
 {
     return votes != 0;
 }
 
-LOOM_LANE int lane_chosen(lane_group group, lane_votes votes)
+LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
 {
     return votes != 0 && (uint32_t)__builtin_ctz(votes) == group.lane;
 }
 
-LOOM_LANE int lane_leads(lane_group group)
+LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     return group.lane == 0;
 }
 
+#define lane_join(group, shared) ((void)(group), (void)(shared), simt_sync(simt_turn_mask(), SIMT_HERE))
 #define lane_sync(group, shared) ((void)(shared), simt_sync((group).mask, SIMT_HERE))
 
 #define lane_load_8(at)                           simt_load(at, 8, 1, SIMT_HERE)

@@ -9,17 +9,22 @@ static const loom_status status_of_outcome[] = {
 };
 
 LOOM_LANE open_answer turn(loom__open_kind kind, const simt_open_call *call, lane_group group, open_walk *walk,
-                           uint64_t value, int active)
+                           uint64_t *value, lane_truth active)
 {
     const loom__open_view *view = &call->view;
     switch (call->op) {
-    case SIMT_OPEN_FIND:
-        return call->shared ? open_find_item(kind, 1, group, view, walk, active)
-                            : open_find_item(kind, 0, group, view, walk, active);
+    case SIMT_OPEN_FIND: {
+        open_found found = call->shared ? open_find_item(kind, 1, group, view, walk, active)
+                                        : open_find_item(kind, 0, group, view, walk, active);
+        open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
+        if (active && found.settled && found.reports)
+            *value = found.value;
+        return answer;
+    }
     case SIMT_OPEN_ERASE:
         return open_erase_item(kind, 1, group, view, walk, active);
     default:
-        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE, 1, group, view, walk, value, active);
+        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE, 1, group, view, walk, *value, active);
     }
 }
 
@@ -31,7 +36,7 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
     lane_group group = lane_own_group();
     simt_open_item none = {0, 0, LOOM_OK}, *item = &none;
     uint32_t index = simt.current->index / group.lanes, stored = 0, erased = 0;
-    int active = index < call->groups && index < call->n;
+    lane_truth active = index < call->groups && index < call->n;
     open_walk walk;
     for (int begin = 1;;) {
         if (begin) {
@@ -41,15 +46,13 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
         }
         if (!lane_going(group, active))
             break;
-        open_answer answer = turn(kind, call, group, &walk, item->value, active);
+        open_answer answer = turn(kind, call, group, &walk, &item->value, active);
         begin = active && answer.outcome != OPEN_GO_ON;
         if (!begin)
             continue;
         if (answer.reports) {
             if (item->status != LOOM_INTERNAL)
                 simt_fail("item %u is answered twice", index);
-            if (call->op == SIMT_OPEN_FIND)
-                item->value = answer.value;
             item->status = status_of_outcome[answer.outcome];
             stored += answer.outcome == OPEN_DONE && (call->op == SIMT_OPEN_KEEP || call->op == SIMT_OPEN_OVERWRITE);
             erased += answer.outcome == OPEN_DONE && call->op == SIMT_OPEN_ERASE;
