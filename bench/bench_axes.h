@@ -30,6 +30,9 @@
 /* The share of the keys that `erase` takes out: half, so that the same run can check that the others stay. */
 #define BENCH_ERASE_DIVISOR 2
 
+/* Calls that are not waited for take their results in turn from so many. */
+#define BENCH_RESULTS 64
+
 /* Absent keys that are looked up to check a build or an insertion. */
 #define BENCH_ABSENT_CHECKS (UINT64_C(1) << 20)
 

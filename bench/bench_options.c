@@ -51,6 +51,24 @@ static bool set_n(void *target, const char *text)
     return bench_parse_count(text, &options->n) && options->n > 0 && options->n <= UINT64_C(1) << 40;
 }
 
+static bool set_queries(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->queries) && options->queries > 0 && options->queries <= UINT64_C(1) << 40;
+}
+
+static bool set_wait(void *target, const char *text)
+{
+    ((bench_options *)target)->waits_for_last = strcmp(text, "last") == 0;
+    return strcmp(text, "last") == 0 || strcmp(text, "each") == 0;
+}
+
+static bool set_concurrent_reads(void *target, const char *text)
+{
+    ((bench_options *)target)->concurrent_reads = strcmp(text, "yes") == 0;
+    return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+}
+
 static bool add_load(void *target, const char *text)
 {
     bench_options *options = target;
@@ -128,10 +146,13 @@ static const bench_option table[] = {
     {"--engine", "default or open", false, set_engine},
     {"--threads", "a number of threads", false, set_threads},
     {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
+    {"--queries", "a number of keys such as 2^24, 1M or 16Mi", false, set_queries},
     {"--load", "loads above 0 and up to 0.95", true, add_load},
     {"--hit", "percentages from 0 to 100", true, add_hit},
     {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
     {"--batch", "a number of keys per call", false, set_batch},
+    {"--wait", "each or last", false, set_wait},
+    {"--concurrent-reads", "yes or no", false, set_concurrent_reads},
     {"--key-bytes", "4 or 8", false, set_key_bytes},
     {"--value-bytes", "4 or 8", false, set_value_bytes},
     {"--ops", "operations parted by commas", true, add_op},
@@ -179,8 +200,10 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         memcpy(options->hits, hits, sizeof hits);
         options->hit_count = sizeof hits / sizeof *hits;
     }
-    if (options->batch == 0 || options->batch > options->n)
-        options->batch = options->n;
+    if (options->queries == 0)
+        options->queries = options->n;
+    if (options->batch == 0)
+        options->batch = options->queries > options->n ? options->queries : options->n;
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)

@@ -18,12 +18,15 @@ typedef struct bench_options {
     loom_engine engine;
     uint32_t threads; /* 0: all */
     uint64_t n;
+    uint64_t queries; /* lookups of a find */
     double loads[BENCH_MAX_VALUES];
     size_t load_count;
     double hits[BENCH_MAX_VALUES]; /* percent */
     size_t hit_count;
     double skew;
-    uint64_t batch; /* keys per call, at most n */
+    uint64_t batch;      /* keys per call */
+    bool waits_for_last; /* not for every call */
+    bool concurrent_reads;
     uint32_t key_bytes, value_bytes;
     char ops[BENCH_MAX_VALUES][16];
     size_t op_count; /* 0: all */

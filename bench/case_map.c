@@ -1,7 +1,8 @@
 /* The case `map`: build, insert, find and erase on a map of each load, each row checked and held against a limit that
  * was measured at the footprint of the very table.
  *
- *   share = rate * accesses / limit           find: random reads of 64 bytes; insert and erase: random CAS
+ *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
+ *                                             mark in every bucket that it passes; erase: reads, and one CAS
  *   share = bytes moved / time / bandwidth    build: copy */
 #include "bench_array.h"
 #include "bench_axes.h"
@@ -53,7 +54,9 @@ static void free_near(map_bench *bench)
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
         if (*list[i].near != list[i].host)
-            loom_array_destroy(bench->session->context, *list[i].near, bench->n * list[i].bytes);
+            loom_array_destroy(bench->session->context, *list[i].near, bench->most * list[i].bytes);
+    if (bench->near_results)
+        loom_array_destroy(bench->session->context, bench->near_results, BENCH_RESULTS * sizeof *bench->near_results);
 }
 
 static bool make_near(map_bench *bench)
@@ -65,9 +68,14 @@ static bool make_near(map_bench *bench)
         if (bench->session->info.machine == LOOM_MACHINE_CPU)
             continue;
         *list[i].near = NULL;
-        if (loom_array_create(bench->session->context, bench->n * list[i].bytes, list[i].near) != LOOM_OK)
+        if (loom_array_create(bench->session->context, bench->most * list[i].bytes, list[i].near) != LOOM_OK)
             return false;
     }
+    void *results = NULL;
+    const bool wants_results = bench->session->options->waits_for_last;
+    if (wants_results && loom_array_create(bench->session->context, BENCH_RESULTS * sizeof(loom_result), &results))
+        return false;
+    bench->near_results = results;
     return true;
 }
 
@@ -100,11 +108,11 @@ static bool make_arrays(map_bench *bench)
     bench->base_keys = bench_array_new(n, bench->key_bytes);
     bench->base_values = bench_array_new(n, bench->value_bytes);
     bench->absent_keys = bench_array_new(bench->absent_count, bench->key_bytes);
-    bench->keys = bench_array_new(n, bench->key_bytes);
-    bench->values = bench_array_new(n, bench->value_bytes);
+    bench->keys = bench_array_new(bench->most, bench->key_bytes);
+    bench->values = bench_array_new(bench->most, bench->value_bytes);
     bench->marked = bench_array_new(n, 1);
-    bench->found = bench_array_new(n, bench->value_bytes);
-    bench->status = bench_array_new(n, 1);
+    bench->found = bench_array_new(bench->most, bench->value_bytes);
+    bench->status = bench_array_new(bench->most, 1);
     if (!bench->base_keys || !bench->base_values || !bench->absent_keys || !bench->keys || !bench->values ||
         !bench->marked || !bench->found || !bench->status || !make_near(bench))
         return false;
@@ -125,6 +133,7 @@ static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
     config.capacity = bench->n;
     config.max_load = load;
     config.engine = bench->session->options->engine;
+    config.concurrent_reads = bench->session->options->concurrent_reads;
     bench->filled = false;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
     if (status == LOOM_OK)
@@ -189,6 +198,46 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
     return bench_median(samples, repeat);
 }
 
+typedef struct limits_of_op {
+    double copy, reads, swaps; /* those that the operation is held against; else 0 */
+} limits_of_op;
+
+static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_bytes, bench_row *row)
+{
+    loom_limit limit = LOOM_LIMIT_INIT;
+    bench_session *session = bench->session;
+    bench_limit_name(kind, access_bytes, row->limit_name);
+    if (bench_limits_get(&session->limits, session->context, kind, access_bytes, bench->footprint, &limit))
+        bench_row_fail(row, "limit: %s", loom_last_error());
+    return limit.rate;
+}
+
+static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits, bench_row *row)
+{
+    *limits = (limits_of_op){0};
+    if (op->limit == MAP_LIMIT_COPY)
+        limits->copy = get_limit(bench, LOOM_LIMIT_COPY, 0, row);
+    if (op->limit == MAP_LIMIT_READS || op->limit == MAP_LIMIT_LAST_SWAPS)
+        limits->reads = get_limit(bench, LOOM_LIMIT_RANDOM_READ, 64, row);
+    if (op->limit == MAP_LIMIT_SWAPS || op->limit == MAP_LIMIT_LAST_SWAPS)
+        limits->swaps = get_limit(bench, LOOM_LIMIT_RANDOM_CAS, 0, row);
+    if (op->limit == MAP_LIMIT_LAST_SWAPS)
+        snprintf(row->limit_name, sizeof row->limit_name, "reads, one cas");
+}
+
+/* Accesses a second that the hardware could do at most, of the operation's kinds. */
+static double access_limit(const map_op *op, const limits_of_op *limits, double accesses)
+{
+    switch (op->limit) {
+    case MAP_LIMIT_READS:
+        return limits->reads;
+    case MAP_LIMIT_SWAPS:
+        return limits->swaps;
+    default:
+        return accesses / ((accesses - 1) / limits->reads + 1 / limits->swaps);
+    }
+}
+
 static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
 {
     bench_session *session = bench->session;
@@ -209,10 +258,8 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.skew = session->options->skew;
     row.batch = op->whole || bench->count < bench->batch ? bench->count : bench->batch;
 
-    loom_limit limit = LOOM_LIMIT_INIT;
-    bench_limit_name(op->limit, op->limit_bytes, row.limit_name);
-    if (bench_limits_get(&session->limits, session->context, op->limit, op->limit_bytes, bench->footprint, &limit))
-        bench_row_fail(&row, "limit: %s", loom_last_error());
+    limits_of_op limits;
+    get_limits(bench, op, &limits, &row);
 
     bench_progress("%s at load %.2f", what, row.load);
     const double seconds = time_op(bench, op, &row);
@@ -220,11 +267,11 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
         const double bytes = op->bytes(bench, row.accesses);
         row.mops = (double)bench->count / seconds * 1e-6;
         row.gbps = bytes / seconds * 1e-9;
-        if (op->limit == LOOM_LIMIT_COPY) {
-            row.limit = limit.rate * 1e-9;
+        if (op->limit == MAP_LIMIT_COPY) {
+            row.limit = limits.copy * 1e-9;
             row.share = row.gbps / row.limit;
         } else {
-            row.limit = limit.rate * 1e-6;
+            row.limit = access_limit(op, &limits, row.accesses) * 1e-6;
             row.share = row.mops * row.accesses / row.limit;
         }
     }
@@ -259,6 +306,7 @@ static void run_map(bench_session *session)
     const bench_options *options = session->options;
     map_bench bench = {.session = session,
                        .n = options->n,
+                       .most = options->queries > options->n ? options->queries : options->n,
                        .key_bytes = options->key_bytes,
                        .value_bytes = options->value_bytes,
                        .batch = options->batch};

@@ -18,6 +18,7 @@ typedef struct map_bench {
     uint64_t slots;
     uint64_t footprint; /* bytes of the table */
     uint32_t key_bytes, value_bytes;
+    uint64_t most;  /* keys that the arrays of the operation at hand have room for */
     uint64_t batch; /* keys per call */
     bool filled;    /* the table holds exactly the keys 0 to n - 1 */
 
@@ -26,15 +27,16 @@ typedef struct map_bench {
     uint64_t absent_count;
 
     /* The operation at hand. */
-    void *keys, *values; /* [count] of n: its input */
+    void *keys, *values; /* [count] of `most`: its input */
     uint64_t count;
     uint8_t *marked;   /* [n] 1: the index is in the input */
     uint64_t distinct; /* how many are marked */
-    void *found;       /* [n] values, and */
-    uint8_t *status;   /* [n] statuses, of finds */
+    void *found;       /* [most] values, and */
+    uint8_t *status;   /* [most] statuses, of finds */
 
     /* The same where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
     void *near_keys, *near_values, *near_found, *near_status;
+    loom_result *near_results; /* [BENCH_RESULTS], taken in turn by calls that are not waited for; else NULL */
 } map_bench;
 
 typedef enum map_accesses {
@@ -43,13 +45,20 @@ typedef enum map_accesses {
     MAP_ACCESSES_AFTER   /* counted on the table that it leaves */
 } map_accesses;
 
+/* What the operation is held against. */
+typedef enum map_limit {
+    MAP_LIMIT_COPY,
+    MAP_LIMIT_READS,     /* every access is a random read of 64 bytes */
+    MAP_LIMIT_SWAPS,     /* … a random compare-and-swap: it leaves a mark in every bucket */
+    MAP_LIMIT_LAST_SWAPS /* … but for the last one a read */
+} map_limit;
+
 typedef struct map_op {
     const char *name;
     bool per_hit; /* one row for each --hit */
     bool whole;   /* one call for all keys, whatever --batch says */
     map_accesses accesses;
-    loom_limit_kind limit;
-    uint32_t limit_bytes;
+    map_limit limit;
     void (*make_input)(map_bench *bench, double hit);
     loom_status (*reset)(map_bench *bench);                           /* before each repetition, outside the timer */
     loom_status (*run)(map_bench *bench);                             /* what is timed */

@@ -42,7 +42,7 @@ static void make_queries(map_bench *bench, double hit)
     bench_draw draw, coin;
     bench_draw_init(&draw, bench->n, bench->session->options->skew, BENCH_SEED);
     bench_draw_init(&coin, 1, 0, BENCH_SEED + 1);
-    bench->count = bench->n;
+    bench->count = bench->session->options->queries;
     for (uint64_t i = 0; i < bench->count; i++) {
         const bool present = bench_draw_unit(&coin) * 100 < hit;
         const uint64_t index = bench_draw_index(&draw) + (present ? 0 : bench->n);
@@ -79,7 +79,25 @@ static loom_status reset_answers(map_bench *bench)
 
 /* ---- What is timed ------------------------------------------------------------------------------------ */
 
-/* No call gets a loom_result: without one it has happened when it returns, on every machine. */
+/* A call without a loom_result has happened when it returns, on every machine. With --wait last calls get one, and the run
+ * ends by fetching them. */
+
+static loom_result *result_at(const map_bench *bench, uint64_t at)
+{
+    return bench->near_results ? bench->near_results + at / bench->batch % BENCH_RESULTS : NULL;
+}
+
+static loom_status wait_for_last(const map_bench *bench, loom_status status)
+{
+    loom_result results[BENCH_RESULTS];
+    if (!bench->near_results || status != LOOM_OK)
+        return status;
+    status = loom_array_copy(bench->session->context, results, bench->near_results, sizeof results, NULL);
+    const uint64_t calls = (bench->count + bench->batch - 1) / bench->batch;
+    for (uint64_t i = 0; i < calls && i < BENCH_RESULTS && status == LOOM_OK; i++)
+        status = (loom_status)results[i].status;
+    return status;
+}
 
 static uint64_t batch_at(const map_bench *bench, uint64_t at)
 {
@@ -97,8 +115,8 @@ static loom_status run_insert(map_bench *bench)
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
         status = loom_map_insert(bench->map, bench_at(bench->near_keys, at, bench->key_bytes),
                                  bench_at(bench->near_values, at, bench->value_bytes), batch_at(bench, at), LOOM_KEEP,
-                                 NULL, NULL, NULL);
-    return status;
+                                 NULL, result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
 }
 
 static loom_status run_find(map_bench *bench)
@@ -107,8 +125,8 @@ static loom_status run_find(map_bench *bench)
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
         status = loom_map_find(bench->map, bench_at(bench->near_keys, at, bench->key_bytes), batch_at(bench, at),
                                bench_at(bench->near_found, at, bench->value_bytes), bench_at(bench->near_status, at, 1),
-                               NULL, NULL);
-    return status;
+                               result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
 }
 
 static loom_status run_erase(map_bench *bench)
@@ -117,8 +135,8 @@ static loom_status run_erase(map_bench *bench)
     bench->filled = false;
     for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
         status = loom_map_erase(bench->map, bench_at(bench->near_keys, at, bench->key_bytes), batch_at(bench, at), NULL,
-                                NULL, NULL);
-    return status;
+                                result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
 }
 
 /* ---- Checks ------------------------------------------------------------------------------------------- */
@@ -188,13 +206,13 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
 
 /* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival. */
 const map_op map_ops[] = {
-    {"build", false, true, MAP_ACCESSES_NONE, LOOM_LIMIT_COPY, 0, make_all, reset_empty, run_build, check_filled,
+    {"build", false, true, MAP_ACCESSES_NONE, MAP_LIMIT_COPY, make_all, reset_empty, run_build, check_filled,
      check_marked_present, hold_distinct, bytes_of_build},
-    {"insert", false, false, MAP_ACCESSES_AFTER, LOOM_LIMIT_RANDOM_CAS, 0, make_all, reset_empty, run_insert,
-     check_filled, check_marked_present, hold_distinct, bytes_of_insert},
-    {"find", true, false, MAP_ACCESSES_BEFORE, LOOM_LIMIT_RANDOM_READ, BUCKET, make_queries, reset_answers, run_find,
-     map_check_found, NULL, hold_all, bytes_of_find},
-    {"erase", false, false, MAP_ACCESSES_BEFORE, LOOM_LIMIT_RANDOM_CAS, 0, make_erased, reset_filled, run_erase,
+    {"insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_all, reset_empty, run_insert, check_filled,
+     check_marked_present, hold_distinct, bytes_of_insert},
+    {"find", true, false, MAP_ACCESSES_BEFORE, MAP_LIMIT_READS, make_queries, reset_answers, run_find, map_check_found,
+     NULL, hold_all, bytes_of_find},
+    {"erase", false, false, MAP_ACCESSES_BEFORE, MAP_LIMIT_LAST_SWAPS, make_erased, reset_filled, run_erase,
      check_erased, check_marked_absent, hold_all, bytes_of_erase},
     {0},
 };

@@ -18,7 +18,9 @@ static void check_refused(const char *module, const char *sentence)
     CHECK_REFUSED(loom_context_create(&config, &context), LOOM_NO_MACHINE);
     /* The best machine is then the cpu. */
     config.machine = LOOM_MACHINE_BEST;
+    CHECK_REFUSED(loom_context_create(&config, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_OK(loom_context_create(&config, &context));
+    CHECK(strstr(loom_last_error(), sentence) == NULL); /* and that is no failure */
     CHECK_OK(loom_context_describe(context, &info));
     CHECK_EQ(info.machine, LOOM_MACHINE_CPU);
     loom_context_destroy(context);

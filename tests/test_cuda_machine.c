@@ -115,6 +115,65 @@ TEST(test_cuda_arrays_of_many_chunks, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
+/* ---- Memory ---- */
+
+/* What an allocator was last asked for device memory with, and by whom. */
+typedef struct stream_seen {
+    loom_stream stream;
+    uint64_t requests;
+} stream_seen;
+
+static void *seen_allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    stream_seen *seen = user;
+    if (kind == LOOM_MEMORY_HOST)
+        return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    seen->stream = stream;
+    seen->requests++;
+    return cuda_memory_create(CUDA_DEVICE, bytes);
+}
+
+static void seen_release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    (void)user;
+    (void)bytes;
+    (void)stream;
+    if (kind == LOOM_MEMORY_HOST)
+        free(memory);
+    else
+        cuda_memory_destroy(CUDA_DEVICE, memory);
+}
+
+/* Memory is asked for with the stream of the call that needs it. */
+TEST(test_cuda_allocator_gets_the_stream)
+{
+    need_cuda();
+    stream_seen seen = {0};
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context;
+    loom_map *copy, *loaded;
+    loom_stream stream = cuda_stream_create();
+    config.machine = LOOM_MACHINE_CUDA;
+    config.allocator = (loom_allocator){seen_allocate, seen_release, &seen};
+    CHECK_OK(loom_context_create(&config, &context));
+    loom_map *map = map_of(context, 4, 4, 1000, 0);
+    CHECK_EQ(seen.requests, 1);
+    CHECK(seen.stream == NULL);
+    CHECK_OK(loom_map_clone(map, &copy, stream));
+    CHECK_EQ(seen.requests, 2);
+    CHECK(seen.stream == stream);
+    CHECK_OK(loom_map_save(map, test_path(t, "map"), NULL));
+    seen.stream = NULL;
+    CHECK_OK(loom_map_load(context, test_path(t, "map"), &loaded, stream));
+    CHECK_EQ(seen.requests, 3);
+    CHECK(seen.stream == stream);
+    loom_map_destroy(loaded);
+    loom_map_destroy(copy);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    cuda_stream_destroy(stream);
+}
+
 /* ---- Lanes ---- */
 
 TEST(test_cuda_lanes_agree, .timeout_seconds = 180)

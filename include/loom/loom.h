@@ -135,7 +135,9 @@ typedef enum loom_memory_kind {
 } loom_memory_kind;
 
 /* Where a context takes memory from. Either both functions or neither. They may be called from any thread,
- * at the same time. `allocate` returns NULL when there is none; `release` gets the size that was asked for. */
+ * at the same time. `allocate` returns NULL when there is none; `release` gets the size that was asked for. `stream` is
+ * the stream of the call that needs the memory (a clone, a load, temporary memory of a build), NULL where a call has none
+ * (create, destroy). What `allocate` returns must be usable by every stream; what `release` gets is not in use any more. */
 typedef struct loom_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
     void (*release)(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream);

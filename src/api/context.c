@@ -18,11 +18,14 @@ static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
     RETURN_ERROR_IF(id != LOOM_MACHINE_BEST && id != LOOM_MACHINE_CPU && id != LOOM_MACHINE_CUDA, LOOM_INVALID_ARGUMENT,
                     "machine %d is not known to this version", (int)id);
     if (id != LOOM_MACHINE_CPU) {
+        char sentence[512];
+        snprintf(sentence, sizeof sentence, "%s", loom_last_error());
         loom_status status = loom__module_cuda(ops);
         if (status == LOOM_OK)
             status = (*ops)->present();
         if (status == LOOM_OK || id == LOOM_MACHINE_CUDA)
             return status;
+        loom__fail(LOOM_OK, "%s", sentence); /* that there is no GPU is no failure of this call */
     }
     *ops = &loom__cpu_machine;
     return LOOM_OK;

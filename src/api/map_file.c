@@ -252,7 +252,7 @@ static loom_status load_table(loom_context *context, int descriptor, uint64_t fi
         .seed = header.seed,
         .max_load = header.max_load,
     };
-    RETURN_IF_FAILED(loom__open_map.restore(context->machine, &image, table));
+    RETURN_IF_FAILED(loom__open_map.restore(context->machine, &image, table, stream));
     loom_status status = transfer_begin(&move, context->machine, &image, stream);
     if (status == LOOM_OK) {
         move.engine = &loom__open_map;

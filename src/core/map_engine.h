@@ -80,7 +80,8 @@ typedef struct loom__map_engine {
 
     /* For files. `restore` makes a table whose partitions will be written next, then `restored` takes the size. It
      * refuses an image that this engine could not have made: BAD_FILE or UNSUPPORTED and a sentence. */
-    loom_status (*restore)(loom__machine *machine, const loom__map_image *image, loom__table **table);
+    loom_status (*restore)(loom__machine *machine, const loom__map_image *image, loom__table **table,
+                           loom_stream stream);
     unsigned char *(*partition)(loom__table *table, uint64_t index);
     loom_status (*restored)(loom__table *table, uint64_t size, loom_stream stream);
 } loom__map_engine;

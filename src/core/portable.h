@@ -6,12 +6,14 @@
 #include <stdint.h>
 
 /* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
- * specialises it: this is our template mechanism, the same on every machine. */
+ * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too. */
 #if defined(__CUDACC__)
 #define LOOM_LANE               static __device__ __forceinline__
+#define LOOM_BOTH               static __host__ __device__ __forceinline__
 #define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
 #else
 #define LOOM_LANE               static inline __attribute__((always_inline, unused))
+#define LOOM_BOTH               LOOM_LANE
 #define LOOM_STATIC_ASSERT(...) _Static_assert(__VA_ARGS__)
 #endif
 
@@ -25,6 +27,15 @@ LOOM_LANE uint64_t loom__multiply_wide(uint32_t x, uint32_t y)
     return product;
 #else
     return (uint64_t)x * y;
+#endif
+}
+
+LOOM_LANE uint32_t loom__count_bits(uint64_t word)
+{
+#if defined(__CUDACC__)
+    return (uint32_t)__popcll(word);
+#else
+    return (uint32_t)__builtin_popcountll(word);
 #endif
 }
 

@@ -23,7 +23,10 @@ const tool_command tool_bench = {
     "  --load L ...        keys / slots; 0.53 0.8 0.9 0.95\n"
     "  --hit PERCENT ...   lookups that find their key; 0 50 100\n"
     "  --skew S            draw keys by Zipf's law with this exponent; 0: each key once\n"
+    "  --queries Q         keys that are looked up; as many as the table has\n"
     "  --batch B           keys per call; all\n"
+    "  --wait W            each: every call is waited for; last: only the last one (calls are given a loom_result); each\n"
+    "  --concurrent-reads  yes or no: whether lookups may run beside writers; no\n"
     "  --key-bytes K       4 or 8; 4\n"
     "  --value-bytes V     4 or 8; 4\n"
     "  --ops A,B           which operations; all\n"
@@ -36,5 +39,6 @@ const tool_command tool_bench = {
     "\n"
     "limit: what the hardware did in the same run over as many bytes as the table has, in M accesses/s (GB/s for "
     "copy).\n"
+    "For erase, which reads its chain and swaps once, the limit is that of such a mixture.\n"
     "share: rate * accesses / limit; for build the bytes that must move / time / limit.\n",
     run_bench};

@@ -23,12 +23,12 @@ static uint64_t table_memory(const loom__open_shape *shape)
 
 /* A table with memory, whose contents are still whatever was there. */
 static loom_status make_table(loom__machine *machine, const loom__open_shape *shape, uint64_t capacity, double max_load,
-                              uint32_t concurrent_reads, uint64_t seed, loom__table **made)
+                              uint32_t concurrent_reads, uint64_t seed, loom__table **made, loom_stream stream)
 {
     loom__table *table = loom__allocate(&machine->allocator, sizeof *table, LOOM_MEMORY_HOST, NULL);
     if (table == NULL)
         return LOOM_OUT_OF_MEMORY;
-    unsigned char *memory = loom__allocate(&machine->allocator, table_memory(shape), LOOM_MEMORY_TABLE, NULL);
+    unsigned char *memory = loom__allocate(&machine->allocator, table_memory(shape), LOOM_MEMORY_TABLE, stream);
     if (memory == NULL) {
         loom__release(&machine->allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
         return LOOM_OUT_OF_MEMORY;
@@ -83,7 +83,7 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
     RETURN_IF_FAILED(
-        make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed, &table));
+        make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed, &table, NULL));
     loom_status status = table->kernels->clear(machine, &table->view, NULL);
     uint64_t none;
     if (status == LOOM_OK) /* waits: the table must be there for every stream */
@@ -128,7 +128,7 @@ static loom_status clone(loom__table *table, loom__table **made, loom_stream str
 {
     loom__table *twin;
     RETURN_IF_FAILED(make_table(table->machine, &table->shape, table->capacity, table->max_load,
-                                table->view.concurrent_reads, table->seed, &twin));
+                                table->view.concurrent_reads, table->seed, &twin, stream));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
     if (status != LOOM_OK)
@@ -180,7 +180,8 @@ static void describe(const loom__table *table, loom__map_image *image, uint32_t 
     *memory_bytes = sizeof *table + table_memory(&table->shape);
 }
 
-static loom_status restore(loom__machine *machine, const loom__map_image *image, loom__table **table)
+static loom_status restore(loom__machine *machine, const loom__map_image *image, loom__table **table,
+                           loom_stream stream)
 {
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_ERROR_IF(image->layout_version != OPEN_LAYOUT_VERSION, LOOM_FOREIGN_VERSION,
@@ -204,7 +205,8 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
         LOOM_BAD_FILE, "the file's sizes contradict each other: %llu bytes per partition, %llu keys of %llu",
         (unsigned long long)image->partition_bytes, (unsigned long long)image->size,
         (unsigned long long)image->capacity);
-    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed, table);
+    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed, table,
+                      stream);
 }
 
 static unsigned char *partition(loom__table *table, uint64_t index)

@@ -48,51 +48,51 @@ enum {
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
 
-LOOM_LANE loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
+LOOM_BOTH loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
 {
     if (key_bytes == 4)
         return value_bytes == 4 ? OPEN_PAIR_4_4 : OPEN_KEY_4_VALUE_8;
     return value_bytes == 4 ? OPEN_KEY_8_VALUE_4 : OPEN_KEY_8_VALUE_8;
 }
 
-LOOM_LANE uint32_t open_key_bytes(loom__open_kind kind)
+LOOM_BOTH uint32_t open_key_bytes(loom__open_kind kind)
 {
     return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
 }
 
-LOOM_LANE uint32_t open_value_bytes(loom__open_kind kind)
+LOOM_BOTH uint32_t open_value_bytes(loom__open_kind kind)
 {
     return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
 }
 
-LOOM_LANE uint32_t open_slots(loom__open_kind kind)
+LOOM_BOTH uint32_t open_slots(loom__open_kind kind)
 {
     return kind == OPEN_KEY_4_VALUE_8 ? 14 : 7;
 }
 
 /* Bits of the word that say "this slot's value is complete"; packed pairs need none. */
-LOOM_LANE uint32_t open_ready_bits(loom__open_kind kind)
+LOOM_BOTH uint32_t open_ready_bits(loom__open_kind kind)
 {
     return kind == OPEN_PAIR_4_4 ? 0 : open_slots(kind);
 }
 
-LOOM_LANE uint32_t open_line_stride(loom__open_kind kind)
+LOOM_BOTH uint32_t open_line_stride(loom__open_kind kind)
 {
     return kind == OPEN_KEY_4_VALUE_8 ? 192 : kind == OPEN_KEY_8_VALUE_8 ? 128 : 64;
 }
 
-LOOM_LANE uint32_t open_value_stride(loom__open_kind kind)
+LOOM_BOTH uint32_t open_value_stride(loom__open_kind kind)
 {
     return kind == OPEN_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
 }
 
 /* From the start of the partition to bucket 0's row of values. */
-LOOM_LANE uint64_t open_value_offset(loom__open_kind kind, uint32_t buckets)
+LOOM_BOTH uint64_t open_value_offset(loom__open_kind kind, uint32_t buckets)
 {
-    return kind == OPEN_KEY_8_VALUE_4 ? (uint64_t)buckets * OPEN_LINE_BYTES : OPEN_LINE_BYTES;
+    return (uint64_t)(kind == OPEN_KEY_8_VALUE_4 ? buckets : 1) * OPEN_LINE_BYTES;
 }
 
-LOOM_LANE uint64_t open_partition_bytes(loom__open_kind kind, uint32_t buckets)
+LOOM_BOTH uint64_t open_partition_bytes(loom__open_kind kind, uint32_t buckets)
 {
     uint64_t bytes = (uint64_t)buckets * open_line_stride(kind);
     if (kind == OPEN_KEY_8_VALUE_4)

@@ -26,6 +26,8 @@ typedef struct loom__cpu_records {
     uint64_t n;
 } loom__cpu_records;
 
+struct open_sums; /* open_survey.h */
+
 typedef struct loom__cpu_open_simd {
     /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. With `shared` other threads do the same to other ranges. `counts` belongs to
      * the whole call. */
@@ -39,8 +41,7 @@ typedef struct loom__cpu_open_simd {
     void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
                             loom__cpu_counts *counts);
     uint64_t (*count_accesses)(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end);
-    /* Buckets that finding `key` reads if it is found in this very slot; 0 if it is not. */
-    uint32_t (*depth_of)(const loom__open_view *view, uint64_t key, uint64_t partition, uint32_t bucket, uint32_t slot);
+    void (*survey_partition)(const loom__open_view *view, uint32_t partition, struct open_sums *sums);
 } loom__cpu_open_simd;
 
 extern const loom__cpu_open_simd loom__cpu_open_scalar;

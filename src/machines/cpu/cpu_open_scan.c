@@ -1,49 +1,9 @@
 /* What reads or writes whole tables, bucket after bucket: clear, retrieve, survey. */
 #define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
-#include "engines/open/open_ops.h"
+#include "engines/open/open_survey.h"
 #include "machines/cpu/cpu_open.h"
 
 #include <string.h>
-
-/* One bucket, wherever it lies. */
-typedef struct bucket_view {
-    loom__open_kind kind;
-    unsigned char *line;
-    unsigned char *values; /* NULL: in the line */
-    uint64_t empty;
-} bucket_view;
-
-static bucket_view bucket_of(const loom__open_view *view, uint64_t partition, uint32_t bucket)
-{
-    loom__open_kind kind = (loom__open_kind)view->kind;
-    unsigned char *base = view->base + partition * view->partition_bytes;
-    bucket_view one = {kind, base + (uint64_t)bucket * open_line_stride(kind), NULL,
-                       open_empty(view, (uint32_t)partition)};
-    if (kind != OPEN_PAIR_4_4)
-        one.values = base + open_value_offset(kind, view->buckets) + (uint64_t)bucket * open_value_stride(kind);
-    return one;
-}
-
-static uint64_t slot_key(const bucket_view *bucket, uint32_t slot)
-{
-    uint64_t key = 0;
-    memcpy(&key, bucket->line + slot * open_slot_stride(bucket->kind), open_key_bytes(bucket->kind));
-    return key;
-}
-
-static const unsigned char *slot_value(const bucket_view *bucket, uint32_t slot)
-{
-    if (bucket->kind == OPEN_PAIR_4_4)
-        return bucket->line + 8 * slot + 4;
-    return bucket->values + slot * open_value_bytes(bucket->kind);
-}
-
-static uint64_t bucket_word(const bucket_view *bucket)
-{
-    uint64_t word;
-    memcpy(&word, bucket->line + OPEN_WORD_OFFSET, 8);
-    return word;
-}
 
 /* ---- clear ---- */
 
@@ -106,19 +66,22 @@ static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t
                             uint64_t *copied)
 {
     const loom__open_view *view = work->view;
-    bucket_view one = bucket_of(view, bucket / view->buckets, (uint32_t)(bucket % view->buckets));
-    uint32_t key_bytes = open_key_bytes(one.kind), value_bytes = open_value_bytes(one.kind), slot = first;
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    open_bucket one =
+        open_bucket_of(kind, view, (uint32_t)(bucket / view->buckets), (uint32_t)(bucket % view->buckets));
+    uint32_t key_bytes = open_key_bytes(kind), value_bytes = open_value_bytes(kind), slot = first;
     uint64_t done = 0;
-    for (; slot < open_slots(one.kind); slot++) {
-        uint64_t key = slot_key(&one, slot);
+    for (; slot < open_slots(kind); slot++) {
+        uint64_t key = open_bucket_key(kind, &one, slot);
         if (key == one.empty)
             continue;
         if (done == room)
             break;
         if (work->keys != NULL)
             memcpy(work->keys + (at + done) * key_bytes, &key, key_bytes);
+        uint64_t value = open_bucket_value(kind, &one, slot);
         if (work->values != NULL)
-            memcpy(work->values + (at + done) * value_bytes, slot_value(&one, slot), value_bytes);
+            memcpy(work->values + (at + done) * value_bytes, &value, value_bytes);
         done++;
     }
     *copied = done;
@@ -197,15 +160,8 @@ loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_vie
 typedef struct survey_work {
     const loom__cpu_open_simd *simd;
     const loom__open_view *view;
-    uint64_t size, fullest, displaced, longest, accesses, filter_bits;
-    uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
+    open_sums sums;
 } survey_work;
-
-static int free_slot_is_clean(const bucket_view *bucket, uint32_t slot)
-{
-    static const unsigned char zeros[8];
-    return memcmp(slot_value(bucket, slot), zeros, open_value_bytes(bucket->kind)) == 0;
-}
 
 /* Ends: a swap fails only when somebody else made *field larger. */
 static void keep_larger(uint64_t *field, uint64_t mine)
@@ -217,37 +173,9 @@ static void keep_larger(uint64_t *field, uint64_t mine)
 
 static void survey_partition(void *argument, uint64_t partition)
 {
-    survey_work *total = argument;
-    const loom__open_view *view = total->view;
-    survey_work own = {0};
-    int full_marked = view->marks[partition] == OPEN_FULL;
-    for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
-        bucket_view one = bucket_of(view, partition, bucket);
-        uint32_t slots = open_slots(one.kind), ready_bits = open_ready_bits(one.kind);
-        uint64_t used = 0, ready_mask = ((uint64_t)1 << ready_bits) - 1;
-        int sound = 1;
-        for (uint32_t slot = 0; slot < slots; slot++) {
-            uint64_t key = slot_key(&one, slot);
-            if (key == one.empty) {
-                sound &= free_slot_is_clean(&one, slot);
-                continue;
-            }
-            uint32_t depth = total->simd->depth_of(view, key, partition, bucket, slot);
-            /* 0: I1 or I2 does not hold for this key */
-            sound &= depth > 0;
-            own.size++;
-            own.accesses += depth;
-            own.displaced += depth > 1;
-            own.longest = depth > own.longest ? depth : own.longest;
-            used |= (uint64_t)1 << slot;
-        }
-        uint64_t word = bucket_word(&one);
-        sound &= (word & ready_mask) == (used & ready_mask);
-        own.filter_bits += (uint64_t)__builtin_popcountll(word >> ready_bits);
-        sound &= !(full_marked && __builtin_popcountll(used) < (int)slots);
-        if (!sound)
-            keep_larger(&own.lowest_bad_inverted, ~(partition * view->buckets + bucket));
-    }
+    survey_work *work = argument;
+    open_sums own = {0}, *total = &work->sums;
+    work->simd->survey_partition(work->view, (uint32_t)partition, &own);
     __atomic_fetch_add(&total->size, own.size, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->accesses, own.accesses, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->displaced, own.displaced, __ATOMIC_RELAXED);
@@ -264,17 +192,6 @@ loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view 
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     survey_work work = {.simd = cpu->open_simd, .view = view};
     loom__pool_run(cpu->pool, view->partitions, survey_partition, &work);
-    double buckets = (double)view->partitions * view->buckets;
-    double filter_bits = 64.0 - open_ready_bits((loom__open_kind)view->kind);
-    double passes = (double)work.filter_bits / (buckets * filter_bits);
-    *survey = (loom__survey){
-        .size = work.size,
-        .fullest_partition = work.fullest,
-        .displaced = work.displaced,
-        .longest_chain = work.longest,
-        .hit_accesses = work.accesses,
-        .miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets,
-        .first_bad = ~work.lowest_bad_inverted,
-    };
+    *survey = open_survey_of(view, &work.sums);
     return LOOM_OK;
 }

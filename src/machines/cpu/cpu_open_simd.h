@@ -20,7 +20,7 @@
  * larger table takes a page walk of some 20 ns. docs/performance.md has the numbers.)
  */
 #include "core/lanes.h"
-#include "engines/open/open_ops.h"
+#include "engines/open/open_survey.h"
 #include "machines/cpu/cpu_open.h"
 
 enum {
@@ -363,33 +363,15 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
                                      uint64_t begin, uint64_t end)
 {
     uint64_t accesses = 0;
-    for (uint64_t index = begin; index < end; index++) {
-        open_walk walk = open_start(kind, view, key_at(kind, keys, index));
-        for (;;) { /* at most view->buckets turns */
-            accesses++;
-            open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
-            if (look.found || !look.further)
-                break;
-            open_advance(view, &walk);
-        }
-    }
+    for (uint64_t index = begin; index < end; index++)
+        accesses += open_count_accesses(kind, whole_group, view, key_at(kind, keys, index));
     return accesses;
 }
 
-LOOM_LANE uint32_t depth_in(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t partition,
-                            uint32_t bucket, uint32_t slot)
+LOOM_LANE void survey_buckets(loom__open_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
-    open_walk walk = open_start(kind, view, key);
-    if (walk.partition_index != partition)
-        return 0;
-    for (;;) { /* at most view->buckets turns */
-        open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
-        if (look.found)
-            return walk.bucket == bucket && look.slot == slot ? walk.depth + 1 : 0;
-        if (!look.further)
-            return 0;
-        open_advance(view, &walk);
-    }
+    for (uint32_t number = 0; number < view->buckets; number++)
+        open_survey_bucket(kind, whole_group, view, partition, number, sums);
 }
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
@@ -468,13 +450,12 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
     return accesses;
 }
 
-static uint32_t depth_of(const loom__open_view *view, uint64_t key, uint64_t partition, uint32_t bucket, uint32_t slot)
+static void survey_partition(const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
-    uint32_t depth = 0;
-#define CALL(kind) depth = depth_in(kind, view, key, partition, bucket, slot)
+#define CALL(kind) survey_buckets(kind, view, partition, sums)
     FOR_EACH_KIND(view, CALL)
 #undef CALL
-    return depth;
 }
 
-const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find, insert, erase, insert_in_order, count_accesses, depth_of};
+const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find,           insert,          erase, insert_in_order,
+                                                 count_accesses, survey_partition};

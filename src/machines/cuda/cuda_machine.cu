@@ -111,11 +111,15 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
                     "more than %d host threads call tables of one context at the same time; let some wait, or use "
                     "several contexts",
                     COUNT_SLOTS);
-    cudaError_t error = cudaStreamWaitEvent(stream, slot->free, 0);
+    unsigned long long id = 0;
+    cudaError_t error = cudaStreamGetId(stream, &id);
+    if (error == cudaSuccess && slot->stream != id)
+        error = cudaStreamWaitEvent(stream, slot->free, 0);
     if (error != cudaSuccess) {
         slot->taken = 0;
         return cuda_failed(error, "waiting for an earlier call");
     }
+    slot->stream = id;
     *taken = slot;
     return LOOM_OK;
 }

@@ -84,8 +84,8 @@ struct call_arrays {
 loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
                           call_arrays *arrays)
 {
-    uint32_t key_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
-    uint32_t value_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
+    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
+    uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
     *arrays = call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
                            {"values", (void *)batch->values, value_bytes, 0, PLACE_NONE},
                            {"values", batch->found_values, value_bytes, 1, PLACE_NONE},

@@ -154,6 +154,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         open_found answer =
             open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
         answer.settled |= view.buckets == 1;
+        __syncwarp(); /* an answer takes the place of what others of the group have read */
         if (active & answer.settled & answer.reports)
             tell(item, answer);
         add_late(tile->late, &late, group, active & !answer.settled, item);
@@ -170,6 +171,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         },
         [&](lane_truth active) {
             open_found answer = open_find_item(kind, shared, group, &view, &walk, active);
+            __syncwarp();
             if (active & answer.settled & answer.reports)
                 tell(item, answer);
             return answer.settled;

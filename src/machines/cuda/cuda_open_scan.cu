@@ -2,7 +2,7 @@
  * or on one run of buckets, one lane on one bucket or key. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
-#include "engines/open/open_ops.h"
+#include "engines/open/open_survey.h"
 #include "machines/cuda/cuda_state.cuh"
 
 #include <cub/block/block_scan.cuh>
@@ -44,40 +44,6 @@ template <loom__open_kind kind> __global__ void clear_kernel(const loom__open_vi
         view.marks[partition] = OPEN_UNMARKED;
 }
 
-/* ---- buckets ---- */
-
-template <loom__open_kind kind> struct bucket {
-    unsigned char *line, *values;
-    uint64_t empty;
-
-    __device__ bucket(const loom__open_view &view, uint32_t partition, uint32_t number)
-    {
-        unsigned char *base = view.base + (uint64_t)partition * view.partition_bytes;
-        line = base + (uint64_t)number * open_line_stride(kind);
-        values = base + open_value_offset(kind, view.buckets) + (uint64_t)number * open_value_stride(kind);
-        empty = open_empty(&view, partition);
-    }
-
-    __device__ uint64_t key(uint32_t slot) const
-    {
-        const unsigned char *at = line + slot * open_slot_stride(kind);
-        return open_key_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
-    }
-
-    __device__ uint64_t value(uint32_t slot) const
-    {
-        if (kind == OPEN_PAIR_4_4)
-            return *(const uint32_t *)(line + 8 * slot + 4);
-        const unsigned char *at = values + slot * open_value_bytes(kind);
-        return open_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
-    }
-
-    __device__ uint64_t word() const
-    {
-        return *(const uint64_t *)(line + OPEN_WORD_OFFSET);
-    }
-};
-
 /* ---- retrieve ---- */
 
 const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
@@ -98,10 +64,10 @@ __device__ uint32_t pairs_of_lane(const loom__open_view &view, const loom__posit
     *first_slot = *number == from.bucket ? from.slot : 0;
     if (*number >= (uint64_t)view.partitions * view.buckets)
         return 0;
-    bucket<kind> b(view, (uint32_t)(*number / view.buckets), (uint32_t)(*number % view.buckets));
+    open_bucket b = open_bucket_of(kind, &view, (uint32_t)(*number / view.buckets), (uint32_t)(*number % view.buckets));
     uint32_t count = 0;
     for (uint32_t slot = *first_slot; slot < open_slots(kind); slot++)
-        count += b.key(slot) != b.empty;
+        count += open_bucket_key(kind, &b, slot) != b.empty;
     return count;
 }
 
@@ -134,10 +100,10 @@ __global__ void __launch_bounds__(THREADS)
     scan(storage).ExclusiveSum(count, before);
     if (count == 0)
         return;
-    bucket<kind> b(view, (uint32_t)(number / view.buckets), (uint32_t)(number % view.buckets));
+    open_bucket b = open_bucket_of(kind, &view, (uint32_t)(number / view.buckets), (uint32_t)(number % view.buckets));
     uint64_t rank = offsets[blockIdx.x] + before;
     for (uint32_t slot = first_slot; slot < open_slots(kind); slot++) {
-        uint64_t key = b.key(slot);
+        uint64_t key = open_bucket_key(kind, &b, slot);
         if (key == b.empty)
             continue;
         if (rank < room) {
@@ -146,9 +112,9 @@ __global__ void __launch_bounds__(THREADS)
             else
                 ((uint64_t *)keys)[rank] = key;
             if (values != NULL && open_value_bytes(kind) == 4)
-                ((uint32_t *)values)[rank] = (uint32_t)b.value(slot);
+                ((uint32_t *)values)[rank] = (uint32_t)open_bucket_value(kind, &b, slot);
             else if (values != NULL)
-                ((uint64_t *)values)[rank] = b.value(slot);
+                ((uint64_t *)values)[rank] = open_bucket_value(kind, &b, slot);
         } else if (rank == room) {
             end->bucket = number;
             end->slot = slot;
@@ -239,86 +205,48 @@ loom_status retrieve_to_host(cuda_state *cuda, const loom__open_view *view, loom
 
 /* ---- survey ---- */
 
-struct survey_sums {
-    unsigned long long size, fullest, displaced, longest, accesses, filter_bits;
-    unsigned long long lowest_bad_inverted; /* ~bucket: the lowest is the largest, zero means none */
-};
-
-template <loom__open_kind kind>
-__device__ uint32_t depth_of(const loom__open_view &view, uint64_t key, uint32_t partition, uint32_t number,
-                             uint32_t slot)
+__device__ void add_to(uint64_t *sum, uint64_t mine)
 {
-    lane_group alone = lane_own_group();
-    open_walk walk = open_start(kind, &view, key);
-    if (walk.partition_index != partition)
-        return 0;
-    for (;;) { /* at most view.buckets turns */
-        open_look look = open_find_turn(kind, 0, alone, &view, &walk, 1);
-        if (look.found)
-            return walk.bucket == number && look.slot == slot ? walk.depth + 1 : 0;
-        if (!look.further)
-            return 0;
-        open_advance(&view, &walk);
-    }
+    atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
+}
+
+__device__ void keep_larger(uint64_t *largest, uint64_t mine)
+{
+    atomicMax((unsigned long long *)largest, (unsigned long long)mine);
 }
 
 template <loom__open_kind kind>
-__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, survey_sums *sums)
+__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
 {
-    __shared__ survey_sums block;
-    uint32_t partition = blockIdx.x;
+    __shared__ open_sums block;
+    open_sums own = {};
+    lane_group alone = lane_own_group();
     if (threadIdx.x == 0)
-        block = survey_sums{};
+        block = open_sums{};
     __syncthreads();
-    survey_sums own = {};
-    int marked = view.marks[partition] == OPEN_FULL;
-    for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS) {
-        bucket<kind> b(view, partition, number);
-        uint32_t slots = open_slots(kind), ready_bits = open_ready_bits(kind);
-        uint64_t used = 0, ready_mask = ((uint64_t)1 << ready_bits) - 1;
-        int sound = 1;
-        for (uint32_t slot = 0; slot < slots; slot++) {
-            uint64_t key = b.key(slot);
-            if (key == b.empty) {
-                sound &= b.value(slot) == 0;
-                continue;
-            }
-            uint32_t depth = depth_of<kind>(view, key, partition, number, slot);
-            sound &= depth > 0; /* 0: I1 or I2 does not hold for this key */
-            own.size++;
-            own.accesses += depth;
-            own.displaced += depth > 1;
-            own.longest = depth > own.longest ? depth : own.longest;
-            used |= (uint64_t)1 << slot;
-        }
-        sound &= (b.word() & ready_mask) == (used & ready_mask);
-        own.filter_bits += __popcll(b.word() >> ready_bits);
-        sound &= !(marked && __popcll(used) < (int)slots);
-        unsigned long long inverted = ~((unsigned long long)partition * view.buckets + number);
-        if (!sound && inverted > own.lowest_bad_inverted)
-            own.lowest_bad_inverted = inverted;
-    }
-    atomicAdd(&block.size, own.size);
-    atomicAdd(&block.displaced, own.displaced);
-    atomicMax(&block.longest, own.longest);
-    atomicAdd(&block.accesses, own.accesses);
-    atomicAdd(&block.filter_bits, own.filter_bits);
-    atomicMax(&block.lowest_bad_inverted, own.lowest_bad_inverted);
+    for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
+        open_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
+    add_to(&block.size, own.size);
+    add_to(&block.displaced, own.displaced);
+    add_to(&block.accesses, own.accesses);
+    add_to(&block.filter_bits, own.filter_bits);
+    keep_larger(&block.longest, own.longest);
+    keep_larger(&block.lowest_bad_inverted, own.lowest_bad_inverted);
     __syncthreads();
     if (threadIdx.x != 0)
         return;
-    atomicAdd(&sums->size, block.size);
-    atomicMax(&sums->fullest, block.size);
-    atomicAdd(&sums->displaced, block.displaced);
-    atomicMax(&sums->longest, block.longest);
-    atomicAdd(&sums->accesses, block.accesses);
-    atomicAdd(&sums->filter_bits, block.filter_bits);
-    atomicMax(&sums->lowest_bad_inverted, block.lowest_bad_inverted);
+    add_to(&total->size, block.size);
+    add_to(&total->displaced, block.displaced);
+    add_to(&total->accesses, block.accesses);
+    add_to(&total->filter_bits, block.filter_bits);
+    keep_larger(&total->fullest, block.size);
+    keep_larger(&total->longest, block.longest);
+    keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
 }
 
-loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, survey_sums *sums, cudaStream_t stream)
+loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums *sums, cudaStream_t stream)
 {
-    survey_sums *on_device = (survey_sums *)cuda->stage.scratch;
+    open_sums *on_device = (open_sums *)cuda->stage.scratch;
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
     FOR_KIND(view, CALL)
@@ -340,14 +268,7 @@ __global__ void __launch_bounds__(THREADS)
     if (index < n) {
         lane_group alone = lane_own_group();
         uint64_t key = open_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
-        open_walk walk = open_start(kind, &view, key);
-        for (;;) { /* at most view.buckets turns */
-            accesses++;
-            open_look look = open_find_turn(kind, 0, alone, &view, &walk, 1);
-            if (look.found || !look.further)
-                break;
-            open_advance(&view, &walk);
-        }
+        accesses = open_count_accesses(kind, alone, &view, key);
     }
     accesses = __reduce_add_sync(CUDA_FULL_MASK, accesses);
     if (threadIdx.x % 32 == 0)
@@ -358,7 +279,7 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
                        uint64_t *accesses, cudaStream_t stream)
 {
     unsigned long long *sum = (unsigned long long *)cuda->stage.scratch;
-    uint64_t key_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
+    uint64_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
     CUDA_TRY(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
     for (uint64_t first = 0; first < n; first += per_chunk) {
@@ -410,8 +331,8 @@ loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *vi
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
     cuda_place keys_at, values_at;
-    uint32_t key_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
-    uint32_t value_bytes = view->kind == OPEN_PAIR_4_4 || view->kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
+    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
+    uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
     RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
@@ -429,24 +350,14 @@ loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view
                              loom_stream stream)
 {
     cuda_state *cuda = (cuda_state *)machine;
-    survey_sums sums;
+    open_sums sums;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
     loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
     cuda_stage_leave(cuda);
     if (status != LOOM_OK)
         return status;
-    double buckets = (double)view->partitions * view->buckets;
-    double filter_bits = view->kind == OPEN_PAIR_4_4 ? 64 : view->kind == OPEN_KEY_4_VALUE_8 ? 50 : 57;
-    double passes = (double)sums.filter_bits / (buckets * filter_bits);
-    *survey = loom__survey{};
-    survey->size = sums.size;
-    survey->fullest_partition = sums.fullest;
-    survey->displaced = sums.displaced;
-    survey->longest_chain = sums.longest;
-    survey->hit_accesses = sums.accesses;
-    survey->miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets;
-    survey->first_bad = ~(uint64_t)sums.lowest_bad_inverted;
+    *survey = open_survey_of(view, &sums);
     return LOOM_OK;
 }
 

@@ -9,8 +9,8 @@
 enum { KEPT_STREAMS = 16 };
 
 typedef struct phase {
-    cudaStream_t streams[KEPT_STREAMS];
-    cudaEvent_t events[KEPT_STREAMS]; /* after the last call of each stream */
+    unsigned long long streams[KEPT_STREAMS]; /* ids, which no two streams of a process share: handles are used again */
+    cudaEvent_t events[KEPT_STREAMS];         /* after the last call of each stream */
     int count;
 } phase;
 
@@ -76,9 +76,10 @@ void cuda_order_destroy(loom__order *order)
 
 static cudaError_t wait_for(const phase *p, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
+    unsigned long long id = 0;
+    cudaError_t error = p->count > 0 ? cudaStreamGetId(stream, &id) : cudaSuccess;
     for (int i = 0; i < p->count && error == cudaSuccess; i++)
-        if (p->streams[i] != stream)
+        if (p->streams[i] != id)
             error = cudaStreamWaitEvent(stream, p->events[i], 0);
     return error;
 }
@@ -109,9 +110,11 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
     cuda_device_scope scope(order->cuda);
     cudaStream_t stream = (cudaStream_t)given;
     phase *p = &order->at_hand;
+    unsigned long long id = 0;
     (void)access;
     int i = 0;
-    while (i < p->count && p->streams[i] != stream)
+    cudaStreamGetId(stream, &id);
+    while (i < p->count && p->streams[i] != id)
         i++;
     if (i == KEPT_STREAMS) { /* more streams than events: the oldest call is waited for */
         cudaEventSynchronize(p->events[0]);
@@ -119,7 +122,7 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
     }
     /* If this fails the device is lost, and whatever comes next will say so. */
     cudaEventRecord(p->events[i], stream);
-    p->streams[i] = stream;
+    p->streams[i] = id;
     p->count = i < p->count ? p->count : i + 1;
     pthread_mutex_unlock(&order->lock);
 }

@@ -67,10 +67,11 @@ typedef struct cuda_counts { /* one line */
 } cuda_counts;
 
 typedef struct cuda_slot {
-    cudaEvent_t free;    /* recorded when the call that used it is through */
-    cuda_counts *counts; /* [COUNT_COPIES] on the device; zero between calls */
-    loom_result *result; /* pinned: for results that the device cannot reach */
-    int taken;           /* by a call that is being launched */
+    cudaEvent_t free;          /* recorded when the call that used it is through */
+    cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls */
+    loom_result *result;       /* pinned: for results that the device cannot reach */
+    unsigned long long stream; /* id of the stream of the last call that used it */
+    int taken;                 /* by a call that is being launched */
 } cuda_slot;
 
 /* ---- Staging ---- */

@@ -1,0 +1,127 @@
+/* Reading a table that nobody writes, bucket by bucket: slots, what a survey finds in one bucket, and how many buckets a
+ * lookup reads. Machines share out the buckets and the keys, and add up. */
+#ifndef LOOM_OPEN_SURVEY_H
+#define LOOM_OPEN_SURVEY_H
+
+#include "core/map_engine.h"
+#include "engines/open/open_ops.h"
+
+/* ---- One bucket ---- */
+
+typedef struct open_bucket {
+    const unsigned char *line, *values; /* `values` is not used where they lie in the line */
+    uint64_t empty;
+} open_bucket;
+
+LOOM_LANE open_bucket open_bucket_of(loom__open_kind kind, const loom__open_view *view, uint32_t partition,
+                                     uint32_t number)
+{
+    open_bucket bucket;
+    const unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
+    bucket.line = base + (uint64_t)number * open_line_stride(kind);
+    bucket.values = base + open_value_offset(kind, view->buckets) + (uint64_t)number * open_value_stride(kind);
+    bucket.empty = open_empty(view, partition);
+    return bucket;
+}
+
+LOOM_LANE uint64_t open_bucket_key(loom__open_kind kind, const open_bucket *bucket, uint32_t slot)
+{
+    const unsigned char *at = bucket->line + slot * open_slot_stride(kind);
+    return open_key_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
+
+LOOM_LANE uint64_t open_bucket_value(loom__open_kind kind, const open_bucket *bucket, uint32_t slot)
+{
+    const unsigned char *at =
+        kind == OPEN_PAIR_4_4 ? bucket->line + 8 * slot + 4 : bucket->values + slot * open_value_bytes(kind);
+    return open_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
+}
+
+/* ---- Chains ---- */
+
+/* Buckets that finding the key reads, or finding that it is absent. */
+LOOM_LANE uint32_t open_count_accesses(loom__open_kind kind, lane_group group, const loom__open_view *view,
+                                       uint64_t key)
+{
+    open_walk walk = open_start(kind, view, key);
+    for (;;) { /* at most view->buckets turns */
+        open_look look = open_find_turn(kind, 0, group, view, &walk, 1);
+        if (look.found || !look.further)
+            return walk.depth + 1;
+        open_advance(view, &walk);
+    }
+}
+
+/* Buckets that finding the key reads if it is found in this very slot; 0 if it is not. */
+LOOM_LANE uint32_t open_depth_of(loom__open_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
+                                 uint32_t partition, uint32_t number, uint32_t slot)
+{
+    open_walk walk = open_start(kind, view, key);
+    if (walk.partition_index != partition)
+        return 0;
+    for (;;) { /* at most view->buckets turns */
+        open_look look = open_find_turn(kind, 0, group, view, &walk, 1);
+        if (look.found)
+            return walk.bucket == number && look.slot == slot ? walk.depth + 1 : 0;
+        if (!look.further)
+            return 0;
+        open_advance(view, &walk);
+    }
+}
+
+/* ---- Survey ---- */
+
+typedef struct open_sums {
+    uint64_t size, fullest, displaced, longest, accesses, filter_bits;
+    uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
+} open_sums;
+
+/* Adds what one bucket holds, and whether the invariants of open_ops.h hold in it. */
+LOOM_LANE void open_survey_bucket(loom__open_kind kind, lane_group group, const loom__open_view *view,
+                                  uint32_t partition, uint32_t number, open_sums *sums)
+{
+    open_bucket bucket = open_bucket_of(kind, view, partition, number);
+    uint64_t word = *(const uint64_t *)(bucket.line + OPEN_WORD_OFFSET);
+    uint32_t slots = open_slots(kind), ready_bits = open_ready_bits(kind), used = 0;
+    uint32_t ready = (uint32_t)(word & (((uint64_t)1 << ready_bits) - 1)), holders = 0;
+    int sound = 1;
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        uint64_t key = open_bucket_key(kind, &bucket, slot);
+        if (key == bucket.empty) {
+            sound &= open_bucket_value(kind, &bucket, slot) == 0; /* I3 */
+            continue;
+        }
+        uint32_t depth = open_depth_of(kind, group, view, key, partition, number, slot);
+        sound &= depth > 0; /* I1, I2 */
+        sums->size++;
+        sums->accesses += depth;
+        sums->displaced += depth > 1;
+        sums->longest = depth > sums->longest ? depth : sums->longest;
+        holders |= (uint32_t)1 << slot;
+        used++;
+    }
+    sums->filter_bits += loom__count_bits(word >> ready_bits);
+    sound &= ready_bits == 0 || ready == holders;                  /* I4 */
+    sound &= used == slots || view->marks[partition] != OPEN_FULL; /* I5 */
+    uint64_t inverted = ~((uint64_t)partition * view->buckets + number);
+    if (!sound && inverted > sums->lowest_bad_inverted)
+        sums->lowest_bad_inverted = inverted;
+}
+
+/* What the sums over all buckets tell. */
+LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_sums *sums)
+{
+    double filter_bits = 64.0 - open_ready_bits((loom__open_kind)view->kind);
+    double passes = (double)sums->filter_bits / ((double)view->partitions * view->buckets * filter_bits);
+    loom__survey survey;
+    survey.size = sums->size;
+    survey.fullest_partition = sums->fullest;
+    survey.displaced = sums->displaced;
+    survey.longest_chain = sums->longest;
+    survey.hit_accesses = sums->accesses;
+    survey.miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets;
+    survey.first_bad = ~sums->lowest_bad_inverted;
+    return survey;
+}
+
+#endif
