@@ -28,6 +28,7 @@ int bench_run(const bench_options *options, char error[256])
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     config.machine = options->machine;
     config.threads = options->threads;
+    config.lanes = options->lanes;
     config.fixed_seed = 1;
     config.seed = BENCH_SEED;
     error[0] = 0;

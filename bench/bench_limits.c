@@ -24,6 +24,9 @@ void bench_limit_name(loom_limit_kind kind, uint32_t access_bytes, char name[32]
     case LOOM_LIMIT_RANDOM_CAS:
         snprintf(name, 32, "random_cas");
         return;
+    case LOOM_LIMIT_ANSWERED_READ:
+        snprintf(name, 32, "answered_read_64");
+        return;
     case LOOM_LIMIT_HOST_COPY:
         snprintf(name, 32, "host_copy");
         return;

@@ -45,6 +45,15 @@ static bool set_threads(void *target, const char *text)
     return true;
 }
 
+static bool set_lanes(void *target, const char *text)
+{
+    uint64_t lanes;
+    if (!bench_parse_count(text, &lanes) || (lanes != 1 && lanes != 2 && lanes != 4 && lanes != 8))
+        return false;
+    ((bench_options *)target)->lanes = (uint32_t)lanes;
+    return true;
+}
+
 static bool set_n(void *target, const char *text)
 {
     bench_options *options = target;
@@ -145,6 +154,7 @@ static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
     {"--engine", "default or open", false, set_engine},
     {"--threads", "a number of threads", false, set_threads},
+    {"--lanes", "1, 2, 4 or 8", false, set_lanes},
     {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
     {"--queries", "a number of keys such as 2^24, 1M or 16Mi", false, set_queries},
     {"--load", "loads above 0 and up to 0.95", true, add_load},

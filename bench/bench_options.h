@@ -17,6 +17,7 @@ typedef struct bench_options {
     loom_machine machine;
     loom_engine engine;
     uint32_t threads; /* 0: all */
+    uint32_t lanes;   /* of a group; 0: the library chooses */
     uint64_t n;
     uint64_t queries; /* lookups of a find */
     double loads[BENCH_MAX_VALUES];

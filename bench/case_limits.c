@@ -42,6 +42,8 @@ static void run_limits(bench_session *session)
         for (size_t j = 0; j < sizeof access_bytes / sizeof *access_bytes; j++)
             measure(session, LOOM_LIMIT_RANDOM_READ, access_bytes[j], footprints[i]);
         measure(session, LOOM_LIMIT_RANDOM_CAS, 0, footprints[i]);
+        if (device)
+            measure(session, LOOM_LIMIT_ANSWERED_READ, 0, footprints[i]);
     }
     if (!device)
         return;

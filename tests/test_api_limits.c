@@ -54,9 +54,11 @@ TEST(test_api_measure_limit_wrong_arguments)
     limit.footprint_bytes = 1 << 20;
     limit.kind = (loom_limit_kind)0;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_INVALID_ARGUMENT);
-    limit.kind = (loom_limit_kind)6;
+    limit.kind = (loom_limit_kind)7;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_INVALID_ARGUMENT);
     limit.kind = LOOM_LIMIT_HOST_COPY; /* the cpu machine has no link */
+    CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED);
+    limit.kind = LOOM_LIMIT_ANSWERED_READ;
     CHECK_REFUSED(loom_measure_limit(context, &limit), LOOM_UNSUPPORTED);
     limit.kind = LOOM_LIMIT_RANDOM_READ;
     limit.struct_size = 0;

@@ -462,9 +462,11 @@ typedef enum loom_limit_kind {
     LOOM_LIMIT_COPY = 1,        /* sequential copy; rate in bytes per second, read plus written */
     LOOM_LIMIT_RANDOM_READ = 2, /* independent aligned reads of access_bytes (8 to 128); rate in reads per second */
     LOOM_LIMIT_RANDOM_CAS = 3,  /* independent 64-bit compare-and-swap; rate in swaps per second */
-    /* Machines with memory of their own; others: UNSUPPORTED. The footprint is then of pinned host memory. */
-    LOOM_LIMIT_HOST_COPY = 4,       /* copy from host to device memory; rate in bytes per second */
-    LOOM_LIMIT_HOST_RANDOM_READ = 5 /* RANDOM_READ by the device, over the link; rate in reads per second */
+    /* Machines with memory of their own; others: UNSUPPORTED. */
+    LOOM_LIMIT_HOST_COPY = 4, /* copy to device memory from a footprint of pinned host memory; in bytes per second */
+    LOOM_LIMIT_HOST_RANDOM_READ = 5, /* RANDOM_READ by the device from pinned host memory; in reads per second */
+    LOOM_LIMIT_ANSWERED_READ = 6 /* RANDOM_READ of 64 bytes, for each of which 4 bytes are read from and 5 written to
+                                        other arrays, in order, as lookups do; in reads per second */
 } loom_limit_kind;
 
 typedef struct loom_limit {

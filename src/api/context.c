@@ -120,7 +120,7 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
 {
     RETURN_ERROR_IF(context == NULL || limit == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_limit", limit->struct_size, sizeof *limit));
-    RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_HOST_RANDOM_READ, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_ANSWERED_READ, LOOM_INVALID_ARGUMENT,
                     "limit kind %d is not known to this version", (int)limit->kind);
     int reads = limit->kind == LOOM_LIMIT_RANDOM_READ || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
     uint32_t width = limit->access_bytes;

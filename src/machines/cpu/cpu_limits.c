@@ -113,6 +113,7 @@ static void run_thread(void *argument, uint64_t thread)
         break;
     case LOOM_LIMIT_HOST_COPY: /* refused before */
     case LOOM_LIMIT_HOST_RANDOM_READ:
+    case LOOM_LIMIT_ANSWERED_READ:
         break;
     case LOOM_LIMIT_RANDOM_READ:
         switch (run->access_bytes) {

@@ -1,6 +1,7 @@
 /* What the device can do at most, measured: the rates that the benchmark holds operations against. Each is the best of
  * several shapes, so that nothing built on the same accesses can pass it. */
 #include "machines/cuda/cuda_state.cuh"
+#include "machines/cuda/cuda_tile.cuh"
 
 #include <stdio.h>
 
@@ -49,11 +50,45 @@ __global__ void __launch_bounds__(THREADS)
         *out = sum; /* never, but the compiler cannot know */
 }
 
+/* What a lookup moves and nothing else: a warp reads 128 keys, a random line for each, and writes a value and a status for
+ * each, keys and answers in pieces of 16 bytes to a lane. */
+template <int lanes>
+__global__ void __launch_bounds__(THREADS, 6) answer_kernel(const unsigned char *memory, uint64_t places, uint64_t n,
+                                                            const uint32_t *keys, uint32_t *values, uint8_t *status)
+{
+    __shared__ __align__(16) uint32_t tiles[THREADS / 32][TILE_ITEMS];
+    uint32_t *tile = tiles[threadIdx.x / 32];
+    tile_range range(n, TILE_ITEMS);
+    tile_read(tile, range, keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < TILE_ITEMS; first += 32 / lanes) {
+        uint32_t item = first + range.lane / lanes, share = 64 / lanes;
+        uint64_t index = range.first + item + ((uint64_t)tile[item] << 40);
+        const unsigned char *at = memory + place(index, places) * 64 + range.lane % lanes * share;
+        uint64_t sum = 0;
+#pragma unroll
+        for (uint32_t part = 0; part < share; part += 16) {
+            ulonglong2 got;
+            asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(got.x), "=l"(got.y) : "l"(at + part));
+            sum += got.x ^ got.y;
+        }
+        __syncwarp();
+        if (range.lane % lanes == 0)
+            tile[item] = (uint32_t)sum;
+    }
+    __syncwarp();
+    tile_write(tile, range, values);
+    tile_write((const uint8_t *)tile, range, status); /* any bytes will do */
+}
+
+template <int items>
 __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, uint64_t places, uint64_t n)
 {
-    uint64_t index = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (index < n)
-        atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
+    uint64_t index = (uint64_t)blockIdx.x * (THREADS * items) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < items; i++, index += THREADS)
+        if (index < n)
+            atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
 }
 
 __global__ void __launch_bounds__(THREADS) copy_kernel(ulonglong2 *to, const ulonglong2 *from, uint64_t n)
@@ -72,7 +107,7 @@ __global__ void __launch_bounds__(THREADS) copy_kernel(ulonglong2 *to, const ulo
 
 struct measurement {
     unsigned char *memory; /* on the device, or pinned on the host where the limit is the link's */
-    unsigned char *device; /* HOST_COPY: where it goes */
+    unsigned char *device; /* HOST_COPY: where it goes. ANSWERED_READ: keys, values and statuses */
     uint64_t bytes;
     uint32_t *out;
     loom_limit *limit;
@@ -137,10 +172,37 @@ template <int bytes> cudaError_t try_lanes(measurement *m, uint64_t n)
     return error;
 }
 
+template <int items> cudaError_t try_swaps(measurement *m, uint64_t n)
+{
+    char shape[64];
+    constexpr uint64_t per_block = THREADS * items;
+    snprintf(shape, sizeof shape, "1 lane, %d in flight", items);
+    return try_shape(m, shape, (double)n, [=] {
+        swap_kernel<items><<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(m->memory, m->bytes / 8, n);
+    });
+}
+
+template <int lanes> cudaError_t try_answers(measurement *m, uint64_t n)
+{
+    char shape[64];
+    uint32_t *keys = (uint32_t *)m->device, *values = keys + n;
+    uint8_t *status = (uint8_t *)(values + n);
+    snprintf(shape, sizeof shape, "%d lanes, tiles of %d", lanes, TILE_ITEMS);
+    return try_shape(m, shape, (double)n, [=] {
+        answer_kernel<lanes><<<(unsigned)(n / TILE_ITEMS / (THREADS / 32)), THREADS>>>(m->memory, m->bytes / 64, n,
+                                                                                       keys, values, status);
+    });
+}
+
+/* Enough accesses to take a few milliseconds. */
+uint64_t accesses_of(const loom_limit *limit)
+{
+    return limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ? (uint64_t)1 << 21 : (uint64_t)1 << 26;
+}
+
 cudaError_t measure(measurement *m)
 {
-    /* Enough accesses to take a few milliseconds. */
-    const uint64_t n = m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ? (uint64_t)1 << 21 : (uint64_t)1 << 26;
+    const uint64_t n = accesses_of(m->limit);
     switch (m->limit->kind) {
     case LOOM_LIMIT_RANDOM_READ:
     case LOOM_LIMIT_HOST_RANDOM_READ:
@@ -156,10 +218,16 @@ cudaError_t measure(measurement *m)
         default:
             return try_lanes<128>(m, n);
         }
-    case LOOM_LIMIT_RANDOM_CAS:
-        return try_shape(m, "1 lane", (double)n, [=] {
-            swap_kernel<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(m->memory, m->bytes / 8, n);
-        });
+    case LOOM_LIMIT_RANDOM_CAS: {
+        cudaError_t error = try_swaps<1>(m, n);
+        if (error == cudaSuccess)
+            error = try_swaps<2>(m, n);
+        return error == cudaSuccess ? try_swaps<4>(m, n) : error;
+    }
+    case LOOM_LIMIT_ANSWERED_READ: {
+        cudaError_t error = try_answers<2>(m, n);
+        return error == cudaSuccess ? try_answers<4>(m, n) : error;
+    }
     case LOOM_LIMIT_HOST_COPY:
         return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes,
                          [=] { cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0); });
@@ -188,6 +256,11 @@ static cudaError_t allocate(measurement *m)
         error = cudaMemset(m->memory, 0, m->bytes);
     if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_HOST_COPY)
         error = cudaMalloc(&m->device, m->bytes);
+    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_ANSWERED_READ) {
+        error = cudaMalloc(&m->device, accesses_of(m->limit) * 9);
+        if (error == cudaSuccess)
+            error = cudaMemset(m->device, 0, accesses_of(m->limit) * 9);
+    }
     if (error == cudaSuccess)
         error = cudaMalloc(&m->out, sizeof *m->out);
     if (error == cudaSuccess)
