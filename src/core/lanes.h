@@ -12,10 +12,11 @@
  *
  *   lane_prefetch(at), lane_prefetch_to_write(at)
  *                                      say that the line will be taken soon
- *   lane_take(group, line, at, shared, active)
+ *   lane_take(group, line, at, shared, active, span)
  *                                      copies the line: each aligned 8-byte word once, in any order, never re-read. With
  *                                      shared = 0 nobody writes the line meanwhile and the copy may be put off. With
- *                                      active = 0 nothing is read, and what the line holds is of no meaning
+ *                                      active = 0 nothing is read, and what the line holds is of no meaning. `span` bytes from
+ *                                      `at` on, 64 or 128, will probably be wanted: a hint
  *   lane_match(line, key_bytes, stride, slots, key)
  *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`
  *   lane_any(set)                      is there one?

@@ -149,6 +149,12 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
     walk->depth++;
 }
 
+/* Bytes that a hit reads, if they lie together: fetched at once they are hardly dearer than one line. */
+LOOM_LANE uint32_t open_span(loom__open_kind kind)
+{
+    return kind == OPEN_KEY_8_VALUE_8 ? 128 : 64;
+}
+
 /* ---- find ---- */
 
 /* Numbers, not an outcome: a CPU must not branch on whether a key was found. */
@@ -165,7 +171,7 @@ LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group gr
 {
     lane_line line;
     open_look look;
-    lane_take(group, &line, at, shared, active);
+    lane_take(group, &line, at, shared, active, open_span(kind));
     lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
     look.mine = active & lane_any(hits);
     look.slot = lane_first(hits, open_slot_stride(kind));
@@ -334,7 +340,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     lane_line line;
     uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
     lane_join(group, shared); /* bits that one lane set or saw come before the key that another stores */
-    lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active);
+    lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active, open_span(kind));
     lane_slots hits = lane_match(&line, open_key_bytes(kind), stride, slots, walk->key);
     lane_slots frees = lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
     lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));

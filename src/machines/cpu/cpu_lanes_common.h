@@ -205,9 +205,11 @@ LOOM_LANE void lane_acquire(int shared)
 #endif
 }
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active)
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
+                         uint32_t span)
 {
     (void)group;
+    (void)span;   /* it was prefetched */
     (void)active; /* a thread takes only lines that it wants */
     line->at = at;
     if (shared) {

@@ -58,9 +58,13 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
 }
 
 /* Two words at once. Each of them is read whole: elements of a vector load are single accesses. */
-LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint64_t *a, uint64_t *b)
+LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
-    if (shared)
+    if (shared && span == 128)
+        asm volatile("ld.relaxed.gpu.global.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
+    else if (span == 128)
+        asm volatile("ld.global.nc.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
+    else if (shared)
         asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
     else
         asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
@@ -74,7 +78,8 @@ LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
         asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(*a) : "l"(at));
 }
 
-LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active)
+LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
+                         uint32_t span)
 {
     line->first = group.lane * LANE_WORDS;
     at += line->first * 8;
@@ -84,7 +89,7 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
         } else {
 #pragma unroll
             for (int i = 0; i + 1 < LANE_WORDS; i += 2)
-                lane_load_two(at + 8 * i, shared, &line->words[i], &line->words[i + 1]);
+                lane_load_two(at + 8 * i, shared, span, &line->words[i], &line->words[i + 1]);
         }
     }
 }

@@ -50,7 +50,8 @@ LOOM_LANE void lane_take_at(lane_group group, lane_line *line, const unsigned ch
         line->words[word] = simt_load(at + 8 * word, 8, shared, site);
     }
 }
-#define lane_take(group, line, at, shared, active) lane_take_at(group, line, at, shared, active, SIMT_HERE)
+#define lane_take(group, line, at, shared, active, span) \
+    ((void)(span), lane_take_at(group, line, at, shared, active, SIMT_HERE))
 
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
