@@ -53,6 +53,39 @@ TEST(test_simt_open_find_beside_erases, .timeout_seconds = 240)
     run_case(t, "erase+erase+find", RUNS);
 }
 
+TEST(test_simt_open_fetch_beside_fetch, .timeout_seconds = 240)
+{
+    run_case(t, "fetch+fetch", RUNS);
+}
+TEST(test_simt_open_fetch_beside_fetch_full, .timeout_seconds = 240)
+{
+    run_case(t, "fetch+fetch/full", RUNS);
+}
+TEST(test_simt_open_find_beside_fetch, .timeout_seconds = 240)
+{
+    run_case(t, "fetch+find", RUNS);
+}
+TEST(test_simt_open_accumulate_beside_accumulate, .timeout_seconds = 240)
+{
+    run_case(t, "accumulate+accumulate", RUNS);
+}
+TEST(test_simt_open_accumulate_beside_accumulate_full, .timeout_seconds = 240)
+{
+    run_case(t, "accumulate+accumulate/full", RUNS);
+}
+TEST(test_simt_open_find_beside_accumulate, .timeout_seconds = 240)
+{
+    run_case(t, "accumulate+find", RUNS);
+}
+TEST(test_simt_open_update_beside_update, .timeout_seconds = 240)
+{
+    run_case(t, "update+update", RUNS);
+}
+TEST(test_simt_open_find_beside_update, .timeout_seconds = 240)
+{
+    run_case(t, "update+find", RUNS);
+}
+
 /* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
  * calls. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)

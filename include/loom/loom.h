@@ -239,10 +239,10 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *
  * What may run at the same time. A handle may be used by any number of host threads. Calls that read (find,
  * contains, size, retrieve_all, save, clone, stats) run beside each other; each call that writes (insert, build,
- * erase, clear) runs alone: a call waits for those it may not overlap, in the order of arrival.
+ * find_or_insert, update, accumulate, erase, clear) runs alone: a call waits for those it may not overlap, in the order of arrival.
  *
- *            | find contains size retrieve_all save clone stats | insert erase build clear
- *   ---------+--------------------------------------------------+-------------------------
+ *            | find contains size retrieve_all save clone stats | all others
+ *   ---------+--------------------------------------------------+-----------
  *   readers  | overlap                                          | wait
  *   writers  | wait                                             | wait
  *
@@ -250,13 +250,15 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or
  * lanes at once, and how far calls may overlap on machines with LOOM_FEATURE_CONCURRENT_READS.
  *
- *            | find     insert   erase          yes       at any time
- *   ---------+---------------------------       coherent  in tables made with concurrent_reads: loads then cost more
- *   find     | yes      coherent coherent       no        calls are put one after the other
- *   insert   | coherent yes      no
- *   erase    | coherent no       yes
+ *              | find      insert*   accumulate  update    erase
+ *   -----------+--------------------------------------------------     yes       at any time
+ *   find       | yes       coherent  coherent    coherent  coherent   coherent  in tables made with concurrent_reads:
+ *   insert*    | coherent  yes       no          no        no                   loads then may cost more
+ *   accumulate | coherent  no        yes         no        no         no        calls are put one after the other
+ *   update     | coherent  no        no          yes       no
+ *   erase      | coherent  no        no          no        yes        * find_or_insert is one
  *
- * A lookup may overlap insertions, or erasures, but not an erasure and then an insertion: the later one waits for it.
+ * A lookup may overlap one kind of writers, but not an erasure and then an insertion: the later one waits for it.
  * Each key then behaves as if the operations on it had come one after the other, each at some time between the beginning
  * and the end of its call: a key that was there throughout is found, one that a call has stored before another began is
  * found by that one, values are never torn, and nothing is stored or erased twice.
@@ -267,11 +269,12 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* loom_status of the batch: OK, or FULL if any key was refused */
     uint32_t reserved0;
-    uint64_t keys;      /* n */
-    uint64_t ok;        /* stored as new (insert, build), found (find, contains), erased */
-    uint64_t exists;    /* was there before, or earlier in the batch (insert, build) */
-    uint64_t not_found; /* absent (find, contains, erase) */
-    uint64_t full;      /* refused (insert, build) */
+    uint64_t keys; /* n */
+    uint64_t
+        ok; /* stored as new (insert, build, find_or_insert, accumulate), found (find, contains), updated, erased */
+    uint64_t exists;    /* was there before, or earlier in the batch (insert, build, find_or_insert, accumulate) */
+    uint64_t not_found; /* absent (find, contains, update, erase) */
+    uint64_t full;      /* refused (insert, build, find_or_insert, accumulate) */
     uint64_t reserved[2];
 } loom_result;
 
@@ -339,6 +342,45 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  * Allocates only with LOOM_IN_ORDER; writer. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Looks the keys up, and stores those that are absent with the values given.
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/ for keys that are absent
+ *   found    /[n] value_bytes, optional/ the value of each key, found or stored; zero bytes where it was refused
+ *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
+ * Of equal keys in the batch one is stored and the others find it. Does not allocate; writer. FULL: as in
+ * loom_map_insert. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n,
+                                             void *found, uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Gives new values to keys that are there; others are left absent.
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK or NOT_FOUND
+ * Of equal keys in the batch any one's value stays. Does not allocate; writer. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
+                                     loom_result *result, loom_stream stream);
+
+typedef enum loom_combine { LOOM_ADD = 0, LOOM_MIN = 1, LOOM_MAX = 2 } loom_combine;
+
+/* What values are, as numbers; of the map's value_bytes. */
+typedef enum loom_number {
+    LOOM_U32 = 0,
+    LOOM_I32 = 1,
+    LOOM_F32 = 2,
+    LOOM_U64 = 3,
+    LOOM_I64 = 4,
+    LOOM_F64 = 5
+} loom_number;
+
+/* Adds each value to the one that its key has, or keeps the smaller or larger of both; an absent key is stored with the
+ * value given. Equal keys in the batch all count: this is counting, and grouping by key.
+ *   combine  LOOM_ADD, LOOM_MIN or LOOM_MAX     number   the type of the values
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/
+ *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
+ * Sums of integers wrap around, modulo 2^32 or 2^64. Sums of floats come out in the order of the additions, which differs
+ * from run to run. Minima and maxima ignore a NaN that comes; one that is there stays.
+ * Does not allocate; writer. FULL: as in loom_map_insert. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
+                                         loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
+                                         loom_stream stream);
 
 /* Looks the keys up.
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/ zero bytes where the key is absent

@@ -47,6 +47,7 @@ loom_status loom_map_build(loom_map *map, const void *keys, const void *values, 
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
+    batch.write = flags & LOOM_OVERWRITE ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     RETURN_IF_FAILED(check_insert(map, &batch));
     return run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
 }
@@ -56,9 +57,94 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
+    batch.write = flags & LOOM_OVERWRITE ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     RETURN_IF_FAILED(check_insert(map, &batch));
-    return run_batch(map, map->engine->insert, &batch,
-                     flags & LOOM_IN_ORDER ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
+    return run_batch(map, map->engine->write, &batch, flags & LOOM_IN_ORDER ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
+}
+
+loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n, void *found,
+                                    uint8_t *status, loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {.keys = keys,
+                         .values = values,
+                         .found_values = found,
+                         .status = status,
+                         .n = n,
+                         .write = LOOM__WRITE_FETCH,
+                         .result = result,
+                         .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"values", values, map->value_bytes, 0, 0},
+        {"found", found, map->value_bytes, 1, 1},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 4, n));
+    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_INSERT);
+}
+
+loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
+                            loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {.keys = keys,
+                         .values = values,
+                         .status = status,
+                         .n = n,
+                         .write = LOOM__WRITE_UPDATE,
+                         .result = result,
+                         .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"values", values, map->value_bytes, 0, 0},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
+    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_UPDATE);
+}
+
+static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__how *how)
+{
+    static const loom__how hows[][3] = {
+        [LOOM_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
+        [LOOM_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
+        [LOOM_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
+        [LOOM_U64] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
+        [LOOM_I64] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
+        [LOOM_F64] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
+    };
+    RETURN_ERROR_IF((unsigned)combine > LOOM_MAX, LOOM_INVALID_ARGUMENT,
+                    "combine = %d: LOOM_ADD, LOOM_MIN and LOOM_MAX are known", (int)combine);
+    RETURN_ERROR_IF((unsigned)number > LOOM_F64, LOOM_INVALID_ARGUMENT,
+                    "number = %d: LOOM_U32, I32, F32, U64, I64 and F64 are known", (int)number);
+    uint32_t bytes = number >= LOOM_U64 ? 8 : 4;
+    RETURN_ERROR_IF(bytes != map->value_bytes, LOOM_INVALID_ARGUMENT,
+                    "numbers of %u bytes do not fit a map with values of %u; name a type of the values' width", bytes,
+                    map->value_bytes);
+    *how = hows[number][combine];
+    return LOOM_OK;
+}
+
+loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n, loom_combine combine,
+                                loom_number number, uint8_t *status, loom_result *result, loom_stream stream)
+{
+    loom__batch batch = {.keys = keys,
+                         .values = values,
+                         .status = status,
+                         .n = n,
+                         .write = LOOM__WRITE_COMBINE,
+                         .result = result,
+                         .stream = stream};
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch.how));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"values", values, map->value_bytes, 0, 0},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
+    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 
 loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
@@ -93,14 +179,15 @@ loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8
 loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                            loom_stream stream)
 {
-    loom__batch batch = {.keys = keys, .status = status, .n = n, .result = result, .stream = stream};
+    loom__batch batch = {
+        .keys = keys, .status = status, .n = n, .write = LOOM__WRITE_ERASE, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     const loom__array arrays[] = {
         {"keys", keys, map->key_bytes, 0, 0},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, map->engine->erase, &batch, LOOM__ACCESS_ERASE);
+    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ERASE);
 }
 
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)

@@ -41,6 +41,8 @@
  *                                      compare and swap, relaxed; returns what was there
  *   lane_or_8(at, bits, shared)        atomic, relaxed
  *   lane_and_8(at, bits, shared)       the same; returns what was there
+ *   lane_combine_8 / lane_combine_4(at, how, value, shared)
+ *                                      atomic, relaxed: what is there becomes loom__combine_8/4 of itself and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what it read before comes before what it reads and writes after
  *   With shared = 0 nobody writes what is read; or the group, which then has one lane, owns what it touches. These are
@@ -51,6 +53,7 @@
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H
 
+#include "core/combine.h"
 #include "core/portable.h"
 
 #ifndef LOOM_LANES_HEADER

@@ -8,18 +8,21 @@
 #include "loom/loom.h"
 
 enum {
-    LOOM__MACHINE_INTERFACE = 2 /* changes whenever this header or an engine's *_kernels.h does */
+    LOOM__MACHINE_INTERFACE = 3 /* changes whenever this header or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
 
 /* What a call does to a table, as far as others may overlap with it. */
 typedef enum loom__access {
-    LOOM__ACCESS_READ,   /* of a table at rest: overlaps with itself */
-    LOOM__ACCESS_FIND,   /* the same, and with writers in tables made with concurrent_reads */
-    LOOM__ACCESS_INSERT, /* overlaps with itself */
-    LOOM__ACCESS_ERASE,  /* overlaps with itself */
-    LOOM__ACCESS_ALONE   /* overlaps with nothing */
+    LOOM__ACCESS_READ, /* of a table at rest: overlaps with itself */
+    LOOM__ACCESS_FIND, /* the same, and with writers in tables made with concurrent_reads */
+    /* Each of these overlaps with itself. */
+    LOOM__ACCESS_INSERT, /* find_or_insert is one */
+    LOOM__ACCESS_ACCUMULATE,
+    LOOM__ACCESS_UPDATE,
+    LOOM__ACCESS_ERASE,
+    LOOM__ACCESS_ALONE /* overlaps with nothing */
 } loom__access;
 
 typedef struct loom__order loom__order;

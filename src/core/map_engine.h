@@ -3,19 +3,31 @@
 #ifndef LOOM_CORE_MAP_ENGINE_H
 #define LOOM_CORE_MAP_ENGINE_H
 
+#include "core/combine.h"
 #include "core/machine.h"
 
 #define LOOM__LARGEST_LOAD 0.95 /* of any map; in configs and in files */
 
+typedef enum loom__write {
+    LOOM__WRITE_KEEP,
+    LOOM__WRITE_OVERWRITE,
+    LOOM__WRITE_FETCH,   /* find_or_insert */
+    LOOM__WRITE_COMBINE, /* accumulate */
+    LOOM__WRITE_UPDATE,
+    LOOM__WRITE_ERASE
+} loom__write;
+
 /* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
     const void *keys;   /* [n] */
-    const void *values; /* [n] insert, build */
-    void *found_values; /* [n] find; NULL for contains */
+    const void *values; /* [n] insert, build, find_or_insert, update, accumulate */
+    void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL else */
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
-    uint32_t flags;     /* loom_insert_flags */
+    uint32_t flags;     /* loom_insert_flags: which of equal keys wins, and in which order */
+    loom__write write;  /* what a writing call does */
+    loom__how how;      /* accumulate */
     uint32_t replace;   /* build: the table's former contents go */
     uint32_t uncounted; /* nobody will look at the result's counts */
     loom_result *result;
@@ -61,9 +73,8 @@ typedef struct loom__map_engine {
     void (*destroy)(loom__table *table);
 
     loom_status (*build)(loom__table *table, const loom__batch *batch);
-    loom_status (*insert)(loom__table *table, const loom__batch *batch);
     loom_status (*find)(loom__table *table, const loom__batch *batch);
-    loom_status (*erase)(loom__table *table, const loom__batch *batch);
+    loom_status (*write)(loom__table *table, const loom__batch *batch); /* as batch->write says */
     loom_status (*clear)(loom__table *table, loom_stream stream);
     loom_status (*clone)(loom__table *table, loom__table **clone, loom_stream stream);
 

@@ -52,8 +52,8 @@ plant(no_look_after_a_lost_slot insert+insert
 
 plant(bit_after_the_key insert+insert+find
 "        open_mark_path(kind, shared, view, walk, walk->free_depth);
-        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);"
-"        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
+        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);"
+"        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);
         if (done)
             open_mark_path(kind, shared, view, walk, walk->free_depth);")
 
@@ -84,8 +84,8 @@ plant(value_not_released find+insert
 plant(no_wait_for_the_value insert+insert+find
 "    if (shared && !open_is_ready(line, slot))
         return 0;
-    if (overwrite) {"
-"    if (overwrite) {")
+    if (mode != OPEN_KEEP) {"
+"    if (mode != OPEN_KEEP) {")
 
 plant(a_group_leaves_the_ballot insert+insert
 "    done = lane_some(lane_poll(group, done));"
@@ -102,6 +102,20 @@ plant(a_lane_leaves_the_ballot insert+insert
 plant(no_bound_on_a_full_table insert+insert
 "    lane_truth last = walk->depth + 1 >= view->buckets;"
 "    lane_truth last = 0;")
+
+plant(value_fetched_too_early fetch+fetch
+"         * is needed everywhere.) */
+        lane_acquire(shared);"
+"         * is needed everywhere.) */")
+
+plant(combined_without_an_atomic accumulate+accumulate
+"            lane_combine_8((uint64_t *)at, how, *value, shared);"
+"            lane_store_8((uint64_t *)at, loom__combine_8(how, lane_load_8((const uint64_t *)at), *value));")
+
+plant(pair_combined_once accumulate+accumulate
+"            if (old == seen)
+                return;"
+"            return;")
 
 # ---- the mark of a full partition ----
 

@@ -22,6 +22,26 @@ const sim_case sim_cases[] = {
     {.name = "erase+erase+find",
      .about = "erasures beside erasures and lookups",
      .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND}},
+    {.name = "fetch+fetch",
+     .about = "find-or-insert beside itself and insertions",
+     .streams = {SIM_FETCH | SIM_INSERT, SIM_FETCH | SIM_INSERT}},
+    {.name = "fetch+fetch/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_FETCH | SIM_INSERT, SIM_FETCH},
+     .crowded = 1},
+    {.name = "fetch+find", .about = "lookups beside find-or-insert", .streams = {SIM_FETCH, SIM_FETCH | SIM_FIND}},
+    {.name = "accumulate+accumulate", .about = "accumulations", .streams = {SIM_COMBINE, SIM_COMBINE}},
+    {.name = "accumulate+accumulate/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_COMBINE, SIM_COMBINE},
+     .crowded = 1},
+    {.name = "accumulate+find",
+     .about = "accumulations beside accumulations and lookups",
+     .streams = {SIM_COMBINE, SIM_COMBINE | SIM_FIND}},
+    {.name = "update+update", .about = "updates", .streams = {SIM_UPDATE, SIM_UPDATE}},
+    {.name = "update+find",
+     .about = "updates beside updates and lookups",
+     .streams = {SIM_UPDATE, SIM_UPDATE | SIM_FIND}},
     {.name = "find+writers",
      .about = "lookups beside an erasure and then an insertion: goes wrong",
      .streams = {SIM_FIND, SIM_INSERT | SIM_ERASE},
@@ -149,8 +169,8 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
         if (counts.ok) /* it was not there, and there was room */
             key->before = (sim_state){1, value};
     } else {
-        loom__batch one = {.keys = &key->key, .n = 1};
-        loom__cpu_open_scalar.erase(&now.view, &one, 0, 1, 0, &counts);
+        loom__batch one = {.keys = &key->key, .n = 1, .write = LOOM__WRITE_ERASE};
+        loom__cpu_open_scalar.write(&now.view, &one, 0, 1, 0, &counts);
         now.view.totals->size -= counts.ok;
         key->before = (sim_state){0, 0};
     }
@@ -198,7 +218,7 @@ static void draw_table(int tiny)
     /* Some go again; some hot ones come into their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
-    uint32_t present_in_4 = now.c->streams[0] & SIM_ERASE ? 3 : 1;
+    uint32_t present_in_4 = now.c->streams[0] & (SIM_ERASE | SIM_UPDATE) ? 3 : 1;
     for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
         if (below(4) < present_in_4)
             set_up_key(i, 1, 100 + i);
@@ -211,7 +231,7 @@ static void draw_table(int tiny)
 static simt_open_op draw_op(uint32_t from)
 {
     for (;;) {
-        uint32_t op = below(4);
+        uint32_t op = below(SIMT_OPEN_ERASE + 1);
         if (from >> op & 1)
             return (simt_open_op)op;
     }
@@ -231,13 +251,14 @@ static void draw_calls(int tiny)
             call->stream = stream;
             call->open.op = draw_op(now.c->streams[stream]);
             call->open.shared = !now.c->at_rest;
+            call->open.how = (loom__how)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->open.view = now.view;
             call->open.items = call->items;
             call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
             call->open.groups = 1 + below(call->open.n);
             for (uint32_t item = 0; item < call->open.n; item++) {
                 call->of[item] = now.hot[tiny && now.c->crowded ? (stream == 0 && i == 1) : below(hot)];
-                call->items[item] = (simt_open_item){now.keys[call->of[item]].key, written++, LOOM_INTERNAL};
+                call->items[item] = (simt_open_item){now.keys[call->of[item]].key, written++, 0, LOOM_INTERNAL};
             }
         }
     }
@@ -263,7 +284,7 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
 
 /* ---- Verdict ---- */
 
-static const char *const op_names[] = {"find", "keep", "overwrite", "erase"};
+static const char *const op_names[] = {"find", "keep", "overwrite", "fetch", "accumulate", "update", "erase"};
 
 static void read_table(void)
 {
@@ -347,8 +368,15 @@ static void judge_key(uint32_t key)
                 simt_fail("the scenario asks for one key too often");
                 return;
             }
-            operations[count++] = (sim_operation){call->open.op, asked->value, asked->status, call->launched->began,
-                                                  call->launched->ended};
+            operations[count++] =
+                (sim_operation){.op = call->open.op,
+                                .value = call->open.op == SIMT_OPEN_FIND ? asked->found : asked->value,
+                                .status = asked->status,
+                                .began = call->launched->began,
+                                .ended = call->launched->ended,
+                                .found = asked->found,
+                                .how = call->open.how,
+                                .value_bytes = open_value_bytes(now.shape.kind)};
         }
     }
     if (!sim_history_possible(operations, count, now.keys[key].before, now.keys[key].after))
@@ -393,8 +421,9 @@ static void tell(const sim_options *options)
                 op_names[call->open.op], call->open.groups);
         for (uint32_t item = 0; item < call->open.n; item++) {
             const scenario_key *key = &now.keys[call->of[item]];
-            fprintf(out, "    [%u] key %#llx value %llu: %s", item, (unsigned long long)key->key,
-                    (unsigned long long)call->items[item].value, loom_status_name(call->items[item].status));
+            fprintf(out, "    [%u] key %#llx value %llu: %s %llu", item, (unsigned long long)key->key,
+                    (unsigned long long)call->items[item].value, loom_status_name(call->items[item].status),
+                    (unsigned long long)call->items[item].found);
             tell_state(out, "   (before:", key->before);
             tell_state(out, "; after:", key->after);
             fprintf(out, ")\n");

@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+static uint64_t combined(const sim_operation *operation, uint64_t value)
+{
+    if (operation->value_bytes == 4)
+        return loom__combine_4(operation->how, (uint32_t)value, (uint32_t)operation->value);
+    return loom__combine_8(operation->how, value, operation->value);
+}
+
 /* Applies one operation to a key that stands alone. 0: it could not have answered so. */
 static int apply(const sim_operation *operation, sim_state *state)
 {
@@ -16,6 +23,28 @@ static int apply(const sim_operation *operation, sim_state *state)
         if (operation->status != LOOM_OK || !state->present)
             return 0;
         state->present = 0;
+        return 1;
+    case SIMT_OPEN_UPDATE:
+        if (operation->status == LOOM_NOT_FOUND)
+            return !state->present;
+        if (operation->status != LOOM_OK || !state->present)
+            return 0;
+        state->value = operation->value;
+        return 1;
+    case SIMT_OPEN_FETCH:
+        if (operation->status == LOOM_FULL)
+            return !state->present && operation->found == 0;
+        if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))
+            return 0;
+        if (!state->present)
+            *state = (sim_state){1, operation->value};
+        return operation->found == state->value;
+    case SIMT_OPEN_COMBINE:
+        if (operation->status == LOOM_FULL)
+            return !state->present;
+        if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))
+            return 0;
+        *state = (sim_state){1, state->present ? combined(operation, state->value) : operation->value};
         return 1;
     case SIMT_OPEN_KEEP:
     case SIMT_OPEN_OVERWRITE:

@@ -15,9 +15,12 @@ typedef struct sim_state {
 
 typedef struct sim_operation {
     simt_open_op op;
-    uint64_t value; /* given, or found */
+    uint64_t value; /* given; of a find: found */
     loom_status status;
     uint64_t began, ended;
+    uint64_t found; /* find or insert: the value told */
+    loom__how how;  /* accumulate; the same in all operations on a key: what came out then does not depend on order */
+    uint32_t value_bytes; /* accumulate */
 } sim_operation;
 
 /* 1: there is such an order. */

@@ -102,21 +102,16 @@ static loom_status build(loom__table *table, const loom__batch *batch)
     return table->kernels->insert_bulk(table->machine, &table->view, &whole);
 }
 
-static loom_status insert(loom__table *table, const loom__batch *batch)
+static loom_status write(loom__table *table, const loom__batch *batch)
 {
     if (batch->flags & LOOM_IN_ORDER)
         return table->kernels->insert_bulk(table->machine, &table->view, batch);
-    return table->kernels->insert(table->machine, &table->view, batch);
+    return table->kernels->write(table->machine, &table->view, batch);
 }
 
 static loom_status find(loom__table *table, const loom__batch *batch)
 {
     return table->kernels->find(table->machine, &table->view, batch);
-}
-
-static loom_status erase(loom__table *table, const loom__batch *batch)
-{
-    return table->kernels->erase(table->machine, &table->view, batch);
 }
 
 static loom_status clear(loom__table *table, loom_stream stream)
@@ -227,9 +222,8 @@ const loom__map_engine loom__open_map = {
     .create = create,
     .destroy = destroy,
     .build = build,
-    .insert = insert,
     .find = find,
-    .erase = erase,
+    .write = write,
     .clear = clear,
     .clone = clone,
     .size = size,

@@ -15,8 +15,7 @@ typedef struct loom__open_kernels {
     loom_status (*clear)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-    loom_status (*insert)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-    loom_status (*erase)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+    loom_status (*write)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 
     /* Insert by partition, after splitting the batch; always in order. Allocates: OUT_OF_MEMORY leaves the table
      * as it was. `bulk_bytes` tells how much. */
@@ -27,7 +26,7 @@ typedef struct loom__open_kernels {
     loom_status (*retrieve)(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
                             void *values, uint64_t room, uint64_t *got, loom_stream stream);
 
-    /* Reads the whole table, measures it and checks I1 to I4 of open_ops.h. */
+    /* Reads the whole table, measures it and checks I1 to I5 of open_ops.h. */
     loom_status (*survey)(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                           loom_stream stream);
 

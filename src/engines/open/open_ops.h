@@ -68,6 +68,14 @@ typedef enum open_outcome {
     OPEN_NO_ROOM    /* insert: every slot of the partition is taken */
 } open_outcome;
 
+/* What becomes of a key that an insertion finds in the table. */
+typedef enum open_mode {
+    OPEN_KEEP,      /* nothing */
+    OPEN_OVERWRITE, /* it gets the new value */
+    OPEN_FETCH,     /* nothing, and its value is told */
+    OPEN_COMBINE    /* its value and the new one become one */
+} open_mode;
+
 #define OPEN_NO_SLOT UINT32_MAX
 #define OPEN_EAGERLY UINT32_MAX
 
@@ -196,6 +204,11 @@ LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
     return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
 }
 
+LOOM_LANE uint64_t open_load_value(loom__open_kind kind, const unsigned char *at)
+{
+    return open_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
+}
+
 /* The value of a key that this lane saw in `slot`. False, while others write: the key is only just being stored or
  * erased, and so counts as absent. */
 LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loom__open_view *view,
@@ -210,7 +223,7 @@ LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loo
         return 0;
     lane_acquire(shared); /* the value was stored before its ready bit */
     const unsigned char *at = open_value(kind, view, partition, line, slot);
-    *value = open_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
+    *value = open_load_value(kind, at);
     lane_acquire(shared); /* an erase clears the bit before the value: who read the cleared value sees the bit clear */
     return !shared || open_is_ready(line, slot);
 }
@@ -286,25 +299,60 @@ LOOM_LANE lane_truth open_claim(loom__open_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* Meets a key that is there, in `slot`; gives it the new value if asked to. False: its first value is still being stored.
- * A swap that fails has met another overwrite of the same key, which then counts as the later one; the key itself cannot
- * go while inserts run. */
-LOOM_LANE lane_truth open_meet(loom__open_kind kind, int overwrite, int shared, const loom__open_view *view,
-                               const open_walk *walk, uint32_t slot, uint64_t pair, uint64_t value)
+/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value; of pairs with one
+ * key the one with the larger value is the larger. Other ways ask for a swap, which fails only when somebody else has
+ * combined; the key itself cannot go while insertions run. */
+LOOM_LANE void open_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__how how, uint64_t key, uint64_t value)
+{
+    if (how == LOOM__ADD) {
+        lane_combine_8(at, how, value << 32, shared);
+    } else if (how < LOOM__ADD_FLOAT) {
+        lane_combine_8(at, how, open_pair(key, value), shared);
+    } else {
+        for (uint64_t seen = pair;;) {
+            uint32_t wanted = loom__combine_4(how, (uint32_t)(seen >> 32), (uint32_t)value);
+            uint64_t old = lane_swap_8(at, seen, open_pair(key, wanted), shared);
+            if (old == seen)
+                return;
+            seen = old;
+        }
+    }
+}
+
+/* Meets a key that is there, in `slot`, and does with it as the mode says; FETCH puts its value into *value. False: its
+ * first value is still being stored. A swap that fails has met another overwrite of the same key, which then counts as the
+ * later one; the key itself cannot go while insertions run. */
+LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+                               const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
+                               uint64_t *value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
     if (kind == OPEN_PAIR_4_4) {
-        if (overwrite)
-            lane_swap_8((uint64_t *)(line + slot * 8), pair, open_pair(walk->key, value), shared);
+        uint64_t *there = (uint64_t *)(line + slot * 8);
+        if (mode == OPEN_OVERWRITE)
+            (void)lane_swap_8(there, pair, open_pair(walk->key, *value), shared);
+        else if (mode == OPEN_COMBINE)
+            open_combine_pair(shared, there, pair, how, walk->key, *value);
+        else if (mode == OPEN_FETCH)
+            *value = pair >> 32;
         return 1;
     }
     if (shared && !open_is_ready(line, slot))
         return 0;
-    if (overwrite) {
+    if (mode != OPEN_KEEP) {
+        unsigned char *at = open_value(kind, view, walk->partition, line, slot);
         /* The first value was stored before its ready bit, and stays before this one. (C11 alone asks for this fence: on
-         * real machines, and in the simulator, a store waits for the load that its branch depends on.) */
+         * real machines, and in the simulator, a store waits for the load that its branch depends on. To fetch a value it
+         * is needed everywhere.) */
         lane_acquire(shared);
-        open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
+        if (mode == OPEN_OVERWRITE)
+            open_store_value(kind, at, *value);
+        else if (mode == OPEN_FETCH)
+            *value = open_load_value(kind, at);
+        else if (open_value_bytes(kind) == 8)
+            lane_combine_8((uint64_t *)at, how, *value, shared);
+        else
+            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);
     }
     return 1;
 }
@@ -333,9 +381,11 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
     return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
 }
 
-/* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. */
-LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int shared, lane_group group,
-                                        const loom__open_view *view, open_walk *walk, uint64_t value, lane_truth active)
+/* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: on the one
+ * lane where *tells comes back true, *value is the key's value, found or stored. */
+LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
+                                        lane_truth active, lane_truth *tells)
 {
     lane_line line;
     uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
@@ -360,13 +410,14 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
         uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
-        done = open_meet(kind, overwrite, shared, view, walk, slot, pair, value);
+        done = open_meet(kind, mode, how, shared, view, walk, slot, pair, value);
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);
-        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, value);
+        done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);
     } else if (step == OPEN_ASK && lane_leads(group)) {
         done = open_leave(kind, shared, view, walk);
     }
+    *tells = done & (step == OPEN_MEET || step == OPEN_CLAIM);
     done = lane_some(lane_poll(group, done));
 
     switch (step) {
@@ -409,6 +460,24 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, int overwrite, int
     case OPEN_ADVANCE:
         break;
     }
+    open_advance(view, walk);
+    return OPEN_GO_ON;
+}
+
+/* ---- update ---- */
+
+/* One bucket of an update, which gives a new value to a key that is there. GO_ON: `walk` stands at the bucket of the next
+ * turn. Keys do not come or go while updates run. */
+LOOM_LANE open_outcome open_update_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+                                        open_walk *walk, uint64_t value, lane_truth active)
+{
+    open_look look = open_find_turn(kind, shared, group, view, walk, active);
+    if (look.mine) /* on one lane at most (I1) */
+        (void)open_meet(kind, OPEN_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
+    if (look.found)
+        return OPEN_DONE;
+    if (!look.further)
+        return OPEN_ABSENT;
     open_advance(view, walk);
     return OPEN_GO_ON;
 }

@@ -2,6 +2,7 @@
 #ifndef LOOM_CPU_LANES_COMMON_H
 #define LOOM_CPU_LANES_COMMON_H
 
+#include "core/combine.h"
 #include "core/portable.h"
 
 #include <string.h>
@@ -158,6 +159,33 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
         return old;
     }
     return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
+}
+
+/* Ends: a swap fails only when somebody else has combined. */
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
+{
+    uint64_t seen = lane_load_8(at);
+    if (!shared)
+        *at = loom__combine_8(how, seen, value);
+    else if (how == LOOM__ADD)
+        __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+    else
+        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_8(how, seen, value), 0, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
+            continue;
+}
+
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int shared)
+{
+    uint32_t seen = lane_load_4(at);
+    if (!shared)
+        *at = loom__combine_4(how, seen, value);
+    else if (how == LOOM__ADD)
+        __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+    else
+        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_4(how, seen, value), 0, __ATOMIC_RELAXED,
+                                            __ATOMIC_RELAXED))
+            continue;
 }
 
 /* The copy of a line that others may be writing: every word once, as one atomic load. */

@@ -24,13 +24,11 @@ void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_cou
     };
 }
 
-typedef enum range_op { RANGE_FIND, RANGE_INSERT, RANGE_ERASE } range_op;
-
 typedef struct range_work {
     const loom__cpu_open_simd *simd;
     const loom__open_view *view;
     const loom__batch *batch;
-    range_op op;
+    int reads;
     int shared;
     loom__cpu_counts counts;
 } range_work;
@@ -39,25 +37,17 @@ static void run_range(void *argument, uint64_t index)
 {
     range_work *work = argument;
     uint64_t begin = index * RANGE, left = work->batch->n - begin, end = begin + (left < RANGE ? left : RANGE);
-    switch (work->op) {
-    case RANGE_FIND:
+    if (work->reads)
         work->simd->find(work->view, work->batch, begin, end, &work->counts);
-        break;
-    case RANGE_INSERT:
-        work->simd->insert(work->view, work->batch, begin, end, work->shared, &work->counts);
-        break;
-    case RANGE_ERASE:
-        work->simd->erase(work->view, work->batch, begin, end, work->shared, &work->counts);
-        break;
-    }
+    else
+        work->simd->write(work->view, work->batch, begin, end, work->shared, &work->counts);
 }
 
-static loom_status run_ranges(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
-                              range_op op)
+static loom_status run_ranges(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, int reads)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     uint64_t ranges = batch->n / RANGE + (batch->n % RANGE != 0);
-    range_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .op = op};
+    range_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .reads = reads};
     work.shared = ranges > 1 && cpu->threads > 1;
     loom__pool_run(cpu->pool, ranges, run_range, &work);
     loom__cpu_write_result(batch->result, batch->n, &work.counts);
@@ -66,20 +56,16 @@ static loom_status run_ranges(loom__machine *machine, const loom__open_view *vie
 
 static loom_status find(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
-    return run_ranges(machine, view, batch, RANGE_FIND);
+    return run_ranges(machine, view, batch, 1);
 }
 
-static loom_status insert(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+static loom_status write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
-    loom_status status = run_ranges(machine, view, batch, RANGE_INSERT);
-    view->totals->size += batch->result->ok;
-    return status;
-}
-
-static loom_status erase(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
-{
-    loom_status status = run_ranges(machine, view, batch, RANGE_ERASE);
-    view->totals->size -= batch->result->ok;
+    loom_status status = run_ranges(machine, view, batch, 0);
+    if (batch->write == LOOM__WRITE_ERASE)
+        view->totals->size -= batch->result->ok;
+    else if (batch->write != LOOM__WRITE_UPDATE)
+        view->totals->size += batch->result->ok;
     return status;
 }
 
@@ -113,8 +99,7 @@ const loom__open_kernels loom__cpu_open_kernels = {
     .reset_totals = loom__cpu_open_reset_totals,
     .clear = loom__cpu_open_clear,
     .find = find,
-    .insert = insert,
-    .erase = erase,
+    .write = write,
     .insert_bulk = loom__cpu_open_insert_bulk,
     .bulk_bytes = loom__cpu_open_bulk_bytes,
     .retrieve = loom__cpu_open_retrieve,

@@ -33,9 +33,7 @@ typedef struct loom__cpu_open_simd {
      * the whole call. */
     void (*find)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
                  loom__cpu_counts *counts);
-    void (*insert)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                   loom__cpu_counts *counts);
-    void (*erase)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+    void (*write)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts);
     /* One after the other, by a thread that owns every partition concerned. */
     void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,

@@ -240,8 +240,6 @@ LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
     return walk;
 }
 
-typedef enum write_op { WRITE_KEEP, WRITE_OVERWRITE, WRITE_ERASE } write_op;
-
 static const uint8_t status_of_outcome[] = {
     [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
@@ -255,16 +253,33 @@ LOOM_LANE void count_outcome(loom__cpu_counts *counts, open_outcome outcome)
     counts->full += outcome == OPEN_NO_ROOM;
 }
 
-LOOM_LANE open_outcome write_turn(loom__open_kind kind, write_op op, int shared, const loom__open_view *view,
-                                  const loom__batch *batch, open_walk *walk, uint64_t index)
+LOOM_LANE open_mode mode_of(loom__write op)
 {
-    if (op == WRITE_ERASE)
-        return open_erase_turn(kind, shared, whole_group, view, walk, 1);
-    return open_insert_turn(kind, op == WRITE_OVERWRITE, shared, whole_group, view, walk,
-                            value_at(kind, batch->values, index), 1);
+    return op == LOOM__WRITE_OVERWRITE ? OPEN_OVERWRITE
+           : op == LOOM__WRITE_FETCH   ? OPEN_FETCH
+           : op == LOOM__WRITE_COMBINE ? OPEN_COMBINE
+                                       : OPEN_KEEP;
 }
 
-LOOM_LANE void write_range(loom__open_kind kind, write_op op, int shared, const loom__open_view *const view_given,
+LOOM_LANE open_outcome write_turn(loom__open_kind kind, loom__write op, int shared, const loom__open_view *view,
+                                  const loom__batch *batch, open_walk *walk, uint64_t index)
+{
+    if (op == LOOM__WRITE_ERASE)
+        return open_erase_turn(kind, shared, whole_group, view, walk, 1);
+    uint64_t value = value_at(kind, batch->values, index);
+    if (op == LOOM__WRITE_UPDATE)
+        return open_update_turn(kind, shared, whole_group, view, walk, value, 1);
+    lane_truth tells;
+    open_outcome outcome =
+        open_insert_turn(kind, mode_of(op), batch->how, shared, whole_group, view, walk, &value, 1, &tells);
+    if (op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON && batch->found_values != NULL) {
+        value = tells ? value : 0;
+        memcpy((unsigned char *)batch->found_values + index * open_value_bytes(kind), &value, open_value_bytes(kind));
+    }
+    return outcome;
+}
+
+LOOM_LANE void write_range(loom__open_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
                            const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
@@ -349,8 +364,10 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
         open_walk walk = ring_take(i, ring);
         uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
+        lane_truth tells;
         do { /* an owner's swap never fails: at most twice view.buckets turns */
-            outcome = open_insert_turn(kind, overwrite, 0, whole_group, &view, &walk, value, 1);
+            outcome = open_insert_turn(kind, overwrite ? OPEN_OVERWRITE : OPEN_KEEP, LOOM__ADD, 0, whole_group, &view,
+                                       &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
         count_outcome(&local, outcome);
         if (records.status != NULL)
@@ -400,33 +417,28 @@ static void find(const loom__open_view *view, const loom__batch *batch, uint64_t
 #undef CALL
 }
 
-static void insert(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                   loom__cpu_counts *counts)
-{
-    int overwrite = (batch->flags & LOOM_OVERWRITE) != 0;
-#define CALL(kind)                                                              \
-    if (shared && overwrite)                                                    \
-        write_range(kind, WRITE_OVERWRITE, 1, view, batch, begin, end, counts); \
-    else if (shared)                                                            \
-        write_range(kind, WRITE_KEEP, 1, view, batch, begin, end, counts);      \
-    else if (overwrite)                                                         \
-        write_range(kind, WRITE_OVERWRITE, 0, view, batch, begin, end, counts); \
-    else                                                                        \
-        write_range(kind, WRITE_KEEP, 0, view, batch, begin, end, counts)
-    FOR_EACH_KIND(view, CALL)
-#undef CALL
-}
-
-static void erase(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+static void write(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
-#define CALL(kind)                                                          \
-    if (shared)                                                             \
-        write_range(kind, WRITE_ERASE, 1, view, batch, begin, end, counts); \
-    else                                                                    \
-        write_range(kind, WRITE_ERASE, 0, view, batch, begin, end, counts)
+#define OP(kind, op)                                                   \
+    case op:                                                           \
+        if (shared)                                                    \
+            write_range(kind, op, 1, view, batch, begin, end, counts); \
+        else                                                           \
+            write_range(kind, op, 0, view, batch, begin, end, counts); \
+        break;
+#define CALL(kind)                      \
+    switch (batch->write) {             \
+        OP(kind, LOOM__WRITE_KEEP)      \
+        OP(kind, LOOM__WRITE_OVERWRITE) \
+        OP(kind, LOOM__WRITE_FETCH)     \
+        OP(kind, LOOM__WRITE_COMBINE)   \
+        OP(kind, LOOM__WRITE_UPDATE)    \
+        OP(kind, LOOM__WRITE_ERASE)     \
+    }
     FOR_EACH_KIND(view, CALL)
 #undef CALL
+#undef OP
 }
 
 static void insert_in_order(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
@@ -457,5 +469,4 @@ static void survey_partition(const loom__open_view *view, uint32_t partition, op
 #undef CALL
 }
 
-const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find,           insert,          erase, insert_in_order,
-                                                 count_accesses, survey_partition};
+const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find, write, insert_in_order, count_accesses, survey_partition};

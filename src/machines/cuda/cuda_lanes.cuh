@@ -6,6 +6,7 @@
 #ifndef LOOM_CUDA_LANES_CUH
 #define LOOM_CUDA_LANES_CUH
 
+#include "core/combine.h"
 #include "core/portable.h"
 
 #ifndef CUDA_LANES
@@ -252,6 +253,72 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     (void)shared;
     asm volatile("atom.relaxed.gpu.global.and.b64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(bits) : "memory");
     return old;
+}
+
+/* Floats have no atomic minimum: they are swapped, which fails only when somebody else has combined. */
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
+{
+    switch (how) {
+    case LOOM__ADD:
+        asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        break;
+    case LOOM__MIN_UNSIGNED:
+        asm volatile("red.relaxed.gpu.global.min.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        break;
+    case LOOM__MAX_UNSIGNED:
+        asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        break;
+    case LOOM__MIN_SIGNED:
+        asm volatile("red.relaxed.gpu.global.min.s64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        break;
+    case LOOM__MAX_SIGNED:
+        asm volatile("red.relaxed.gpu.global.max.s64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        break;
+    case LOOM__ADD_FLOAT:
+        asm volatile("red.relaxed.gpu.global.add.f64 [%0], %1;" ::"l"(at), "d"(__longlong_as_double((long long)value))
+                     : "memory");
+        break;
+    default:
+        for (uint64_t seen = lane_load_8(at);;) {
+            uint64_t old = lane_swap_8(at, seen, loom__combine_8(how, seen, value), shared);
+            if (old == seen)
+                break;
+            seen = old;
+        }
+        break;
+    }
+}
+
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int shared)
+{
+    switch (how) {
+    case LOOM__ADD:
+        asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        break;
+    case LOOM__MIN_UNSIGNED:
+        asm volatile("red.relaxed.gpu.global.min.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        break;
+    case LOOM__MAX_UNSIGNED:
+        asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        break;
+    case LOOM__MIN_SIGNED:
+        asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        break;
+    case LOOM__MAX_SIGNED:
+        asm volatile("red.relaxed.gpu.global.max.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        break;
+    case LOOM__ADD_FLOAT:
+        asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(at), "f"(__uint_as_float(value)) : "memory");
+        break;
+    default:
+        for (uint32_t seen = lane_load_4(at);;) {
+            uint32_t old = lane_swap_4(at, seen, loom__combine_4(how, seen, value), shared);
+            if (old == seen)
+                break;
+            seen = old;
+        }
+        break;
+    }
 }
 
 /* One-sided fences, where the compiler knows them, leave out half of the work: a release does not empty the L1 cache, an

@@ -29,7 +29,7 @@ __global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, lo
     }
     if (threadIdx.x != 0)
         return;
-    if (op != OP_FIND && mine.ok > 0)
+    if (op != OP_FIND && op != OP_UPDATE && mine.ok > 0)
         atomicAdd((unsigned long long *)&totals->size, op == OP_ERASE ? 0 - mine.ok : mine.ok);
     loom_result told = {};
     told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
@@ -110,10 +110,11 @@ uint32_t tile_of(const cuda_state *cuda, uint64_t n)
     return share < TILE_ITEMS ? (uint32_t)(share + 31) / 32 * 32 : (uint32_t)TILE_ITEMS;
 }
 
-cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, cuda_counts *counts)
+cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, loom__how how, cuda_counts *counts)
 {
-    return cuda_batch{at[KEYS],         at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n,
-                      tile_of(cuda, n), counts};
+    return cuda_batch{
+        at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, tile_of(cuda, n),
+        how,      counts};
 }
 
 /* ---- host arrays ---- */
@@ -130,6 +131,7 @@ struct staged_call {
     const loom__open_view *view;
     const call_arrays *arrays;
     cuda_op op;
+    loom__how how;
     cuda_counts *counts;
     uint64_t n, per_chunk;
     chunk chunks[STAGE_BUFFERS];
@@ -183,7 +185,7 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         if (error != cudaSuccess)
             return error;
     }
-    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->counts);
+    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->how, call->counts);
     cudaError_t error = launcher(call->cuda)(call->view, &batch, call->op, stream);
     for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
         const call_array *array = &call->arrays->all[i];
@@ -231,16 +233,17 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
     return error;
 }
 
-loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call_arrays *arrays, uint64_t n, cuda_op op,
-                       cuda_counts *counts, cudaStream_t stream)
+loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call_arrays *arrays,
+                       const loom__batch *batch, cuda_op op, cuda_counts *counts, cudaStream_t stream)
 {
     staged_call call = {};
     call.cuda = cuda;
     call.view = view;
     call.arrays = arrays;
     call.op = op;
+    call.how = batch->how;
     call.counts = counts;
-    call.n = n;
+    call.n = batch->n;
     call.per_chunk = (STAGE_BYTES - ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
     cudaError_t error = cuda_step(run_chunks(&call, stream));
@@ -257,12 +260,12 @@ loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loo
     cuda_place place;
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     if (arrays->staged) {
-        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch->n, op, slot->counts, stream));
+        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
     } else if (batch->n > 0) {
         void *at[ARRAYS];
         for (int i = 0; i < ARRAYS; i++)
             at[i] = arrays->all[i].at;
-        cuda_batch whole = batch_of(cuda, at, batch->n, slot->counts);
+        cuda_batch whole = batch_of(cuda, at, batch->n, batch->how, slot->counts);
         CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
     }
     loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
@@ -286,12 +289,12 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays));
     if (op == OP_FIND && batch->uncounted) { /* `result` is the library's own, and only its status is looked at */
         if (arrays.staged) {
-            RETURN_IF_FAILED(run_staged(cuda, view, &arrays, batch->n, op, NULL, stream));
+            RETURN_IF_FAILED(run_staged(cuda, view, &arrays, batch, op, NULL, stream));
         } else if (batch->n > 0) {
             void *at[ARRAYS];
             for (int i = 0; i < ARRAYS; i++)
                 at[i] = arrays.all[i].at;
-            cuda_batch whole = batch_of(cuda, at, batch->n, NULL);
+            cuda_batch whole = batch_of(cuda, at, batch->n, batch->how, NULL);
             CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
             CUDA_TRY(cudaStreamSynchronize(stream));
         }
@@ -309,14 +312,9 @@ loom_status find(loom__machine *machine, const loom__open_view *view, const loom
     return run(machine, view, batch, OP_FIND);
 }
 
-loom_status insert(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
-    return run(machine, view, batch, batch->flags & LOOM_OVERWRITE ? OP_OVERWRITE : OP_KEEP);
-}
-
-loom_status erase(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
-{
-    return run(machine, view, batch, OP_ERASE);
+    return run(machine, view, batch, (cuda_op)batch->write);
 }
 
 /* Not by partition yet: the table is cleared and the keys are inserted one by one. */
@@ -332,7 +330,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     }
     if (batch->replace)
         RETURN_IF_FAILED(cuda_open_clear(machine, view, batch->stream));
-    return insert(machine, view, batch);
+    return write(machine, view, batch);
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
@@ -347,6 +345,6 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
 } // namespace
 
 const loom__open_kernels cuda_open_kernels = {
-    cuda_open_reset_totals, cuda_open_clear,          find, insert, erase, insert_bulk, bulk_bytes, cuda_open_retrieve,
+    cuda_open_reset_totals, cuda_open_clear,          find, write, insert_bulk, bulk_bytes, cuda_open_retrieve,
     cuda_open_survey,       cuda_open_count_accesses,
 };

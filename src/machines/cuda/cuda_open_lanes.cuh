@@ -202,6 +202,10 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     typedef typename widths<kind>::value value;
     __shared__ write_tile<key, value, op != OP_ERASE> tiles[WARPS];
     write_tile<key, value, op != OP_ERASE> *tile = &tiles[threadIdx.x / 32];
+    const open_mode mode = op == OP_OVERWRITE ? OPEN_OVERWRITE
+                           : op == OP_FETCH   ? OPEN_FETCH
+                           : op == OP_COMBINE ? OPEN_COMBINE
+                                              : OPEN_KEEP;
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
@@ -212,10 +216,16 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     uint32_t item = range.lane / CUDA_LANES;
     open_walk walk = open_start(kind, &view, tile->keys[item]);
     for (lane_truth active; lane_going(group, active = item < range.count);) {
+        uint64_t own_value = op == OP_ERASE ? 0 : tile->values[item % TILE_ITEMS];
         open_answer answer = op == OP_ERASE ? open_erase_item(kind, 1, group, &view, &walk, active)
-                                            : open_insert_item(kind, op == OP_OVERWRITE, 1, group, &view, &walk,
-                                                               tile->values[item % TILE_ITEMS], active);
+                             : op == OP_UPDATE
+                                 ? open_update_item(kind, 1, group, &view, &walk, own_value, active)
+                                 : open_insert_item(kind, mode, batch.how, 1, group, &view, &walk, &own_value, active);
+        if (op == OP_FETCH)
+            __syncwarp(); /* the value found takes the place of the one that came, which others of the group have read */
         if (active && answer.outcome != OPEN_GO_ON) {
+            if (op == OP_FETCH && answer.reports)
+                tile->values[item] = (value)(answer.outcome == OPEN_NO_ROOM ? 0 : own_value);
             if (answer.reports)
                 tile->status[item] = answer.outcome == OPEN_DONE        ? LOOM_OK
                                      : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
@@ -227,12 +237,14 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         }
     }
     __syncwarp();
+    if (op == OP_FETCH && batch.found_values != NULL)
+        tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
     if (batch.counts != NULL) {
         cuda_counts *counts = own_counts(batch);
         add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        if (op == OP_ERASE) {
+        if (op == OP_ERASE || op == OP_UPDATE) {
             add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
         } else {
             add_count(&counts->exists, tile_count(tile->status, range, LOOM_EXISTS));
@@ -256,6 +268,15 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
         break;
     case OP_OVERWRITE:
         write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    case OP_FETCH:
+        write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    case OP_COMBINE:
+        write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    case OP_UPDATE:
+        write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
         break;
     case OP_ERASE:
         write_kernel<kind, OP_ERASE><<<blocks, THREADS, 0, stream>>>(*view, *batch);

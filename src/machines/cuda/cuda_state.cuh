@@ -150,10 +150,20 @@ typedef struct cuda_batch {
     uint8_t *found, *status;
     uint64_t n;
     uint32_t tile;       /* items of a warp */
+    loom__how how;       /* OP_COMBINE */
     cuda_counts *counts; /* NULL: nobody wants them */
 } cuda_batch;
 
-typedef enum cuda_op { OP_FIND, OP_KEEP, OP_OVERWRITE, OP_ERASE } cuda_op;
+/* LOOM__WRITE_… and OP_FIND */
+typedef enum cuda_op {
+    OP_KEEP = LOOM__WRITE_KEEP,
+    OP_OVERWRITE = LOOM__WRITE_OVERWRITE,
+    OP_FETCH = LOOM__WRITE_FETCH,
+    OP_COMBINE = LOOM__WRITE_COMBINE,
+    OP_UPDATE = LOOM__WRITE_UPDATE,
+    OP_ERASE = LOOM__WRITE_ERASE,
+    OP_FIND
+} cuda_op;
 
 /* Launches the batch with groups of one width. */
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);

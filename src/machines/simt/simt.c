@@ -433,6 +433,18 @@ static uint64_t modify(simt_op op, void *at, uint64_t operand, const simt_site *
     return old;
 }
 
+uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site)
+{
+    simt_lane *lane = point(SIMT_COMBINE, site);
+    uint32_t word = word_at(at, bytes);
+    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, word), old = part_of(whole, at, bytes);
+    uint64_t wanted =
+        bytes == 4 ? loom__combine_4(how, (uint32_t)old, (uint32_t)value) : loom__combine_8(how, old, value);
+    simt_memory_append(&simt.memory, &lane->memory, word, with_part(whole, at, bytes, wanted));
+    record(lane, SIMT_COMBINE, word, old, wanted, 0);
+    return old;
+}
+
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)
 {
     return modify(SIMT_AND, at, bits, site);

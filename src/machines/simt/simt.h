@@ -22,6 +22,7 @@
 #ifndef LOOM_SIMT_H
 #define LOOM_SIMT_H
 
+#include "core/combine.h"
 #include "machines/simt/simt_fiber.h"
 #include "machines/simt/simt_memory.h"
 #include "machines/simt/simt_schedule.h"
@@ -58,6 +59,7 @@ typedef enum simt_op {
     SIMT_OR,
     SIMT_AND,
     SIMT_ADD,
+    SIMT_COMBINE,
     SIMT_RELEASE,
     SIMT_ACQUIRE,
     SIMT_BALLOT,
@@ -162,6 +164,7 @@ uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted,
 void simt_or(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
+uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site);
 void simt_release(const simt_site *site);
 void simt_acquire(const simt_site *site);
 /* Bit i of the result: what lane i of the warp gave; 0 for lanes outside the mask. */

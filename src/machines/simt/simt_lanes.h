@@ -3,6 +3,7 @@
 #ifndef LOOM_SIMT_LANES_H
 #define LOOM_SIMT_LANES_H
 
+#include "core/combine.h"
 #include "core/portable.h"
 #include "machines/simt/simt.h"
 
@@ -123,9 +124,11 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_swap_8(at, expected, wanted, shared) ((void)(shared), simt_swap(at, 8, expected, wanted, SIMT_HERE))
 #define lane_swap_4(at, expected, wanted, shared) \
     ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
-#define lane_or_8(at, bits, shared)  ((void)(shared), simt_or(at, bits, SIMT_HERE))
-#define lane_and_8(at, bits, shared) ((void)(shared), simt_and(at, bits, SIMT_HERE))
-#define lane_release(shared)         ((shared) ? simt_release(SIMT_HERE) : (void)0)
-#define lane_acquire(shared)         ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
+#define lane_or_8(at, bits, shared)            ((void)(shared), simt_or(at, bits, SIMT_HERE))
+#define lane_and_8(at, bits, shared)           ((void)(shared), simt_and(at, bits, SIMT_HERE))
+#define lane_combine_8(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 8, how, value, SIMT_HERE))
+#define lane_combine_4(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 4, how, value, SIMT_HERE))
+#define lane_release(shared)                   ((shared) ? simt_release(SIMT_HERE) : (void)0)
+#define lane_acquire(shared)                   ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
 
 #endif

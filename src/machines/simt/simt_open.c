@@ -8,6 +8,7 @@ static const loom_status status_of_outcome[] = {
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
 };
 
+/* `*value` goes in as the item's, and comes out, on the lane that reports, as what was found. */
 LOOM_LANE open_answer turn(loom__open_kind kind, const simt_open_call *call, lane_group group, open_walk *walk,
                            uint64_t *value, lane_truth active)
 {
@@ -17,14 +18,20 @@ LOOM_LANE open_answer turn(loom__open_kind kind, const simt_open_call *call, lan
         open_found found = call->shared ? open_find_item(kind, 1, group, view, walk, active)
                                         : open_find_item(kind, 0, group, view, walk, active);
         open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
-        if (active && found.settled && found.reports)
-            *value = found.value;
+        *value = found.value;
         return answer;
     }
     case SIMT_OPEN_ERASE:
         return open_erase_item(kind, 1, group, view, walk, active);
+    case SIMT_OPEN_UPDATE:
+        return open_update_item(kind, 1, group, view, walk, *value, active);
+    case SIMT_OPEN_FETCH:
+        return open_insert_item(kind, OPEN_FETCH, LOOM__ADD, 1, group, view, walk, value, active);
+    case SIMT_OPEN_COMBINE:
+        return open_insert_item(kind, OPEN_COMBINE, call->how, 1, group, view, walk, value, active);
     default:
-        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE, 1, group, view, walk, *value, active);
+        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE ? OPEN_OVERWRITE : OPEN_KEEP, LOOM__ADD, 1, group,
+                                view, walk, value, active);
     }
 }
 
@@ -34,7 +41,7 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
 {
     const loom__open_view *view = &call->view;
     lane_group group = lane_own_group();
-    simt_open_item none = {0, 0, LOOM_OK}, *item = &none;
+    simt_open_item none = {0, 0, 0, LOOM_OK}, *item = &none;
     uint32_t index = simt.current->index / group.lanes, stored = 0, erased = 0;
     lane_truth active = index < call->groups && index < call->n;
     open_walk walk;
@@ -46,7 +53,8 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
         }
         if (!lane_going(group, active))
             break;
-        open_answer answer = turn(kind, call, group, &walk, &item->value, active);
+        uint64_t value = item->value;
+        open_answer answer = turn(kind, call, group, &walk, &value, active);
         begin = active && answer.outcome != OPEN_GO_ON;
         if (!begin)
             continue;
@@ -54,7 +62,8 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
             if (item->status != LOOM_INTERNAL)
                 simt_fail("item %u is answered twice", index);
             item->status = status_of_outcome[answer.outcome];
-            stored += answer.outcome == OPEN_DONE && (call->op == SIMT_OPEN_KEEP || call->op == SIMT_OPEN_OVERWRITE);
+            item->found = answer.outcome == OPEN_NO_ROOM ? 0 : value;
+            stored += answer.outcome == OPEN_DONE && call->op >= SIMT_OPEN_KEEP && call->op <= SIMT_OPEN_COMBINE;
             erased += answer.outcome == OPEN_DONE && call->op == SIMT_OPEN_ERASE;
         }
         index += call->groups;

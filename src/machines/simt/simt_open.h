@@ -2,18 +2,29 @@
 #ifndef LOOM_SIMT_OPEN_H
 #define LOOM_SIMT_OPEN_H
 
+#include "core/combine.h"
 #include "engines/open/open_layout.h"
 
-typedef enum simt_open_op { SIMT_OPEN_FIND, SIMT_OPEN_KEEP, SIMT_OPEN_OVERWRITE, SIMT_OPEN_ERASE } simt_open_op;
+typedef enum simt_open_op {
+    SIMT_OPEN_FIND,
+    SIMT_OPEN_KEEP,
+    SIMT_OPEN_OVERWRITE,
+    SIMT_OPEN_FETCH,   /* find or insert */
+    SIMT_OPEN_COMBINE, /* accumulate */
+    SIMT_OPEN_UPDATE,
+    SIMT_OPEN_ERASE
+} simt_open_op;
 
 typedef struct simt_open_item {
-    uint64_t key, value; /* value: find writes it */
-    loom_status status;  /* LOOM_INTERNAL until the item is done */
+    uint64_t key, value;
+    uint64_t found;     /* find, find or insert: the value told */
+    loom_status status; /* LOOM_INTERNAL until the item is done */
 } simt_open_item;
 
 typedef struct simt_open_call {
     simt_open_op op;
-    int shared; /* coherent loads; only finds may do without */
+    int shared;    /* coherent loads; only finds may do without */
+    loom__how how; /* accumulate */
     loom__open_view view;
     simt_open_item *items;
     uint32_t n, groups; /* groups share out the items */

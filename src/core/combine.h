@@ -1,0 +1,76 @@
+/* How two values become one: what an accumulation does. The same on every machine. */
+#ifndef LOOM_CORE_COMBINE_H
+#define LOOM_CORE_COMBINE_H
+
+#include "core/portable.h"
+
+typedef enum loom__how {
+    LOOM__ADD = 0, /* integers, signed or not: modulo 2^32 or 2^64 */
+    LOOM__MIN_UNSIGNED,
+    LOOM__MAX_UNSIGNED,
+    LOOM__MIN_SIGNED,
+    LOOM__MAX_SIGNED,
+    LOOM__ADD_FLOAT,
+    LOOM__MIN_FLOAT,
+    LOOM__MAX_FLOAT
+} loom__how;
+
+typedef union loom__bits_4 {
+    uint32_t bits;
+    int32_t whole;
+    float real;
+} loom__bits_4;
+
+typedef union loom__bits_8 {
+    uint64_t bits;
+    int64_t whole;
+    double real;
+} loom__bits_8;
+
+/* What becomes of the value a when b comes; both as bits. Minima and maxima keep a unless b is really smaller or larger: a
+ * NaN that comes is ignored, one that is there stays. */
+#define LOOM__COMBINE(bits_of)              \
+    bits_of x, y;                           \
+    x.bits = a;                             \
+    y.bits = b;                             \
+    switch (how) {                          \
+    case LOOM__ADD:                         \
+        x.bits += b;                        \
+        break;                              \
+    case LOOM__MIN_UNSIGNED:                \
+        x.bits = b < a ? b : a;             \
+        break;                              \
+    case LOOM__MAX_UNSIGNED:                \
+        x.bits = b > a ? b : a;             \
+        break;                              \
+    case LOOM__MIN_SIGNED:                  \
+        x.bits = y.whole < x.whole ? b : a; \
+        break;                              \
+    case LOOM__MAX_SIGNED:                  \
+        x.bits = y.whole > x.whole ? b : a; \
+        break;                              \
+    case LOOM__ADD_FLOAT:                   \
+        x.real += y.real;                   \
+        break;                              \
+    case LOOM__MIN_FLOAT:                   \
+        x.bits = y.real < x.real ? b : a;   \
+        break;                              \
+    case LOOM__MAX_FLOAT:                   \
+        x.bits = y.real > x.real ? b : a;   \
+        break;                              \
+    }                                       \
+    return x.bits
+
+LOOM_BOTH uint32_t loom__combine_4(loom__how how, uint32_t a, uint32_t b)
+{
+    LOOM__COMBINE(loom__bits_4);
+}
+
+LOOM_BOTH uint64_t loom__combine_8(loom__how how, uint64_t a, uint64_t b)
+{
+    LOOM__COMBINE(loom__bits_8);
+}
+
+#undef LOOM__COMBINE
+
+#endif
