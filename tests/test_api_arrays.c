@@ -57,6 +57,13 @@ TEST_EACH(test_open_bulk_null_arrays)
     INVALID(loom_map_insert(a.map, NULL, y, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_insert(a.map, x, NULL, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_insert(a.map, NULL, NULL, 1, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
+    INVALID(loom_map_find_or_insert(a.map, NULL, y, N, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find_or_insert(a.map, x, NULL, N, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_update(a.map, NULL, y, N, NULL, NULL, NULL));
+    INVALID(loom_map_update(a.map, x, NULL, N, NULL, NULL, NULL));
+    loom_number number_type = t->value_bytes == 4 ? LOOM_U32 : LOOM_U64;
+    INVALID(loom_map_accumulate(a.map, NULL, y, N, LOOM_ADD, number_type, NULL, NULL, NULL));
+    INVALID(loom_map_accumulate(a.map, x, NULL, N, LOOM_ADD, number_type, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, NULL, y, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, x, NULL, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_find(a.map, NULL, N, y, NULL, NULL, NULL));
@@ -104,6 +111,9 @@ TEST(test_open_bulk_null_handle)
     INVALID(loom_map_build(NULL, x, y, 4, LOOM_KEEP, status, NULL, NULL));
     INVALID(loom_map_find(NULL, x, 4, y, status, NULL, NULL));
     INVALID(loom_map_contains(NULL, x, 4, NULL, status, NULL, NULL));
+    INVALID(loom_map_find_or_insert(NULL, x, y, 4, NULL, status, NULL, NULL));
+    INVALID(loom_map_update(NULL, x, y, 4, status, NULL, NULL));
+    INVALID(loom_map_accumulate(NULL, x, y, 4, LOOM_ADD, LOOM_U64, status, NULL, NULL));
     INVALID(loom_map_erase(NULL, x, 4, status, NULL, NULL));
     INVALID(loom_map_insert(NULL, x, y, 0, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_size(NULL, &number, NULL));

@@ -48,8 +48,14 @@ static void random_step(model *m, loom_context *context, uint64_t universe, uint
     uint64_t op = random_below(&t->random, 100);
     test_note("operation %llu, %llu keys, %llu in the table", (unsigned long long)op, (unsigned long long)b.n,
               (unsigned long long)reference_size(m->reference));
-    if (op < 35)
+    if (op < 20)
         model_insert(m, &b, (uint32_t)random_below(&t->random, 4));
+    else if (op < 28)
+        model_find_or_insert(m, &b);
+    else if (op < 36)
+        model_accumulate(m, &b, (loom_combine)random_below(&t->random, 3), (int)random_below(&t->random, 2));
+    else if (op < 40)
+        model_update(m, &b);
     else if (op < 60)
         model_erase(m, &b);
     else if (op < 75)

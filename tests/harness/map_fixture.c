@@ -253,6 +253,39 @@ loom_result checked_contains(loom_map *map, batch *b)
     return result;
 }
 
+loom_result checked_find_or_insert(loom_map *map, batch *b, void *found)
+{
+    loom_result result = blank_result();
+    uint64_t before = map_size(map);
+    memset(b->status, UNWRITTEN, b->n);
+    CHECK_OK(loom_map_find_or_insert(map, b->keys, b->values, b->n, found, b->status, &result, NULL));
+    check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
+    CHECK_EQ(map_size(map), before + result.ok);
+    return result;
+}
+
+loom_result checked_update(loom_map *map, batch *b)
+{
+    loom_result result = blank_result();
+    uint64_t before = map_size(map);
+    memset(b->status, UNWRITTEN, b->n);
+    CHECK_OK(loom_map_update(map, b->keys, b->values, b->n, b->status, &result, NULL));
+    check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_NOT_FOUND));
+    CHECK_EQ(map_size(map), before);
+    return result;
+}
+
+loom_result checked_accumulate(loom_map *map, batch *b, loom_combine combine, loom_number number)
+{
+    loom_result result = blank_result();
+    uint64_t before = map_size(map);
+    memset(b->status, UNWRITTEN, b->n);
+    CHECK_OK(loom_map_accumulate(map, b->keys, b->values, b->n, combine, number, b->status, &result, NULL));
+    check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
+    CHECK_EQ(map_size(map), before + result.ok);
+    return result;
+}
+
 loom_result checked_erase(loom_map *map, batch *b)
 {
     loom_result result = blank_result();

@@ -63,6 +63,9 @@ loom_result checked_insert(loom_map *map, batch *b, uint32_t flags);
 loom_result checked_build(loom_map *map, batch *b, uint32_t flags);
 loom_result checked_find(loom_map *map, batch *b); /* overwrites b->values */
 loom_result checked_contains(loom_map *map, batch *b);
+loom_result checked_find_or_insert(loom_map *map, batch *b, void *found);
+loom_result checked_update(loom_map *map, batch *b);
+loom_result checked_accumulate(loom_map *map, batch *b, loom_combine combine, loom_number number);
 loom_result checked_erase(loom_map *map, batch *b);
 void checked_verify(loom_map *map);
 /* Every key of the batch is found with the batch's value. */

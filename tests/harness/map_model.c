@@ -1,6 +1,7 @@
 #include "map_model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 model make_model(test_run *t, loom_map *map, uint64_t capacity)
 {
@@ -126,6 +127,87 @@ loom_result model_build(model *m, batch *b, uint32_t flags)
     if (result.full)
         CHECK_GE(map_size(m->map), m->capacity);
     return result;
+}
+
+/* As an insertion that keeps; and every entry was told what its key has afterwards. */
+void model_find_or_insert(model *m, batch *b)
+{
+    void *found = test_allocate(b->n * b->value_bytes);
+    memset(found, 0xa5, b->n * b->value_bytes);
+    loom_result result = checked_find_or_insert(m->map, b, found);
+    check_groups(m, b, LOOM_KEEP);
+    for (uint64_t i = 0; i < b->n; i++) {
+        uint64_t value = 0;
+        int there = reference_get(m->reference, batch_key(b, i), &value);
+        CHECK_EQ(get_word(found, b->value_bytes, i), there ? value : 0);
+    }
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+    if (result.full)
+        CHECK_GE(map_size(m->map), m->capacity);
+    free(found);
+}
+
+void model_update(model *m, batch *b)
+{
+    checked_update(m->map, b);
+    batch got = copy_batch(b);
+    occurrence *all = group_keys(b);
+    checked_find(m->map, &got);
+    for (uint64_t i = 0, end; i < b->n; i = end) {
+        uint64_t after = batch_value(&got, all[i].index), before = 0;
+        int there = reference_get(m->reference, all[i].key, &before), given = 0;
+        for (end = i; end < b->n && all[end].key == all[i].key; end++) {
+            CHECK_EQ(b->status[all[end].index], there ? LOOM_OK : LOOM_NOT_FOUND);
+            given |= batch_value(b, all[end].index) == after;
+        }
+        CHECK_EQ(got.status[all[i].index], there ? LOOM_OK : LOOM_NOT_FOUND);
+        if (!there)
+            continue;
+        CHECK(given);
+        reference_put(m->reference, all[i].key, after);
+    }
+    free(all);
+    free_batch(&got);
+}
+
+/* Integers, in no hurry, and by no code of the library. */
+static uint64_t combine_integers(uint64_t a, uint64_t b, uint32_t bytes, loom_combine combine, int is_signed)
+{
+    uint64_t flip = is_signed ? UINT64_C(1) << (bytes * 8 - 1) : 0; /* then signed order is unsigned order */
+    if (combine == LOOM_ADD)
+        return cut_word(a + b, bytes);
+    int smaller = (b ^ flip) < (a ^ flip);
+    return (combine == LOOM_MIN) == smaller ? b : a;
+}
+
+void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
+{
+    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_I32 : LOOM_U32 : is_signed ? LOOM_I64 : LOOM_U64;
+    checked_accumulate(m->map, b, combine, number);
+    batch got = copy_batch(b);
+    occurrence *all = group_keys(b);
+    checked_find(m->map, &got);
+    for (uint64_t i = 0, end; i < b->n; i = end) {
+        uint64_t wanted = 0, stored = 0, refused = 0;
+        int before = reference_get(m->reference, all[i].key, &wanted), any = before;
+        for (end = i; end < b->n && all[end].key == all[i].key; end++) {
+            uint64_t value = batch_value(b, all[end].index);
+            wanted = any ? combine_integers(wanted, value, b->value_bytes, combine, is_signed) : value;
+            any = 1;
+            stored += b->status[all[end].index] == LOOM_OK;
+            refused += b->status[all[end].index] == LOOM_FULL;
+        }
+        int after = got.status[all[i].index] == LOOM_OK;
+        CHECK_EQ(stored, !before && after);
+        CHECK_EQ(refused, after ? 0 : end - i);
+        if (!after)
+            continue;
+        CHECK_EQ(batch_value(&got, all[i].index), wanted);
+        reference_put(m->reference, all[i].key, wanted);
+    }
+    CHECK_EQ(map_size(m->map), reference_size(m->reference));
+    free(all);
+    free_batch(&got);
 }
 
 /* ---- The others ---------------------------------------------------------------------------------------- */

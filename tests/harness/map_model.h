@@ -20,6 +20,9 @@ void free_model(model *m); /* the reference; the map stays */
 /* Do to the table and to the reference what is asked, and compare every status and value. */
 loom_result model_insert(model *m, batch *b, uint32_t flags);
 loom_result model_build(model *m, batch *b, uint32_t flags);
+void model_find_or_insert(model *m, batch *b);
+void model_update(model *m, batch *b);
+void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed); /* of integers */
 void model_find(model *m, const batch *keys);
 void model_erase(model *m, batch *b);
 void model_clear(model *m);

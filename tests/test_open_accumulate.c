@@ -1,0 +1,257 @@
+/* find_or_insert, update and accumulate: what each key has afterwards, what is told, and what is refused. */
+#include "harness/map_fixture.h"
+#include "harness/map_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+TEST_EACH(test_open_find_or_insert_half_present)
+{
+    loom_context *context = make_context(t);
+    uint64_t n = 6000;
+    model m = make_model(t, make_map(t, context, n), n);
+    batch half = make_batch(t, n / 2), all = make_batch(t, n);
+    fill_distinct(&half, 5, 0);
+    fill_distinct(&all, 5, 0);
+    model_insert(&m, &half, LOOM_KEEP);
+    for (uint64_t i = 0; i < n; i++)
+        set_word(all.values, all.value_bytes, i, ~batch_value(&all, i));
+    model_find_or_insert(&m, &all);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK_EQ(all.status[i], i < n / 2 ? LOOM_EXISTS : LOOM_OK);
+    model_compare(&m);
+    /* Without the optional arrays it is an insertion that keeps. */
+    loom_result result;
+    CHECK_OK(loom_map_find_or_insert(m.map, all.keys, all.values, n, NULL, NULL, &result, NULL));
+    CHECK_EQ(result.exists, n);
+    CHECK_OK(loom_map_find_or_insert(m.map, all.keys, all.values, n, NULL, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find_or_insert(m.map, NULL, NULL, 0, NULL, NULL, NULL, NULL));
+    model_compare(&m);
+    free_batch(&half);
+    free_batch(&all);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+/* All entries of one key are told the same value, that of the one entry which stored it. */
+TEST_EACH(test_open_find_or_insert_equal_keys)
+{
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 100000, 20000);
+    model m = make_model(t, make_map(t, context, 100), 100);
+    batch b = make_batch(t, n);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, distinct_key(b.key_bytes, 3, i % 100), i + 1);
+    model_find_or_insert(&m, &b);
+    CHECK_EQ(map_size(m.map), 100);
+    model_compare(&m);
+    free_batch(&b);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_update_touches_only_what_is_there)
+{
+    loom_context *context = make_context(t);
+    uint64_t n = 6000;
+    model m = make_model(t, make_map(t, context, n), n);
+    batch half = make_batch(t, n / 2), all = make_batch(t, n);
+    fill_distinct(&half, 5, 0);
+    fill_distinct(&all, 5, 0);
+    model_update(&m, &all); /* of an empty table */
+    CHECK_EQ(map_size(m.map), 0);
+    model_insert(&m, &half, LOOM_KEEP);
+    for (uint64_t i = 0; i < n; i++)
+        set_word(all.values, all.value_bytes, i, i * 3);
+    model_update(&m, &all);
+    model_compare(&m);
+    CHECK_OK(loom_map_update(m.map, all.keys, all.values, n, NULL, NULL, NULL)); /* absent keys are no failure */
+    CHECK_OK(loom_map_update(m.map, NULL, NULL, 0, NULL, NULL, NULL));
+    for (uint64_t i = 0; i < n; i++) /* equal keys: one of the values stays */
+        set_pair(&all, i, distinct_key(all.key_bytes, 5, i % 10), i);
+    model_update(&m, &all);
+    model_compare(&m);
+    free_batch(&half);
+    free_batch(&all);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+/* Counting: all entries of a key count, however many threads or lanes meet there. */
+TEST_EACH(test_open_accumulate_counts)
+{
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 200000, 30000);
+    model m = make_model(t, make_map(t, context, 5000), 5000);
+    batch b = make_batch(t, n);
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t i = 0; i < n; i++) { /* half of the entries are one key */
+            uint64_t which = i & 1 ? 0 : random_below(&t->random, 5000);
+            set_pair(&b, i, distinct_key(b.key_bytes, 3, which), 1);
+        }
+        model_accumulate(&m, &b, LOOM_ADD, 0);
+    }
+    model_compare(&m);
+    free_batch(&b);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_accumulate_integers)
+{
+    loom_context *context = make_context_with(t, 3, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 40000, 8000);
+    for (int combine = LOOM_ADD; combine <= LOOM_MAX; combine++)
+        for (int is_signed = 0; is_signed < 2; is_signed++) {
+            model m = make_model(t, make_map(t, context, 1000), 1000);
+            batch b = make_batch(t, n);
+            test_note("combine %d, signed %d", combine, is_signed);
+            for (int round = 0; round < 3; round++) {
+                for (uint64_t i = 0; i < n; i++) { /* numbers near both ends, so that sums wrap and signs matter */
+                    uint64_t value = random_below(&t->random, 100);
+                    value = random_below(&t->random, 3) ? value : 0 - value;
+                    value ^= random_below(&t->random, 2) << (b.value_bytes * 8 - 1);
+                    set_pair(&b, i, distinct_key(b.key_bytes, 3, random_below(&t->random, 1000)), value);
+                }
+                model_accumulate(&m, &b, (loom_combine)combine, is_signed);
+            }
+            model_compare(&m);
+            free_batch(&b);
+            loom_map_destroy(m.map);
+            free_model(&m);
+        }
+    loom_context_destroy(context);
+}
+
+static uint64_t float_bits(double number, uint32_t bytes)
+{
+    float narrow = (float)number;
+    uint64_t bits = 0;
+    if (bytes == 4)
+        memcpy(&bits, &narrow, 4);
+    else
+        memcpy(&bits, &number, 8);
+    return bits;
+}
+
+static double number_of(uint64_t bits, uint32_t bytes)
+{
+    float narrow;
+    double number;
+    memcpy(&narrow, &bits, 4);
+    memcpy(&number, &bits, 8);
+    return bytes == 4 ? narrow : number;
+}
+
+/* Whole numbers, small enough for every sum to be exact in any order. */
+TEST_EACH(test_open_accumulate_floats)
+{
+    enum { KEYS = 50 };
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 20000, 4000);
+    loom_number number = t->value_bytes == 4 ? LOOM_F32 : LOOM_F64;
+    for (int combine = LOOM_ADD; combine <= LOOM_MAX; combine++) {
+        loom_map *map = make_map(t, context, KEYS);
+        batch b = make_batch(t, n), got = make_batch(t, KEYS);
+        double wanted[KEYS];
+        test_note("combine %d", combine);
+        for (uint64_t i = 0; i < n; i++) {
+            double value = (double)random_below(&t->random, 401) - 200;
+            double *w = &wanted[i % KEYS];
+            *w = i < KEYS              ? value
+                 : combine == LOOM_ADD ? *w + value
+                 : combine == LOOM_MIN ? fmin(*w, value)
+                                       : fmax(*w, value);
+            set_pair(&b, i, distinct_key(b.key_bytes, 9, i % KEYS), float_bits(value, b.value_bytes));
+        }
+        CHECK_EQ(checked_accumulate(map, &b, (loom_combine)combine, number).ok, KEYS);
+        for (uint64_t i = 0; i < KEYS; i++)
+            set_pair(&got, i, distinct_key(b.key_bytes, 9, i), 0);
+        CHECK_EQ(checked_find(map, &got).ok, KEYS);
+        for (uint64_t i = 0; i < KEYS; i++)
+            CHECK(number_of(batch_value(&got, i), got.value_bytes) == wanted[i]);
+        checked_verify(map);
+        free_batch(&b);
+        free_batch(&got);
+        loom_map_destroy(map);
+    }
+    loom_context_destroy(context);
+}
+
+/* A NaN that comes is ignored; one that is there stays. */
+TEST_EACH(test_open_accumulate_not_a_number)
+{
+    loom_context *context = make_context(t);
+    loom_number number = t->value_bytes == 4 ? LOOM_F32 : LOOM_F64;
+    for (int combine = LOOM_MIN; combine <= LOOM_MAX; combine++) {
+        loom_map *map = make_map(t, context, 10);
+        batch b = make_batch(t, 1);
+        set_pair(&b, 0, 7, float_bits(1, b.value_bytes));
+        checked_accumulate(map, &b, (loom_combine)combine, number);
+        set_pair(&b, 0, 7, float_bits(NAN, b.value_bytes));
+        checked_accumulate(map, &b, (loom_combine)combine, number);
+        checked_find(map, &b);
+        CHECK(number_of(batch_value(&b, 0), b.value_bytes) == 1);
+        set_pair(&b, 0, 8, float_bits(NAN, b.value_bytes));
+        checked_accumulate(map, &b, (loom_combine)combine, number);
+        set_pair(&b, 0, 8, float_bits(1, b.value_bytes));
+        checked_accumulate(map, &b, (loom_combine)combine, number);
+        checked_find(map, &b);
+        CHECK(isnan(number_of(batch_value(&b, 0), b.value_bytes)));
+        free_batch(&b);
+        loom_map_destroy(map);
+    }
+    loom_context_destroy(context);
+}
+
+/* More keys than there is room for: those that fit are right, the others are refused, and it is told. */
+TEST_EACH(test_open_accumulate_full)
+{
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 60000, 6000);
+    model m = make_model(t, make_map(t, context, 1000), 1000);
+    batch b = make_batch(t, n);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, distinct_key(b.key_bytes, 3, i % 4000), i);
+    model_accumulate(&m, &b, LOOM_ADD, 0);
+    CHECK_GE(map_size(m.map), 1000);
+    CHECK_REFUSED(loom_map_accumulate(m.map, b.keys, b.values, n, LOOM_MAX, b.value_bytes == 4 ? LOOM_U32 : LOOM_U64,
+                                      NULL, NULL, NULL),
+                  LOOM_FULL);
+    loom_result result;
+    CHECK_OK(loom_map_find_or_insert(m.map, b.keys, b.values, n, NULL, NULL, &result, NULL));
+    CHECK_EQ(result.status, LOOM_FULL);
+    checked_verify(m.map);
+    free_batch(&b);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_accumulate_wrong_types)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 10);
+    batch b = make_batch(t, 1);
+    set_pair(&b, 0, 1, 1);
+    for (int number = -1; number <= LOOM_F64 + 1; number++) {
+        int fits = number >= 0 && number <= LOOM_F64 && (number >= LOOM_U64) == (b.value_bytes == 8);
+        loom_status status =
+            loom_map_accumulate(map, b.keys, b.values, 1, LOOM_ADD, (loom_number)number, NULL, NULL, NULL);
+        CHECK_EQ(status, fits ? LOOM_OK : LOOM_INVALID_ARGUMENT);
+    }
+    loom_number right = b.value_bytes == 8 ? LOOM_U64 : LOOM_U32;
+    CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1, (loom_combine)3, right, NULL, NULL, NULL),
+                  LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1, (loom_combine)-1, right, NULL, NULL, NULL),
+                  LOOM_INVALID_ARGUMENT);
+    CHECK_EQ(map_size(map), 1);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
