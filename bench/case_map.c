@@ -1,4 +1,4 @@
-/* The case `map`: build, insert, find and erase on a map of each load, each row checked and held against a limit that
+/* The case `map`: the bulk operations on a map of each load, each row checked and held against a limit that
  * was measured at the footprint of the very table.
  *
  *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
@@ -27,6 +27,7 @@ static void free_arrays(map_bench *bench)
     bench_array_free(bench->keys);
     bench_array_free(bench->values);
     bench_array_free(bench->marked);
+    bench_array_free(bench->times);
     bench_array_free(bench->found);
     bench_array_free(bench->status);
 }
@@ -111,10 +112,11 @@ static bool make_arrays(map_bench *bench)
     bench->keys = bench_array_new(bench->most, bench->key_bytes);
     bench->values = bench_array_new(bench->most, bench->value_bytes);
     bench->marked = bench_array_new(n, 1);
+    bench->times = bench_array_new(n, sizeof *bench->times);
     bench->found = bench_array_new(bench->most, bench->value_bytes);
     bench->status = bench_array_new(bench->most, 1);
     if (!bench->base_keys || !bench->base_values || !bench->absent_keys || !bench->keys || !bench->values ||
-        !bench->marked || !bench->found || !bench->status || !make_near(bench))
+        !bench->marked || !bench->times || !bench->found || !bench->status || !make_near(bench))
         return false;
     for (uint64_t i = 0; i < n; i++) {
         bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
@@ -328,4 +330,4 @@ static const char *op_name(size_t index)
     return map_ops[index].name;
 }
 
-const bench_case bench_case_map = {"map", "build, insert, find and erase on a map", op_name, run_map};
+const bench_case bench_case_map = {"map", "the bulk operations on a map", op_name, run_map};

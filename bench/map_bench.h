@@ -31,6 +31,7 @@ typedef struct map_bench {
     uint64_t count;
     uint8_t *marked;   /* [n] 1: the index is in the input */
     uint64_t distinct; /* how many are marked */
+    uint32_t *times;   /* [n] how often each index is in the input of an accumulation */
     void *found;       /* [most] values, and */
     uint8_t *status;   /* [most] statuses, of finds */
 
@@ -81,6 +82,9 @@ void map_check_found(map_bench *bench, bench_row *row);
 
 /* The table has this many keys. */
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
+
+/* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
+void map_check_sums(map_bench *bench, bench_row *row);
 
 /* Of the keys 0 to n - 1 exactly those whose mark is `present_mark` are there, with their values; absent keys are not;
  * the layout is sound. Uses `found` and `status`. */

@@ -71,6 +71,27 @@ static void check_range(map_bench *bench, bench_row *row, const void *keys, uint
     report_wrong(row, first, where, wrong, count);
 }
 
+void map_check_sums(map_bench *bench, bench_row *row)
+{
+    uint64_t wrong = 0, where = 0;
+    memset(bench->found, 0xa5, (size_t)(bench->n * bench->value_bytes));
+    if (loom_map_find(bench->map, bench->base_keys, bench->n, bench->found, bench->status, NULL, NULL) != LOOM_OK) {
+        bench_row_fail(row, "find: %s", loom_last_error());
+        return;
+    }
+    for (uint64_t i = 0; i < bench->n; i++) {
+        uint64_t wanted = bench->times[i] * bench_value_of(i, 0, bench->value_bytes);
+        if (bench->value_bytes == 4)
+            wanted &= UINT32_MAX;
+        const loom_status status = bench->times[i] > 0 ? LOOM_OK : LOOM_NOT_FOUND;
+        if ((bench->status[i] != status || bench_get(bench->found, i, bench->value_bytes) != wanted) && wrong++ == 0)
+            where = i;
+    }
+    report_wrong(row, "a sum is wrong", where, wrong, bench->n);
+    if (loom_map_verify(bench->map, NULL) != LOOM_OK)
+        bench_row_fail(row, "verify: %s", loom_last_error());
+}
+
 void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)
 {
     check_range(bench, row, bench->base_keys, 0, bench->n, bench->marked, present_mark);

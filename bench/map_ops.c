@@ -36,6 +36,24 @@ static void make_erased(map_bench *bench, double hit)
     draw_present(bench, (bench->n + BENCH_ERASE_DIVISOR - 1) / BENCH_ERASE_DIVISOR);
 }
 
+static void make_sums(map_bench *bench, double hit)
+{
+    make_all(bench, hit);
+    memset(bench->times, 0, (size_t)bench->n * sizeof *bench->times);
+    for (uint64_t i = 0; i < bench->count; i++)
+        bench->times[bench_index_of(bench_get(bench->keys, i, bench->key_bytes), bench->key_bytes)]++;
+}
+
+/* All keys; the first half of them will be there (reset_half). */
+static void make_half_present(map_bench *bench, double hit)
+{
+    make_all(bench, hit);
+    for (uint64_t i = 0; i < bench->n / 2; i++) {
+        bench->distinct += !bench->marked[i];
+        bench->marked[i] = 1;
+    }
+}
+
 /* Hits and misses follow each other at random, so that no branch predictor can learn the order. */
 static void make_queries(map_bench *bench, double hit)
 {
@@ -66,6 +84,12 @@ static loom_status reset_filled(map_bench *bench)
         loom_map_build(bench->map, bench->base_keys, bench->base_values, bench->n, LOOM_KEEP, NULL, NULL, NULL);
     bench->filled = status == LOOM_OK;
     return status;
+}
+
+static loom_status reset_half(map_bench *bench)
+{
+    bench->filled = false;
+    return loom_map_build(bench->map, bench->base_keys, bench->base_values, bench->n / 2, LOOM_KEEP, NULL, NULL, NULL);
 }
 
 /* Also spoils the answers of the repetition before, so that they cannot pass for those of the next. */
@@ -129,6 +153,38 @@ static loom_status run_find(map_bench *bench)
     return wait_for_last(bench, status);
 }
 
+static loom_status run_find_or_insert(map_bench *bench)
+{
+    loom_status status = LOOM_OK;
+    for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
+        status = loom_map_find_or_insert(bench->map, bench_at(bench->near_keys, at, bench->key_bytes),
+                                         bench_at(bench->near_values, at, bench->value_bytes), batch_at(bench, at),
+                                         bench_at(bench->near_found, at, bench->value_bytes), NULL,
+                                         result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
+}
+
+static loom_status run_update(map_bench *bench)
+{
+    loom_status status = LOOM_OK;
+    for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
+        status = loom_map_update(bench->map, bench_at(bench->near_keys, at, bench->key_bytes),
+                                 bench_at(bench->near_values, at, bench->value_bytes), batch_at(bench, at), NULL,
+                                 result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
+}
+
+static loom_status run_accumulate(map_bench *bench)
+{
+    loom_status status = LOOM_OK;
+    const loom_number number = bench->value_bytes == 4 ? LOOM_U32 : LOOM_U64;
+    for (uint64_t at = 0; at < bench->count && status == LOOM_OK; at += bench->batch)
+        status = loom_map_accumulate(bench->map, bench_at(bench->near_keys, at, bench->key_bytes),
+                                     bench_at(bench->near_values, at, bench->value_bytes), batch_at(bench, at),
+                                     LOOM_ADD, number, NULL, result_at(bench, at), NULL);
+    return wait_for_last(bench, status);
+}
+
 static loom_status run_erase(map_bench *bench)
 {
     loom_status status = LOOM_OK;
@@ -144,6 +200,11 @@ static loom_status run_erase(map_bench *bench)
 static void check_filled(map_bench *bench, bench_row *row)
 {
     map_check_size(bench, row, bench->distinct);
+}
+
+static void check_all_there(map_bench *bench, bench_row *row)
+{
+    map_check_size(bench, row, bench->n);
 }
 
 static void check_erased(map_bench *bench, bench_row *row)
@@ -204,12 +265,19 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
 
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
-/* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival. */
+/* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival.
+ * `find_or_insert` finds half of its keys, `accumulate` adds up in an empty table, `update` gives keys the value they have. */
 const map_op map_ops[] = {
     {"build", false, true, MAP_ACCESSES_NONE, MAP_LIMIT_COPY, make_all, reset_empty, run_build, check_filled,
      check_marked_present, hold_distinct, bytes_of_build},
     {"insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_all, reset_empty, run_insert, check_filled,
      check_marked_present, hold_distinct, bytes_of_insert},
+    {"find_or_insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_half_present, reset_half,
+     run_find_or_insert, check_filled, check_marked_present, hold_distinct, bytes_of_insert},
+    {"accumulate", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_sums, reset_empty, run_accumulate,
+     check_filled, map_check_sums, hold_distinct, bytes_of_insert},
+    {"update", false, false, MAP_ACCESSES_BEFORE, MAP_LIMIT_LAST_SWAPS, make_all, reset_filled, run_update,
+     check_all_there, NULL, hold_all, bytes_of_insert},
     {"find", true, false, MAP_ACCESSES_BEFORE, MAP_LIMIT_READS, make_queries, reset_answers, run_find, map_check_found,
      NULL, hold_all, bytes_of_find},
     {"erase", false, false, MAP_ACCESSES_BEFORE, MAP_LIMIT_LAST_SWAPS, make_erased, reset_filled, run_erase,

@@ -203,6 +203,16 @@ TEST_EACH(test_open_accumulate_not_a_number)
         checked_accumulate(map, &b, (loom_combine)combine, number);
         checked_find(map, &b);
         CHECK(isnan(number_of(batch_value(&b, 0), b.value_bytes)));
+        /* Nor does one hide a number that comes with it. */
+        batch both = make_batch(t, 64);
+        double best = combine == LOOM_MIN ? -5 : 5;
+        for (uint64_t i = 0; i < both.n; i++)
+            set_pair(&both, i, 7, float_bits(i == 32 ? best : NAN, both.value_bytes));
+        checked_accumulate(map, &both, (loom_combine)combine, number);
+        set_pair(&b, 0, 7, 0);
+        checked_find(map, &b);
+        CHECK(number_of(batch_value(&b, 0), b.value_bytes) == best);
+        free_batch(&both);
         free_batch(&b);
         loom_map_destroy(map);
     }

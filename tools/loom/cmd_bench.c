@@ -16,7 +16,7 @@ const tool_command tool_bench = {
     "bench", "CASE... [OPTIONS]", "measure speed, check the answers, and hold it against what the hardware can do",
     "Cases:\n"
     "  limits              copy bandwidth, random reads and compare-and-swap over arrays of several sizes\n"
-    "  map                 build, insert, find and erase\n"
+    "  map                 build, insert, find_or_insert, accumulate, update, find and erase\n"
     "\n"
     "Options (several values are parted by spaces or commas; numbers may be 2^24, 1M, 16Mi):\n"
     "  --n N               keys in the table; 2^24\n"

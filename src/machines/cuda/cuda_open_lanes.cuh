@@ -30,6 +30,7 @@
  * settled at home. An insertion: 710 in all, 48 registers, no local memory, five votes a turn. */
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
+#include "machines/cuda/cuda_merge.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
 
@@ -86,10 +87,11 @@ template <class word> struct find_tile<word, word> {
     }
 };
 
-template <class key, class value, bool valued> struct write_tile {
+template <class key, class value, cuda_op op> struct write_tile {
     __align__(16) key keys[TILE_ITEMS];
-    value values[valued ? TILE_ITEMS : 16];
+    value values[op == OP_ERASE ? 16 : TILE_ITEMS];
     uint8_t status[TILE_ITEMS];
+    uint16_t owner[op == OP_COMBINE ? TILE_ITEMS : 8]; /* of items that were merged */
 };
 
 /* Adds a group's item to the late ones. All lanes of a warp call this together. */
@@ -200,8 +202,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    __shared__ write_tile<key, value, op != OP_ERASE> tiles[WARPS];
-    write_tile<key, value, op != OP_ERASE> *tile = &tiles[threadIdx.x / 32];
+    __shared__ write_tile<key, value, op> tiles[WARPS];
+    write_tile<key, value, op> *tile = &tiles[threadIdx.x / 32];
     const open_mode mode = op == OP_OVERWRITE ? OPEN_OVERWRITE
                            : op == OP_FETCH   ? OPEN_FETCH
                            : op == OP_COMBINE ? OPEN_COMBINE
@@ -212,9 +214,18 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     if (op != OP_ERASE)
         tile_read(tile->values, range, (const value *)batch.values);
     __syncwarp();
+    if (op == OP_COMBINE) {
+        __shared__ merge_table merged;
+        merge_equal(tiles, &merged, range, batch.tile, batch.how);
+    }
+    auto unmerged_from = [&](uint32_t next) {
+        while (op == OP_COMBINE && next < range.count && tile->status[next] == MERGED)
+            next += GROUPS;
+        return next;
+    };
 
-    uint32_t item = range.lane / CUDA_LANES;
-    open_walk walk = open_start(kind, &view, tile->keys[item]);
+    uint32_t item = unmerged_from(range.lane / CUDA_LANES);
+    open_walk walk = open_start(kind, &view, tile->keys[item % TILE_ITEMS]);
     for (lane_truth active; lane_going(group, active = item < range.count);) {
         uint64_t own_value = op == OP_ERASE ? 0 : tile->values[item % TILE_ITEMS];
         open_answer answer = op == OP_ERASE ? open_erase_item(kind, 1, group, &view, &walk, active)
@@ -231,12 +242,14 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
                                      : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
                                      : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
                                                                         : LOOM_FULL;
-            item += GROUPS;
+            item = unmerged_from(item + GROUPS);
             if (item < range.count)
                 walk = open_start(kind, &view, tile->keys[item]);
         }
     }
     __syncwarp();
+    if (op == OP_COMBINE)
+        merge_tell(tiles, range, batch.tile);
     if (op == OP_FETCH && batch.found_values != NULL)
         tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)

@@ -2,6 +2,7 @@
  *
  *   cuda_lanes.cuh       the lane primitives
  *   cuda_tile.cuh        keys and answers of one warp, between its shared memory and the batch
+ *   cuda_merge.cuh       equal keys of a block made one
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
