@@ -49,9 +49,10 @@ typedef enum map_accesses {
 /* What the operation is held against. */
 typedef enum map_limit {
     MAP_LIMIT_COPY,
-    MAP_LIMIT_READS,     /* every access is a random read of 64 bytes */
-    MAP_LIMIT_SWAPS,     /* … a random compare-and-swap: it leaves a mark in every bucket */
-    MAP_LIMIT_LAST_SWAPS /* … but for the last one a read */
+    MAP_LIMIT_READS,      /* every access is a random read of 64 bytes */
+    MAP_LIMIT_SWAPS,      /* … a random compare-and-swap: it leaves a mark in every bucket */
+    MAP_LIMIT_HALF_SWAPS, /* … half of them reads */
+    MAP_LIMIT_LAST_SWAPS  /* … but for the last one of a key a read */
 } map_limit;
 
 typedef struct map_op {

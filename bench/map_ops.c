@@ -272,7 +272,7 @@ const map_op map_ops[] = {
      check_marked_present, hold_distinct, bytes_of_build},
     {"insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_all, reset_empty, run_insert, check_filled,
      check_marked_present, hold_distinct, bytes_of_insert},
-    {"find_or_insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_half_present, reset_half,
+    {"find_or_insert", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_HALF_SWAPS, make_half_present, reset_half,
      run_find_or_insert, check_filled, check_marked_present, hold_distinct, bytes_of_insert},
     {"accumulate", false, false, MAP_ACCESSES_AFTER, MAP_LIMIT_SWAPS, make_sums, reset_empty, run_accumulate,
      check_filled, map_check_sums, hold_distinct, bytes_of_insert},

@@ -41,6 +41,6 @@ const tool_command tool_bench = {
     "\n"
     "limit: what the hardware did in the same run over as many bytes as the table has, in M accesses/s (GB/s for "
     "copy).\n"
-    "For erase, which reads its chain and swaps once, the limit is that of such a mixture.\n"
+    "Where an operation reads and swaps, the limit is that of such a mixture; with --skew there is no share.\n"
     "share: rate * accesses / limit; for build the bytes that must move / time / limit.\n",
     run_bench};
