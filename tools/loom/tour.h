@@ -77,6 +77,9 @@ void tour_check_lookup(tour *t, uint64_t count, const void *found_values, const 
  * (NULL: not asked for) and result against it. */
 void tour_apply_insert(tour *t, uint64_t count, uint32_t flags, const uint8_t *status, const loom_result *result);
 
+/* The same for giving its values to those of its keys that are there. */
+void tour_apply_update(tour *t, uint64_t count, const uint8_t *status, const loom_result *result);
+
 /* The same for erasing it. */
 void tour_apply_erase(tour *t, uint64_t count, const uint8_t *status, const loom_result *result);
 

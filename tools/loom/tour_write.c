@@ -59,6 +59,75 @@ static void step_insert_overwrite(tour *t)
     write_batch(t, t->n, LOOM_OVERWRITE, false, true);
 }
 
+/* Takes the keys of index n / 2 and above out, untimed. */
+static bool erase_upper_half(tour *t)
+{
+    tour_fill(t, t->n / 2, t->n - t->n / 2, 0);
+    if (!tour_did(t, loom_map_erase(t->map, t->keys, t->n - t->n / 2, NULL, NULL, NULL), "erase"))
+        return false;
+    tour_apply_erase(t, t->n - t->n / 2, NULL, NULL);
+    return true;
+}
+
+/* Half of the keys are there and are told, the others come in and are told as well. */
+static void step_find_or_insert(tour *t)
+{
+    loom_result result;
+    if (!erase_upper_half(t))
+        return;
+    tour_fill(t, 0, t->n, 3);
+    memset(t->status, 0xa5, (size_t)t->n);
+    memset(t->found_values, 0xa5, (size_t)(t->n * t->value_bytes));
+    const double begun = bench_seconds();
+    const loom_status status =
+        loom_map_find_or_insert(t->map, t->keys, t->values, t->n, t->found_values, t->status, &result, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "find_or_insert"))
+        return;
+    tour_apply_insert(t, t->n, LOOM_KEEP, t->status, &result);
+    for (uint64_t i = 0; i < t->n; i++)
+        if (bench_get(t->found_values, i, t->value_bytes) != bench_value_of(i, t->rounds[i], t->value_bytes))
+            tour_wrong(t, "the key of index %" PRIu64 " was told with a wrong value", i);
+    tour_check_table(t, t->map);
+}
+
+/* Half of the batch is in the table, half never was. */
+static void step_update(tour *t)
+{
+    loom_result result;
+    tour_fill(t, t->n / 2, t->n, 4);
+    memset(t->status, 0xa5, (size_t)t->n);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_update(t->map, t->keys, t->values, t->n, t->status, &result, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "update"))
+        return;
+    tour_apply_update(t, t->n, t->status, &result);
+    tour_check_table(t, t->map);
+}
+
+/* What is added to a key that is there brings it to its next round's value; sums wrap around. */
+static void step_accumulate(tour *t)
+{
+    loom_result result;
+    if (!erase_upper_half(t))
+        return;
+    tour_fill(t, 0, t->n, 5);
+    for (uint64_t i = 0; i < t->n; i++)
+        if (t->rounds[i] != TOUR_ABSENT)
+            bench_put(t->values, i, t->value_bytes,
+                      bench_value_of(i, 5, t->value_bytes) - bench_value_of(i, t->rounds[i], t->value_bytes));
+    memset(t->status, 0xa5, (size_t)t->n);
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_accumulate(t->map, t->keys, t->values, t->n, LOOM_ADD,
+                                                   t->value_bytes == 4 ? LOOM_U32 : LOOM_U64, t->status, &result, NULL);
+    tour_took(t, begun, t->n);
+    if (!tour_did(t, status, "accumulate"))
+        return;
+    tour_apply_insert(t, t->n, LOOM_OVERWRITE, t->status, &result);
+    tour_check_table(t, t->map);
+}
+
 enum { EQUAL_KEYS = 4 };
 
 static uint64_t different_keys(const tour *t)
@@ -165,6 +234,9 @@ const tour_step tour_write_steps[] = {
     {.name = "erase, half there", .run = step_erase},
     {.name = "insert keep", .run = step_insert_keep},
     {.name = "insert overwrite", .run = step_insert_overwrite},
+    {.name = "find_or_insert, half", .run = step_find_or_insert},
+    {.name = "update, half there", .run = step_update},
+    {.name = "accumulate, half there", .run = step_accumulate},
     {.name = "insert, equal keys", .run = step_insert_equal_keys},
     {.name = "insert keep in order", .run = step_insert_keep_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
     {.name = "insert overw. in order", .run = step_insert_overwrite_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
