@@ -48,7 +48,7 @@ static bool set_threads(void *target, const char *text)
 static bool set_lanes(void *target, const char *text)
 {
     uint64_t lanes;
-    if (!bench_parse_count(text, &lanes) || (lanes != 1 && lanes != 2 && lanes != 4 && lanes != 8))
+    if (!bench_parse_count(text, &lanes) || (lanes != 0 && lanes != 1 && lanes != 2 && lanes != 4 && lanes != 8))
         return false;
     ((bench_options *)target)->lanes = (uint32_t)lanes;
     return true;
@@ -154,7 +154,7 @@ static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
     {"--engine", "default or open", false, set_engine},
     {"--threads", "a number of threads", false, set_threads},
-    {"--lanes", "1, 2, 4 or 8", false, set_lanes},
+    {"--lanes", "0, 1, 2, 4 or 8", false, set_lanes},
     {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
     {"--queries", "a number of keys such as 2^24, 1M or 16Mi", false, set_queries},
     {"--load", "loads above 0 and up to 0.95", true, add_load},

@@ -3,7 +3,8 @@
  *
  *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
  *                                             mark in every bucket that it passes; others: both, as far as they do both
- * A row of skewed keys has no share: those that come often lie in caches, and no limit measured here is theirs.
+ * A row of skewed keys has no share, builds excepted: those that come often lie in caches, and no limit measured here is
+ * theirs.
  *   share = bytes moved / time / bandwidth    build: copy */
 #include "bench_array.h"
 #include "bench_axes.h"
@@ -14,6 +15,7 @@
 #include "bench_timer.h"
 #include "map_bench.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -24,6 +26,8 @@ static void free_arrays(map_bench *bench)
     free_near(bench);
     bench_array_free(bench->base_keys);
     bench_array_free(bench->base_values);
+    bench_array_free(bench->half_keys);
+    bench_array_free(bench->half_values);
     bench_array_free(bench->absent_keys);
     bench_array_free(bench->keys);
     bench_array_free(bench->values);
@@ -109,6 +113,9 @@ static bool make_arrays(map_bench *bench)
     bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
     bench->base_keys = bench_array_new(n, bench->key_bytes);
     bench->base_values = bench_array_new(n, bench->value_bytes);
+    bench->half_count = (n + 1) / 2;
+    bench->half_keys = bench_array_new(bench->half_count, bench->key_bytes);
+    bench->half_values = bench_array_new(bench->half_count, bench->value_bytes);
     bench->absent_keys = bench_array_new(bench->absent_count, bench->key_bytes);
     bench->keys = bench_array_new(bench->most, bench->key_bytes);
     bench->values = bench_array_new(bench->most, bench->value_bytes);
@@ -116,12 +123,17 @@ static bool make_arrays(map_bench *bench)
     bench->times = bench_array_new(n, sizeof *bench->times);
     bench->found = bench_array_new(bench->most, bench->value_bytes);
     bench->status = bench_array_new(bench->most, 1);
-    if (!bench->base_keys || !bench->base_values || !bench->absent_keys || !bench->keys || !bench->values ||
-        !bench->marked || !bench->times || !bench->found || !bench->status || !make_near(bench))
+    if (!bench->half_keys || !bench->half_values || !bench->base_keys || !bench->base_values || !bench->absent_keys ||
+        !bench->keys || !bench->values || !bench->marked || !bench->times || !bench->found || !bench->status ||
+        !make_near(bench))
         return false;
     for (uint64_t i = 0; i < n; i++) {
         bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
         bench_put(bench->base_values, i, bench->value_bytes, bench_value_of(i, 0, bench->value_bytes));
+    }
+    for (uint64_t i = 0; i < bench->half_count; i++) {
+        bench_put(bench->half_keys, i, bench->key_bytes, bench_key_of(2 * i, bench->key_bytes));
+        bench_put(bench->half_values, i, bench->value_bytes, bench_value_of(2 * i, 0, bench->value_bytes));
     }
     for (uint64_t i = 0; i < bench->absent_count; i++)
         bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(n + i, bench->key_bytes));
@@ -165,6 +177,19 @@ static void note_idle_threads(const map_bench *bench, bench_row *row, double cor
                  (unsigned)info->threads);
 }
 
+/* What was asked for beyond the columns. */
+static void note_options(const map_bench *bench, bench_row *row)
+{
+    const bench_options *options = bench->session->options;
+    char lanes[24] = "";
+    if (options->lanes)
+        snprintf(lanes, sizeof lanes, "; %u lanes", (unsigned)options->lanes);
+    if (options->queries != bench->n || options->waits_for_last || options->concurrent_reads || options->lanes)
+        snprintf(row->note, sizeof row->note, "%" PRIu64 " keys asked for%s%s%s", bench->count,
+                 options->waits_for_last ? "; waited for the last call" : "",
+                 options->concurrent_reads ? "; concurrent reads" : "", lanes);
+}
+
 /* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
 static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 {
@@ -184,7 +209,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
         }
-        if (op->per_hit && map_bench_fetch_answers(bench) != LOOM_OK)
+        if (op->answers && map_bench_fetch_answers(bench) != LOOM_OK)
             bench_row_fail(row, "answers: %s", loom_last_error());
         op->check(bench, row);
         if (round == 0)
@@ -193,6 +218,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         wall += took;
         cpu += cpu_took;
     }
+    note_options(bench, row);
     note_idle_threads(bench, row, cpu / wall);
     if (op->accesses == MAP_ACCESSES_AFTER)
         row->accesses = count_accesses(bench, row);
@@ -239,9 +265,11 @@ static double access_limit(const map_op *op, const limits_of_op *limits, double 
         return limits->swaps;
     case MAP_LIMIT_HALF_SWAPS:
         return 2 / (1 / limits->reads + 1 / limits->swaps);
-    default:
-        return accesses / ((accesses - 1) / limits->reads + 1 / limits->swaps);
+    case MAP_LIMIT_COPY:
+    case MAP_LIMIT_LAST_SWAPS:
+        break;
     }
+    return accesses / ((accesses - 1) / limits->reads + 1 / limits->swaps);
 }
 
 static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
@@ -324,7 +352,7 @@ static void run_map(bench_session *session)
     } else {
         bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, "keys");
         row.n = options->n;
-        bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n");
+        bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n or --queries");
         bench_report_add(&session->report, &row);
     }
     free_arrays(&bench);

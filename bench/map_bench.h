@@ -23,7 +23,9 @@ typedef struct map_bench {
     bool filled;    /* the table holds exactly the keys 0 to n - 1 */
 
     void *base_keys, *base_values; /* [n] all keys, by index */
-    void *absent_keys;             /* [absent_count] */
+    void *half_keys, *half_values; /* [half_count] those of even index */
+    uint64_t half_count;
+    void *absent_keys; /* [absent_count] */
     uint64_t absent_count;
 
     /* The operation at hand. */
@@ -58,6 +60,7 @@ typedef enum map_limit {
 typedef struct map_op {
     const char *name;
     bool per_hit; /* one row for each --hit */
+    bool answers; /* it writes `found`, and perhaps `status`, which are fetched before `check` */
     bool whole;   /* one call for all keys, whatever --batch says */
     map_accesses accesses;
     map_limit limit;
@@ -83,6 +86,12 @@ void map_check_found(map_bench *bench, bench_row *row);
 
 /* The table has this many keys. */
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
+
+/* `found` has the value of every key of the input. */
+void map_check_told(map_bench *bench, bench_row *row);
+
+/* Every key that is marked has its value of round 1, the others that of round 0. Uses `found` and `status`. */
+void map_check_updated(map_bench *bench, bench_row *row);
 
 /* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
 void map_check_sums(map_bench *bench, bench_row *row);

@@ -71,25 +71,64 @@ static void check_range(map_bench *bench, bench_row *row, const void *keys, uint
     report_wrong(row, first, where, wrong, count);
 }
 
-void map_check_sums(map_bench *bench, bench_row *row)
+void map_check_told(map_bench *bench, bench_row *row)
+{
+    uint64_t wrong = 0, where = 0;
+    for (uint64_t i = 0; i < bench->count; i++) {
+        const uint64_t index = bench_index_of(bench_get(bench->keys, i, bench->key_bytes), bench->key_bytes);
+        const bool right =
+            bench_get(bench->found, i, bench->value_bytes) == bench_value_of(index, 0, bench->value_bytes);
+        if (!right && wrong++ == 0)
+            where = index;
+    }
+    report_wrong(row, "a key was told with a wrong value", where, wrong, bench->count);
+    map_check_size(bench, row, bench->distinct);
+}
+
+/* Finds all keys; `wanted` is what each should have, or that it should be absent. */
+static void check_values(map_bench *bench, bench_row *row, const char *what,
+                         bool (*wanted)(const map_bench *bench, uint64_t index, uint64_t *value))
 {
     uint64_t wrong = 0, where = 0;
     memset(bench->found, 0xa5, (size_t)(bench->n * bench->value_bytes));
+    memset(bench->status, 0xa5, (size_t)bench->n);
     if (loom_map_find(bench->map, bench->base_keys, bench->n, bench->found, bench->status, NULL, NULL) != LOOM_OK) {
         bench_row_fail(row, "find: %s", loom_last_error());
         return;
     }
     for (uint64_t i = 0; i < bench->n; i++) {
-        uint64_t wanted = bench->times[i] * bench_value_of(i, 0, bench->value_bytes);
-        if (bench->value_bytes == 4)
-            wanted &= UINT32_MAX;
-        const loom_status status = bench->times[i] > 0 ? LOOM_OK : LOOM_NOT_FOUND;
-        if ((bench->status[i] != status || bench_get(bench->found, i, bench->value_bytes) != wanted) && wrong++ == 0)
+        uint64_t value = 0;
+        const loom_status status = wanted(bench, i, &value) ? LOOM_OK : LOOM_NOT_FOUND;
+        if ((bench->status[i] != status || bench_get(bench->found, i, bench->value_bytes) != value) && wrong++ == 0)
             where = i;
     }
-    report_wrong(row, "a sum is wrong", where, wrong, bench->n);
+    report_wrong(row, what, where, wrong, bench->n);
     if (loom_map_verify(bench->map, NULL) != LOOM_OK)
         bench_row_fail(row, "verify: %s", loom_last_error());
+}
+
+static bool updated_value(const map_bench *bench, uint64_t index, uint64_t *value)
+{
+    *value = bench_value_of(index, bench->marked[index], bench->value_bytes);
+    return true;
+}
+
+void map_check_updated(map_bench *bench, bench_row *row)
+{
+    check_values(bench, row, "a key was not updated, or was without being asked for", updated_value);
+}
+
+static bool summed_value(const map_bench *bench, uint64_t index, uint64_t *value)
+{
+    *value = bench->times[index] * bench_value_of(index, 0, bench->value_bytes);
+    if (bench->value_bytes == 4)
+        *value &= UINT32_MAX;
+    return bench->times[index] > 0;
+}
+
+void map_check_sums(map_bench *bench, bench_row *row)
+{
+    check_values(bench, row, "a sum is wrong", summed_value);
 }
 
 void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)

@@ -61,9 +61,9 @@ TEST_EACH(test_open_bulk_null_arrays)
     INVALID(loom_map_find_or_insert(a.map, x, NULL, N, NULL, NULL, NULL, NULL));
     INVALID(loom_map_update(a.map, NULL, y, N, NULL, NULL, NULL));
     INVALID(loom_map_update(a.map, x, NULL, N, NULL, NULL, NULL));
-    loom_number number_type = t->value_bytes == 4 ? LOOM_U32 : LOOM_U64;
-    INVALID(loom_map_accumulate(a.map, NULL, y, N, LOOM_ADD, number_type, NULL, NULL, NULL));
-    INVALID(loom_map_accumulate(a.map, x, NULL, N, LOOM_ADD, number_type, NULL, NULL, NULL));
+    loom_number number_type = t->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64;
+    INVALID(loom_map_accumulate(a.map, NULL, y, N, LOOM_COMBINE_ADD, number_type, NULL, NULL, NULL));
+    INVALID(loom_map_accumulate(a.map, x, NULL, N, LOOM_COMBINE_ADD, number_type, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, NULL, y, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, x, NULL, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_find(a.map, NULL, N, y, NULL, NULL, NULL));
@@ -113,7 +113,7 @@ TEST(test_open_bulk_null_handle)
     INVALID(loom_map_contains(NULL, x, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_find_or_insert(NULL, x, y, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_update(NULL, x, y, 4, status, NULL, NULL));
-    INVALID(loom_map_accumulate(NULL, x, y, 4, LOOM_ADD, LOOM_U64, status, NULL, NULL));
+    INVALID(loom_map_accumulate(NULL, x, y, 4, LOOM_COMBINE_ADD, LOOM_NUMBER_U64, status, NULL, NULL));
     INVALID(loom_map_erase(NULL, x, 4, status, NULL, NULL));
     INVALID(loom_map_insert(NULL, x, y, 0, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_size(NULL, &number, NULL));
@@ -173,6 +173,8 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
             INVALID(loom_map_build(a.map, x, y, N, LOOM_KEEP, NULL, NULL, NULL));
             INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, NULL));
             INVALID(loom_map_contains(a.map, x, N, NULL, NULL, NULL, NULL));
+            INVALID(loom_map_find_or_insert(a.map, x, y, N, NULL, NULL, NULL, NULL));
+            INVALID(loom_map_update(a.map, x, y, N, NULL, NULL, NULL));
             INVALID(loom_map_erase(a.map, x, N, NULL, NULL, NULL));
             INVALID(loom_map_count_accesses(a.map, x, N, &number, NULL));
             INVALID(loom_map_retrieve_all(a.map, x, y, N, &number, NULL, NULL));
@@ -180,6 +182,9 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
         }
         y = a.p + 8192 + off;
         if (off % a.v) {
+            INVALID(loom_map_find_or_insert(a.map, good, y, N, NULL, NULL, NULL, NULL));
+            INVALID(loom_map_find_or_insert(a.map, good, a.p, N, y, NULL, NULL, NULL));
+            INVALID(loom_map_update(a.map, good, y, N, NULL, NULL, NULL));
             INVALID(loom_map_insert(a.map, good, y, N, LOOM_KEEP, NULL, NULL, NULL));
             INVALID(loom_map_build(a.map, good, y, N, LOOM_KEEP, NULL, NULL, NULL));
             INVALID(loom_map_find(a.map, good, N, y, NULL, NULL, NULL));
@@ -281,11 +286,42 @@ static int cursor_keys_values(arena *a, void *keys, void *values)
     return (int)status;
 }
 
+static int fetch_keys_found(arena *a, void *keys, void *found)
+{
+    return loom_map_find_or_insert(a->map, keys, a->p + 16384, N, found, NULL, NULL, NULL);
+}
+
+static int fetch_values_found(arena *a, void *values, void *found)
+{
+    return loom_map_find_or_insert(a->map, a->p + 16384, values, N, found, NULL, NULL, NULL);
+}
+
+static int fetch_found_status(arena *a, void *found, void *status)
+{
+    return loom_map_find_or_insert(a->map, a->p + 16384, a->p + 20480, N, found, status, NULL, NULL);
+}
+
+static int update_keys_status(arena *a, void *keys, void *status)
+{
+    return loom_map_update(a->map, keys, a->p + 16384, N, status, NULL, NULL);
+}
+
+static int accumulate_values_status(arena *a, void *values, void *status)
+{
+    return loom_map_accumulate(a->map, a->p + 16384, values, N, LOOM_COMBINE_ADD,
+                               a->v == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, status, NULL, NULL);
+}
+
 TEST_EACH(test_open_bulk_overlapping_arrays)
 {
     arena a = make_arena(t);
     uint64_t keys = N * a.k, values = N * a.v, bytes = N;
     check_overlaps(&a, find_keys_values, keys, values, a.v);
+    check_overlaps(&a, fetch_keys_found, keys, values, a.v);
+    check_overlaps(&a, fetch_values_found, values, values, a.v);
+    check_overlaps(&a, fetch_found_status, values, N, 1);
+    check_overlaps(&a, update_keys_status, keys, N, 1);
+    check_overlaps(&a, accumulate_values_status, values, N, 1);
     check_overlaps(&a, find_keys_status, keys, bytes, 1);
     check_overlaps(&a, find_values_status, values, bytes, 1);
     check_overlaps(&a, contains_keys_found, keys, bytes, 1);

@@ -202,10 +202,11 @@ TEST(test_api_supports_cpu_features)
         loom_feature feature;
         int offered; /* 1 yes, 0 no */
     } features[] = {
-        {LOOM_FEATURE_BUILD, 1},        {LOOM_FEATURE_INSERT, 1}, {LOOM_FEATURE_INSERT_IN_ORDER, 1},
-        {LOOM_FEATURE_FIND, 1},         {LOOM_FEATURE_ERASE, 1},  {LOOM_FEATURE_RETRIEVE_ALL, 1},
-        {LOOM_FEATURE_SAVE, 1},         {LOOM_FEATURE_CLONE, 1},  {LOOM_FEATURE_GROW, 0},
-        {LOOM_FEATURE_ASYNCHRONOUS, 0},
+        {LOOM_FEATURE_BUILD, 1},        {LOOM_FEATURE_INSERT, 1},         {LOOM_FEATURE_INSERT_IN_ORDER, 1},
+        {LOOM_FEATURE_FIND, 1},         {LOOM_FEATURE_ERASE, 1},          {LOOM_FEATURE_RETRIEVE_ALL, 1},
+        {LOOM_FEATURE_SAVE, 1},         {LOOM_FEATURE_CLONE, 1},          {LOOM_FEATURE_GROW, 0},
+        {LOOM_FEATURE_ASYNCHRONOUS, 0}, {LOOM_FEATURE_FIND_OR_INSERT, 1}, {LOOM_FEATURE_UPDATE, 1},
+        {LOOM_FEATURE_ACCUMULATE, 1},
     };
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)

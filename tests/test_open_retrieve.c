@@ -187,7 +187,7 @@ TEST_EACH(test_open_cursor_mixed_use)
 TEST_EACH(test_open_cursor_changed)
 {
     loom_context *context = make_context(t);
-    for (int writer = 0; writer < 6; writer++) {
+    for (int writer = 0; writer < 9; writer++) {
         model m = make_filled(t, context, 200, 100);
         loom_cursor *cursor = NULL;
         uint64_t got = 0;
@@ -225,6 +225,15 @@ TEST_EACH(test_open_cursor_changed)
         }
         case 5:
             model_insert(&m, &new, LOOM_KEEP | LOOM_IN_ORDER);
+            break;
+        case 6:
+            model_find_or_insert(&m, &new);
+            break;
+        case 7:
+            model_update(&m, &new);
+            break;
+        case 8:
+            model_accumulate(&m, &new, LOOM_COMBINE_MAX, 1);
             break;
         }
         for (int again = 0; again < 3; again++)

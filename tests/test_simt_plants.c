@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Measured from several starting points: found after 0 to 16,684 seeds. */
+/* Measured from several starting points: found after 0 to 49,396 seeds. */
 enum { MOST_SEEDS = 60000 };
 
 static uint32_t tested;

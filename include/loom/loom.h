@@ -134,10 +134,11 @@ typedef enum loom_memory_kind {
     LOOM_MEMORY_TABLE = 1, /* tables and temporary arrays; where the context's machine works */
 } loom_memory_kind;
 
-/* Where a context takes memory from. Either both functions or neither. They may be called from any thread,
- * at the same time. `allocate` returns NULL when there is none; `release` gets the size that was asked for. `stream` is
- * the stream of the call that needs the memory (a clone, a load, temporary memory of a build), NULL where a call has none
- * (create, destroy). What `allocate` returns must be usable by every stream; what `release` gets is not in use any more. */
+/* Where a context takes memory from. Either both functions or neither. They may be called from any thread, at the same
+ * time. `allocate` returns NULL when there is none; `release` gets the size that was asked for. `stream` is the stream of
+ * the call that needs table memory (a clone, a load, temporary memory of a build), NULL where a call has none (create,
+ * destroy) and for HOST memory. What `allocate` returns must be usable by every stream; what `release` gets is not in use
+ * any more. The cuda machine's staging buffers, 65 MiB a context, are taken from CUDA itself. */
 typedef struct loom_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
     void (*release)(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream);
@@ -213,8 +214,12 @@ typedef enum loom_feature {
     LOOM_FEATURE_SAVE = 7,
     LOOM_FEATURE_CLONE = 8,
     LOOM_FEATURE_GROW = 9,
-    LOOM_FEATURE_CONCURRENT_READS = 10, /* find while an insert or erase of another call runs */
-    LOOM_FEATURE_ASYNCHRONOUS = 11      /* calls with a loom_result may return before the work is done */
+    LOOM_FEATURE_CONCURRENT_READS =
+        10,                         /* find while a call of another stream inserts, accumulates, updates or erases */
+    LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a loom_result may return before the work is done */
+    LOOM_FEATURE_FIND_OR_INSERT = 12,
+    LOOM_FEATURE_UPDATE = 13,
+    LOOM_FEATURE_ACCUMULATE = 14
 } loom_feature;
 
 /* OK if tables of this type and engine offer the feature on this context's machine; UNSUPPORTED if not, and the
@@ -237,14 +242,16 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * before the call returns). So with a result a
  * full table is result->status == LOOM_FULL, while the call itself returns LOOM_OK.
  *
- * What may run at the same time. A handle may be used by any number of host threads. Calls that read (find,
- * contains, size, retrieve_all, save, clone, stats) run beside each other; each call that writes (insert, build,
- * find_or_insert, update, accumulate, erase, clear) runs alone: a call waits for those it may not overlap, in the order of arrival.
+ * On the cuda machine any call may also return DEVICE; UNSUPPORTED while its stream is being captured into a graph; and
+ * OUT_OF_MEMORY, since the first call that takes host arrays or reads a whole table makes the context's staging buffers.
+ * "Does not allocate" is meant apart from that.
  *
- *            | find contains size retrieve_all save clone stats | all others
- *   ---------+--------------------------------------------------+-----------
- *   readers  | overlap                                          | wait
- *   writers  | wait                                             | wait
+ * What may run at the same time. A handle may be used by any number of host threads. Where a call has ended when it returns
+ * (the cpu machine; calls without a result) those that read (find, contains, size, retrieve_all, save, clone, stats) run
+ * beside each other, and one that writes runs alone: a call waits for those it may not overlap, in the order of arrival.
+ * Calls that return before their end (LOOM_FEATURE_ASYNCHRONOUS) are put in order on the device, whatever their streams:
+ * those that the table below lets overlap may overlap, the others follow each other. contains counts as find; size,
+ * retrieve_all, save, clone and stats wait for all that write; build, clear and LOOM_IN_ORDER overlap with nothing.
  *
  * Inside a table these may work at the same time; the lane simulator (docs/simulator.md) runs every pair marked so under
  * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or
@@ -269,9 +276,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* loom_status of the batch: OK, or FULL if any key was refused */
     uint32_t reserved0;
-    uint64_t keys; /* n */
-    uint64_t
-        ok; /* stored as new (insert, build, find_or_insert, accumulate), found (find, contains), updated, erased */
+    uint64_t keys;      /* n */
+    uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
     uint64_t exists;    /* was there before, or earlier in the batch (insert, build, find_or_insert, accumulate) */
     uint64_t not_found; /* absent (find, contains, update, erase) */
     uint64_t full;      /* refused (insert, build, find_or_insert, accumulate) */
@@ -358,25 +364,26 @@ LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, co
 LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
                                      loom_result *result, loom_stream stream);
 
-typedef enum loom_combine { LOOM_ADD = 0, LOOM_MIN = 1, LOOM_MAX = 2 } loom_combine;
+typedef enum loom_combine { LOOM_COMBINE_ADD = 0, LOOM_COMBINE_MIN = 1, LOOM_COMBINE_MAX = 2 } loom_combine;
 
 /* What values are, as numbers; of the map's value_bytes. */
 typedef enum loom_number {
-    LOOM_U32 = 0,
-    LOOM_I32 = 1,
-    LOOM_F32 = 2,
-    LOOM_U64 = 3,
-    LOOM_I64 = 4,
-    LOOM_F64 = 5
+    LOOM_NUMBER_U32 = 0,
+    LOOM_NUMBER_I32 = 1,
+    LOOM_NUMBER_F32 = 2,
+    LOOM_NUMBER_U64 = 3,
+    LOOM_NUMBER_I64 = 4,
+    LOOM_NUMBER_F64 = 5
 } loom_number;
 
 /* Adds each value to the one that its key has, or keeps the smaller or larger of both; an absent key is stored with the
  * value given. Equal keys in the batch all count: this is counting, and grouping by key.
- *   combine  LOOM_ADD, LOOM_MIN or LOOM_MAX     number   the type of the values
+ *   combine  LOOM_COMBINE_ADD, LOOM_COMBINE_MIN or LOOM_COMBINE_MAX     number   the type of the values
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/
  *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
  * Sums of integers wrap around, modulo 2^32 or 2^64. Sums of floats come out in the order of the additions, which differs
- * from run to run. Minima and maxima ignore a NaN that comes; one that is there stays.
+ * from run to run; on the cuda machine those of LOOM_NUMBER_F32 may take subnormal numbers for zero. Minima and maxima
+ * ignore a NaN that comes; one that is there stays.
  * Does not allocate; writer. FULL: as in loom_map_insert. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
@@ -419,8 +426,8 @@ LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *valu
                                            loom_result *result, loom_stream stream);
 
 /* The same in chunks, for tables larger than the arrays at hand: open, then next until *got is 0, then close.
- * Every pair comes once. Between calls the table may be read; after an insert, build, erase or clear, even one that found
- * nothing to change, next returns CHANGED and the cursor stays so: close it and open another.
+ * Every pair comes once. Between calls the table may be read; after any call that writes, even one that found nothing to
+ * change, next returns CHANGED and the cursor stays so: close it and open another.
  *   count    optional: pairs in all     keys   /[room]/     values   /[room], optional/     got   pairs written
  * Does not allocate except in open; reader; a cursor is for one thread at a time. INVALID_ARGUMENT (room = 0),
  * CHANGED, OUT_OF_MEMORY. */

@@ -107,18 +107,18 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
 static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__how *how)
 {
     static const loom__how hows[][3] = {
-        [LOOM_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
-        [LOOM_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
-        [LOOM_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
-        [LOOM_U64] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
-        [LOOM_I64] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
-        [LOOM_F64] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
+        [LOOM_NUMBER_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
+        [LOOM_NUMBER_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
+        [LOOM_NUMBER_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
+        [LOOM_NUMBER_U64] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
+        [LOOM_NUMBER_I64] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
+        [LOOM_NUMBER_F64] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
     };
-    RETURN_ERROR_IF((unsigned)combine > LOOM_MAX, LOOM_INVALID_ARGUMENT,
-                    "combine = %d: LOOM_ADD, LOOM_MIN and LOOM_MAX are known", (int)combine);
-    RETURN_ERROR_IF((unsigned)number > LOOM_F64, LOOM_INVALID_ARGUMENT,
-                    "number = %d: LOOM_U32, I32, F32, U64, I64 and F64 are known", (int)number);
-    uint32_t bytes = number >= LOOM_U64 ? 8 : 4;
+    RETURN_ERROR_IF((unsigned)combine > LOOM_COMBINE_MAX, LOOM_INVALID_ARGUMENT,
+                    "combine = %d: LOOM_COMBINE_ADD, LOOM_COMBINE_MIN and LOOM_COMBINE_MAX are known", (int)combine);
+    RETURN_ERROR_IF((unsigned)number > LOOM_NUMBER_F64, LOOM_INVALID_ARGUMENT,
+                    "number = %d: LOOM_NUMBER_U32, I32, F32, U64, I64 and F64 are known", (int)number);
+    uint32_t bytes = number >= LOOM_NUMBER_U64 ? 8 : 4;
     RETURN_ERROR_IF(bytes != map->value_bytes, LOOM_INVALID_ARGUMENT,
                     "numbers of %u bytes do not fit a map with values of %u; name a type of the values' width", bytes,
                     map->value_bytes);

@@ -1,4 +1,5 @@
-/* How two values become one: what an accumulation does. The same on every machine. */
+/* How two values become one: what an accumulation does. The same on every machine, but that a GPU's own addition of floats
+ * takes subnormal numbers for zero. */
 #ifndef LOOM_CORE_COMBINE_H
 #define LOOM_CORE_COMBINE_H
 

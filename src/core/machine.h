@@ -8,7 +8,8 @@
 #include "loom/loom.h"
 
 enum {
-    LOOM__MACHINE_INTERFACE = 3 /* changes whenever this header or an engine's *_kernels.h does */
+    LOOM__MACHINE_INTERFACE =
+        3 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;

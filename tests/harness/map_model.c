@@ -174,15 +174,15 @@ void model_update(model *m, batch *b)
 static uint64_t combine_integers(uint64_t a, uint64_t b, uint32_t bytes, loom_combine combine, int is_signed)
 {
     uint64_t flip = is_signed ? UINT64_C(1) << (bytes * 8 - 1) : 0; /* then signed order is unsigned order */
-    if (combine == LOOM_ADD)
+    if (combine == LOOM_COMBINE_ADD)
         return cut_word(a + b, bytes);
     int smaller = (b ^ flip) < (a ^ flip);
-    return (combine == LOOM_MIN) == smaller ? b : a;
+    return (combine == LOOM_COMBINE_MIN) == smaller ? b : a;
 }
 
 void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
 {
-    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_I32 : LOOM_U32 : is_signed ? LOOM_I64 : LOOM_U64;
+    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32 : is_signed ? LOOM_NUMBER_I64 : LOOM_NUMBER_U64;
     checked_accumulate(m->map, b, combine, number);
     batch got = copy_batch(b);
     occurrence *all = group_keys(b);

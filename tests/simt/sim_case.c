@@ -185,6 +185,7 @@ static void draw_table(int tiny)
     now.shape.table_bytes = 2 * open_partition_bytes(kind, buckets);
     now.shape.slots = 2 * buckets * open_slots(kind);
     now.view = loom__open_view_make(&now.shape, below(UINT32_MAX));
+    now.view.eager_depth = tiny ? 0 : (uint32_t)(now.seed / 5 % 3);
     now.view.base = table_memory;
     now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);

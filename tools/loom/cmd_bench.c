@@ -41,6 +41,7 @@ const tool_command tool_bench = {
     "\n"
     "limit: what the hardware did in the same run over as many bytes as the table has, in M accesses/s (GB/s for "
     "copy).\n"
-    "Where an operation reads and swaps, the limit is that of such a mixture; with --skew there is no share.\n"
-    "share: rate * accesses / limit; for build the bytes that must move / time / limit.\n",
+    "Where an operation reads and swaps, the limit is that of such a mixture.\n"
+    "share: rate * accesses / limit; for build the bytes that must move / time / limit. With --skew only builds have "
+    "one.\n",
     run_bench};

@@ -119,8 +119,9 @@ static void step_accumulate(tour *t)
                       bench_value_of(i, 5, t->value_bytes) - bench_value_of(i, t->rounds[i], t->value_bytes));
     memset(t->status, 0xa5, (size_t)t->n);
     const double begun = bench_seconds();
-    const loom_status status = loom_map_accumulate(t->map, t->keys, t->values, t->n, LOOM_ADD,
-                                                   t->value_bytes == 4 ? LOOM_U32 : LOOM_U64, t->status, &result, NULL);
+    const loom_status status =
+        loom_map_accumulate(t->map, t->keys, t->values, t->n, LOOM_COMBINE_ADD,
+                            t->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, t->status, &result, NULL);
     tour_took(t, begun, t->n);
     if (!tour_did(t, status, "accumulate"))
         return;

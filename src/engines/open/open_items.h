@@ -14,7 +14,7 @@ typedef struct open_found {
     uint64_t value;     /* on the lane that reports: the value, or 0 */
 } open_found;
 
-/* Of an insertion or erasure. */
+/* Of an insertion, update or erasure. */
 typedef struct open_answer {
     open_outcome outcome; /* the same on all lanes of the group; GO_ON: not settled yet */
     lane_truth reports;   /* this lane of the group tells it */

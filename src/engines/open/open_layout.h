@@ -44,6 +44,7 @@ enum {
     OPEN_LEAST_PARTITIONS = 2,
     OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM */
     OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
+    OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_MOST_PARTITIONS =
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
@@ -126,6 +127,7 @@ typedef struct loom__open_view {
     uint64_t empty[2];         /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
     uint32_t empty_exception;  /* the partition that empty[0] hashes to */
     uint32_t kind;             /* loom__open_kind */
+    uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
     uint32_t *marks;           /* [partitions], behind the totals: loom__open_mark */

@@ -17,17 +17,18 @@
  * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
  * wrong, only slow.
  *
- * Several groups work at the same time (`shared` = 1). What may overlap: insertions with insertions, erasures with erasures,
- * and lookups with either, but never an insertion with an erasure; the handle sees to it. So slots are only ever filled,
+ * Several groups work at the same time (`shared` = 1). What may overlap: each kind of writers with itself (insertions, with
+ * find-or-insert among them; accumulations; updates; erasures), and lookups with one kind, never two kinds; the handle sees to
+ * it. So slots are only ever filled,
  * or only ever freed, as long as any one operation lasts: a lookup, too, must not overlap an erasure and then an insertion,
  * which could put another key into the slot whose value it is about to read (the simulator shows it: find+writers). Loads,
- * stores and swaps are relaxed; order comes from the fences alone, each of which has its reason beside it and, but for the
- * one in open_meet, a test in the lane simulator that fails without it (tests/simt/plants.cmake).
+ * stores and swaps are relaxed; order comes from the fences alone, each of which has its reason beside it and a test in the
+ * lane simulator that fails without it (tests/simt/plants.cmake).
  *
  *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, and swaps the
  *   key in; before that its bit is set in all buckets before that slot (I2 holds before the key is visible): it sets the
  *   bit as it leaves a full bucket, so that the fence before the swap finds the bit long set. (Setting all bits right
- *   before the swap cost a GPU 6 % of its insertions at load 0.95, waiting.) *Linearisation: the
+ *   before the swap cost a GPU 4 % of its insertions at load 0.95, waiting.) *Linearisation: the
  *   successful swap* (with values outside the line: setting the ready bit). Two inserts of one key cannot both succeed:
  *   let A have put it into slot s. B's first free slot was before s on the chain: A saw that slot filled, so B's swap
  *   fails. It was s: the swap fails. It was behind s: B saw s filled while A found it free later, yet slots are not
@@ -41,9 +42,13 @@
  *   a key leaves a bucket without its bit it asks for the mark. Who sees it looks at its bucket once more and is then
  *   refused at the first bucket without its bit: the partition was full before the mark was set, so by then its key's
  *   bits are there if the key is. Erasing removes the mark.
- *   A refused insert must not leave its bit all over the partition: once it has passed one bucket in OPEN_EAGER_SHARE it
- *   marks the partition crowded, which is a hint and no more, and goes on *carefully*: its remaining bits are set when it
+ *   A refused insert must not leave its bit all over the partition: once it is deeper than view->eager_depth it marks the
+ *   partition crowded, which is a hint and no more, and goes on *carefully*: its remaining bits are set when it
  *   has found a slot. So do all who see a mark.
+ *   Find-or-insert and accumulate insert a key that is absent. One that is there: find-or-insert tells its value, *its
+ *   linearisation point is the load of the pair or value*; accumulate combines, *by an atomic, or by the swap that succeeds*.
+ *   Update gives a value to a key that is there, *by a store or a swap*; a swap that fails has met another update of the key,
+ *   and counts as having come just before it.
  *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
@@ -62,9 +67,9 @@
 
 typedef enum open_outcome {
     OPEN_GO_ON = 0, /* not decided: take another turn */
-    OPEN_DONE,      /* found, stored as new, or erased */
+    OPEN_DONE,      /* found, stored as new, updated or erased */
     OPEN_WAS_THERE, /* insert: the key existed */
-    OPEN_ABSENT,    /* find, erase: the key is not in the table */
+    OPEN_ABSENT,    /* find, update, erase: the key is not in the table */
     OPEN_NO_ROOM    /* insert: every slot of the partition is taken */
 } open_outcome;
 
@@ -78,10 +83,6 @@ typedef enum open_mode {
 
 #define OPEN_NO_SLOT UINT32_MAX
 #define OPEN_EAGERLY UINT32_MAX
-
-enum {
-    OPEN_EAGER_SHARE = 64
-}; /* of the buckets of a partition an insertion leaves its bit in one of so many at once */
 
 /* One key on its way along its chain. */
 typedef struct open_walk {
@@ -263,7 +264,7 @@ LOOM_LANE lane_truth open_leave(loom__open_kind kind, int shared, const loom__op
         return seen != OPEN_FULL;
     if (seen != OPEN_UNMARKED)
         return 0;
-    if (walk->depth > view->buckets / OPEN_EAGER_SHARE) {
+    if (walk->depth > view->eager_depth) {
         (void)lane_swap_4(mark, OPEN_UNMARKED, OPEN_CROWDED, shared);
         return 0;
     }

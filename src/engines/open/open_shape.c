@@ -100,6 +100,7 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.buckets = shape->buckets;
     view.seed = loom__seed_expand(seed);
     view.kind = shape->kind;
+    view.eager_depth = shape->buckets / OPEN_EAGER_SHARE;
 
     uint32_t key_bytes = open_key_bytes(shape->kind);
     uint64_t key_mask = key_bytes == 4 ? 0xffffffffu : UINT64_MAX;

@@ -28,7 +28,7 @@ enum {
     AHEAD = 2,         /* groups between prefetch and look */
     RING = 4,          /* groups; a power of two above AHEAD */
     BLOCK = 512,       /* keys between two passes over the deferred ones: their state stays in the L1 cache */
-    WRITE_AHEAD = 16,  /* insert, erase: keys between prefetch and look */
+    WRITE_AHEAD = 16,  /* whatever writes: keys between prefetch and look */
     RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
     WRITE_RING = 32    /* a power of two above both */
 };

@@ -116,7 +116,9 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
     if (error == cudaSuccess && slot->stream != id)
         error = cudaStreamWaitEvent(stream, slot->free, 0);
     if (error != cudaSuccess) {
+        pthread_mutex_lock(&cuda->slots_lock);
         slot->taken = 0;
+        pthread_mutex_unlock(&cuda->slots_lock);
         return cuda_failed(error, "waiting for an earlier call");
     }
     slot->stream = id;
@@ -206,7 +208,7 @@ static loom_status present(void)
 
 static loom_status make_state(const loom_context_config *config, cuda_state *cuda)
 {
-    int devices, l2;
+    int devices;
     CUDA_TRY(cudaGetDeviceCount(&devices));
     RETURN_ERROR_IF(config->device < -1 || config->device >= devices, LOOM_NO_MACHINE, "device %d: there are %d",
                     config->device, devices);
@@ -216,8 +218,6 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
         CUDA_TRY(cudaGetDevice(&cuda->device));
     ON_DEVICE(cuda);
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
-    CUDA_TRY(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, cuda->device));
-    cuda->l2_bytes = (uint64_t)l2;
     loom_context_config host = *config;
     host.machine = LOOM_MACHINE_CPU;
     host.device = -1;

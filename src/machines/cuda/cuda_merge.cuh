@@ -23,17 +23,15 @@ struct merge_table {
     static constexpr uint32_t NOBODY = 0xffffffffu;
 };
 
-/* None of two values was there first: a NaN gives way to a number. */
-__device__ __forceinline__ uint32_t merged_value(loom__how how, uint32_t a, uint32_t b)
+/* A NaN would hide the smallest or largest number among those that it owned: it goes to the table alone. */
+__device__ __forceinline__ bool may_merge(loom__how how, uint32_t value)
 {
-    bool ranks = how == LOOM__MIN_FLOAT || how == LOOM__MAX_FLOAT;
-    return ranks && isnan(__uint_as_float(a)) ? b : loom__combine_4(how, a, b);
+    return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__uint_as_float(value));
 }
 
-__device__ __forceinline__ uint64_t merged_value(loom__how how, uint64_t a, uint64_t b)
+__device__ __forceinline__ bool may_merge(loom__how how, uint64_t value)
 {
-    bool ranks = how == LOOM__MIN_FLOAT || how == LOOM__MAX_FLOAT;
-    return ranks && isnan(__longlong_as_double((long long)a)) ? b : loom__combine_8(how, a, b);
+    return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__longlong_as_double((long long)value));
 }
 
 __device__ __forceinline__ void merge_values(uint32_t *at, loom__how how, uint32_t value)
@@ -43,7 +41,7 @@ __device__ __forceinline__ void merge_values(uint32_t *at, loom__how how, uint32
         return;
     }
     for (uint32_t seen = *at;;) { /* a swap fails only when another item has given its value */
-        uint32_t old = atomicCAS(at, seen, merged_value(how, seen, value));
+        uint32_t old = atomicCAS(at, seen, loom__combine_4(how, seen, value));
         if (old == seen)
             return;
         seen = old;
@@ -58,7 +56,7 @@ __device__ __forceinline__ void merge_values(uint64_t *at, loom__how how, uint64
         return;
     }
     for (unsigned long long seen = *there;;) {
-        unsigned long long old = atomicCAS(there, seen, (unsigned long long)merged_value(how, (uint64_t)seen, value));
+        unsigned long long old = atomicCAS(there, seen, (unsigned long long)loom__combine_8(how, seen, value));
         if (old == seen)
             return;
         seen = old;
@@ -79,7 +77,7 @@ __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table
     for (uint32_t first = 0; first < items; first += 32) {
         uint32_t item = first + range.lane, mine = warp * TILE_ITEMS + item;
         tile->status[item] = 0;
-        if (item >= range.count)
+        if (item >= range.count || !may_merge(how, tile->values[item]))
             continue;
         uint32_t *place = &table->owners[(uint64_t)tile->keys[item] * 0x9e3779b97f4a7c15u >> MERGE_SHIFT];
         uint32_t owner = atomicCAS(place, (uint32_t)merge_table::NOBODY, mine);

@@ -86,13 +86,14 @@ loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, c
 {
     uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
     uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
-    *arrays = call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
-                           {"values", (void *)batch->values, value_bytes, 0, PLACE_NONE},
-                           {"values", batch->found_values, value_bytes, 1, PLACE_NONE},
-                           {"found", batch->found, 1, 1, PLACE_NONE},
-                           {"status", batch->status, 1, 1, PLACE_NONE}},
-                          false,
-                          0};
+    *arrays =
+        call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
+                     {"values", (void *)batch->values, value_bytes, 0, PLACE_NONE},
+                     {batch->values != NULL ? "found" : "values", batch->found_values, value_bytes, 1, PLACE_NONE},
+                     {"found", batch->found, 1, 1, PLACE_NONE},
+                     {"status", batch->status, 1, 1, PLACE_NONE}},
+                    false,
+                    0};
     for (call_array &array : arrays->all) {
         RETURN_IF_FAILED(cuda_locate(cuda, array.name, array.at, &array.place));
         if (array.staged()) {
@@ -230,6 +231,8 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
         cudaError_t last = finish_chunk(call, (buffer + i) % STAGE_BUFFERS);
         error = error == cudaSuccess ? last : error;
     }
+    for (int i = 0; i < STAGE_BUFFERS && error != cudaSuccess; i++)
+        cudaStreamSynchronize(stage->stream[i]); /* a kernel may have been launched whose end nobody waited for */
     return error;
 }
 

@@ -302,10 +302,19 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
 
 } // namespace
 
+/* Kernels number lines with 32 bits. */
+static loom_status check_bytes(const loom__open_view *view)
+{
+    RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / OPEN_LINE_BYTES > UINT32_MAX, LOOM_UNSUPPORTED,
+                    "the cuda machine has tables of up to 256 GiB; make several");
+    return LOOM_OK;
+}
+
 loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                    loom_stream given)
 {
     cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
@@ -316,6 +325,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
 loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream given)
 {
     cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
 #define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
     FOR_KIND(view, CALL)

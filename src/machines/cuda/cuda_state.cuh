@@ -100,7 +100,6 @@ typedef struct cuda_state {
     int device;
     pid_t process; /* that made it: a child cannot use the device */
     int multiprocessors;
-    uint64_t l2_bytes;
     uint32_t lanes; /* asked for; 0: chosen by the library */
     loom__machine *host;
     pthread_mutex_t slots_lock;

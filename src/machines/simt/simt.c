@@ -9,7 +9,7 @@ simt_machine simt;
 
 enum {
     STACK_BYTES = 64 * 1024,
-    PATIENCE = 512 /* after so many steps the lane that stood longest goes on: a GPU's warps all do, sooner or later */
+    PATIENCE = 256 /* after so many steps the lane that stood longest goes on: a GPU's warps all do, sooner or later */
 };
 
 /* ---- Failing ---- */
