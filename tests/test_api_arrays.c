@@ -288,28 +288,28 @@ static int cursor_keys_values(arena *a, void *keys, void *values)
 
 static int fetch_keys_found(arena *a, void *keys, void *found)
 {
-    return loom_map_find_or_insert(a->map, keys, a->p + 16384, N, found, NULL, NULL, NULL);
+    return (int)loom_map_find_or_insert(a->map, keys, a->p + 16384, N, found, NULL, NULL, NULL);
 }
 
 static int fetch_values_found(arena *a, void *values, void *found)
 {
-    return loom_map_find_or_insert(a->map, a->p + 16384, values, N, found, NULL, NULL, NULL);
+    return (int)loom_map_find_or_insert(a->map, a->p + 16384, values, N, found, NULL, NULL, NULL);
 }
 
 static int fetch_found_status(arena *a, void *found, void *status)
 {
-    return loom_map_find_or_insert(a->map, a->p + 16384, a->p + 20480, N, found, status, NULL, NULL);
+    return (int)loom_map_find_or_insert(a->map, a->p + 16384, a->p + 20480, N, found, status, NULL, NULL);
 }
 
 static int update_keys_status(arena *a, void *keys, void *status)
 {
-    return loom_map_update(a->map, keys, a->p + 16384, N, status, NULL, NULL);
+    return (int)loom_map_update(a->map, keys, a->p + 16384, N, status, NULL, NULL);
 }
 
 static int accumulate_values_status(arena *a, void *values, void *status)
 {
-    return loom_map_accumulate(a->map, a->p + 16384, values, N, LOOM_COMBINE_ADD,
-                               a->v == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, status, NULL, NULL);
+    return (int)loom_map_accumulate(a->map, a->p + 16384, values, N, LOOM_COMBINE_ADD,
+                                    a->v == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, status, NULL, NULL);
 }
 
 TEST_EACH(test_open_bulk_overlapping_arrays)

@@ -182,7 +182,9 @@ static uint64_t combine_integers(uint64_t a, uint64_t b, uint32_t bytes, loom_co
 
 void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
 {
-    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32 : is_signed ? LOOM_NUMBER_I64 : LOOM_NUMBER_U64;
+    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32
+                         : is_signed         ? LOOM_NUMBER_I64
+                                             : LOOM_NUMBER_U64;
     checked_accumulate(m->map, b, combine, number);
     batch got = copy_batch(b);
     occurrence *all = group_keys(b);

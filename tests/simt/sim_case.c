@@ -422,9 +422,13 @@ static void tell(const sim_options *options)
                 op_names[call->open.op], call->open.groups);
         for (uint32_t item = 0; item < call->open.n; item++) {
             const scenario_key *key = &now.keys[call->of[item]];
-            fprintf(out, "    [%u] key %#llx value %llu: %s %llu", item, (unsigned long long)key->key,
-                    (unsigned long long)call->items[item].value, loom_status_name(call->items[item].status),
-                    (unsigned long long)call->items[item].found);
+            const simt_open_item *asked = &call->items[item];
+            fprintf(out, "    [%u] key %#llx", item, (unsigned long long)key->key);
+            if (call->open.op != SIMT_OPEN_FIND && call->open.op != SIMT_OPEN_ERASE)
+                fprintf(out, " value %llu", (unsigned long long)asked->value);
+            fprintf(out, ": %s", loom_status_name(asked->status));
+            if (call->open.op == SIMT_OPEN_FIND || call->open.op == SIMT_OPEN_FETCH)
+                fprintf(out, " %llu", (unsigned long long)asked->found);
             tell_state(out, "   (before:", key->before);
             tell_state(out, "; after:", key->after);
             fprintf(out, ")\n");
