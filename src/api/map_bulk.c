@@ -29,17 +29,24 @@ static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, 
     return (loom_status)own.status;
 }
 
-static loom_status check_insert(loom_map *map, const loom__batch *batch)
+/* The arrays of a call that takes pairs. */
+static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 {
     RETURN_IF_FAILED(loom__map_check(map, batch->stream));
-    RETURN_ERROR_IF(batch->flags & ~(uint32_t)(LOOM_OVERWRITE | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE and LOOM_IN_ORDER are known", batch->flags);
     const loom__array arrays[] = {
         {"keys", batch->keys, map->key_bytes, 0, 0},
         {"values", batch->values, map->value_bytes, 0, 0},
+        {"found", batch->found_values, map->value_bytes, 1, 1},
         {"status", batch->status, 1, 1, 1},
     };
-    return loom__check_arrays(arrays, 3, batch->n);
+    return loom__check_arrays(arrays, 4, batch->n);
+}
+
+static loom_status check_insert(loom_map *map, const loom__batch *batch)
+{
+    RETURN_ERROR_IF(batch->flags & ~(uint32_t)(LOOM_OVERWRITE | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE and LOOM_IN_ORDER are known", batch->flags);
+    return check_pairs(map, batch);
 }
 
 loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
@@ -73,14 +80,7 @@ loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void 
                          .write = LOOM__WRITE_FETCH,
                          .result = result,
                          .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, 0, 0},
-        {"found", found, map->value_bytes, 1, 1},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 4, n));
+    RETURN_IF_FAILED(check_pairs(map, &batch));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_INSERT);
 }
 
@@ -94,13 +94,7 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
                          .write = LOOM__WRITE_UPDATE,
                          .result = result,
                          .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, 0, 0},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
+    RETURN_IF_FAILED(check_pairs(map, &batch));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_UPDATE);
 }
 
@@ -136,14 +130,8 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
                          .write = LOOM__WRITE_COMBINE,
                          .result = result,
                          .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(check_pairs(map, &batch));
     RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch.how));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, 0, 0},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 

@@ -25,7 +25,7 @@ typedef struct loom__batch {
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
-    uint32_t flags;     /* loom_insert_flags: which of equal keys wins, and in which order */
+    uint32_t flags;     /* loom_insert_flags as they were given; LOOM_OVERWRITE is in `write` too */
     loom__write write;  /* what a writing call does */
     loom__how how;      /* accumulate */
     uint32_t replace;   /* build: the table's former contents go */

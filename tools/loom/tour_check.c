@@ -114,7 +114,8 @@ void tour_apply_insert(tour *t, uint64_t count, uint32_t flags, const uint8_t *s
     check_result(t, result, &expected);
 }
 
-void tour_apply_update(tour *t, uint64_t count, const uint8_t *status, const loom_result *result)
+/* What is asked of keys of which only those that are there take part. */
+static void apply_to_present(tour *t, uint64_t count, bool erase, const uint8_t *status, const loom_result *result)
 {
     loom_result expected = {.status = LOOM_OK, .keys = count};
     for (uint64_t i = 0; i < count; i++) {
@@ -125,24 +126,19 @@ void tour_apply_update(tour *t, uint64_t count, const uint8_t *status, const loo
         expected.ok += present;
         expected.not_found += !present;
         if (present)
-            t->rounds[index] = t->batch_rounds[i];
+            t->rounds[index] = erase ? TOUR_ABSENT : t->batch_rounds[i];
     }
     check_result(t, result, &expected);
 }
 
+void tour_apply_update(tour *t, uint64_t count, const uint8_t *status, const loom_result *result)
+{
+    apply_to_present(t, count, false, status, result);
+}
+
 void tour_apply_erase(tour *t, uint64_t count, const uint8_t *status, const loom_result *result)
 {
-    loom_result expected = {.status = LOOM_OK, .keys = count};
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t index = tour_index(t, i);
-        const bool present = t->rounds[index] != TOUR_ABSENT;
-        if (status)
-            check_status(t, index, status[i], present ? LOOM_OK : LOOM_NOT_FOUND);
-        expected.ok += present;
-        expected.not_found += !present;
-        t->rounds[index] = TOUR_ABSENT;
-    }
-    check_result(t, result, &expected);
+    apply_to_present(t, count, true, status, result);
 }
 
 void tour_check_pair(tour *t, uint64_t key, uint64_t value)

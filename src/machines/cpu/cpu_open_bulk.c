@@ -129,7 +129,7 @@ static void fill_partition(void *argument, uint64_t partition)
     };
     if (work->batch->replace)
         loom__cpu_open_clear_partition(work->view, partition);
-    work->simd->insert_in_order(work->view, &own, (work->batch->flags & LOOM_OVERWRITE) != 0, &work->counts);
+    work->simd->insert_in_order(work->view, &own, work->batch->write == LOOM__WRITE_OVERWRITE, &work->counts);
 }
 
 static void finish(const loom__open_view *view, const loom__batch *batch, const loom__cpu_counts *counts)
@@ -153,7 +153,7 @@ static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_v
     };
     if (batch->replace)
         loom__cpu_open_clear(&cpu->base, view, batch->stream);
-    cpu->open_simd->insert_in_order(view, &all, (batch->flags & LOOM_OVERWRITE) != 0, &counts);
+    cpu->open_simd->insert_in_order(view, &all, batch->write == LOOM__WRITE_OVERWRITE, &counts);
     finish(view, batch, &counts);
     return LOOM_OK;
 }
