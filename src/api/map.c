@@ -140,6 +140,24 @@ void loom__map_leave(loom_map *map, loom__access access, loom_stream stream)
         loom__gate_leave_writer(&map->gate);
 }
 
+/* A failure is not the call's, which is done: a device that is lost will say so again. */
+void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream)
+{
+    const loom__machine_ops *ops = map->context->machine->ops;
+    if (map->engine->wants_upkeep(map->table)) {
+        if (map->order != NULL)
+            ops->order_end(map->order, access, stream);
+        if (map->order == NULL || ops->order_begin(map->order, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
+            (void)map->engine->upkeep(map->table, stream);
+            loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
+            return;
+        }
+        loom__gate_leave_writer(&map->gate);
+        return;
+    }
+    loom__map_leave(map, access, stream);
+}
+
 loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
 {
     loom__table *twin;

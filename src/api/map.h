@@ -27,4 +27,7 @@ loom_status loom__map_check(loom_map *map, loom_stream stream);
 loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream);
 void loom__map_leave(loom_map *map, loom__access access, loom_stream stream);
 
+/* The same after a call that wrote: if the table wants upkeep it gets it, alone, behind the call; nobody waits for it. */
+void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream);
+
 #endif

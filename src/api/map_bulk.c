@@ -16,10 +16,12 @@ static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, 
     }
     RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
     loom_status status = work(map->table, batch);
-    if (access != LOOM__ACCESS_FIND) /* A batch that was not begun leaves cursors valid; an empty one changes something
-                                        only as a build. */
+    if (access == LOOM__ACCESS_FIND) {
+        loom__map_leave(map, access, batch->stream);
+    } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
         map->generation += status == LOOM_OK && (batch->n > 0 || work == map->engine->build);
-    loom__map_leave(map, access, batch->stream);
+        loom__map_leave_written(map, access, batch->stream);
+    }
     if (status != LOOM_OK || given != NULL)
         return status;
     RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,

@@ -75,6 +75,11 @@ typedef struct loom__map_engine {
     loom_status (*build)(loom__table *table, const loom__batch *batch);
     loom_status (*find)(loom__table *table, const loom__batch *batch);
     loom_status (*write)(loom__table *table, const loom__batch *batch); /* as batch->write says */
+
+    /* After calls that write: is there something to put in order? Upkeep then needs the table alone; it does not wait. */
+    int (*wants_upkeep)(const loom__table *table);
+    loom_status (*upkeep)(loom__table *table, loom_stream stream);
+
     loom_status (*clear)(loom__table *table, loom_stream stream);
     loom_status (*clone)(loom__table *table, loom__table **clone, loom_stream stream);
 

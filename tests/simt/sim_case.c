@@ -107,8 +107,8 @@ static void name_word(const void *at, char *text, size_t bytes)
     uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
     if (offset >= table + sizeof(loom__open_totals)) {
         uint64_t first = (offset - table - sizeof(loom__open_totals)) / 4;
-        snprintf(text, bytes, "full? of partitions %llu, %llu", (unsigned long long)first,
-                 (unsigned long long)first + 1);
+        snprintf(text, bytes, "%s of partitions %llu, %llu", first < 2 ? "full?" : "stale bits",
+                 (unsigned long long)first % 2, (unsigned long long)first % 2 + 1);
         return;
     }
     if (offset >= table) {
@@ -189,7 +189,8 @@ static void draw_table(int tiny)
     now.view.base = table_memory;
     now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);
-    now.bytes = now.shape.table_bytes + sizeof(loom__open_totals) + 2 * sizeof(uint32_t);
+    now.view.stale = now.view.marks + 2;
+    now.bytes = now.shape.table_bytes + sizeof(loom__open_totals) + 4 * sizeof(uint32_t);
     for (uint32_t partition = 0; partition < 2; partition++)
         loom__cpu_open_clear_partition(&now.view, partition);
     *now.view.totals = (loom__open_totals){0};

@@ -13,12 +13,14 @@ struct loom__table {
     loom__open_view view;
     uint64_t capacity, seed;
     double max_load;
+    uint64_t most; /* keys that the table may hold: as many as were given to it */
+    uint64_t worn; /* keys given to calls that may have left stale filter bits, since the last upkeep */
 };
 
-/* Partitions, totals, marks. */
+/* Partitions, totals, marks, stale counts. */
 static uint64_t table_memory(const loom__open_shape *shape)
 {
-    return shape->table_bytes + sizeof(loom__open_totals) + shape->partitions * sizeof(uint32_t);
+    return shape->table_bytes + sizeof(loom__open_totals) + shape->partitions * 2 * sizeof(uint32_t);
 }
 
 /* A table with memory, whose contents are still whatever was there. */
@@ -46,6 +48,7 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
     table->view.concurrent_reads = concurrent_reads;
     table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
     table->view.marks = (uint32_t *)(table->view.totals + 1);
+    table->view.stale = table->view.marks + shape->partitions;
     *made = table;
     return LOOM_OK;
 }
@@ -95,18 +98,47 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     return status;
 }
 
+/* What a batch may have done to the filters. Insertions leave stale bits only where they are refused, which does not happen
+ * before the table holds what it was made for (by chance; keys that were made to collide wear few partitions, not the
+ * table). */
+static void note_work(loom__table *table, const loom__batch *batch)
+{
+    int inserts = batch->write != LOOM__WRITE_ERASE && batch->write != LOOM__WRITE_UPDATE;
+    if (inserts)
+        table->most = batch->n > UINT64_MAX - table->most ? UINT64_MAX : table->most + batch->n;
+    if (batch->write == LOOM__WRITE_ERASE || (inserts && table->most > table->capacity))
+        table->worn = batch->n > UINT64_MAX - table->worn ? UINT64_MAX : table->worn + batch->n;
+}
+
+/* Looking costs a word for each partition; no partition is worn before a good part of it was erased, or refused. */
+static int wants_upkeep(const loom__table *table)
+{
+    uint64_t slots = table->shape.slots / table->shape.partitions;
+    return table->worn > slots / 16 && table->worn > table->shape.partitions / 4;
+}
+
+static loom_status upkeep(loom__table *table, loom_stream stream)
+{
+    table->worn = 0;
+    return table->kernels->upkeep(table->machine, &table->view, 0, stream);
+}
+
 static loom_status build(loom__table *table, const loom__batch *batch)
 {
     loom__batch whole = *batch;
     whole.replace = 1;
-    return table->kernels->insert_bulk(table->machine, &table->view, &whole);
+    RETURN_IF_FAILED(table->kernels->insert_bulk(table->machine, &table->view, &whole));
+    table->most = table->worn = 0;
+    note_work(table, batch);
+    return LOOM_OK;
 }
 
 static loom_status write(loom__table *table, const loom__batch *batch)
 {
-    if (batch->flags & LOOM_IN_ORDER)
-        return table->kernels->insert_bulk(table->machine, &table->view, batch);
-    return table->kernels->write(table->machine, &table->view, batch);
+    RETURN_IF_FAILED((batch->flags & LOOM_IN_ORDER ? table->kernels->insert_bulk
+                                                   : table->kernels->write)(table->machine, &table->view, batch));
+    note_work(table, batch);
+    return LOOM_OK;
 }
 
 static loom_status find(loom__table *table, const loom__batch *batch)
@@ -116,6 +148,7 @@ static loom_status find(loom__table *table, const loom__batch *batch)
 
 static loom_status clear(loom__table *table, loom_stream stream)
 {
+    table->most = table->worn = 0;
     return table->kernels->clear(table->machine, &table->view, stream);
 }
 
@@ -126,6 +159,8 @@ static loom_status clone(loom__table *table, loom__table **made, loom_stream str
                                 table->view.concurrent_reads, table->seed, &twin, stream));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
+    twin->most = table->most;
+    twin->worn = table->worn;
     if (status != LOOM_OK)
         destroy(twin);
     else
@@ -212,6 +247,7 @@ static unsigned char *partition(loom__table *table, uint64_t index)
 static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)
 {
     loom__open_totals totals = {.size = keys};
+    table->most = keys;
     return table->kernels->reset_totals(table->machine, &table->view, &totals, stream);
 }
 
@@ -224,6 +260,8 @@ const loom__map_engine loom__open_map = {
     .build = build,
     .find = find,
     .write = write,
+    .wants_upkeep = wants_upkeep,
+    .upkeep = upkeep,
     .clear = clear,
     .clone = clone,
     .size = size,

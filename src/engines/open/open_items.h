@@ -32,7 +32,7 @@ LOOM_LANE open_found open_find_in_line(loom__open_kind kind, int shared, lane_gr
     lane_truth holds = look.mine, found = look.found;
     if (look.mine)
         holds = open_read_value(kind, shared, view, partition, line, look.slot, look.pair, &value);
-    if (shared && kind != OPEN_PAIR_4_4)
+    if (shared && open_values_apart(kind))
         found = lane_some(lane_poll(group, holds)); /* the key was seen, but was its value ready? */
     answer.settled = look.found | !look.further;
     answer.found = found;

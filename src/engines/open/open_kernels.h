@@ -7,11 +7,11 @@
 #include "engines/open/open_layout.h"
 
 typedef struct loom__open_kernels {
-    /* Sets the totals and removes all marks; the partitions were written by other means. */
+    /* Sets the totals, removes all marks, takes no filter bit for stale; the partitions were written by other means. */
     loom_status (*reset_totals)(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                 loom_stream stream);
 
-    /* Every slot empty, every word zero; totals and marks too. */
+    /* Every slot empty, every word zero; totals, marks and stale counts too. */
     loom_status (*clear)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
@@ -29,6 +29,10 @@ typedef struct loom__open_kernels {
     /* Reads the whole table, measures it and checks I1 to I5 of open_ops.h. */
     loom_status (*survey)(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                           loom_stream stream);
+
+    /* Puts partitions in order whose filters are worn (open_upkeep.h); with `sweep` also all that may have retired keys.
+     * Does not wait. */
+    loom_status (*upkeep)(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 
     loom_status (*count_accesses)(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream);

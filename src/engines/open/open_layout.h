@@ -9,10 +9,10 @@
  *   line, KEY_8_*      | key | key | … 7 keys of 8 bytes …                             | word |
  *                      0                                                               56    64
  *
- *   word, PAIR_4_4     64 filter bits
- *   word, KEY_*        from bit 0: one ready bit for each slot; the rest filter bits
+ *   word, PAIR_4_4, KEY_4, KEY_8   64 filter bits
+ *   word, KEY_*_VALUE_*            from bit 0: one ready bit for each slot; the rest filter bits
  *
- *   partition          PAIR_4_4      line, line, …                                  64 bytes a bucket
+ *   partition          PAIR_4_4, KEY_4, KEY_8   line, line, …                       64 bytes a bucket
  *                      KEY_4_VALUE_8 line, 14 values, 16 bytes unused; line, …     192
  *                      KEY_8_VALUE_8 line, 7 values, 8 bytes unused; line, …       128
  *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, the whole rounded up to 64
@@ -22,7 +22,8 @@
  *
  * A free slot holds the partition's *empty* key and a value of zero bytes. That key hashes to another partition, so it
  * can be neither asked for nor stored here, and every key is legal: one pattern serves all partitions but its own, which
- * uses a second one. Hence a table has at least two partitions.
+ * uses a second one. Hence a table has at least two partitions. A *retired* key, another such pattern, stands in slots that
+ * were freed where keys are inserted and erased at the same time (open_ops.h); never between calls, never in a file.
  */
 #ifndef LOOM_OPEN_LAYOUT_H
 #define LOOM_OPEN_LAYOUT_H
@@ -34,8 +35,33 @@ typedef enum loom__open_kind {
     OPEN_PAIR_4_4 = 0,
     OPEN_KEY_4_VALUE_8 = 1,
     OPEN_KEY_8_VALUE_4 = 2,
-    OPEN_KEY_8_VALUE_8 = 3
+    OPEN_KEY_8_VALUE_8 = 3,
+    OPEN_KEY_4 = 4, /* sets: no values */
+    OPEN_KEY_8 = 5
 } loom__open_kind;
+
+/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it. */
+#define OPEN_FOR_KIND(kind, call)      \
+    switch ((loom__open_kind)(kind)) { \
+    case OPEN_PAIR_4_4:                \
+        call(OPEN_PAIR_4_4);           \
+        break;                         \
+    case OPEN_KEY_4_VALUE_8:           \
+        call(OPEN_KEY_4_VALUE_8);      \
+        break;                         \
+    case OPEN_KEY_8_VALUE_4:           \
+        call(OPEN_KEY_8_VALUE_4);      \
+        break;                         \
+    case OPEN_KEY_8_VALUE_8:           \
+        call(OPEN_KEY_8_VALUE_8);      \
+        break;                         \
+    case OPEN_KEY_4:                   \
+        call(OPEN_KEY_4);              \
+        break;                         \
+    case OPEN_KEY_8:                   \
+        call(OPEN_KEY_8);              \
+        break;                         \
+    }
 
 enum {
     OPEN_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
@@ -45,12 +71,17 @@ enum {
     OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM */
     OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
+    OPEN_STALE_SHARE =
+        200, /* a partition is put in order when one of so many filter bits may be stale; open_upkeep.h */
     OPEN_MOST_PARTITIONS =
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
 
+/* value_bytes = 0: a set. */
 LOOM_BOTH loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
 {
+    if (value_bytes == 0)
+        return key_bytes == 4 ? OPEN_KEY_4 : OPEN_KEY_8;
     if (key_bytes == 4)
         return value_bytes == 4 ? OPEN_PAIR_4_4 : OPEN_KEY_4_VALUE_8;
     return value_bytes == 4 ? OPEN_KEY_8_VALUE_4 : OPEN_KEY_8_VALUE_8;
@@ -58,23 +89,31 @@ LOOM_BOTH loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
 
 LOOM_BOTH uint32_t open_key_bytes(loom__open_kind kind)
 {
-    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 ? 4 : 8;
+    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_4 ? 4 : 8;
 }
 
 LOOM_BOTH uint32_t open_value_bytes(loom__open_kind kind)
 {
+    if (kind == OPEN_KEY_4 || kind == OPEN_KEY_8)
+        return 0;
     return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
+}
+
+/* Do values lie outside of the line? Then one swap cannot store a key with its value, and ready bits are needed. */
+LOOM_BOTH int open_values_apart(loom__open_kind kind)
+{
+    return kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
 }
 
 LOOM_BOTH uint32_t open_slots(loom__open_kind kind)
 {
-    return kind == OPEN_KEY_4_VALUE_8 ? 14 : 7;
+    return kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_4 ? 14 : 7;
 }
 
-/* Bits of the word that say "this slot's value is complete"; packed pairs need none. */
+/* Bits of the word that say "this slot's value is complete". */
 LOOM_BOTH uint32_t open_ready_bits(loom__open_kind kind)
 {
-    return kind == OPEN_PAIR_4_4 ? 0 : open_slots(kind);
+    return open_values_apart(kind) ? open_slots(kind) : 0;
 }
 
 LOOM_BOTH uint32_t open_line_stride(loom__open_kind kind)
@@ -124,19 +163,34 @@ typedef struct loom__open_view {
     uint32_t partitions;
     uint32_t buckets; /* in a partition; prime */
     loom__seed seed;
-    uint64_t empty[2];         /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
-    uint32_t empty_exception;  /* the partition that empty[0] hashes to */
+    uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint64_t retired[2];      /* likewise */
+    uint32_t empty_exception; /* the partition that empty[0] hashes to */
+    uint32_t retired_exception;
     uint32_t kind;             /* loom__open_kind */
     uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
     uint32_t *marks;           /* [partitions], behind the totals: loom__open_mark */
+    uint32_t *stale; /* [partitions], behind the marks: filter bits that may be stale, at most; open_upkeep.h */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
 {
     /* No index that is computed: on a GPU that would put the view into local memory. */
     return partition == view->empty_exception ? view->empty[1] : view->empty[0];
+}
+
+LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
+{
+    return partition == view->retired_exception ? view->retired[1] : view->retired[0];
+}
+
+/* Is it time to put the partition in order? */
+LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
+{
+    uint32_t filter_bits = view->buckets * (64 - open_ready_bits((loom__open_kind)view->kind));
+    return stale > filter_bits / OPEN_STALE_SHARE;
 }
 
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */

@@ -81,6 +81,13 @@ typedef enum open_mode {
     OPEN_COMBINE    /* its value and the new one become one */
 } open_mode;
 
+/* `shared`: who else is at work on the table. */
+enum {
+    OPEN_ALONE = 0,  /* nobody writes; or the caller owns the partition */
+    OPEN_SHARED = 1, /* one kind of writers, and lookups */
+    OPEN_MIXED = 2   /* insertions that keep, find-or-insert, erasures and lookups */
+};
+
 #define OPEN_NO_SLOT UINT32_MAX
 #define OPEN_EAGERLY UINT32_MAX
 
@@ -216,8 +223,8 @@ LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loo
                                      unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
                                      uint64_t *value)
 {
-    if (kind == OPEN_PAIR_4_4) {
-        *value = pair >> 32;
+    if (!open_values_apart(kind)) {
+        *value = kind == OPEN_PAIR_4_4 ? pair >> 32 : 0;
         return 1;
     }
     if (shared && !open_is_ready(line, slot))
@@ -280,6 +287,14 @@ LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_
         lane_store_4((uint32_t *)at, (uint32_t)value);
 }
 
+/* Swaps a slot's key, which is not part of a pair. False: another one was there. */
+LOOM_LANE lane_truth open_swap_key(loom__open_kind kind, int shared, unsigned char *at, uint64_t from, uint64_t to)
+{
+    if (open_key_bytes(kind) == 4)
+        return lane_swap_4((uint32_t *)at, (uint32_t)from, (uint32_t)to, shared) == (uint32_t)from;
+    return lane_swap_8((uint64_t *)at, from, to, shared) == from;
+}
+
 /* Puts key and value into a slot that was free. False: somebody else took it. */
 LOOM_LANE lane_truth open_claim(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
@@ -290,10 +305,10 @@ LOOM_LANE lane_truth open_claim(loom__open_kind kind, int shared, const loom__op
         uint64_t free_pair = open_pair(empty, 0);
         return lane_swap_8((uint64_t *)at, free_pair, open_pair(walk->key, value), shared) == free_pair;
     }
-    if (open_key_bytes(kind) == 4
-            ? lane_swap_4((uint32_t *)at, (uint32_t)empty, (uint32_t)walk->key, shared) != (uint32_t)empty
-            : lane_swap_8((uint64_t *)at, empty, walk->key, shared) != empty)
+    if (!open_swap_key(kind, shared, at, empty, walk->key))
         return 0;
+    if (!open_values_apart(kind))
+        return 1;
     open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
     lane_release(shared); /* the value comes before its ready bit (I4) */
     lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
@@ -338,6 +353,10 @@ LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how h
             *value = pair >> 32;
         return 1;
     }
+    if (!open_values_apart(kind))
+        return 1;
+    if (mode == OPEN_FETCH && shared == OPEN_MIXED)
+        return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
     if (shared && !open_is_ready(line, slot))
         return 0;
     if (mode != OPEN_KEEP) {
@@ -356,6 +375,12 @@ LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how h
             lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);
     }
     return 1;
+}
+
+/* Counts filter bits that the key has left behind, or will never need again. */
+LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const open_walk *walk, uint32_t bits)
+{
+    lane_combine_4(&view->stale[walk->partition_index], LOOM__ADD, bits, shared);
 }
 
 /* What a group does at a bucket of an insertion. */
@@ -441,9 +466,11 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
             lane_acquire(shared);
             lane_sync(group, shared);
             lane_release(shared); /* the slots were seen taken, by all lanes, before the mark says so */
-            if (lane_leads(group))
+            if (lane_leads(group) && shared != OPEN_MIXED)
                 lane_store_4(&view->marks[walk->partition_index], OPEN_FULL);
         }
+        if (lane_leads(group) && (walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to) > 0)
+            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);
         return OPEN_NO_ROOM;
     case OPEN_ASK:
         if (done)
@@ -490,9 +517,12 @@ LOOM_LANE lane_truth open_free_slot(loom__open_kind kind, int shared, const loom
                                     const open_walk *walk, uint32_t slot, uint64_t pair)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket), *at = line + slot * open_slot_stride(kind);
-    uint64_t empty = open_empty(view, walk->partition_index);
+    uint64_t empty =
+        shared == OPEN_MIXED ? open_retired(view, walk->partition_index) : open_empty(view, walk->partition_index);
     if (kind == OPEN_PAIR_4_4)
         return lane_swap_8((uint64_t *)at, pair, open_pair(empty, 0), shared) == pair;
+    if (!open_values_apart(kind))
+        return open_swap_key(kind, shared, at, walk->key, empty);
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
@@ -515,6 +545,8 @@ LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_gr
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
         if (erased && lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
             lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
+        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
+            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)

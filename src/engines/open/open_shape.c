@@ -92,6 +92,27 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
     return LOOM_OK;
 }
 
+static uint32_t partition_of(const loom__open_view *view, uint64_t key)
+{
+    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
+    return loom__hash_partition(loom__hash_key(key, key_bytes, view->seed), view->partitions);
+}
+
+/* A pattern for all partitions but one, and another for that one; both from `from` on. Returns where to go on from for
+ * patterns that differ from these.
+ * There are at least two partitions, so about every second key ends the search; the hash is a bijection of 64-bit words,
+ * narrow keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
+static uint64_t choose_patterns(const loom__open_view *view, uint64_t from, uint64_t patterns[2], uint32_t *exception)
+{
+    uint64_t key_mask = open_key_bytes((loom__open_kind)view->kind) == 4 ? 0xffffffffu : UINT64_MAX;
+    patterns[0] = patterns[1] = from & key_mask;
+    *exception = partition_of(view, patterns[0]);
+    do {
+        patterns[1] = (patterns[1] + 1) & key_mask;
+    } while (partition_of(view, patterns[1]) == *exception);
+    return patterns[1] + 1;
+}
+
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed)
 {
     loom__open_view view = {0};
@@ -102,16 +123,8 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.kind = shape->kind;
     view.eager_depth = shape->buckets / OPEN_EAGER_SHARE;
 
-    uint32_t key_bytes = open_key_bytes(shape->kind);
-    uint64_t key_mask = key_bytes == 4 ? 0xffffffffu : UINT64_MAX;
-    view.empty[0] = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u) & key_mask;
-    view.empty_exception = loom__hash_partition(loom__hash_key(view.empty[0], key_bytes, view.seed), view.partitions);
-    view.empty[1] = view.empty[0];
-    /* There are at least two partitions, so about every second key ends this; the hash is a bijection of 64-bit words,
-     * narrow keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
-    do {
-        view.empty[1] = (view.empty[1] + 1) & key_mask;
-    } while (loom__hash_partition(loom__hash_key(view.empty[1], key_bytes, view.seed), view.partitions) ==
-             view.empty_exception);
+    uint64_t from = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u);
+    from = choose_patterns(&view, from, view.empty, &view.empty_exception);
+    choose_patterns(&view, from, view.retired, &view.retired_exception);
     return view;
 }

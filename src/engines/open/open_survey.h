@@ -32,6 +32,8 @@ LOOM_LANE uint64_t open_bucket_key(loom__open_kind kind, const open_bucket *buck
 
 LOOM_LANE uint64_t open_bucket_value(loom__open_kind kind, const open_bucket *bucket, uint32_t slot)
 {
+    if (open_value_bytes(kind) == 0)
+        return 0;
     const unsigned char *at =
         kind == OPEN_PAIR_4_4 ? bucket->line + 8 * slot + 4 : bucket->values + slot * open_value_bytes(kind);
     return open_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;

@@ -88,7 +88,8 @@ LOOM_LANE void scatter_keys(bulk_work *work, uint64_t chunk, uint32_t key_bytes,
             continue;
         unsigned char *record = work->records + at * (key_bytes + value_bytes);
         memcpy(record, &key, key_bytes);
-        memcpy(record + key_bytes, values + i * value_bytes, value_bytes);
+        if (value_bytes != 0)
+            memcpy(record + key_bytes, values + i * value_bytes, value_bytes);
         if (work->index != NULL)
             work->index[at] = i;
     }
@@ -97,20 +98,9 @@ LOOM_LANE void scatter_keys(bulk_work *work, uint64_t chunk, uint32_t key_bytes,
 static void scatter_chunk(void *argument, uint64_t chunk)
 {
     bulk_work *work = argument;
-    switch ((loom__open_kind)work->view->kind) {
-    case OPEN_PAIR_4_4:
-        scatter_keys(work, chunk, 4, 4);
-        break;
-    case OPEN_KEY_4_VALUE_8:
-        scatter_keys(work, chunk, 4, 8);
-        break;
-    case OPEN_KEY_8_VALUE_4:
-        scatter_keys(work, chunk, 8, 4);
-        break;
-    case OPEN_KEY_8_VALUE_8:
-        scatter_keys(work, chunk, 8, 8);
-        break;
-    }
+#define CALL(kind) scatter_keys(work, chunk, open_key_bytes(kind), open_value_bytes(kind))
+    OPEN_FOR_KIND(work->view->kind, CALL)
+#undef CALL
 }
 
 static void fill_partition(void *argument, uint64_t partition)

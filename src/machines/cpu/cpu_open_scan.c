@@ -1,6 +1,7 @@
 /* What reads or writes whole tables, bucket after bucket: clear, retrieve, survey. */
 #define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
 #include "engines/open/open_survey.h"
+#include "engines/open/open_upkeep.h"
 #include "machines/cpu/cpu_open.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
     uint64_t empty = open_empty(view, (uint32_t)partition);
-    uint64_t pattern = open_key_bytes(kind) == 8 ? empty : kind == OPEN_PAIR_4_4 ? empty : empty << 32 | empty;
+    uint64_t pattern = open_slot_stride(kind) == 4 ? empty << 32 | empty : empty;
     unsigned char *base = view->base + partition * view->partition_bytes;
     uint64_t lines_end = (uint64_t)view->buckets * open_line_stride(kind);
     for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
@@ -22,6 +23,7 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
     }
     memset(base + lines_end, 0, view->partition_bytes - lines_end);
     view->marks[partition] = OPEN_UNMARKED;
+    view->stale[partition] = 0;
 }
 
 loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
@@ -31,6 +33,7 @@ loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open
     (void)stream;
     *view->totals = *totals;
     memset(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks);
+    memset(view->stale, 0, view->partitions * sizeof *view->stale);
     return LOOM_OK;
 }
 

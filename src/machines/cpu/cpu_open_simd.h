@@ -43,8 +43,11 @@ LOOM_LANE uint64_t key_at(loom__open_kind kind, const void *keys, uint64_t index
     return ((const uint64_t *)keys)[index];
 }
 
+/* Without values every key brings a one, which counters add up. */
 LOOM_LANE uint64_t value_at(loom__open_kind kind, const void *values, uint64_t index)
 {
+    if (open_value_bytes(kind) == 0 || values == NULL)
+        return 1;
     if (open_value_bytes(kind) == 4)
         return ((const uint32_t *)values)[index];
     return ((const uint64_t *)values)[index];
@@ -81,7 +84,7 @@ LOOM_LANE uint64_t find_record(loom__open_kind kind, const loom__open_view *view
                                const unsigned char **value_from)
 {
     uint64_t found = look.found;
-    if (batch->found_values != NULL) {
+    if (open_value_bytes(kind) != 0 && batch->found_values != NULL) {
         if (kind == OPEN_PAIR_4_4) {
             ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
         } else {
@@ -181,7 +184,7 @@ LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const vie
                                     &waiting, value_from);
         }
         found += find_late(kind, &view, &batch, block, late, waiting, value_from);
-        if (kind != OPEN_PAIR_4_4 && batch.found_values != NULL) {
+        if (open_values_apart(kind) && batch.found_values != NULL) {
             uint32_t bytes = open_value_bytes(kind);
             for (uint64_t index = block; index < block_end; index++)
                 memcpy((unsigned char *)batch.found_values + index * bytes, value_from[index - block], bytes);
@@ -219,7 +222,8 @@ LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uin
     entry->bucket = walk.bucket;
     unsigned char *line = open_line(kind, &walk, walk.bucket);
     lane_prefetch_to_write(line);
-    if (far && kind != OPEN_PAIR_4_4) /* the row of values, or its first line: which slot it will be is not known yet */
+    if (far &&
+        open_values_apart(kind)) /* the row of values, or its first line: which slot it will be is not known yet */
         lane_prefetch_to_write(open_value(kind, view, walk.partition, line, 0));
 }
 
@@ -272,7 +276,8 @@ LOOM_LANE open_outcome write_turn(loom__open_kind kind, loom__write op, int shar
     lane_truth tells;
     open_outcome outcome =
         open_insert_turn(kind, mode_of(op), batch->how, shared, whole_group, view, walk, &value, 1, &tells);
-    if (op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON && batch->found_values != NULL) {
+    if (open_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON &&
+        batch->found_values != NULL) {
         value = tells ? value : 0;
         memcpy((unsigned char *)batch->found_values + index * open_value_bytes(kind), &value, open_value_bytes(kind));
     }
@@ -344,6 +349,8 @@ LOOM_LANE uint64_t record_key(loom__open_kind kind, const loom__cpu_records *rec
 LOOM_LANE uint64_t record_value(loom__open_kind kind, const loom__cpu_records *records, uint64_t i)
 {
     uint64_t value = 0;
+    if (open_value_bytes(kind) == 0)
+        return value;
     memcpy(&value, records->values + i * records->value_stride, open_value_bytes(kind));
     return value;
 }
@@ -393,27 +400,11 @@ LOOM_LANE void survey_buckets(loom__open_kind kind, const loom__open_view *view,
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
 
-#define FOR_EACH_KIND(view, call) \
-    switch ((view)->kind) {       \
-    case OPEN_PAIR_4_4:           \
-        call(OPEN_PAIR_4_4);      \
-        break;                    \
-    case OPEN_KEY_4_VALUE_8:      \
-        call(OPEN_KEY_4_VALUE_8); \
-        break;                    \
-    case OPEN_KEY_8_VALUE_4:      \
-        call(OPEN_KEY_8_VALUE_4); \
-        break;                    \
-    default:                      \
-        call(OPEN_KEY_8_VALUE_8); \
-        break;                    \
-    }
-
 static void find(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
                  loom__cpu_counts *counts)
 {
 #define CALL(kind) find_range(kind, view, batch, begin, end, counts)
-    FOR_EACH_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
@@ -436,7 +427,7 @@ static void write(const loom__open_view *view, const loom__batch *batch, uint64_
         OP(kind, LOOM__WRITE_UPDATE)    \
         OP(kind, LOOM__WRITE_ERASE)     \
     }
-    FOR_EACH_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
 #undef OP
 }
@@ -449,7 +440,7 @@ static void insert_in_order(const loom__open_view *view, const loom__cpu_records
         insert_records(kind, 1, view, records, counts); \
     else                                                \
         insert_records(kind, 0, view, records, counts)
-    FOR_EACH_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
@@ -457,7 +448,7 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
 {
     uint64_t accesses = 0;
 #define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
-    FOR_EACH_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     return accesses;
 }
@@ -465,7 +456,7 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
 static void survey_partition(const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
 #define CALL(kind) survey_buckets(kind, view, partition, sums)
-    FOR_EACH_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 

@@ -218,6 +218,7 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
         CUDA_TRY(cudaGetDevice(&cuda->device));
     ON_DEVICE(cuda);
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
+    CUDA_TRY(cudaDeviceGetAttribute(&cuda->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->device));
     loom_context_config host = *config;
     host.machine = LOOM_MACHINE_CPU;
     host.device = -1;

@@ -2,7 +2,7 @@
  * not have all lanes wait for each other at one address.
  *
  * Every item looks for an owner of its key in a small table in shared memory; the first one of a key owns it, the others
- * give it their values. Two keys that fall into one place of that table are not merged, which costs nothing but the
+ * give it their values to combine, or leave it to the owner's where any value may win. Two keys that fall into one place of that table are not merged, which costs nothing but the
  * chance. */
 #ifndef LOOM_CUDA_MERGE_CUH
 #define LOOM_CUDA_MERGE_CUH
@@ -65,7 +65,7 @@ __device__ __forceinline__ void merge_values(uint64_t *at, loom__how how, uint64
 
 /* All threads of the block call this, after they have read their tiles of `items` items. An item whose status is MERGED
  * afterwards has its owner in tile->owner. */
-template <class tile_type>
+template <bool combines, class tile_type>
 __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table, const tile_range &range,
                                             uint32_t items, loom__how how)
 {
@@ -77,23 +77,25 @@ __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table
     for (uint32_t first = 0; first < items; first += 32) {
         uint32_t item = first + range.lane, mine = warp * TILE_ITEMS + item;
         tile->status[item] = 0;
-        if (item >= range.count || !may_merge(how, tile->values[item]))
+        if (item >= range.count || (combines && !may_merge(how, tile->values[item])))
             continue;
         uint32_t *place = &table->owners[(uint64_t)tile->keys[item] * 0x9e3779b97f4a7c15u >> MERGE_SHIFT];
         uint32_t owner = atomicCAS(place, (uint32_t)merge_table::NOBODY, mine);
         if (owner == merge_table::NOBODY || tiles[owner / TILE_ITEMS].keys[owner % TILE_ITEMS] != tile->keys[item])
             continue;
-        merge_values(&tiles[owner / TILE_ITEMS].values[owner % TILE_ITEMS], how, tile->values[item]);
+        if (combines)
+            merge_values(&tiles[owner / TILE_ITEMS].values[owner % TILE_ITEMS], how, tile->values[item]);
         tile->owner[item] = (uint16_t)owner;
         tile->status[item] = MERGED;
     }
     __syncthreads();
 }
 
-/* All threads of the block call this when the owners have their statuses: the others were there when their values came,
- * or were refused as their owner was. */
+/* All threads of the block call this when the owners have their statuses: the others get `stored` if their owner has OK,
+ * otherwise the same as their owner. */
 template <class tile_type>
-__device__ __forceinline__ void merge_tell(tile_type *tiles, const tile_range &range, uint32_t items)
+__device__ __forceinline__ void merge_tell(tile_type *tiles, const tile_range &range, uint32_t items,
+                                           loom_status stored)
 {
     tile_type *tile = &tiles[threadIdx.x / 32];
     __syncthreads();
@@ -101,8 +103,8 @@ __device__ __forceinline__ void merge_tell(tile_type *tiles, const tile_range &r
         uint32_t item = first + range.lane;
         if (item < range.count && tile->status[item] == MERGED) {
             uint32_t owner = tile->owner[item];
-            bool refused = tiles[owner / TILE_ITEMS].status[owner % TILE_ITEMS] == LOOM_FULL;
-            tile->status[item] = refused ? LOOM_FULL : LOOM_EXISTS;
+            uint8_t told = tiles[owner / TILE_ITEMS].status[owner % TILE_ITEMS];
+            tile->status[item] = told == LOOM_OK ? (uint8_t)stored : told;
         }
     }
     __syncwarp();

@@ -348,6 +348,14 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
 } // namespace
 
 const loom__open_kernels cuda_open_kernels = {
-    cuda_open_reset_totals, cuda_open_clear,          find, write, insert_bulk, bulk_bytes, cuda_open_retrieve,
-    cuda_open_survey,       cuda_open_count_accesses,
+    cuda_open_reset_totals,
+    cuda_open_clear,
+    find,
+    write,
+    insert_bulk,
+    bulk_bytes,
+    cuda_open_retrieve,
+    cuda_open_survey,
+    cuda_open_upkeep,
+    cuda_open_count_accesses,
 };

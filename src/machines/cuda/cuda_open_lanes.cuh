@@ -47,8 +47,8 @@ template <> struct word<true> {
     typedef uint64_t type;
 };
 template <loom__open_kind kind> struct widths {
-    typedef typename word<kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8>::type key;
-    typedef typename word<kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value;
+    typedef typename word<kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8 || kind == OPEN_KEY_8>::type key;
+    typedef typename word<kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value; /* sets: not used */
 };
 
 /* Adds up what the lanes of a warp counted. */
@@ -87,11 +87,23 @@ template <class word> struct find_tile<word, word> {
     }
 };
 
-template <class key, class value, cuda_op op> struct write_tile {
-    __align__(16) key keys[TILE_ITEMS];
-    value values[op == OP_ERASE ? 16 : TILE_ITEMS];
+/* Which calls make equal keys of a block one: those whose items wait for each other at one key. The others find a key that
+ * is there by reading. */
+__host__ __device__ constexpr bool merges(cuda_op op)
+{
+    return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
+}
+
+__host__ __device__ constexpr bool takes_values(loom__open_kind kind, cuda_op op)
+{
+    return op != OP_ERASE && kind != OPEN_KEY_4 && kind != OPEN_KEY_8;
+}
+
+template <loom__open_kind kind, cuda_op op> struct write_tile {
+    __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
+    typename widths<kind>::value values[takes_values(kind, op) ? TILE_ITEMS : 16];
     uint8_t status[TILE_ITEMS];
-    uint16_t owner[op == OP_COMBINE ? TILE_ITEMS : 8]; /* of items that were merged */
+    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* of items that were merged */
 };
 
 /* Adds a group's item to the late ones. All lanes of a warp call this together. */
@@ -133,7 +145,8 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     auto tell = [&](uint32_t item, const open_found &answer) {
-        tile->values()[item] = (value)answer.value;
+        if (open_value_bytes(kind) != 0)
+            tile->values()[item] = (value)answer.value;
         tile->status[item] = answer.found ? LOOM_OK : LOOM_NOT_FOUND;
     };
     tile_read(tile->keys, range, (const key *)batch.keys);
@@ -179,7 +192,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
             return answer.settled;
         });
 
-    if (batch.found_values != NULL)
+    if (open_value_bytes(kind) != 0 && batch.found_values != NULL)
         tile_write(tile->values(), range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
@@ -202,8 +215,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    __shared__ write_tile<key, value, op> tiles[WARPS];
-    write_tile<key, value, op> *tile = &tiles[threadIdx.x / 32];
+    __shared__ write_tile<kind, op> tiles[WARPS];
+    write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
     const open_mode mode = op == OP_OVERWRITE ? OPEN_OVERWRITE
                            : op == OP_FETCH   ? OPEN_FETCH
                            : op == OP_COMBINE ? OPEN_COMBINE
@@ -211,15 +224,19 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
-    if (op != OP_ERASE)
-        tile_read(tile->values, range, (const value *)batch.values);
+    if (takes_values(kind, op)) {
+        if (op != OP_COMBINE || batch.values != NULL)
+            tile_read(tile->values, range, (const value *)batch.values);
+        else
+            tile_fill(tile->values, range, (value)1);
+    }
     __syncwarp();
-    if (op == OP_COMBINE) {
+    if constexpr (merges(op)) {
         __shared__ merge_table merged;
-        merge_equal(tiles, &merged, range, batch.tile, batch.how);
+        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.how);
     }
     auto unmerged_from = [&](uint32_t next) {
-        while (op == OP_COMBINE && next < range.count && tile->status[next] == MERGED)
+        while (merges(op) && next < range.count && tile->status[next] == MERGED)
             next += GROUPS;
         return next;
     };
@@ -227,11 +244,12 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     uint32_t item = unmerged_from(range.lane / CUDA_LANES);
     open_walk walk = open_start(kind, &view, tile->keys[item % TILE_ITEMS]);
     for (lane_truth active; lane_going(group, active = item < range.count);) {
-        uint64_t own_value = op == OP_ERASE ? 0 : tile->values[item % TILE_ITEMS];
-        open_answer answer = op == OP_ERASE ? open_erase_item(kind, 1, group, &view, &walk, active)
-                             : op == OP_UPDATE
-                                 ? open_update_item(kind, 1, group, &view, &walk, own_value, active)
-                                 : open_insert_item(kind, mode, batch.how, 1, group, &view, &walk, &own_value, active);
+        uint64_t own_value = takes_values(kind, op) ? tile->values[item % TILE_ITEMS] : 0;
+        open_answer answer =
+            op == OP_ERASE ? open_erase_item(kind, OPEN_SHARED, group, &view, &walk, active)
+            : op == OP_UPDATE
+                ? open_update_item(kind, OPEN_SHARED, group, &view, &walk, own_value, active)
+                : open_insert_item(kind, mode, batch.how, OPEN_SHARED, group, &view, &walk, &own_value, active);
         if (op == OP_FETCH)
             __syncwarp(); /* the value found takes the place of the one that came, which others of the group have read */
         if (active && answer.outcome != OPEN_GO_ON) {
@@ -248,8 +266,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         }
     }
     __syncwarp();
-    if (op == OP_COMBINE)
-        merge_tell(tiles, range, batch.tile);
+    if constexpr (merges(op))
+        merge_tell(tiles, range, batch.tile, op == OP_UPDATE ? LOOM_OK : LOOM_EXISTS);
     if (op == OP_FETCH && batch.found_values != NULL)
         tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)
@@ -267,6 +285,22 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 }
 
 template <loom__open_kind kind>
+void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks,
+                        cudaStream_t stream)
+{
+    if constexpr (takes_values(kind, OP_OVERWRITE)) {
+        if (op == OP_OVERWRITE)
+            write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else if (op == OP_FETCH)
+            write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else if (op == OP_COMBINE)
+            write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else
+            write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    }
+}
+
+template <loom__open_kind kind>
 void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks, cudaStream_t stream)
 {
     switch (op) {
@@ -279,20 +313,11 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
     case OP_KEEP:
         write_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch);
         break;
-    case OP_OVERWRITE:
-        write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    case OP_FETCH:
-        write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    case OP_COMBINE:
-        write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    case OP_UPDATE:
-        write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
     case OP_ERASE:
         write_kernel<kind, OP_ERASE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    default:
+        launch_with_values<kind>(view, batch, op, blocks, stream);
         break;
     }
 }
@@ -303,19 +328,8 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
 cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-    switch (view->kind) {
-    case OPEN_PAIR_4_4:
-        launch_kind<OPEN_PAIR_4_4>(view, batch, op, blocks, stream);
-        break;
-    case OPEN_KEY_4_VALUE_8:
-        launch_kind<OPEN_KEY_4_VALUE_8>(view, batch, op, blocks, stream);
-        break;
-    case OPEN_KEY_8_VALUE_4:
-        launch_kind<OPEN_KEY_8_VALUE_4>(view, batch, op, blocks, stream);
-        break;
-    default:
-        launch_kind<OPEN_KEY_8_VALUE_8>(view, batch, op, blocks, stream);
-        break;
-    }
+#define CALL(kind) launch_kind<kind>(view, batch, op, blocks, stream)
+    OPEN_FOR_KIND(view->kind, CALL)
+#undef CALL
     return cudaGetLastError();
 }

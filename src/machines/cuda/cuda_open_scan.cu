@@ -13,35 +13,21 @@ namespace
 
 enum { THREADS = 256 };
 
-#define FOR_KIND(view, call)      \
-    switch ((view)->kind) {       \
-    case OPEN_PAIR_4_4:           \
-        call(OPEN_PAIR_4_4);      \
-        break;                    \
-    case OPEN_KEY_4_VALUE_8:      \
-        call(OPEN_KEY_4_VALUE_8); \
-        break;                    \
-    case OPEN_KEY_8_VALUE_4:      \
-        call(OPEN_KEY_8_VALUE_4); \
-        break;                    \
-    default:                      \
-        call(OPEN_KEY_8_VALUE_8); \
-        break;                    \
-    }
-
 /* ---- clear ---- */
 
 template <loom__open_kind kind> __global__ void clear_kernel(const loom__open_view view)
 {
     uint32_t partition = blockIdx.x, stride = open_line_stride(kind) / 8;
     uint64_t empty = open_empty(&view, partition);
-    uint64_t pattern = kind == OPEN_KEY_4_VALUE_8 ? empty << 32 | empty : empty;
+    uint64_t pattern = open_slot_stride(kind) == 4 ? empty << 32 | empty : empty;
     uint64_t *words = (uint64_t *)(view.base + (uint64_t)partition * view.partition_bytes);
     uint32_t lines_end = view.buckets * stride, count = view.partition_bytes / 8;
     for (uint32_t i = threadIdx.x; i < count; i += THREADS)
         words[i] = i < lines_end && i % stride < 7 ? pattern : 0;
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         view.marks[partition] = OPEN_UNMARKED;
+        view.stale[partition] = 0;
+    }
 }
 
 /* ---- retrieve ---- */
@@ -111,7 +97,9 @@ __global__ void __launch_bounds__(THREADS)
                 ((uint32_t *)keys)[rank] = (uint32_t)key;
             else
                 ((uint64_t *)keys)[rank] = key;
-            if (values != NULL && open_value_bytes(kind) == 4)
+            if (open_value_bytes(kind) == 0)
+                ; /* a set */
+            else if (values != NULL && open_value_bytes(kind) == 4)
                 ((uint32_t *)values)[rank] = (uint32_t)open_bucket_value(kind, &b, slot);
             else if (values != NULL)
                 ((uint64_t *)values)[rank] = open_bucket_value(kind, &b, slot);
@@ -132,7 +120,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
     unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
     unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
-    uint64_t buckets = (uint64_t)view->partitions * view->buckets, slots = view->kind == OPEN_KEY_4_VALUE_8 ? 14 : 7;
+    uint64_t buckets = (uint64_t)view->partitions * view->buckets, slots = open_slots((loom__open_kind)view->kind);
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
         uint64_t left = room - *got, segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
@@ -141,7 +129,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
         segments = segments < useful ? segments : useful;
         uint64_t bytes = segments * sizeof *counts, total = 0;
 #define CALL(kind) count_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts)
-        FOR_KIND(view, CALL)
+        OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
         CUDA_TRY(cudaMemcpyAsync(on_host, counts, bytes, cudaMemcpyDeviceToHost, stream));
@@ -158,7 +146,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
 #define CALL(kind)    \
     copy_kernel<kind> \
         <<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts, to_keys, to_values, left, end)
-        FOR_KIND(view, CALL)
+        OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
         CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
@@ -249,7 +237,7 @@ loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums 
     open_sums *on_device = (open_sums *)cuda->stage.scratch;
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
-    FOR_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
@@ -291,7 +279,7 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
         }
         unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
 #define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, at, count, sum)
-        FOR_KIND(view, CALL)
+        OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
     }
@@ -318,6 +306,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
+    CUDA_TRY(cudaMemsetAsync(view->stale, 0, view->partitions * sizeof *view->stale, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }
@@ -328,7 +317,7 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
 #define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
-    FOR_KIND(view, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemsetAsync(view->totals, 0, sizeof *view->totals, stream));

@@ -6,6 +6,7 @@
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
+ *   cuda_open_upkeep.cu  partitions put in order
  *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks
  *   cuda_order.cu        calls on one table put in order across streams
  *   cuda_limits.cu       what the device can do at most
@@ -100,7 +101,8 @@ typedef struct cuda_state {
     int device;
     pid_t process; /* that made it: a child cannot use the device */
     int multiprocessors;
-    uint32_t lanes; /* asked for; 0: chosen by the library */
+    int shared_bytes; /* shared memory that a block may have at most */
+    uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
     pthread_mutex_t slots_lock;
     cuda_slot slots[COUNT_SLOTS];
@@ -174,6 +176,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
 loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
                                void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                              loom_stream stream);
 loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,

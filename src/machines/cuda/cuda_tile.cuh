@@ -47,6 +47,14 @@ __device__ __forceinline__ void tile_read(element *tile, const tile_range &range
 }
 
 template <class element>
+__device__ __forceinline__ void tile_fill(element *tile, const tile_range &range, element value)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_ITEMS; i += 32)
+        tile[range.lane + i] = value;
+}
+
+template <class element>
 __device__ __forceinline__ void tile_write(const element *tile, const tile_range &range, element *array)
 {
     if (tile_is_wide(range, array)) {

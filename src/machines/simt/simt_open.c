@@ -82,18 +82,7 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
 void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;
-    switch (call->view.kind) {
-    case OPEN_PAIR_4_4:
-        run(OPEN_PAIR_4_4, call);
-        break;
-    case OPEN_KEY_4_VALUE_8:
-        run(OPEN_KEY_4_VALUE_8, call);
-        break;
-    case OPEN_KEY_8_VALUE_4:
-        run(OPEN_KEY_8_VALUE_4, call);
-        break;
-    default:
-        run(OPEN_KEY_8_VALUE_8, call);
-        break;
-    }
+#define CALL(kind) run(kind, call)
+    OPEN_FOR_KIND(call->view.kind, CALL)
+#undef CALL
 }
