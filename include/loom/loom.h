@@ -19,9 +19,9 @@
  *     that collide. Such keys make a table slow or refuse keys early; they cannot make it wrong.
  *   - With a fixed seed (loom_context_config.fixed_seed) two runs agree, and an adversary may know the seed.
  *   - Tables do not grow yet: make them for the number of keys they are to hold.
- *   - Erasing leaves filter bits behind, which cost lookups of absent keys extra buckets: at load 0.9, 2.1 instead of 1.03
- *     after ten turnovers of the table and twice as many every ten more. loom_map_stats() tells (accesses_per_miss);
- *     building or clearing the table removes them.
+ *   - Erasing leaves bits behind that cost lookups of absent keys extra buckets. When one in 200 of a partition may be stale
+ *     the call puts that partition in order at its end: keys move, nothing else changes. With ten turnovers of a table at
+ *     load 0.9 lookups stay within 10 % of a fresh one. loom_map_stats() tells (accesses_per_hit, accesses_per_miss).
  *   - Arrays given to a call must not change while it runs. If they do, what is stored is not defined; nothing else is harmed.
  *   - Of equal keys in one batch any one may win, unless the call asks for order (LOOM_IN_ORDER).
  *   - After fork() a child may use contexts and tables that no other thread was using at that moment; its
@@ -85,6 +85,7 @@ LOOM_API uint32_t loom_version(void);
     X(TOO_SMALL, 20, "an output array is too small")                                \
     X(NO_MACHINE, 21, "the machine asked for is not present")                       \
     X(DEVICE, 22, "the device reported an error")                                   \
+    X(IN_USE, 23, "a device view of the table is out")                              \
     X(IO, 32, "a file could not be read or written")                                \
     X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \
     X(FOREIGN_VERSION, 34, "the file was written in another version of the format") \
@@ -201,7 +202,12 @@ LOOM_API loom_status loom_context_describe(loom_context *context, loom_context_i
 /* OK if a context could be made for this machine here; otherwise NO_MACHINE and the sentence says what is missing. */
 LOOM_API loom_status loom_machine_present(loom_machine machine);
 
-typedef enum loom_type { LOOM_TYPE_MAP = 1 } loom_type;
+typedef enum loom_type {
+    LOOM_TYPE_DEFAULT = 0, /* a map */
+    LOOM_TYPE_MAP = 1,
+    LOOM_TYPE_SET = 2,    /* keys without values */
+    LOOM_TYPE_COUNTER = 3 /* a map whose values are counts */
+} loom_type;
 typedef enum loom_engine { LOOM_ENGINE_DEFAULT = 0, LOOM_ENGINE_OPEN = 1 } loom_engine;
 
 typedef enum loom_feature {
@@ -219,7 +225,8 @@ typedef enum loom_feature {
     LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a loom_result may return before the work is done */
     LOOM_FEATURE_FIND_OR_INSERT = 12,
     LOOM_FEATURE_UPDATE = 13,
-    LOOM_FEATURE_ACCUMULATE = 14
+    LOOM_FEATURE_ACCUMULATE = 14, /* and loom_map_count */
+    LOOM_FEATURE_VIEWS = 15       /* loom_map_view_begin: the table inside kernels of your own */
 } loom_feature;
 
 /* OK if tables of this type and engine offer the feature on this context's machine; UNSUPPORTED if not, and the
@@ -292,23 +299,31 @@ typedef enum loom_insert_flags {
                            loom_map_memory_required */
 } loom_insert_flags;
 
-/* ---- Map ---------------------------------------------------------------------------------------------- */
+/* ---- Map, set, counter -------------------------------------------------------------------------------- */
+
+/* One handle for all three, told apart by config.type; the same calls, as far as they make sense:
+ *   a map      keys and values.
+ *   a set      keys alone: value_bytes is 0, and every array of values is NULL. It has build, insert, find and contains (which
+ *              tell whether a key is there), erase, and all calls on the whole table; find_or_insert, update, accumulate and
+ *              count are UNSUPPORTED. 4-byte keys: 14 to a bucket of 64 bytes.
+ *   a counter  a map whose values are counts of 4 or 8 bytes: loom_map_count adds one for every key it is given, loom_map_find
+ *              tells the counts, 0 for keys that were never counted. It has the other calls of a map, too. */
 
 typedef struct loom_map_config {
     size_t struct_size;             /* set by LOOM_MAP_CONFIG_INIT */
     uint32_t key_bytes;             /* 4 or 8; no default */
-    uint32_t value_bytes;           /* 4 or 8; no default */
+    uint32_t value_bytes;           /* 4 or 8; no default; 0 for sets */
     uint64_t capacity;              /* keys the table must be able to hold; 0 is fine */
     double max_load;                /* capacity / slots at most this: above 0, up to 0.95; 0 means 0.8 */
     loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
     uint32_t concurrent_reads;      /* 0; 1 is for machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t buckets_per_partition; /* 0: chosen by the library; else a prime up to 3499 */
-    uint32_t reserved;              /* 0 */
+    loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                \
-    {                                                                       \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, 0 \
+#define LOOM_MAP_CONFIG_INIT                                                                \
+    {                                                                                       \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT \
     }
 
 typedef struct loom_memory {
@@ -389,8 +404,15 @@ LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const 
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
                                          loom_stream stream);
 
+/* Counts: adds one to the value of each key, as an unsigned number of value_bytes; an absent key is stored with one. The
+ * same as loom_map_accumulate with LOOM_COMBINE_ADD and values of one, without reading them.
+ *   keys     /[n] key_bytes/     status   /[n], optional/ OK (counted for the first time), EXISTS or FULL
+ * Does not allocate; writer. FULL: as in loom_map_insert. INVALID_ARGUMENT, UNSUPPORTED (a set). */
+LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                                    loom_stream stream);
+
 /* Looks the keys up.
- *   keys     /[n] key_bytes/     values   /[n] value_bytes/ zero bytes where the key is absent
+ *   keys     /[n] key_bytes/     values   /[n] value_bytes/ zero bytes where the key is absent; a set: NULL
  *   status   /[n], optional/ OK or NOT_FOUND
  * Does not allocate; reader. Absent keys are no failure: OK. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
@@ -436,6 +458,14 @@ LOOM_API loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *val
                                       loom_stream stream);
 LOOM_API void loom_cursor_close(loom_cursor *cursor);
 
+/* Calls `visit` with all pairs, in no particular order, a few thousand at a time, on the calling thread.
+ *   keys, values   /[n]/ in host memory, on every machine, valid during the visit; a set has values = NULL
+ * `visit` returns 0 to go on; anything else ends the visits, and *stopped, if given, gets that value (0 at the end). It may
+ * call anything: the table is not locked meanwhile. After a call that writes it, by whomever, the visits end with CHANGED.
+ * Synchronous; allocates; reader. INVALID_ARGUMENT, CHANGED, OUT_OF_MEMORY. In kernels: loom/device.cuh. */
+typedef int (*loom_visit)(void *user, const void *keys, const void *values, uint64_t n);
+LOOM_API loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *stopped, loom_stream stream);
+
 /* Writes the table to a file (docs/format.md): under a temporary name in the same directory, synced, then renamed
  * over `path`, then the directory synced. If anything fails the old file is untouched and the temporary one gone; only if
  * the very last step fails, syncing the directory, the new file is in place but might not survive a power failure. The new
@@ -467,11 +497,13 @@ typedef struct loom_stats {
     double load;              /* size / slots */
     double accesses_per_hit;  /* buckets read per lookup of a key that is there, over all keys */
     double accesses_per_miss; /* expected for a random absent key, from the overflow filters as they are */
+    loom_type type;
+    uint32_t reserved;
 } loom_stats;
 
-#define LOOM_STATS_INIT                                                                         \
-    {                                                                                           \
-        sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+#define LOOM_STATS_INIT                                                                                               \
+    {                                                                                                                 \
+        sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, LOOM_TYPE_DEFAULT, 0 \
     }
 
 /* Measures the table; reads all of it. Does not allocate; reader. INVALID_ARGUMENT. */
@@ -482,6 +514,41 @@ LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
 
 /* What a map was made with: a config from which an equal, empty one can be made. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config);
+
+/* ---- Device views ------------------------------------------------------------------------------------- */
+
+/* What a user's kernels do to a table through a view; loom/device.cuh has the functions, and says what each view offers. */
+typedef enum loom_view_access {
+    LOOM_VIEW_FIND = 1,       /* lookups of a table that nobody writes */
+    LOOM_VIEW_INSERT = 2,     /* insert, find_or_insert; and lookups */
+    LOOM_VIEW_ACCUMULATE = 3, /* accumulate; and lookups */
+    LOOM_VIEW_ERASE = 4,      /* erase; and lookups */
+    LOOM_VIEW_MIXED =
+        5 /* insert (keeping), find_or_insert, erase and lookups, all at the same time. A slot that was freed
+                                 is not taken again before the view is given back: leave room for what comes meanwhile */
+} loom_view_access;
+
+/* A table as kernels see it: pass it by value. */
+typedef struct loom_map_view {
+    uint32_t layout; /* LOOM_VIEW_LAYOUT of the library that made it; device.cuh compares */
+    loom_view_access access;
+    uint32_t key_bytes, value_bytes;
+    uint64_t generation; /* changes when the table's memory does; device.cuh compares */
+    uint64_t table[22];  /* for device.cuh */
+} loom_map_view;
+
+#define LOOM_VIEW_LAYOUT 1
+
+/* Lends the table to kernels that are launched into `stream` from now on, and takes it back behind those that were. Between
+ * the two, calls that may not overlap with what the view does, as the table above says, return IN_USE; those that may, and
+ * further views of the same access, go on. A view is given back once, in the stream it was taken with, or in one that waits
+ * for its kernels.
+ * Stream-ordered; neither waits nor allocates. The table's size is right again, and a mixed view's freed slots are free again, when
+ * the view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), or a set cannot accumulate. IN_USE: a view
+ * of another access is out. INVALID_ARGUMENT: not a view that is out. */
+LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
+                                         loom_stream stream);
+LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);
 
 /* ---- EXPERIMENTAL ------------------------------------------------------------------------------------- */
 

@@ -110,9 +110,13 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
 loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)
 {
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
-    RETURN_ERROR_IF(type != LOOM_TYPE_MAP, LOOM_INVALID_ARGUMENT, "type %d is not known to this version", (int)type);
+    RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_COUNTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
+                    (int)type);
     RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)engine);
+    RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
+                                              feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
+                    LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
     return context->machine->ops->supports(context->machine, feature);
 }
 

@@ -1,4 +1,5 @@
-/* The life of a map, and what it tells about itself. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c. */
+/* The life of a map, and what it tells about itself. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c; device
+ * views: map_view.c. */
 #include "api/map.h"
 #include "api/check.h"
 #include "core/error.h"
@@ -22,8 +23,17 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     *config = *given;
     RETURN_ERROR_IF(!is_width(config->key_bytes), LOOM_INVALID_ARGUMENT, "key_bytes = %u: keys have 4 or 8 bytes",
                     config->key_bytes);
-    RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT, "value_bytes = %u: values have 4 or 8 bytes",
-                    config->value_bytes);
+    RETURN_ERROR_IF((unsigned)config->type > LOOM_TYPE_COUNTER, LOOM_INVALID_ARGUMENT,
+                    "type %d is not known to this version", (int)config->type);
+    if (config->type == LOOM_TYPE_DEFAULT)
+        config->type = LOOM_TYPE_MAP;
+    if (config->type == LOOM_TYPE_SET)
+        RETURN_ERROR_IF(config->value_bytes != 0, LOOM_INVALID_ARGUMENT,
+                        "value_bytes = %u: a set has no values; 0, or LOOM_TYPE_MAP", config->value_bytes);
+    else
+        RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT,
+                        "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)",
+                        config->value_bytes);
     if (config->max_load == 0)
         config->max_load = DEFAULT_LOAD;
     RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LOOM__LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
@@ -31,9 +41,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)config->engine);
     config->engine = LOOM_ENGINE_OPEN;
-    RETURN_ERROR_IF(config->concurrent_reads > 1 || config->reserved != 0, LOOM_INVALID_ARGUMENT,
-                    "concurrent_reads = %u, reserved = %u: they are 0 or 1, and 0", config->concurrent_reads,
-                    config->reserved);
+    RETURN_ERROR_IF(config->concurrent_reads > 1, LOOM_INVALID_ARGUMENT, "concurrent_reads = %u: it is 0 or 1",
+                    config->concurrent_reads);
     if (config->concurrent_reads)
         RETURN_IF_FAILED(context->machine->ops->supports(context->machine, LOOM_FEATURE_CONCURRENT_READS));
     return LOOM_OK;
@@ -75,6 +84,8 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
     map->table = table;
     map->key_bytes = image.key_bytes;
     map->value_bytes = image.value_bytes;
+    map->type = image.type;
+    map->concurrent_reads = (int)image.concurrent_reads;
     loom__gate_init(&map->gate);
     loom__context_hold(context);
     *made = map;
@@ -112,6 +123,28 @@ loom_status loom__map_check(loom_map *map, loom_stream stream)
     return map->context->machine->ops->check_stream(map->context->machine, stream);
 }
 
+loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values)
+{
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET && values != NULL, LOOM_INVALID_ARGUMENT,
+                    "a set has no values; pass NULL for %s", name);
+    return LOOM_OK;
+}
+
+/* As with calls that are under way, but that what comes first has no end yet. */
+loom_status loom__map_check_views(const loom_map *map, loom__access access)
+{
+    if (map->lent == 0)
+        return LOOM_OK;
+    int may = access == map->lent_as && access != LOOM__ACCESS_ALONE;
+    may |= access == LOOM__ACCESS_FIND && map->lent_as == LOOM__ACCESS_READ;
+    may |= access == LOOM__ACCESS_FIND && map->lent_as != LOOM__ACCESS_ALONE && map->concurrent_reads;
+    RETURN_ERROR_IF(!may, LOOM_IN_USE,
+                    "%u device views of the table are out that this call may not overlap; give them back "
+                    "(loom_map_view_end)",
+                    map->lent);
+    return LOOM_OK;
+}
+
 loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream)
 {
     int reads = access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND;
@@ -119,8 +152,9 @@ loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stre
         loom__gate_enter_reader(&map->gate);
     else
         loom__gate_enter_writer(&map->gate);
-    loom_status status =
-        map->order != NULL ? map->context->machine->ops->order_begin(map->order, access, stream) : LOOM_OK;
+    loom_status status = loom__map_check_views(map, access);
+    if (status == LOOM_OK && map->order != NULL)
+        status = map->context->machine->ops->order_begin(map->order, access, stream);
     if (status == LOOM_OK)
         return status;
     if (reads)
@@ -144,7 +178,7 @@ void loom__map_leave(loom_map *map, loom__access access, loom_stream stream)
 void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream)
 {
     const loom__machine_ops *ops = map->context->machine->ops;
-    if (map->engine->wants_upkeep(map->table)) {
+    if (map->lent == 0 && map->engine->wants_upkeep(map->table)) { /* with views out it waits for the next time */
         if (map->order != NULL)
             ops->order_end(map->order, access, stream);
         if (map->order == NULL || ops->order_begin(map->order, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
@@ -211,6 +245,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->engine = (loom_engine)image.engine;
     config->buckets_per_partition = image.buckets;
     config->concurrent_reads = image.concurrent_reads;
+    config->type = image.type;
     return LOOM_OK;
 }
 
@@ -254,6 +289,7 @@ loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
     stats->load = (double)survey.size / (double)stats->slots;
     stats->accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
     stats->accesses_per_miss = survey.miss_accesses;
+    stats->type = image.type;
     return LOOM_OK;
 }
 

@@ -11,9 +11,13 @@ struct loom_map {
     const loom__map_engine *engine;
     loom__table *table;
     uint32_t key_bytes, value_bytes;
-    uint64_t generation; /* one more after each call that may have written; cursors compare it */
-    loom__gate gate;     /* covers what host threads do at the same time … */
-    loom__order *order;  /* … and this what is still under way when they return; NULL where nothing is */
+    loom_type type;
+    int concurrent_reads;
+    loom__access lent_as; /* while a device view is out: what its kernels do … */
+    uint32_t lent;        /* … and how many of them are out. Both change only inside the gate, as a writer */
+    uint64_t generation;  /* one more after each call that may have written; cursors compare it */
+    loom__gate gate;      /* covers what host threads do at the same time … */
+    loom__order *order;   /* … and this what is still under way when they return; NULL where nothing is */
 };
 
 /* Wraps a table in a handle; takes the table over in any case. */
@@ -21,6 +25,12 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
 
 /* Every call on a map begins with this: the handle and the stream. */
 loom_status loom__map_check(loom_map *map, loom_stream stream);
+
+/* A set has no arrays of values. */
+loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values);
+
+/* OK, or IN_USE and a sentence, if a device view is out that a call with this access may not overlap. */
+loom_status loom__map_check_views(const loom_map *map, loom__access access);
 
 /* Around whatever a call does to the table: waits for, or is ordered behind, the calls that it may not overlap. After a
  * failure there is nothing to leave. Leaving is the last touch: the map may be destroyed from there on. */

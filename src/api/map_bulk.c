@@ -35,13 +35,22 @@ static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, 
 static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 {
     RETURN_IF_FAILED(loom__map_check(map, batch->stream));
+    RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
     const loom__array arrays[] = {
         {"keys", batch->keys, map->key_bytes, 0, 0},
-        {"values", batch->values, map->value_bytes, 0, 0},
+        {"values", batch->values, map->value_bytes, map->type == LOOM_TYPE_SET, 0},
         {"found", batch->found_values, map->value_bytes, 1, 1},
         {"status", batch->status, 1, 1, 1},
     };
     return loom__check_arrays(arrays, 4, batch->n);
+}
+
+/* For calls that read or change values. */
+static loom_status check_has_values(loom_map *map, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    return LOOM_OK;
 }
 
 static loom_status check_insert(loom_map *map, const loom__batch *batch)
@@ -82,6 +91,7 @@ loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void 
                          .write = LOOM__WRITE_FETCH,
                          .result = result,
                          .stream = stream};
+    RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(check_pairs(map, &batch));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_INSERT);
 }
@@ -96,6 +106,7 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
                          .write = LOOM__WRITE_UPDATE,
                          .result = result,
                          .stream = stream};
+    RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(check_pairs(map, &batch));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_UPDATE);
 }
@@ -132,8 +143,29 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
                          .write = LOOM__WRITE_COMBINE,
                          .result = result,
                          .stream = stream};
+    RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(check_pairs(map, &batch));
     RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch.how));
+    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
+}
+
+/* Without values an accumulation adds ones. */
+loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                           loom_stream stream)
+{
+    loom__batch batch = {.keys = keys,
+                         .status = status,
+                         .n = n,
+                         .write = LOOM__WRITE_COMBINE,
+                         .how = LOOM__ADD,
+                         .result = result,
+                         .stream = stream};
+    RETURN_IF_FAILED(check_has_values(map, stream));
+    const loom__array arrays[] = {
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"status", status, 1, 1, 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 
@@ -143,9 +175,10 @@ loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *val
     loom__batch batch = {
         .keys = keys, .found_values = values, .status = status, .n = n, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
         {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, 0, 1},
+        {"values", values, map->value_bytes, map->type == LOOM_TYPE_SET, 1},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));

@@ -1,4 +1,4 @@
-/* All pairs of a map, at once or in chunks. */
+/* All pairs of a map, at once, in chunks or visited. */
 #include "api/check.h"
 #include "api/map.h"
 #include "core/error.h"
@@ -12,6 +12,7 @@ struct loom_cursor {
 
 static loom_status check_pairs(const loom_map *map, void *keys, void *values, uint64_t room)
 {
+    RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
         {"keys", keys, map->key_bytes, 0, 1},
         {"values", values, map->value_bytes, 1, 1},
@@ -88,4 +89,41 @@ void loom_cursor_close(loom_cursor *cursor)
 {
     if (cursor != NULL)
         loom__release(&cursor->map->context->machine->allocator, cursor, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
+}
+
+/* ---- visits ---- */
+
+enum { VISITED_AT_ONCE = 4096 };
+
+static loom_status visit_all(loom_map *map, loom_cursor *cursor, unsigned char *keys, unsigned char *values,
+                             loom_visit visit, void *user, int *stopped, loom_stream stream)
+{
+    uint64_t got;
+    do { /* each round brings pairs, or is the last */
+        RETURN_IF_FAILED(
+            loom_cursor_next(cursor, keys, map->type == LOOM_TYPE_SET ? NULL : values, VISITED_AT_ONCE, &got, stream));
+        if (got > 0)
+            *stopped = visit(user, keys, map->type == LOOM_TYPE_SET ? NULL : values, got);
+    } while (got > 0 && *stopped == 0);
+    return LOOM_OK;
+}
+
+loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *stopped, loom_stream stream)
+{
+    loom_cursor *cursor;
+    int last = 0;
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
+    const loom_allocator *allocator = &map->context->machine->allocator;
+    uint64_t keys_bytes = VISITED_AT_ONCE * map->key_bytes, bytes = keys_bytes + VISITED_AT_ONCE * map->value_bytes;
+    RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
+    unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
+    loom_status status = LOOM_OUT_OF_MEMORY;
+    if (buffer != NULL)
+        status = visit_all(map, cursor, buffer, buffer + keys_bytes, visit, user, &last, stream);
+    loom__release(allocator, buffer, bytes, LOOM_MEMORY_HOST, NULL);
+    loom_cursor_close(cursor);
+    if (stopped != NULL)
+        *stopped = last;
+    return status;
 }

@@ -112,7 +112,7 @@ static loom_status write_contents(transfer *move, const loom__map_image *image, 
         .byte_order = FILE_BYTE_ORDER,
         .version = FILE_VERSION,
         .header_bytes = sizeof header,
-        .type = FILE_TYPE_MAP,
+        .type = image->type,
         .engine = image->engine,
         .layout_version = image->layout_version,
         .key_bytes = image->key_bytes,
@@ -176,9 +176,10 @@ static loom_status check_header(const loom__file_header *header, uint64_t file_b
                     path, header->version, FILE_VERSION);
     RETURN_ERROR_IF(header->header_checksum != checksum_of_header(header), LOOM_BAD_FILE, "the header of %s is damaged",
                     path);
-    RETURN_ERROR_IF(header->header_bytes != sizeof *header || header->type != FILE_TYPE_MAP ||
+    RETURN_ERROR_IF(header->header_bytes != sizeof *header || header->type < 1 || header->type > FILE_MOST_TYPES ||
                         (header->key_bytes != 4 && header->key_bytes != 8) ||
-                        (header->value_bytes != 4 && header->value_bytes != 8) ||
+                        (header->type == LOOM_TYPE_SET) != (header->value_bytes == 0) ||
+                        (header->value_bytes != 0 && header->value_bytes != 4 && header->value_bytes != 8) ||
                         !(header->max_load > 0 && header->max_load <= LOOM__LARGEST_LOAD) || header->reserved[0] != 0 ||
                         header->reserved[1] != 0 || header->reserved[2] != 0 || header->partitions == 0 ||
                         header->partition_bytes == 0 || header->partition_bytes > UINT32_MAX,
@@ -251,6 +252,7 @@ static loom_status load_table(loom_context *context, int descriptor, uint64_t fi
         .size = header.size,
         .seed = header.seed,
         .max_load = header.max_load,
+        .type = (loom_type)header.type,
     };
     RETURN_IF_FAILED(loom__open_map.restore(context->machine, &image, table, stream));
     loom_status status = transfer_begin(&move, context->machine, &image, stream);

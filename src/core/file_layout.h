@@ -19,7 +19,7 @@ enum {
     FILE_BYTE_ORDER = 0x01020304,
     FILE_VERSION = 1,    /* of this header and the hash */
     FILE_ALIGNMENT = 64, /* of the first partition */
-    FILE_TYPE_MAP = 1    /* LOOM_TYPE_MAP */
+    FILE_MOST_TYPES = 3  /* loom_type: map, set, counter */
 };
 
 typedef struct loom__file_header {
@@ -27,7 +27,7 @@ typedef struct loom__file_header {
     uint32_t byte_order;
     uint32_t version;
     uint32_t header_bytes;
-    uint32_t type;
+    uint32_t type;           /* loom_type */
     uint32_t engine;         /* loom_engine */
     uint32_t layout_version; /* of that engine's partitions */
     uint32_t key_bytes;

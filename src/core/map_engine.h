@@ -60,6 +60,7 @@ typedef struct loom__map_image {
     uint64_t capacity, size, seed;
     double max_load;
     uint32_t concurrent_reads; /* not in the file */
+    loom_type type;
 } loom__map_image;
 
 typedef struct loom__table loom__table; /* an engine's own */
@@ -79,6 +80,11 @@ typedef struct loom__map_engine {
     /* After calls that write: is there something to put in order? Upkeep then needs the table alone; it does not wait. */
     int (*wants_upkeep)(const loom__table *table);
     loom_status (*upkeep)(loom__table *table, loom_stream stream);
+
+    /* Device views: fills in `view`, of which only `access` is set; takes it back. NULL, or UNSUPPORTED and a sentence, where
+     * there are none. */
+    loom_status (*lend)(loom__table *table, loom_map_view *view);
+    loom_status (*take_back)(loom__table *table, const loom_map_view *view, loom_stream stream);
 
     loom_status (*clear)(loom__table *table, loom_stream stream);
     loom_status (*clone)(loom__table *table, loom__table **clone, loom_stream stream);

@@ -13,19 +13,29 @@ struct loom__table {
     loom__open_view view;
     uint64_t capacity, seed;
     double max_load;
+    loom_type type;
     uint64_t most; /* keys that the table may hold: as many as were given to it */
     uint64_t worn; /* keys given to calls that may have left stale filter bits, since the last upkeep */
 };
 
-/* Partitions, totals, marks, stale counts. */
+/* Partitions, totals, what views add, marks, stale counts. */
 static uint64_t table_memory(const loom__open_shape *shape)
 {
-    return shape->table_bytes + sizeof(loom__open_totals) + shape->partitions * 2 * sizeof(uint32_t);
+    return shape->table_bytes + sizeof(loom__open_totals) + OPEN_ADDED_COPIES * sizeof(loom__open_added) +
+           shape->partitions * 2 * sizeof(uint32_t);
+}
+
+/* Tables that get the same memory one after the other have different ones, if their seeds differ: a view of the first is
+ * then noticed. */
+static uint64_t generation_of(const loom__table *table)
+{
+    return loom__mix64(table->seed + 4 * 0x9e3779b97f4a7c15u);
 }
 
 /* A table with memory, whose contents are still whatever was there. */
 static loom_status make_table(loom__machine *machine, const loom__open_shape *shape, uint64_t capacity, double max_load,
-                              uint32_t concurrent_reads, uint64_t seed, loom__table **made, loom_stream stream)
+                              uint32_t concurrent_reads, loom_type type, uint64_t seed, loom__table **made,
+                              loom_stream stream)
 {
     loom__table *table = loom__allocate(&machine->allocator, sizeof *table, LOOM_MEMORY_HOST, NULL);
     if (table == NULL)
@@ -43,11 +53,13 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
         .capacity = capacity,
         .seed = seed,
         .max_load = max_load,
+        .type = type,
     };
     table->view.base = memory;
     table->view.concurrent_reads = concurrent_reads;
     table->view.totals = (loom__open_totals *)(memory + shape->table_bytes);
-    table->view.marks = (uint32_t *)(table->view.totals + 1);
+    table->view.added = (loom__open_added *)(table->view.totals + 1);
+    table->view.marks = (uint32_t *)(table->view.added + OPEN_ADDED_COPIES);
     table->view.stale = table->view.marks + shape->partitions;
     *made = table;
     return LOOM_OK;
@@ -85,12 +97,12 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     loom__table *table;
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
-    RETURN_IF_FAILED(
-        make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads, seed, &table, NULL));
+    RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, config->concurrent_reads,
+                                config->type, seed, &table, NULL));
     loom_status status = table->kernels->clear(machine, &table->view, NULL);
-    uint64_t none;
+    loom__open_totals totals = {.generation = generation_of(table)};
     if (status == LOOM_OK) /* waits: the table must be there for every stream */
-        status = machine->ops->read_table(machine, &none, &table->view.totals->size, sizeof none, NULL);
+        status = table->kernels->reset_totals(machine, &table->view, &totals, NULL);
     if (status != LOOM_OK)
         destroy(table);
     else
@@ -121,6 +133,31 @@ static loom_status upkeep(loom__table *table, loom_stream stream)
 {
     table->worn = 0;
     return table->kernels->upkeep(table->machine, &table->view, 0, stream);
+}
+
+static loom_status lend(loom__table *table, loom_map_view *view)
+{
+    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
+    RETURN_ERROR_IF(table->kernels->fold_size == NULL, LOOM_UNSUPPORTED,
+                    "the %s machine runs no kernels of users; use the bulk calls", table->machine->ops->name);
+    RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
+                    "a set has no values to accumulate; use a map or a counter");
+    view->layout = LOOM_VIEW_LAYOUT;
+    view->key_bytes = open_key_bytes(table->shape.kind);
+    view->value_bytes = open_value_bytes(table->shape.kind);
+    view->generation = generation_of(table);
+    memset(view->table, 0, sizeof view->table);
+    memcpy(view->table, &table->view, sizeof table->view);
+    return LOOM_OK;
+}
+
+static loom_status take_back(loom__table *table, const loom_map_view *view, loom_stream stream)
+{
+    if (view->access == LOOM_VIEW_FIND)
+        return LOOM_OK;
+    RETURN_IF_FAILED(table->kernels->fold_size(table->machine, &table->view, stream));
+    table->most = UINT64_MAX; /* nobody counted what came */
+    return table->kernels->upkeep(table->machine, &table->view, view->access == LOOM_VIEW_MIXED, stream);
 }
 
 static loom_status build(loom__table *table, const loom__batch *batch)
@@ -156,7 +193,7 @@ static loom_status clone(loom__table *table, loom__table **made, loom_stream str
 {
     loom__table *twin;
     RETURN_IF_FAILED(make_table(table->machine, &table->shape, table->capacity, table->max_load,
-                                table->view.concurrent_reads, table->seed, &twin, stream));
+                                table->view.concurrent_reads, table->type, table->seed, &twin, stream));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
     twin->most = table->most;
@@ -205,6 +242,7 @@ static void describe(const loom__table *table, loom__map_image *image, uint32_t 
         .seed = table->seed,
         .max_load = table->max_load,
         .concurrent_reads = table->view.concurrent_reads,
+        .type = table->type,
     };
     *slots_per_bucket = open_slots(table->shape.kind);
     *memory_bytes = sizeof *table + table_memory(&table->shape);
@@ -235,8 +273,8 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
         LOOM_BAD_FILE, "the file's sizes contradict each other: %llu bytes per partition, %llu keys of %llu",
         (unsigned long long)image->partition_bytes, (unsigned long long)image->size,
         (unsigned long long)image->capacity);
-    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->seed, table,
-                      stream);
+    return make_table(machine, &shape, image->capacity, image->max_load, image->concurrent_reads, image->type,
+                      image->seed, table, stream);
 }
 
 static unsigned char *partition(loom__table *table, uint64_t index)
@@ -246,7 +284,7 @@ static unsigned char *partition(loom__table *table, uint64_t index)
 
 static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)
 {
-    loom__open_totals totals = {.size = keys};
+    loom__open_totals totals = {.size = keys, .generation = generation_of(table)};
     table->most = keys;
     return table->kernels->reset_totals(table->machine, &table->view, &totals, stream);
 }
@@ -262,6 +300,8 @@ const loom__map_engine loom__open_map = {
     .write = write,
     .wants_upkeep = wants_upkeep,
     .upkeep = upkeep,
+    .lend = lend,
+    .take_back = take_back,
     .clear = clear,
     .clone = clone,
     .size = size,

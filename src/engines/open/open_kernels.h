@@ -34,6 +34,9 @@ typedef struct loom__open_kernels {
      * Does not wait. */
     loom_status (*upkeep)(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 
+    /* Adds to the table's size what kernels of users have added; NULL where there are none. Does not wait. */
+    loom_status (*fold_size)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+
     loom_status (*count_accesses)(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream);
 } loom__open_kernels;

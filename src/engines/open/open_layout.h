@@ -73,6 +73,7 @@ enum {
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_STALE_SHARE =
         200, /* a partition is put in order when one of so many filter bits may be stale; open_upkeep.h */
+    OPEN_ADDED_COPIES = 32,
     OPEN_MOST_PARTITIONS =
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
@@ -146,8 +147,15 @@ LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the l
 /* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
 typedef struct loom__open_totals {
     uint64_t size;
-    uint64_t reserved[7];
+    uint64_t generation; /* views of the table carry the same */
+    uint64_t reserved[6];
 } loom__open_totals;
+
+/* What kernels of users add to the size, spread so that they do not wait for each other at one address. */
+typedef struct loom__open_added {
+    uint64_t keys; /* modulo 2^64: erased ones count negative */
+    uint64_t unused[7];
+} loom__open_added;
 
 /* What insertions tell each other about a partition; not part of files. */
 typedef enum loom__open_mark {
@@ -171,7 +179,8 @@ typedef struct loom__open_view {
     uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
-    uint32_t *marks;           /* [partitions], behind the totals: loom__open_mark */
+    loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a view is out */
+    uint32_t *marks;           /* [partitions], behind those: loom__open_mark */
     uint32_t *stale; /* [partitions], behind the marks: filter bits that may be stale, at most; open_upkeep.h */
 } loom__open_view;
 

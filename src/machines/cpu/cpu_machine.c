@@ -177,6 +177,9 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_GROW:
         return loom__fail(LOOM_UNSUPPORTED, "tables do not grow yet; make a larger one and build it from the pairs of "
                                             "the old one (loom_map_retrieve_all)");
+    case LOOM_FEATURE_VIEWS:
+        return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "
+                                            "loom_map_for_each");
     case LOOM_FEATURE_CONCURRENT_READS:
         return loom__fail(LOOM_UNSUPPORTED, "on the cpu machine a lookup waits for a running insert or erase; give "
                                             "writers smaller batches if lookups must not wait long");

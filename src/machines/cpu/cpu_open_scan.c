@@ -47,7 +47,7 @@ loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *
     (void)stream;
     loom__open_view copy = *view;
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, clear_task, &copy);
-    *view->totals = (loom__open_totals){0};
+    view->totals->size = 0;
     return LOOM_OK;
 }
 

@@ -286,6 +286,7 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     switch (feature) {
     case LOOM_FEATURE_CONCURRENT_READS:
     case LOOM_FEATURE_ASYNCHRONOUS:
+    case LOOM_FEATURE_VIEWS:
         return LOOM_OK;
     case LOOM_FEATURE_INSERT_IN_ORDER:
         return CUDA_FAIL(LOOM_UNSUPPORTED, "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal "

@@ -336,6 +336,25 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     return write(machine, view, batch);
 }
 
+/* One warp: what kernels of users have added. */
+__global__ void fold_kernel(loom__open_totals *totals, loom__open_added *added)
+{
+    unsigned long long keys = added[threadIdx.x].keys;
+    added[threadIdx.x].keys = 0;
+    if (keys != 0)
+        atomicAdd((unsigned long long *)&totals->size, keys);
+}
+
+static_assert(OPEN_ADDED_COPIES == 32, "one lane for each");
+
+loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+{
+    ON_DEVICE((cuda_state *)machine);
+    fold_kernel<<<1, OPEN_ADDED_COPIES, 0, (cudaStream_t)stream>>>(view->totals, view->added);
+    CUDA_TRY(cudaGetLastError());
+    return LOOM_OK;
+}
+
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
     (void)machine;
@@ -357,5 +376,6 @@ const loom__open_kernels cuda_open_kernels = {
     cuda_open_retrieve,
     cuda_open_survey,
     cuda_open_upkeep,
+    fold_size,
     cuda_open_count_accesses,
 };

@@ -307,6 +307,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
     CUDA_TRY(cudaMemsetAsync(view->stale, 0, view->partitions * sizeof *view->stale, stream));
+    CUDA_TRY(cudaMemsetAsync(view->added, 0, OPEN_ADDED_COPIES * sizeof *view->added, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }
@@ -320,7 +321,7 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemsetAsync(view->totals, 0, sizeof *view->totals, stream));
+    CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
     return LOOM_OK;
 }
 

@@ -128,8 +128,8 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
     if (error != cudaSuccess)
         return error;
     uint32_t blocks = (uint32_t)cuda->multiprocessors * BLOCKS;
-    upkeep_kernel<kind> < <<view->partitions<blocks ? view->partitions : blocks, THREADS, room * sizeof(lifted<kind>),
-                                             stream>>>(*view, sweep, room);
+    blocks = view->partitions < blocks ? view->partitions : blocks;
+    upkeep_kernel<kind><<<blocks, THREADS, room * sizeof(lifted<kind>), stream>>>(*view, sweep, room);
     return cudaGetLastError();
 }
 
