@@ -179,7 +179,7 @@ TEST(test_api_map_create_other_fields)
     config.concurrent_reads = 2;
     INVALID(context, &config);
     config = good;
-    config.reserved = 1;
+    config.type = (loom_type)4;
     INVALID(context, &config);
     INVALID(context, NULL);
     INVALID(NULL, &good);
