@@ -2,7 +2,8 @@
  *
  * A lane holds 8 / CUDA_LANES words of a line in registers. Sets of slots are predicates, not bits, and every loop over
  * them has a literal trip count: otherwise the words would go to local memory. Groups of a warp take their turns together:
- * votes are ballots of the whole warp with a literal full mask, from which each group takes its part. */
+ * votes are ballots of the whole warp with a literal full mask, from which each group takes its part. A group that stands
+ * apart, in code where the others of its warp are elsewhere, votes alone: the compiler then has groups take turns. */
 #ifndef LOOM_CUDA_LANES_CUH
 #define LOOM_CUDA_LANES_CUH
 
@@ -20,9 +21,10 @@ enum { LANE_WORDS = 8 / CUDA_LANES };
 typedef bool lane_truth;
 
 typedef struct lane_group {
-    uint32_t lane; /* in the group */
-    uint32_t own;  /* bit of this lane, in its warp */
-    uint32_t mask; /* bits of the group's lanes */
+    uint32_t lane;     /* in the group */
+    uint32_t own;      /* bit of this lane, in its warp */
+    uint32_t mask;     /* bits of the group's lanes */
+    uint32_t together; /* bits of the lanes that turn together: the whole warp, or the group alone */
 } lane_group;
 
 typedef struct lane_line {
@@ -45,6 +47,15 @@ LOOM_LANE lane_group lane_own_group(void)
     group.lane = in_warp % CUDA_LANES;
     group.own = 1u << in_warp;
     group.mask = ((1u << CUDA_LANES) - 1) << (in_warp - group.lane);
+    group.together = CUDA_FULL_MASK;
+    return group;
+}
+
+/* The same for a group whose lanes are together, whatever the others of the warp do. */
+LOOM_LANE lane_group lane_group_apart(void)
+{
+    lane_group group = lane_own_group();
+    group.together = group.mask;
     return group;
 }
 
@@ -157,7 +168,7 @@ LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32
 
 LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
 {
-    return CUDA_LANES == 1 ? (lane_votes)mine : __ballot_sync(CUDA_FULL_MASK, mine) & group.mask;
+    return CUDA_LANES == 1 ? (lane_votes)mine : __ballot_sync(group.together, mine) & group.mask;
 }
 
 LOOM_LANE lane_truth lane_some(lane_votes votes)
@@ -177,15 +188,13 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 
 LOOM_LANE lane_truth lane_going(lane_group group, lane_truth mine)
 {
-    (void)group;
-    return __any_sync(CUDA_FULL_MASK, mine);
+    return __any_sync(group.together, mine);
 }
 
 LOOM_LANE void lane_join(lane_group group, int shared)
 {
-    (void)group;
     if (CUDA_LANES > 1 && shared)
-        __syncwarp();
+        __syncwarp(group.together);
 }
 
 LOOM_LANE void lane_sync(lane_group group, int shared)

@@ -1,0 +1,74 @@
+/* Reads rows, keeps some of them and puts those into a table, in one pass over the data: a kernel of one's own with
+ * loom/device.cuh. Nothing is written in between, and what is filtered out costs nothing but its reading. */
+#include <loom/device.cuh>
+
+#include <cuda_runtime.h>
+#include <stdio.h>
+
+struct row {
+    uint32_t product, price;
+};
+
+/* The dear products, each with some price at which it was sold. */
+__global__ void keep_dear(const loom_map_view view, const row *rows, uint64_t n, uint32_t least)
+{
+    loom::table<uint32_t, uint32_t, LOOM_VIEW_INSERT> dear(view);
+    uint64_t threads = (uint64_t)gridDim.x * blockDim.x, begin = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    /* All lanes of a warp make the same number of rounds: insert() wants them together. */
+    for (uint64_t base = begin - threadIdx.x % 32; base < n; base += threads) {
+        uint64_t i = base + threadIdx.x % 32;
+        row one = i < n ? rows[i] : row{0, 0};
+        dear.insert(one.product, one.price, i < n && one.price >= least);
+    }
+}
+
+static int complain(const char *what, const char *why)
+{
+    fprintf(stderr, "%s: %s\n", what, why);
+    return 1;
+}
+
+int main()
+{
+    const uint64_t n = 10000000;
+    const uint32_t products = 200000, least = 900;
+    row *rows;
+    loom_context *context;
+    loom_map *dear;
+    loom_map_view view;
+    loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
+    with.machine = LOOM_MACHINE_CUDA;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = products;
+    if (loom_context_create(&with, &context) || loom_map_create(context, &config, &dear))
+        return complain("a table on the GPU", loom_last_error());
+    if (cudaMallocManaged(&rows, n * sizeof *rows) != cudaSuccess)
+        return complain("rows", cudaGetErrorString(cudaGetLastError()));
+    for (uint64_t i = 0; i < n; i++) { /* prices 0 to 999; those of a product lie within 100 of each other */
+        uint32_t product = (uint32_t)(i * 2654435761u % products);
+        rows[i] = row{product, product % 901 + (uint32_t)(i / products % 100)};
+    }
+
+    if (loom_map_view_begin(dear, LOOM_VIEW_INSERT, &view, NULL))
+        return complain("taking a view", loom_last_error());
+    keep_dear<<<1024, 256>>>(view, rows, n, least);
+    if (loom_map_view_end(dear, &view, NULL))
+        return complain("giving it back", loom_last_error());
+
+    /* The same on the host, to compare. */
+    uint64_t expected = 0, size;
+    for (uint32_t product = 0; product < products; product++) {
+        bool sold = false;
+        for (uint64_t i = 0; i < n / products && !sold; i++)
+            sold = product % 901 + i % 100 >= least;
+        expected += sold;
+    }
+    if (loom_map_size(dear, &size, NULL))
+        return complain("its size", loom_last_error());
+    printf("%llu of %u products were sold for %u or more\n", (unsigned long long)size, products, least);
+    loom_map_destroy(dear);
+    loom_context_destroy(context);
+    cudaFree(rows);
+    return size == expected ? 0 : complain("wrong", "the host counted another number");
+}

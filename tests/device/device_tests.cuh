@@ -1,0 +1,441 @@
+/* The device interface, loom/device.cuh, for groups of LOOM_LANES lanes: kernels work on a table through views, then the
+ * host calls, which have tests of their own, tell what became of it. The including file sets LOOM_LANES. */
+#include <loom/device.cuh>
+
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <vector>
+
+namespace
+{
+
+#define REQUIRE(condition)                                                                  \
+    do {                                                                                    \
+        if (!(condition)) {                                                                 \
+            printf("%s:%d: %s\n  %s\n", __FILE__, __LINE__, #condition, loom_last_error()); \
+            exit(1);                                                                        \
+        }                                                                                   \
+    } while (0)
+#define REQUIRE_OK(call)   REQUIRE((call) == LOOM_OK)
+#define REQUIRE_CUDA(call) REQUIRE((call) == cudaSuccess)
+
+/* Memory that both sides see. */
+template <class element> struct shared_array {
+    element *at = nullptr;
+    explicit shared_array(size_t n)
+    {
+        REQUIRE_CUDA(cudaMallocManaged(&at, n * sizeof(element)));
+        memset((void *)at, 0, n * sizeof(element));
+    }
+    ~shared_array()
+    {
+        cudaFree(at);
+    }
+    shared_array(const shared_array &) = delete;
+};
+
+/* Bijections of words: keys that look random, differ, and are known again. */
+__host__ __device__ uint32_t spread(uint32_t i, uint32_t)
+{
+    i = (i ^ i >> 16) * 0x7feb352du;
+    i = (i ^ i >> 15) * 0x846ca68bu;
+    return i ^ i >> 16;
+}
+__host__ __device__ uint64_t spread(uint32_t i, uint64_t)
+{
+    uint64_t x = (i + 1) * 0x9e3779b97f4a7c15ull;
+    return x ^ x >> 29;
+}
+template <class key> __host__ __device__ key key_of(uint32_t i)
+{
+    return spread(i, key{});
+}
+template <class value> __host__ __device__ value value_of(uint32_t i)
+{
+    if constexpr (loom::detail::width<value>::bytes == 0)
+        return value{};
+    else
+        return (value)(i * 7 + 1);
+}
+
+template <class key, class value> struct fixture {
+    static constexpr bool is_set = loom::detail::width<value>::bytes == 0;
+    loom_context *context = nullptr;
+    loom_map *map = nullptr;
+    uint32_t n;
+    shared_array<key> keys;
+    shared_array<uint64_t> values; /* of either width */
+    shared_array<uint8_t> status;
+
+    fixture(uint32_t count, uint64_t capacity) : n(count), keys(count + 1), values(count + 1), status(count + 1)
+    {
+        loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
+        with.machine = LOOM_MACHINE_CUDA;
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        config.type = is_set ? LOOM_TYPE_SET : LOOM_TYPE_MAP;
+        config.key_bytes = sizeof(key);
+        config.value_bytes = loom::detail::width<value>::bytes;
+        config.capacity = capacity;
+        REQUIRE_OK(loom_context_create(&with, &context));
+        REQUIRE_OK(loom_map_create(context, &config, &map));
+        for (uint32_t i = 0; i < n; i++)
+            keys.at[i] = key_of<key>(i);
+    }
+    ~fixture()
+    {
+        loom_map_destroy(map);
+        loom_context_destroy(context);
+    }
+    fixture(const fixture &) = delete;
+
+    value *array()
+    {
+        return is_set ? nullptr : (value *)values.at;
+    }
+    void insert_by_host(uint32_t count)
+    {
+        for (uint32_t i = 0; i < count && !is_set; i++)
+            array()[i] = value_of<value>(i);
+        REQUIRE_OK(loom_map_insert(map, keys.at, array(), count, LOOM_KEEP, NULL, NULL, NULL));
+    }
+    uint64_t size()
+    {
+        uint64_t size;
+        REQUIRE_OK(loom_map_size(map, &size, NULL));
+        return size;
+    }
+    /* Statuses and values of all keys, by the host. */
+    void look_up()
+    {
+        REQUIRE_OK(loom_map_verify(map, NULL));
+        REQUIRE_OK(loom_map_find(map, keys.at, n, array(), status.at, NULL, NULL));
+        REQUIRE_CUDA(cudaDeviceSynchronize());
+    }
+    template <class kernel, class... arguments>
+    void run(loom_view_access access, kernel launched, uint32_t items, arguments... others)
+    {
+        loom_map_view view;
+        REQUIRE_OK(loom_map_view_begin(map, access, &view, NULL));
+        launched<<<(items + 127) / 128, 128>>>(view, keys.at, items, others...);
+        REQUIRE_CUDA(cudaGetLastError());
+        REQUIRE_OK(loom_map_view_end(map, &view, NULL));
+        REQUIRE_CUDA(cudaDeviceSynchronize());
+    }
+};
+
+__device__ __forceinline__ uint32_t own_item()
+{
+    return blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* ---- insert: every key twice in the grid; odd ones by groups, in diverging code ---- */
+
+template <class key, class value>
+__global__ void insert_kernel(const loom_map_view view, const key *keys, uint32_t n, unsigned long long *stored)
+{
+    loom::table<key, value, LOOM_VIEW_INSERT> table(view);
+    uint32_t item = own_item(), half = n / 2;
+    bool active = item < n;
+    uint32_t i = active ? item % half : 0;
+    loom_status told = table.insert(keys[i], value_of<value>(i), active);
+    if (active && told == LOOM_OK)
+        atomicAdd(stored, 1ull);
+    if (!table.contains(keys[i], active) && active)
+        atomicAdd(stored, 1ull << 32);
+    uint32_t shared_item = item / LOOM_LANES; /* one for a group */
+    if (shared_item < half && shared_item % 3 == 1) {
+        uint32_t other = half + shared_item;
+        told = table.group_insert(keys[other], value_of<value>(other));
+        if (told == LOOM_OK && threadIdx.x % LOOM_LANES == 0)
+            atomicAdd(stored, 1ull);
+        if (!table.group_contains(keys[other]))
+            atomicAdd(stored, 1ull << 32);
+    }
+}
+
+template <class key, class value> void test_insert()
+{
+    uint32_t n = 40000, half = n / 2;
+    fixture<key, value> f(n, n);
+    shared_array<unsigned long long> stored(1);
+    f.run(LOOM_VIEW_INSERT, insert_kernel<key, value>, n, stored.at);
+    uint32_t by_groups = 0;
+    for (uint32_t i = 0; i < half && i < (n + 127) / 128 * 128 / LOOM_LANES; i++)
+        by_groups += i % 3 == 1;
+    REQUIRE(stored.at[0] == half + by_groups);
+    REQUIRE(f.size() == half + by_groups);
+    f.look_up();
+    for (uint32_t i = 0; i < n; i++) {
+        bool there = i < half || ((i - half) % 3 == 1 && i - half < (n + 127) / 128 * 128 / LOOM_LANES);
+        REQUIRE(f.status.at[i] == (there ? LOOM_OK : LOOM_NOT_FOUND));
+        if constexpr (!fixture<key, value>::is_set)
+            REQUIRE(f.array()[i] == (there ? value_of<value>(i) : value{}));
+    }
+}
+
+/* ---- find, find_or_insert, insert_or_assign ---- */
+
+template <class key, class value>
+__global__ void find_kernel(const loom_map_view view, const key *keys, uint32_t n, unsigned long long *wrong,
+                            uint32_t present)
+{
+    loom::table<key, value, LOOM_VIEW_FIND> table(view);
+    uint32_t item = own_item();
+    bool active = item < n;
+    uint32_t i = active ? item : 0;
+    auto one = table.find(keys[i], active);
+    bool bad = active && one.status != (i < present ? LOOM_OK : LOOM_NOT_FOUND);
+    if constexpr (loom::detail::width<value>::bytes != 0)
+        bad = bad || (active && one.value != (i < present ? value_of<value>(i) : value{}));
+    uint32_t of_group = item / LOOM_LANES;
+    if (of_group < n && of_group % 2 == 0) {
+        auto other = table.group_find(keys[of_group]);
+        bad = bad || other.status != (of_group < present ? LOOM_OK : LOOM_NOT_FOUND);
+        if constexpr (loom::detail::width<value>::bytes != 0)
+            bad = bad || other.value != (of_group < present ? value_of<value>(of_group) : value{});
+    }
+    if (bad)
+        atomicAdd(wrong, 1ull);
+    table.for_each([&](key, value) { atomicAdd(wrong + 1, 1ull); });
+}
+
+template <class key, class value>
+__global__ void fetch_kernel(const loom_map_view view, const key *keys, uint32_t n, unsigned long long *wrong,
+                             uint32_t present)
+{
+    loom::table<key, value, LOOM_VIEW_INSERT> table(view);
+    uint32_t item = own_item();
+    bool active = item < n;
+    uint32_t i = active ? item / 2 : 0; /* every key from two lanes */
+    auto one = table.find_or_insert(keys[i], value_of<value>(i), active);
+    if (active && (one.value != value_of<value>(i) || (one.status == LOOM_OK && i < present)))
+        atomicAdd(wrong, 1ull);
+    uint32_t of_group = item / LOOM_LANES;
+    if (of_group < n / 2 && of_group % 2 == 0) {
+        auto other = table.group_find_or_insert(keys[of_group], value_of<value>(of_group));
+        if (other.value != value_of<value>(of_group))
+            atomicAdd(wrong, 1ull);
+    }
+    if (table.insert_or_assign(keys[i], value_of<value>(i), active) != (active ? LOOM_EXISTS : LOOM_OK))
+        atomicAdd(wrong, 1ull);
+    if (of_group < n / 2 && table.group_insert_or_assign(keys[of_group], value_of<value>(of_group)) > LOOM_EXISTS)
+        atomicAdd(wrong, 1ull);
+}
+
+template <class key, class value> void test_find()
+{
+    uint32_t n = 30000, present = n / 3;
+    fixture<key, value> f(n, n);
+    shared_array<unsigned long long> wrong(2);
+    f.insert_by_host(present);
+    f.run(LOOM_VIEW_FIND, find_kernel<key, value>, n, wrong.at, present);
+    REQUIRE(wrong.at[0] == 0);
+    REQUIRE(wrong.at[1] == present);
+    if constexpr (!fixture<key, value>::is_set) {
+        f.run(LOOM_VIEW_INSERT, fetch_kernel<key, value>, n, wrong.at, present);
+        REQUIRE(wrong.at[0] == 0);
+        REQUIRE(f.size() == n / 2);
+        f.look_up();
+        for (uint32_t i = 0; i < n; i++)
+            REQUIRE(f.status.at[i] == (i < n / 2 ? LOOM_OK : LOOM_NOT_FOUND));
+    }
+}
+
+/* ---- accumulate ---- */
+
+template <class key, class value, loom_combine combine>
+__global__ void accumulate_kernel(const loom_map_view view, const key *keys, uint32_t n, uint32_t groups)
+{
+    loom::table<key, value, LOOM_VIEW_ACCUMULATE> table(view);
+    uint32_t item = own_item();
+    bool active = item < n;
+    table.template accumulate<combine>(keys[active ? item % groups : 0], (value)(item % 1000), active);
+    uint32_t of_group = item / LOOM_LANES;
+    if (of_group < groups)
+        table.template group_accumulate<combine>(keys[of_group], (value)500);
+}
+
+template <class key, class value, loom_combine combine> void test_accumulate()
+{
+    uint32_t n = 60000, groups = 1700; /* fewer than groups of lanes, so that each gets its 500 */
+    fixture<key, value> f(n, groups);
+    f.run(LOOM_VIEW_ACCUMULATE, accumulate_kernel<key, value, combine>, n, groups);
+    REQUIRE(f.size() == groups);
+    f.look_up();
+    std::vector<uint64_t> expected(groups);
+    for (uint32_t i = 0; i < groups; i++)
+        expected[i] = 500;
+    for (uint32_t item = 0; item < n; item++) {
+        uint64_t *sum = &expected[item % groups], one = item % 1000;
+        *sum = combine == LOOM_COMBINE_ADD   ? *sum + one
+               : combine == LOOM_COMBINE_MIN ? (*sum < one ? *sum : one)
+                                             : (*sum > one ? *sum : one);
+    }
+    for (uint32_t i = 0; i < groups; i++)
+        REQUIRE(f.array()[i] == (value)expected[i]);
+}
+
+/* ---- erase, and all at once ---- */
+
+template <class key, class value>
+__global__ void erase_kernel(const loom_map_view view, const key *keys, uint32_t n, unsigned long long *erased)
+{
+    loom::table<key, value, LOOM_VIEW_ERASE> table(view);
+    uint32_t item = own_item();
+    bool active = item < n;
+    loom_status told = table.erase(keys[active ? item / 2 * 2 : 0], active); /* even ones, each from two lanes */
+    if (active && told == LOOM_OK)
+        atomicAdd(erased, 1ull);
+    uint32_t of_group = item / LOOM_LANES;
+    if (of_group < n && of_group % 4 == 1 && table.group_erase(keys[of_group]) == LOOM_OK &&
+        threadIdx.x % LOOM_LANES == 0)
+        atomicAdd(erased, 1ull);
+}
+
+template <class key, class value> void test_erase()
+{
+    uint32_t n = 30000;
+    fixture<key, value> f(n, n);
+    shared_array<unsigned long long> erased(1);
+    f.insert_by_host(n);
+    f.run(LOOM_VIEW_ERASE, erase_kernel<key, value>, n, erased.at);
+    f.look_up();
+    uint32_t there = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t groups = (n + 127) / 128 * 128 / LOOM_LANES;
+        bool gone = i % 2 == 0 || (i % 4 == 1 && i < groups);
+        REQUIRE(f.status.at[i] == (gone ? LOOM_NOT_FOUND : LOOM_OK));
+        there += !gone;
+    }
+    REQUIRE(f.size() == there);
+    REQUIRE(erased.at[0] == n - there);
+}
+
+/* Each key is erased and inserted by several lanes of the grid at the same time, some are only erased, some only inserted. What
+ * each operation told is summed up per key. */
+template <class key, class value>
+__global__ void mixed_kernel(const loom_map_view view, const key *keys, uint32_t n, int *stored, uint32_t count,
+                             unsigned long long *wrong)
+{
+    loom::table<key, value, LOOM_VIEW_MIXED> table(view);
+    uint32_t item = own_item();
+    bool active = item < n;
+    uint32_t i = active ? item % count : 0, turn = item / count;
+    bool inserts = turn % 2 == 0 && i % 4 != 1, erases = turn % 2 == 1 && i % 4 != 2;
+    loom_status told = table.insert(keys[i], value_of<value>(i), active && inserts);
+    if (active && inserts && told == LOOM_OK)
+        atomicAdd(&stored[i], 1);
+    if (told == LOOM_FULL)
+        atomicAdd(wrong, 1ull);
+    told = table.erase(keys[i], active && erases);
+    if (active && erases && told == LOOM_OK)
+        atomicAdd(&stored[i], -1);
+    auto seen = table.find(keys[i], active);
+    if constexpr (loom::detail::width<value>::bytes != 0) {
+        if (active && seen.status == LOOM_OK && seen.value != value_of<value>(i))
+            atomicAdd(wrong, 1ull);
+        auto fetched = table.find_or_insert(keys[i], value_of<value>(i), active && i % 8 == 0);
+        if (active && i % 8 == 0) {
+            if (fetched.value != value_of<value>(i))
+                atomicAdd(wrong, 1ull);
+            if (fetched.status == LOOM_OK)
+                atomicAdd(&stored[i], 1);
+        }
+    }
+    if (i % 16 == 3 && active && LOOM_LANES == 1) { /* lanes are groups: diverging code */
+        if (table.group_erase(keys[i]) == LOOM_OK)
+            atomicAdd(&stored[i], -1);
+        if (table.group_insert(keys[i], value_of<value>(i)) == LOOM_OK)
+            atomicAdd(&stored[i], 1);
+    }
+}
+
+template <class key, class value> void test_mixed()
+{
+    uint32_t count = 3000, n = count * 16;
+    fixture<key, value> f(count, count * 40); /* room: slots that were freed come back only afterwards */
+    f.insert_by_host(count / 2);
+    shared_array<int> stored(count);
+    shared_array<unsigned long long> wrong(1);
+    for (int round = 0; round < 5; round++) {
+        std::vector<int> before(count);
+        f.look_up();
+        for (uint32_t i = 0; i < count; i++) {
+            before[i] = f.status.at[i] == LOOM_OK;
+            stored.at[i] = 0;
+        }
+        f.run(LOOM_VIEW_MIXED, mixed_kernel<key, value>, n, stored.at, count, wrong.at);
+        REQUIRE(wrong.at[0] == 0);
+        f.look_up();
+        uint64_t there = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            REQUIRE(before[i] + stored.at[i] == (f.status.at[i] == LOOM_OK ? 1 : 0));
+            there += f.status.at[i] == LOOM_OK;
+        }
+        REQUIRE(f.size() == there);
+    }
+}
+
+/* ---- views that do not fit ---- */
+
+__global__ void refused_kernel(const loom_map_view view, loom_status *told)
+{
+    loom::table<uint32_t, uint32_t, LOOM_VIEW_INSERT> table(view);
+    loom_status one = table.insert(threadIdx.x, 1), other = table.group_insert(threadIdx.x / LOOM_LANES, 1);
+    if (threadIdx.x == 0) {
+        told[0] = table.status();
+        told[1] = one;
+        told[2] = other;
+    }
+}
+
+void test_refused()
+{
+    fixture<uint32_t, uint32_t> f(64, 1000);
+    shared_array<loom_status> told(3);
+    loom_map_view view, bent;
+    REQUIRE_OK(loom_map_view_begin(f.map, LOOM_VIEW_INSERT, &view, NULL));
+    for (int fault = 0; fault < 4; fault++) {
+        bent = view;
+        bent.layout += fault == 0;
+        bent.access = fault == 1 ? LOOM_VIEW_ERASE : bent.access;
+        bent.value_bytes = fault == 2 ? 8 : bent.value_bytes;
+        bent.generation += fault == 3;
+        refused_kernel<<<1, 32>>>(bent, told.at);
+        REQUIRE_CUDA(cudaDeviceSynchronize());
+        for (int i = 0; i < 3; i++)
+            REQUIRE(told.at[i] == (fault == 3 ? LOOM_CHANGED : LOOM_INVALID_ARGUMENT));
+    }
+    REQUIRE_OK(loom_map_view_end(f.map, &view, NULL));
+    REQUIRE(f.size() == 0);
+}
+
+template <class key, class value> void test_widths(const char *widths)
+{
+    test_insert<key, value>();
+    test_find<key, value>();
+    test_erase<key, value>();
+    test_mixed<key, value>();
+    printf("ok device-%s-lanes-%d\n", widths, LOOM_LANES);
+}
+
+} // namespace
+
+void TEST_NAME()
+{
+    test_widths<uint32_t, uint32_t>("4-4");
+    test_widths<uint32_t, uint64_t>("4-8");
+    test_widths<uint64_t, uint32_t>("8-4");
+    test_widths<uint64_t, uint64_t>("8-8");
+    test_widths<uint32_t, loom::none>("set-4");
+    test_widths<uint64_t, loom::none>("set-8");
+    test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
+    test_accumulate<uint32_t, int32_t, LOOM_COMBINE_MIN>();
+    test_accumulate<uint32_t, float, LOOM_COMBINE_ADD>();
+    test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
+    test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
+    printf("ok device-accumulate-lanes-%d\n", LOOM_LANES);
+    test_refused();
+    printf("ok device-refused-lanes-%d\n", LOOM_LANES);
+}

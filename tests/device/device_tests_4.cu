@@ -1,0 +1,3 @@
+#define LOOM_LANES 4
+#define TEST_NAME  device_tests_4
+#include "device/device_tests.cuh"

@@ -1,0 +1,3 @@
+#define LOOM_LANES 8
+#define TEST_NAME  device_tests_8
+#include "device/device_tests.cuh"
