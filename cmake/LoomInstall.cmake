@@ -1,17 +1,25 @@
-# Install rules: library, header, tool, CMake package (hashloom::loom, hashloom::loom_static), pkg-config file.
+# Install rules: library, headers, tool, CMake package (hashloom::loom, hashloom::loom_static, hashloom::device), pkg-config file.
 # Nothing installed holds an absolute path, so the tree may be moved.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hashloom)
 
-install(TARGETS loom loom_static EXPORT hashloomTargets
+set_target_properties(loom_device PROPERTIES EXPORT_NAME device)
+install(TARGETS loom loom_static loom_device EXPORT hashloomTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(LOOM_CUDA)
     install(TARGETS loom_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/include/loom/loom.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
+install(FILES ${PROJECT_SOURCE_DIR}/include/loom/loom.h ${PROJECT_SOURCE_DIR}/include/loom/device.cuh
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
+# What device.cuh includes, in its places: a header that it forgets here is missed by the install test.
+foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h engines/open/open_items.h engines/open/open_layout.h
+        engines/open/open_ops.h engines/open/open_upkeep.h machines/cuda/cuda_lanes.cuh)
+    get_filename_component(place ${inner} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/src/${inner} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom/inner/${place})
+endforeach()
 install(EXPORT hashloomTargets NAMESPACE hashloom:: DESTINATION ${package_dir})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hashloomConfig.cmake.in

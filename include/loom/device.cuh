@@ -47,8 +47,8 @@
  * A view that does not fit (widths, access, another version of the library, a table that moved): every function returns
  * INVALID_ARGUMENT, or CHANGED for a table that moved, and touches nothing; table.status() tells beforehand.
  *
- * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device, pkg-config:
- * hashloom). Names in the namespaces loom and loom_inner, and macros beginning with LOOM_, CUDA_LANES, OPEN_, are taken. */
+ * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device;
+ * pkg-config --variable=device_cflags hashloom). Names in the namespaces loom and loom_inner, and macros beginning with LOOM_, CUDA_LANES, OPEN_, are taken. */
 #ifndef LOOM_DEVICE_CUH
 #define LOOM_DEVICE_CUH
 

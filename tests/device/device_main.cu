@@ -1,17 +1,40 @@
-/* Tests of the device interface; needs a GPU. The last line tells how many groups of lanes passed. */
+/* Tests of the device interface; needs a GPU.
+ *
+ *   loom_device_tests [LANES...]     groups of so many lanes; all without arguments
+ *
+ * One line for each group of tests, then the counts. The first fault ends the program. */
 #include <stdio.h>
+#include <stdlib.h>
 
-void device_tests_1();
-void device_tests_2();
-void device_tests_4();
-void device_tests_8();
+int device_tests_1();
+int device_tests_2();
+int device_tests_4();
+int device_tests_8();
 
-int main()
+static int run(int lanes)
 {
-    device_tests_1();
-    device_tests_2();
-    device_tests_4();
-    device_tests_8();
-    printf("all is well\n");
+    switch (lanes) {
+    case 1:
+        return device_tests_1();
+    case 2:
+        return device_tests_2();
+    case 4:
+        return device_tests_4();
+    case 8:
+        return device_tests_8();
+    default:
+        fprintf(stderr, "groups have 1, 2, 4 or 8 lanes\n");
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int passed = 0;
+    for (int i = 1; i < argc; i++)
+        passed += run(atoi(argv[i]));
+    for (int lanes = 1; lanes <= 8 && argc == 1; lanes *= 2)
+        passed += run(lanes);
+    printf("%d passed, 0 failed, 0 skipped\n", passed);
     return 0;
 }

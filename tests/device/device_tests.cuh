@@ -411,18 +411,26 @@ void test_refused()
     REQUIRE(f.size() == 0);
 }
 
+int passed;
+
+void pass(const char *name)
+{
+    printf("ok device-%s-lanes-%d\n", name, LOOM_LANES);
+    passed++;
+}
+
 template <class key, class value> void test_widths(const char *widths)
 {
     test_insert<key, value>();
     test_find<key, value>();
     test_erase<key, value>();
     test_mixed<key, value>();
-    printf("ok device-%s-lanes-%d\n", widths, LOOM_LANES);
+    pass(widths);
 }
 
 } // namespace
 
-void TEST_NAME()
+int TEST_NAME()
 {
     test_widths<uint32_t, uint32_t>("4-4");
     test_widths<uint32_t, uint64_t>("4-8");
@@ -435,7 +443,8 @@ void TEST_NAME()
     test_accumulate<uint32_t, float, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
-    printf("ok device-accumulate-lanes-%d\n", LOOM_LANES);
+    pass("accumulate");
     test_refused();
-    printf("ok device-refused-lanes-%d\n", LOOM_LANES);
+    pass("refused");
+    return passed;
 }

@@ -130,7 +130,20 @@ by_pkg_config() { # LANGUAGE shared|static
     "${compile[@]}" "${flags[@]}" -o "$program" && links "$program" "$2" && LD_LIBRARY_PATH=$libdir "$program"
 }
 
+# Kernels of users: whatever device.cuh includes was installed.
+device_header_compiles() {
+    local flags
+    export PKG_CONFIG_PATH=$libdir/pkgconfig
+    read -ra flags < <(pkg-config --variable=device_cflags hashloom)
+    nvcc -std=c++17 -arch=sm_90 "${flags[@]}" -c "$here/../../examples/filter_insert.cu" -o "$work/device.o"
+}
+
 check install_cmake_configure configure_outside
+if command -v nvcc >/dev/null && command -v pkg-config >/dev/null; then
+    check install_device_header device_header_compiles
+else
+    skip install_device_header "no nvcc, or no pkg-config"
+fi
 for language in c cxx; do
     for kind in shared static; do
         if [[ $language = cxx && ! $cxx ]]; then
