@@ -82,10 +82,8 @@ plant(value_not_released find+insert
 "")
 
 plant(no_wait_for_the_value insert+insert+find
-"    if (shared && !open_is_ready(line, slot))
-        return 0;
-    if (mode != OPEN_KEEP) {"
-"    if (mode != OPEN_KEEP) {")
+"        if (ready >> slot & 1)"
+"")
 
 plant(a_group_leaves_the_ballot insert+insert
 "    done = lane_some(lane_poll(group, done));"
@@ -104,9 +102,9 @@ plant(no_bound_on_a_full_table insert+insert
 "    lane_truth last = 0;")
 
 plant(value_fetched_too_early fetch+fetch
-"         * is needed everywhere.) */
-        lane_acquire(shared);"
-"         * is needed everywhere.) */")
+"            lane_acquire(shared); /* the value came before that bit */
+            *value"
+"            *value")
 
 plant(combined_without_an_atomic accumulate+accumulate
 "            lane_combine_8((uint64_t *)at, how, *value, shared);"

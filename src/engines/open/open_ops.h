@@ -15,9 +15,9 @@
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
  *   I5  A partition that is marked OPEN_FULL has no free slot. (One without a free slot need not be marked.)
  * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
- * wrong, only slow.
+ * wrong, only slow; they are counted, and open_upkeep.h puts worn partitions in order.
  *
- * Several groups work at the same time (`shared` = 1). What may overlap: each kind of writers with itself (insertions, with
+ * Several groups work at the same time (`shared` = OPEN_SHARED). What may overlap: each kind of writers with itself (insertions, with
  * find-or-insert among them; accumulations; updates; erasures), and lookups with one kind, never two kinds; the handle sees to
  * it. So slots are only ever filled,
  * or only ever freed, as long as any one operation lasts: a lookup, too, must not overlap an erasure and then an insertion,
@@ -49,10 +49,23 @@
  *   linearisation point is the load of the pair or value*; accumulate combines, *by an atomic, or by the swap that succeeds*.
  *   Update gives a value to a key that is there, *by a store or a swap*; a swap that fails has met another update of the key,
  *   and counts as having come just before it.
- *   Erase swaps the pair for an empty one, *its linearisation point*; with values outside the line it is clearing the
+ *   Erase swaps the pair, or a set's key, for an empty one, *its linearisation point*; with values outside the line it is clearing the
  *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
  *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
  *   after the value was read: *its linearisation point is the second reading*.
+ *
+ * Insertions beside erasures (`shared` = OPEN_MIXED; views of users' kernels). With what stands above they would store keys
+ * twice: one sees slot 5 free, slot 2 is erased, another puts the same key into 2, the first one's swap on 5 succeeds. So an
+ * erasure leaves the *retired* key in the slot, which is neither empty nor anybody's: a slot goes from free to taken to
+ * retired and never back while the batch lasts, and the argument of Insert holds as it is, with "not free" for "filled".
+ * Between batches a sweep makes retired slots free (I3). What else differs:
+ *   - A refused insertion does not mark the partition full: the sweep will make room (I5). A mark from before is
+ *     still right: nothing has become free since.
+ *   - Who takes a line while its key goes and comes back may see it in two slots; one of them counts. The key was absent
+ *     for a moment in between, so either answer is right.
+ *   - Find-or-insert looks at the ready bit once more after it has read the value, as lookups do.
+ *   - Overwriting, accumulating and updating are not offered: their swap could meet a slot that was just retired.
+ * A lookup may overlap all of it: no slot gets another key, so the value that it reads is its key's.
  *
  * Groups of several lanes: every decision that a walk depends on is voted, so that all lanes of a group walk alike; what
  * one lane reads for itself and others could read differently (a mark, a ready bit) never steers a group unvoted. A
@@ -335,8 +348,8 @@ LOOM_LANE void open_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__
     }
 }
 
-/* Meets a key that is there, in `slot`, and does with it as the mode says; FETCH puts its value into *value. False: its
- * first value is still being stored. A swap that fails has met another overwrite of the same key, which then counts as the
+/* Meets a key that is there, in `slot`, complete with its value, and does with it as the mode says; FETCH puts its value
+ * into *value, or returns false if this lane does not see the value complete yet. A swap that fails has met another overwrite of the same key, which then counts as the
  * later one; the key itself cannot go while insertions run. */
 LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how how, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
@@ -357,18 +370,20 @@ LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how h
         return 1;
     if (mode == OPEN_FETCH && shared == OPEN_MIXED)
         return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
-    if (shared && !open_is_ready(line, slot))
-        return 0;
     if (mode != OPEN_KEEP) {
         unsigned char *at = open_value(kind, view, walk->partition, line, slot);
-        /* The first value was stored before its ready bit, and stays before this one. (C11 alone asks for this fence: on
-         * real machines, and in the simulator, a store waits for the load that its branch depends on. To fetch a value it
-         * is needed everywhere.) */
+        if (mode == OPEN_FETCH) {
+            if (shared && !open_is_ready(line, slot)) /* seen by this very lane, so that its fence counts */
+                return 0;
+            lane_acquire(shared); /* the value came before that bit */
+            *value = open_load_value(kind, at);
+            return 1;
+        }
+        /* The first value was stored before its ready bit, and stays before this one. (The memory models ask for this fence:
+         * on real machines, and in the simulator, a store waits for the load that its branch depends on.) */
         lane_acquire(shared);
         if (mode == OPEN_OVERWRITE)
             open_store_value(kind, at, *value);
-        else if (mode == OPEN_FETCH)
-            *value = open_load_value(kind, at);
         else if (open_value_bytes(kind) == 8)
             lane_combine_8((uint64_t *)at, how, *value, shared);
         else
@@ -423,6 +438,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth further = lane_some(lane_poll(group, active & bit));
+    uint32_t ready = shared && open_values_apart(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
@@ -436,7 +452,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
         uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
-        done = open_meet(kind, mode, how, shared, view, walk, slot, pair, value);
+        if (ready >> slot & 1)
+            done = open_meet(kind, mode, how, shared, view, walk, slot, pair, value);
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);
         done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);

@@ -54,6 +54,14 @@ LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32
     return (lane_truth)(word >> bit & 1);
 }
 
+LOOM_LANE uint32_t lane_low_bits(lane_group group, const lane_line *line)
+{
+    uint64_t word;
+    (void)group;
+    memcpy(&word, line->at + 56, 8);
+    return (uint32_t)word;
+}
+
 typedef lane_truth lane_votes;
 
 LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)

@@ -166,6 +166,12 @@ LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32
     return group.lane == CUDA_LANES - 1 && ((uint32_t)(line->words[LANE_WORDS - 1] >> bit) & 1) != 0;
 }
 
+LOOM_LANE uint32_t lane_low_bits(lane_group group, const lane_line *line)
+{
+    uint32_t low = (uint32_t)line->words[LANE_WORDS - 1], first = (uint32_t)__ffs((int)group.mask) - 1;
+    return CUDA_LANES == 1 ? low : __shfl_sync(group.together, low, (int)(first + CUDA_LANES - 1));
+}
+
 LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
 {
     return CUDA_LANES == 1 ? (lane_votes)mine : __ballot_sync(group.together, mine) & group.mask;

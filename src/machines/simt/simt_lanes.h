@@ -92,6 +92,13 @@ LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32
     return group.lane + 1 == group.lanes && (line->words[7] >> bit & 1);
 }
 
+LOOM_LANE uint32_t lane_low_bits_at(lane_group group, const lane_line *line, const simt_site *site)
+{
+    uint32_t last = (uint32_t)__builtin_ctz(group.mask) + group.lanes - 1;
+    return (uint32_t)simt_shuffle(simt_turn_mask(), group.lane + 1 == group.lanes ? line->words[7] : 0, last, site);
+}
+#define lane_low_bits(group, line) lane_low_bits_at(group, line, SIMT_HERE)
+
 LOOM_LANE lane_votes lane_poll_at(lane_group group, lane_truth mine, const simt_site *site)
 {
     return (simt_ballot(simt_turn_mask(), (int)mine, site) & group.mask) >> __builtin_ctz(group.mask);
