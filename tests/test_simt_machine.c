@@ -112,6 +112,41 @@ TEST(test_simt_memory_release_sequence)
              OUTCOME(0, 0) | OUTCOME(0, 1) | OUTCOME(1, 1) | OUTCOME(2, 1));
 }
 
+/* Two halves of one word, each with a writer: what was released before a store to the one comes with it, also after a store
+ * to the other. */
+static void pass_half(void *argument)
+{
+    (void)argument;
+    simt_store(X, 8, 1, SIMT_HERE);
+    simt_release(SIMT_HERE);
+    simt_store(Y, 4, 1, SIMT_HERE);
+}
+
+static void receive_half(void *argument)
+{
+    (void)argument;
+    simt_store((uint32_t *)Y + 1, 4, 1, SIMT_HERE);
+    seen[0] = simt_load(Y, 4, 1, SIMT_HERE);
+    simt_acquire(SIMT_HERE);
+    seen[1] = simt_load(X, 8, 1, SIMT_HERE);
+}
+
+static void swap_half(void *argument)
+{
+    (void)argument;
+    simt_swap((uint32_t *)Y + 1, 4, 0, 1, SIMT_HERE);
+    seen[0] = simt_load(Y, 4, 1, SIMT_HERE);
+    simt_acquire(SIMT_HERE);
+    seen[1] = simt_load(X, 8, 1, SIMT_HERE);
+}
+
+TEST(test_simt_memory_halves)
+{
+    uint32_t ordered = OUTCOME(0, 0) | OUTCOME(0, 1) | OUTCOME(1, 1);
+    CHECK_EQ(outcomes(pass_half, receive_half, 1), ordered);
+    CHECK_EQ(outcomes(pass_half, swap_half, 1), ordered);
+}
+
 /* ---- store buffering: only stronger fences than ours forbid (0, 0) ---- */
 
 static void buffer_left(void *argument)

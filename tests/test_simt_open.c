@@ -86,6 +86,23 @@ TEST(test_simt_open_find_beside_update, .timeout_seconds = 240)
     run_case(t, "update+find", RUNS);
 }
 
+TEST(test_simt_open_mixed, .timeout_seconds = 240)
+{
+    run_case(t, "mixed/insert+erase", RUNS);
+}
+TEST(test_simt_open_find_beside_mixed, .timeout_seconds = 240)
+{
+    run_case(t, "mixed/find", RUNS);
+}
+TEST(test_simt_open_mixed_find, .timeout_seconds = 240)
+{
+    run_case(t, "mixed/insert+erase+find", RUNS);
+}
+TEST(test_simt_open_mixed_full, .timeout_seconds = 240)
+{
+    run_case(t, "mixed/full", RUNS);
+}
+
 /* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
  * calls. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
@@ -94,11 +111,13 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
     for (uint32_t i = 0; i < sim_case_count; i++) {
         if (sim_cases[i].forbidden)
             continue;
-        for (uint64_t seed = 0; seed < 8; seed++) { /* every width twice */
+        /* Every width twice; where calls differ in what they do, more often. */
+        uint64_t seeds = sim_cases[i].mixed ? 36 : sim_cases[i].sets ? 12 : 8;
+        for (uint64_t seed = 0; seed < seeds; seed++) {
             char replay[100];
             uint64_t runs;
             int complete;
-            uint32_t detours = sim_cases[i].crowded ? 2 : 3;
+            uint32_t detours = sim_cases[i].crowded || sim_cases[i].mixed ? 2 : 3;
             snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %u", sim_cases[i].name,
                      (unsigned long long)seed, detours);
             options.replay = replay;
@@ -132,10 +151,12 @@ TEST(test_simt_open_replay)
     }
 }
 
-/* And they are worth something: that the mark's fences are missing shows after three detours. */
+/* And they are worth something: that the mark's fences are missing shows after three detours, and so does what goes wrong
+ * with a key that is erased and comes back. */
 TEST(test_simt_open_exhaustive_finds_plants, .timeout_seconds = 240)
 {
-    static const char *const names[] = {"no_second_look_at_a_mark", "mark_not_acquired", "mark_not_released"};
+    static const char *const names[] = {"no_second_look_at_a_mark", "mark_not_acquired", "mark_not_released",
+                                        "freed_slot_taken_again", "value_fetched_while_erased"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int found = 0;
         for (uint32_t p = 0; p < sim_plant_count; p++) {
@@ -145,7 +166,8 @@ TEST(test_simt_open_exhaustive_finds_plants, .timeout_seconds = 240)
             for (uint64_t seed = 0; seed < 16 && !found; seed++) {
                 uint64_t runs;
                 int complete;
-                found = !sim_explore(sim_case_named("insert+insert/full"), seed, 3, 100000, &options, &runs, &complete);
+                found =
+                    !sim_explore(sim_case_named(sim_plants[p].case_name), seed, 3, 100000, &options, &runs, &complete);
             }
         }
         if (!found)

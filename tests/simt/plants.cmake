@@ -32,7 +32,8 @@ function(plant name case old new)
                                ${PROJECT_SOURCE_DIR}/src)
     target_compile_definitions(plant_${name} PRIVATE SIMT_OPEN_KERNEL=simt_open_run_${name})
     target_link_libraries(plant_${name} PRIVATE loom_flags)
-    target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -w) # a fault may leave something unused
+    # Quick to compile, since there are many; a fault may leave something unused.
+    target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -O1 -w)
     set(plant_objects ${plant_objects} plant_${name} PARENT_SCOPE)
     set(plant_rows "${plant_rows}    {\"${name}\", \"${case}\", simt_open_run_${name}},\n" PARENT_SCOPE)
     set(plant_declarations "${plant_declarations}simt_open_kernel simt_open_run_${name};\n" PARENT_SCOPE)
@@ -190,6 +191,69 @@ plant(erase_without_a_swap erase+erase
         lane_store_8((uint64_t *)at, open_pair(empty, 0));
         return 1;
     }")
+
+# ---- insertions and erasures at the same time ----
+
+plant(freed_slot_taken_again mixed/insert+erase
+"        shared == OPEN_MIXED ? open_retired(view, walk->partition_index) : open_empty(view, walk->partition_index);"
+"        open_empty(view, walk->partition_index);")
+
+plant(both_slots_of_a_key_told mixed/find
+"    if (shared == OPEN_MIXED)
+        look.mine = lane_chosen(group, holders);"
+"")
+
+plant(value_fetched_while_erased mixed/insert+erase
+"    if (mode == OPEN_FETCH && shared == OPEN_MIXED)
+        return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);"
+"")
+
+plant(marked_although_slots_are_retired mixed/full
+"            if (lane_leads(group) && shared != OPEN_MIXED)"
+"            if (lane_leads(group))")
+
+plant(retired_key_not_counted mixed/insert+erase
+"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
+            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));"
+"        if (erased && walk->depth > 0)
+            open_add_stale(shared, view, walk, walk->depth);")
+
+# ---- sets ----
+
+plant(set_claimed_without_a_swap insert+insert
+"    if (!open_swap_key(kind, shared, at, empty, walk->key))
+        return 0;
+    if (!open_values_apart(kind))
+        return 1;"
+"    if (!open_values_apart(kind)) {
+        if (open_key_bytes(kind) == 4)
+            lane_store_4((uint32_t *)at, (uint32_t)walk->key);
+        else
+            lane_store_8((uint64_t *)at, walk->key);
+        return 1;
+    }
+    if (!open_swap_key(kind, shared, at, empty, walk->key))
+        return 0;")
+
+plant(set_erased_without_a_swap erase+erase
+"        return open_swap_key(kind, shared, at, walk->key, empty);"
+"    {
+        if (open_key_bytes(kind) == 4)
+            lane_store_4((uint32_t *)at, (uint32_t)empty);
+        else
+            lane_store_8((uint64_t *)at, empty);
+        return 1;
+    }")
+
+# ---- the count of stale filter bits ----
+
+plant(bits_of_an_erased_key_not_counted erase+erase
+"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired"
+"        if (erased && shared == OPEN_MIXED) /* a retired")
+
+plant(bits_of_a_refused_key_not_counted insert+insert/full
+"            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);"
+"            (void)0;")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -1,5 +1,7 @@
+#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h" /* for tables at rest: before and after a run */
 #include "simt/sim_case.h"
 
+#include "engines/open/open_upkeep.h"
 #include "machines/cpu/cpu_open.h"
 #include "simt/sim_history.h"
 
@@ -7,21 +9,31 @@
 #include <string.h>
 
 const sim_case sim_cases[] = {
-    {.name = "find+find", .about = "lookups of a table at rest", .streams = {SIM_FIND, SIM_FIND}, .at_rest = 1},
-    {.name = "insert+insert", .about = "insertions, keeping and overwriting", .streams = {SIM_INSERT, SIM_INSERT}},
+    {.name = "find+find",
+     .about = "lookups of a table at rest",
+     .streams = {SIM_FIND, SIM_FIND},
+     .at_rest = 1,
+     .sets = 1},
+    {.name = "insert+insert",
+     .about = "insertions, keeping and overwriting",
+     .streams = {SIM_INSERT, SIM_INSERT},
+     .sets = 1},
     {.name = "insert+insert/full",
      .about = "the same, for the last free slots",
      .streams = {SIM_INSERT, SIM_INSERT},
-     .crowded = 1},
-    {.name = "erase+erase", .about = "erasures", .streams = {SIM_ERASE, SIM_ERASE}},
-    {.name = "find+insert", .about = "lookups beside insertions", .streams = {SIM_FIND, SIM_INSERT}},
-    {.name = "find+erase", .about = "lookups beside erasures", .streams = {SIM_FIND, SIM_ERASE}},
+     .crowded = 1,
+     .sets = 1},
+    {.name = "erase+erase", .about = "erasures", .streams = {SIM_ERASE, SIM_ERASE}, .sets = 1},
+    {.name = "find+insert", .about = "lookups beside insertions", .streams = {SIM_FIND, SIM_INSERT}, .sets = 1},
+    {.name = "find+erase", .about = "lookups beside erasures", .streams = {SIM_FIND, SIM_ERASE}, .sets = 1},
     {.name = "insert+insert+find",
      .about = "insertions beside insertions and lookups",
-     .streams = {SIM_INSERT, SIM_INSERT | SIM_FIND}},
+     .streams = {SIM_INSERT, SIM_INSERT | SIM_FIND},
+     .sets = 1},
     {.name = "erase+erase+find",
      .about = "erasures beside erasures and lookups",
-     .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND}},
+     .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND},
+     .sets = 1},
     {.name = "fetch+fetch",
      .about = "find-or-insert beside itself and insertions",
      .streams = {SIM_FETCH | SIM_INSERT, SIM_FETCH | SIM_INSERT}},
@@ -50,6 +62,27 @@ const sim_case sim_cases[] = {
      .about = "insertions beside erasures: goes wrong",
      .streams = {SIM_INSERT, SIM_ERASE},
      .forbidden = 1},
+    {.name = "mixed/insert+erase",
+     .about = "insertions and find-or-insert beside erasures, which retire keys",
+     .streams = {SIM_MIXED, SIM_MIXED},
+     .mixed = 1,
+     .sets = 1},
+    {.name = "mixed/find",
+     .about = "lookups beside keys that come and go",
+     .streams = {SIM_MIXED, SIM_FIND},
+     .mixed = 1,
+     .sets = 1},
+    {.name = "mixed/insert+erase+find",
+     .about = "all of these",
+     .streams = {SIM_MIXED | SIM_FIND, SIM_MIXED | SIM_FIND},
+     .mixed = 1,
+     .sets = 1},
+    {.name = "mixed/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_MIXED, SIM_MIXED | SIM_FIND},
+     .crowded = 1,
+     .mixed = 1,
+     .sets = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 
@@ -62,6 +95,8 @@ const sim_case *sim_case_named(const char *name)
 }
 
 /* ---- Scenarios ---- */
+
+enum { MOST_BUCKETS = 5 /* of a partition */ };
 
 typedef struct scenario_key {
     uint64_t key;
@@ -100,6 +135,11 @@ static uint32_t below(uint32_t n)
     return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
 }
 
+static int is_set(void)
+{
+    return open_value_bytes(now.shape.kind) == 0;
+}
+
 static void name_word(const void *at, char *text, size_t bytes)
 {
     const loom__open_view *view = &now.view;
@@ -126,7 +166,7 @@ static void name_word(const void *at, char *text, size_t bytes)
                  (unsigned)((inside % stride - 64) / 8));
     else if (inside % stride == OPEN_WORD_OFFSET)
         snprintf(text, bytes, "p%u b%u word", partition, (unsigned)(inside / stride));
-    else if (kind == OPEN_KEY_4_VALUE_8)
+    else if (open_slot_stride(kind) == 4)
         snprintf(text, bytes, "p%u b%u keys %u, %u", partition, (unsigned)(inside / stride),
                  (unsigned)(inside % stride / 4), (unsigned)(inside % stride / 4 + 1));
     else
@@ -158,6 +198,8 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
 {
     scenario_key *key = &now.keys[i];
     loom__cpu_counts counts = {0};
+    if (is_set())
+        value = 0;
     if (present) {
         loom__cpu_records one = {.keys = (const unsigned char *)&key->key,
                                  .values = (const unsigned char *)&value,
@@ -176,11 +218,31 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
     }
 }
 
+/* Insertions and erasures for the last free slots: none to two are free, some hot keys are there, put in last (so that they
+ * lie far from home) or first. Where no slot is free the partition may bear the mark. */
+static void crowd_mixed(uint32_t room)
+{
+    uint32_t free_slots = below(3), present = below(1 << SIM_HOT_KEYS), hot_first = below(4) == 0;
+    uint32_t others = room - free_slots - loom__count_bits(present);
+    for (uint32_t part = 0; part < 2; part++) {
+        if ((part == 0) == hot_first) {
+            for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
+                if (present >> i & 1)
+                    set_up_key(i, 1, 100 + i);
+        } else {
+            for (uint32_t i = 0; i < others; i++)
+                set_up_key(SIM_HOT_KEYS + i, 1, i + 1);
+        }
+    }
+    if (free_slots == 0 && below(2) == 0)
+        now.view.marks[0] = OPEN_FULL;
+}
+
 static void draw_table(int tiny)
 {
-    static const uint32_t primes[] = {2, 2, 3, 3, 5};
-    loom__open_kind kind = (loom__open_kind)(now.seed % 4);
-    uint32_t buckets = tiny ? 2 : primes[below(kind == OPEN_KEY_4_VALUE_8 ? 4 : 5)];
+    static const uint32_t primes[] = {2, 2, 3, 3, MOST_BUCKETS};
+    loom__open_kind kind = (loom__open_kind)(now.seed % (now.c->sets ? OPEN_KEY_8 + 1 : OPEN_KEY_8_VALUE_8 + 1));
+    uint32_t buckets = tiny ? 2 : primes[below(open_slots(kind) == 14 ? 4 : 5)];
     now.shape = (loom__open_shape){.kind = kind, .partitions = 2, .buckets = buckets};
     now.shape.table_bytes = 2 * open_partition_bytes(kind, buckets);
     now.shape.slots = 2 * buckets * open_slots(kind);
@@ -198,8 +260,14 @@ static void draw_table(int tiny)
     /* Keys of partition 0: enough to fill it, and the hot ones, some of which are put in. */
     uint32_t room = buckets * open_slots(kind), filled;
     now.key_count = 0;
+    for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
+        now.hot[i] = i;
     draw_keys(0, room + SIM_HOT_KEYS);
     draw_keys(1, 1);
+    if (now.c->crowded && now.c->mixed) {
+        crowd_mixed(room);
+        return;
+    }
     if (now.c->crowded)
         filled = room - 1 - (tiny ? 0 : below(2));
     else if (below(4) == 0)
@@ -208,8 +276,6 @@ static void draw_table(int tiny)
         filled = room - below(4);
     for (uint32_t i = 0; i < filled; i++)
         set_up_key(SIM_HOT_KEYS + i, 1, i + 1);
-    for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
-        now.hot[i] = i;
     if (now.c->crowded)
         return;
     /* Wear: keys that came and went have left their filter bits, so that chains are long. */
@@ -220,7 +286,7 @@ static void draw_table(int tiny)
     /* Some go again; some hot ones come into their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
-    uint32_t present_in_4 = now.c->streams[0] & (SIM_ERASE | SIM_UPDATE) ? 3 : 1;
+    uint32_t present_in_4 = now.c->mixed ? 2 : now.c->streams[0] & (SIM_ERASE | SIM_UPDATE) ? 3 : 1;
     for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
         if (below(4) < present_in_4)
             set_up_key(i, 1, 100 + i);
@@ -242,25 +308,32 @@ static simt_open_op draw_op(uint32_t from)
 static void draw_calls(int tiny)
 {
     uint32_t hot = now.c->crowded ? 2 + below(2) : 1 + below(SIM_HOT_KEYS), written = 1000;
+    if (now.c->mixed && below(2) == 0)
+        hot = 1; /* the same key comes and goes */
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
-        /* The smallest scenario; for the last free slot there must be a third to find the partition full. */
-        uint32_t calls =
-            tiny ? 1 + (uint32_t)(now.c->crowded && stream == 0) : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
+        /* The smallest scenario; for the last free slot there must be a third to find the partition full, and a key that is
+         * erased must be able to come back. */
+        uint32_t calls = tiny ? 1 + (uint32_t)((now.c->crowded || now.c->mixed) && stream == 0)
+                              : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
         for (uint32_t i = 0; i < calls; i++) {
             scenario_call *call = &now.calls[now.call_count++];
             memset(call, 0, sizeof *call);
             call->stream = stream;
-            call->open.op = draw_op(now.c->streams[stream]);
-            call->open.shared = !now.c->at_rest;
+            call->open.op = draw_op(now.c->streams[stream] & (is_set() ? SIM_OF_SETS : UINT32_MAX));
+            call->open.shared = now.c->at_rest ? OPEN_ALONE : now.c->mixed ? OPEN_MIXED : OPEN_SHARED;
             call->open.how = (loom__how)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->open.view = now.view;
             call->open.items = call->items;
             call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
             call->open.groups = 1 + below(call->open.n);
             for (uint32_t item = 0; item < call->open.n; item++) {
-                call->of[item] = now.hot[tiny && now.c->crowded ? (stream == 0 && i == 1) : below(hot)];
-                call->items[item] = (simt_open_item){now.keys[call->of[item]].key, written++, 0, LOOM_INTERNAL};
+                uint32_t which = tiny && now.c->crowded ? (stream == 0 && i == 1)
+                                 : tiny && now.c->mixed ? 0
+                                                        : below(hot);
+                call->of[item] = now.hot[which];
+                call->items[item] =
+                    (simt_open_item){now.keys[call->of[item]].key, is_set() ? 0 : written++, 0, LOOM_INTERNAL};
             }
         }
     }
@@ -300,30 +373,72 @@ static void read_table(void)
     }
 }
 
-static uint32_t key_at_fault; /* the last one judged; UINT32_MAX: none in particular */
-
-/* In how many slots of its partition a key lies. */
-static uint32_t slots_of(const scenario_key *key)
+/* After a mixed batch: what retired keys leave are free slots, as the upkeep with `sweep` makes them. */
+static void sweep(void)
 {
     loom__open_kind kind = now.shape.kind;
-    uint32_t found = 0, key_bytes = open_key_bytes(kind), stride = kind == OPEN_PAIR_4_4 ? 8 : key_bytes;
-    for (uint32_t bucket = 0; bucket < now.view.buckets; bucket++) {
-        const unsigned char *line = now.view.base + (uint64_t)key->partition * now.view.partition_bytes +
-                                    (uint64_t)bucket * open_line_stride(kind);
-        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-            found += memcmp(line + slot * stride, &key->key, key_bytes) == 0;
+    for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
+        uint32_t retired = 0;
+        for (uint32_t number = 0; number < now.view.buckets; number++) {
+            open_walk here = open_stand_at(kind, &now.view, partition, number);
+            for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
+                uint64_t key = open_slot_key(kind, open_line(kind, &here, number), slot);
+                retired += key == open_retired(&now.view, partition);
+                (void)open_tidy_slot(kind, &now.view, &here, slot);
+            }
+        }
+        if (retired > 0 && now.view.stale[partition] == 0)
+            simt_fail("partition %u has %u retired keys, but a sweep would pass it by", partition, retired);
     }
+}
+
+static uint32_t key_at_fault; /* the last one judged; UINT32_MAX: none in particular */
+
+/* In how many slots of a bucket a key lies. */
+static uint32_t times_in(const scenario_key *key, uint32_t number)
+{
+    loom__open_kind kind = now.shape.kind;
+    open_walk here = open_stand_at(kind, &now.view, key->partition, number);
+    uint32_t found = 0;
+    for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+        found += open_slot_key(kind, open_line(kind, &here, number), slot) == key->key;
     return found;
+}
+
+/* Filter bits of a partition that no key in it needs. */
+static uint32_t stale_bits(uint32_t partition)
+{
+    loom__open_kind kind = now.shape.kind;
+    uint64_t needed[MOST_BUCKETS] = {0};
+    uint32_t stale = 0;
+    for (uint32_t i = 0; i < now.key_count; i++) {
+        if (now.keys[i].partition != partition || !now.keys[i].after.present)
+            continue;
+        open_walk walk = open_start(kind, &now.view, now.keys[i].key);
+        for (; walk.depth < now.view.buckets && times_in(&now.keys[i], walk.bucket) == 0;
+             open_advance(&now.view, &walk))
+            needed[walk.bucket] |= (uint64_t)1 << open_filter_bit(kind, walk.lower);
+    }
+    for (uint32_t number = 0; number < now.view.buckets; number++) {
+        open_walk here = open_stand_at(kind, &now.view, partition, number);
+        uint64_t word = lane_load_8((const uint64_t *)(open_line(kind, &here, number) + OPEN_WORD_OFFSET));
+        stale += loom__count_bits((word & ~needed[number]) >> open_ready_bits(kind));
+    }
+    return stale;
 }
 
 static void judge_layout(void)
 {
     loom__survey survey;
-    for (uint32_t i = 0; i < now.key_count; i++)
-        if (slots_of(&now.keys[i]) > 1) {
+    for (uint32_t i = 0; i < now.key_count; i++) {
+        uint32_t times = 0;
+        for (uint32_t number = 0; number < now.view.buckets; number++)
+            times += times_in(&now.keys[i], number);
+        if (times > 1) {
             simt_fail("afterwards key %#llx is in the table twice", (unsigned long long)now.keys[i].key);
             return;
         }
+    }
     loom__cpu_open_survey(cpu, &now.view, &survey, NULL);
     uint64_t present = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
@@ -337,13 +452,31 @@ static void judge_layout(void)
         simt_fail("afterwards %llu keys lie in the table, %llu can be found, and its size is %llu",
                   (unsigned long long)survey.size, (unsigned long long)present,
                   (unsigned long long)now.view.totals->size);
+    for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
+        uint32_t stale = stale_bits(partition);
+        if (stale > now.view.stale[partition])
+            simt_fail("afterwards %u filter bits of partition %u are stale, but only %u were counted", stale, partition,
+                      now.view.stale[partition]);
+    }
 }
 
+static int inserts(simt_open_op op)
+{
+    return op == SIMT_OPEN_KEEP || op == SIMT_OPEN_OVERWRITE || op == SIMT_OPEN_FETCH || op == SIMT_OPEN_COMBINE;
+}
+
+/* Has a slot been free all the time? Where nothing is erased slots are only filled, and those that are used in the end tell.
+ * In a mixed batch a slot that is freed is retired, so every insertion took one that had been free from the beginning. */
 static int partition_has_room(uint32_t partition)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
-        used += now.keys[i].partition == partition && now.keys[i].after.present;
+        used += now.keys[i].partition == partition &&
+                (now.c->mixed ? now.keys[i].before.present : now.keys[i].after.present);
+    for (uint32_t i = 0; i < now.call_count && now.c->mixed; i++)
+        for (uint32_t item = 0; item < now.calls[i].open.n && inserts(now.calls[i].open.op); item++)
+            used +=
+                now.keys[now.calls[i].of[item]].partition == partition && now.calls[i].items[item].status == LOOM_OK;
     return used < now.view.buckets * open_slots(now.shape.kind);
 }
 
@@ -358,12 +491,12 @@ static void judge_key(uint32_t key)
             if (call->of[item] != key)
                 continue;
             const simt_open_item *asked = &call->items[item];
-            /* Where nothing is erased slots are only filled, so a partition that was full stays so, and a key that had no
-             * room stays out. */
+            /* Where nothing is erased a partition that was full stays so, and a key that had no room stays out. In a mixed
+             * batch the order below must have a moment at which the key was not there, and that is all. */
             if (asked->status == LOOM_FULL && !now.c->forbidden) {
                 if (partition_has_room(now.keys[key].partition))
                     simt_fail("%s %u, item %u: FULL, but there is room", op_names[call->open.op], i, item);
-                if (now.keys[key].after.present)
+                if (now.keys[key].after.present && !now.c->mixed)
                     simt_fail("%s %u, item %u: FULL, but the key is in the table", op_names[call->open.op], i, item);
             }
             if (count == SIM_MOST_OPERATIONS) {
@@ -400,17 +533,24 @@ static int matters(const simt_event *event)
 
 static void tell_state(FILE *out, const char *when, sim_state state)
 {
-    if (state.present)
-        fprintf(out, "%s %llu", when, (unsigned long long)state.value);
-    else
+    if (!state.present)
         fprintf(out, "%s absent", when);
+    else if (is_set())
+        fprintf(out, "%s present", when);
+    else
+        fprintf(out, "%s %llu", when, (unsigned long long)state.value);
 }
 
 static void tell(const sim_options *options)
 {
     FILE *out = options->report;
-    static const char *const widths[] = {"4 + 4", "4 + 8", "8 + 4", "8 + 8"};
-    fprintf(out, "%s\n  case %s: keys and values of %s bytes, groups of %u lanes, votes of %s, %s memory, %u buckets\n",
+    static const char *const widths[] = {"keys and values of 4 + 4",
+                                         "keys and values of 4 + 8",
+                                         "keys and values of 8 + 4",
+                                         "keys and values of 8 + 8",
+                                         "keys of 4",
+                                         "keys of 8"};
+    fprintf(out, "%s\n  case %s: %s bytes, groups of %u lanes, votes of %s, %s memory, %u buckets\n",
             simt.failure[0] ? simt.failure : "all is well", now.c->name, widths[now.shape.kind], now.config.group_lanes,
             now.config.turn_together ? "warps" : "groups", now.config.weak_memory ? "weak" : "strong",
             now.view.buckets);
@@ -425,10 +565,10 @@ static void tell(const sim_options *options)
             const scenario_key *key = &now.keys[call->of[item]];
             const simt_open_item *asked = &call->items[item];
             fprintf(out, "    [%u] key %#llx", item, (unsigned long long)key->key);
-            if (call->open.op != SIMT_OPEN_FIND && call->open.op != SIMT_OPEN_ERASE)
+            if (call->open.op != SIMT_OPEN_FIND && call->open.op != SIMT_OPEN_ERASE && !is_set())
                 fprintf(out, " value %llu", (unsigned long long)asked->value);
             fprintf(out, ": %s", loom_status_name(asked->status));
-            if (call->open.op == SIMT_OPEN_FIND || call->open.op == SIMT_OPEN_FETCH)
+            if ((call->open.op == SIMT_OPEN_FIND || call->open.op == SIMT_OPEN_FETCH) && !is_set())
                 fprintf(out, " %llu", (unsigned long long)asked->found);
             tell_state(out, "   (before:", key->before);
             tell_state(out, "; after:", key->after);
@@ -471,6 +611,8 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
     simt.matters = NULL;
     if (simt_run()) {
         simt.matters = matters;
+        if (now.c->mixed)
+            sweep();
         read_table();
         judge_layout();
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)

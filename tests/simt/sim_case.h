@@ -26,15 +26,19 @@ enum {
     SIM_COMBINE = 1 << SIMT_OPEN_COMBINE,
     SIM_UPDATE = 1 << SIMT_OPEN_UPDATE,
     SIM_ERASE = 1 << SIMT_OPEN_ERASE,
-    SIM_INSERT = SIM_KEEP | SIM_OVERWRITE
+    SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
+    SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE, /* may run at the same time if keys are retired */
+    SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE /* what makes sense without values */
 };
 
 typedef struct sim_case {
     const char *name;
     const char *about;
     uint32_t streams[SIMT_MOST_STREAMS]; /* SIM_… */
-    int crowded;                         /* one or two free slots, for more keys */
+    int crowded;                         /* two free slots at most, for more keys */
     int at_rest;                         /* nobody writes: finds use loads that are not coherent */
+    int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
+    int sets;                            /* also of tables without values; then only what is in SIM_OF_SETS is asked */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;
 

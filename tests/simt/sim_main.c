@@ -25,7 +25,7 @@ static int list(void)
 {
     puts("cases:");
     for (uint32_t i = 0; i < sim_case_count; i++)
-        printf("  %-22s %s\n", sim_cases[i].name, sim_cases[i].about);
+        printf("  %-27s %s\n", sim_cases[i].name, sim_cases[i].about);
     puts("plants, and where they show:");
     for (uint32_t i = 0; i < sim_plant_count; i++)
         printf("  %-34s %s\n", sim_plants[i].name, sim_plants[i].case_name);

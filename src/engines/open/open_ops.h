@@ -205,7 +205,12 @@ LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group gr
     look.mine = active & lane_any(hits);
     look.slot = lane_first(hits, open_slot_stride(kind));
     look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
-    look.found = lane_some(lane_poll(group, look.mine));
+    lane_votes holders = lane_poll(group, look.mine);
+    look.found = lane_some(holders);
+    /* A key that is erased and comes back while the line is taken is seen in two slots: the first one counts. (Where it is
+     * the older one, the key was absent for a moment of this look.) */
+    if (shared == OPEN_MIXED)
+        look.mine = lane_chosen(group, holders);
     look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
     return look;
 }

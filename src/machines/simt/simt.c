@@ -302,31 +302,26 @@ int simt_run(void)
 
 /* ---- Memory ---- */
 
-static uint32_t word_at(const void *at, uint32_t bytes)
+static simt_part part_at(const void *at, uint32_t bytes)
 {
     int64_t word = simt_memory_word(&simt.memory, at, bytes);
     if (word < 0)
         simt_fail("%s:%d (%s) touches memory outside the table", simt.current->site->file, simt.current->site->line,
                   simt.current->site->function);
-    return (uint32_t)word;
+    return (simt_part){(uint32_t)word, (uint32_t)((uintptr_t)at % 8 * 8), bytes};
 }
 
-static uint32_t shift_of(const void *at)
+static uint64_t part_of(uint64_t word, simt_part part)
 {
-    return (uint32_t)((uintptr_t)at % 8 * 8);
+    return part.bytes == 8 ? word : word >> part.shift & 0xffffffffu;
 }
 
-static uint64_t part_of(uint64_t word, const void *at, uint32_t bytes)
+static uint64_t with_part(uint64_t word, simt_part part, uint64_t value)
 {
-    return bytes == 8 ? word : word >> shift_of(at) & 0xffffffffu;
-}
-
-static uint64_t with_part(uint64_t word, const void *at, uint32_t bytes, uint64_t part)
-{
-    if (bytes == 8)
-        return part;
-    uint64_t mask = (uint64_t)0xffffffffu << shift_of(at);
-    return (word & ~mask) | part << shift_of(at);
+    if (part.bytes == 8)
+        return value;
+    uint64_t mask = (uint64_t)0xffffffffu << part.shift;
+    return (word & ~mask) | value << part.shift;
 }
 
 /* Before every access to memory and every fence. */
@@ -375,10 +370,10 @@ uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *
     simt_lane *lane = point(SIMT_LOAD, site);
     if (!shared)
         check_unshared(lane);
-    uint32_t word = word_at(at, bytes);
-    uint32_t age = choose_age(simt_memory_choices(&simt.memory, &lane->memory, word));
-    uint64_t value = part_of(simt_memory_load(&simt.memory, &lane->memory, word, age), at, bytes);
-    record(lane, SIMT_LOAD, word, value, 0, age > 0);
+    simt_part part = part_at(at, bytes);
+    uint32_t age = choose_age(simt_memory_choices(&simt.memory, &lane->memory, part.word));
+    uint64_t value = part_of(simt_memory_load(&simt.memory, &lane->memory, part, age), part);
+    record(lane, SIMT_LOAD, part.word, value, 0, age > 0);
     return value;
 }
 
@@ -396,52 +391,52 @@ static void leave_buffered(simt_lane *lane)
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_STORE, site);
-    uint32_t word = word_at(at, bytes);
-    simt_memory_store(&simt.memory, &lane->memory, word, shift_of(at), bytes, value);
-    record(lane, SIMT_STORE, word, value, 0, 0);
+    simt_part part = part_at(at, bytes);
+    simt_memory_store(&simt.memory, &lane->memory, part, value);
+    record(lane, SIMT_STORE, part.word, value, 0, 0);
     leave_buffered(lane);
 }
 
 void simt_or(void *at, uint64_t bits, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_OR, site);
-    uint32_t word = word_at(at, 8);
-    simt_memory_add_bits(&simt.memory, &lane->memory, word, bits);
-    record(lane, SIMT_OR, word, bits, 0, 0);
+    simt_part part = part_at(at, 8);
+    simt_memory_add_bits(&simt.memory, &lane->memory, part.word, bits);
+    record(lane, SIMT_OR, part.word, bits, 0, 0);
     leave_buffered(lane);
 }
 
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_SWAP, site);
-    uint32_t word = word_at(at, bytes);
-    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, word), old = part_of(whole, at, bytes);
+    simt_part part = part_at(at, bytes);
+    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     if (old == expected)
-        simt_memory_append(&simt.memory, &lane->memory, word, with_part(whole, at, bytes, wanted));
-    record(lane, SIMT_SWAP, word, old, wanted, old != expected);
+        simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
+    record(lane, SIMT_SWAP, part.word, old, wanted, old != expected);
     return old;
 }
 
 static uint64_t modify(simt_op op, void *at, uint64_t operand, const simt_site *site)
 {
     simt_lane *lane = point(op, site);
-    uint32_t word = word_at(at, 8);
-    uint64_t old = simt_memory_newest(&simt.memory, &lane->memory, word);
+    simt_part part = part_at(at, 8);
+    uint64_t old = simt_memory_newest(&simt.memory, &lane->memory, part);
     uint64_t value = op == SIMT_AND ? old & operand : old + operand;
-    simt_memory_append(&simt.memory, &lane->memory, word, value);
-    record(lane, op, word, old, value, 0);
+    simt_memory_append(&simt.memory, &lane->memory, part, value);
+    record(lane, op, part.word, old, value, 0);
     return old;
 }
 
 uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_COMBINE, site);
-    uint32_t word = word_at(at, bytes);
-    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, word), old = part_of(whole, at, bytes);
+    simt_part part = part_at(at, bytes);
+    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t wanted =
         bytes == 4 ? loom__combine_4(how, (uint32_t)old, (uint32_t)value) : loom__combine_8(how, old, value);
-    simt_memory_append(&simt.memory, &lane->memory, word, with_part(whole, at, bytes, wanted));
-    record(lane, SIMT_COMBINE, word, old, wanted, 0);
+    simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
+    record(lane, SIMT_COMBINE, part.word, old, wanted, 0);
     return old;
 }
 

@@ -23,7 +23,7 @@ static void copy_view(const simt_memory *memory, simt_view *to, const simt_view 
 }
 
 /* Views that values carry live until the run ends. The pool is never moved while pointers into it are about. */
-enum { POOL_ROOM = SIMT_MOST_STEPS }; /* a step makes one at most */
+enum { POOL_ROOM = 2 * SIMT_MOST_STEPS }; /* a step makes two at most: a read-modify-write joins three */
 
 static simt_view *new_view(simt_memory *memory)
 {
@@ -77,7 +77,7 @@ static simt_history *history_of(simt_memory *memory, uint32_t word)
             history->room = 16;
             history->values = grow(NULL, history->room * sizeof *history->values);
         }
-        history->values[0] = (simt_value){memory->words[word], NULL};
+        history->values[0] = (simt_value){memory->words[word], {NULL, NULL}};
         history->count = 1;
         memory->changed[memory->changed_count++] = word;
     }
@@ -90,45 +90,57 @@ uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *
     return count == 0 ? 1 : count - lane->seen.at[word];
 }
 
-static uint64_t part_mask(uint32_t shift, uint32_t bytes)
+static uint64_t part_mask(simt_part part)
 {
-    return (bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * bytes) - 1) << shift;
+    return (part.bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * part.bytes) - 1) << part.shift;
 }
 
-static uint64_t overlay(uint64_t whole, const simt_buffered *part)
+static int has_half(simt_part part, uint32_t half)
 {
-    if (part->adds_bits)
-        return whole | part->value;
-    uint64_t mask = part_mask(part->shift, part->bytes);
-    return (whole & ~mask) | (part->value << part->shift & mask);
+    return part.bytes == 8 || part.shift / 32 == half;
 }
 
-uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t age)
+static uint64_t overlay(uint64_t whole, const simt_buffered *entry)
 {
-    simt_history *history = history_of(memory, word);
+    if (entry->adds_bits)
+        return whole | entry->value;
+    uint64_t mask = part_mask(entry->part);
+    return (whole & ~mask) | (entry->value << entry->part.shift & mask);
+}
+
+uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint32_t age)
+{
+    simt_history *history = history_of(memory, part.word);
     uint32_t position = history->count - 1 - age;
     const simt_value *read = &history->values[position];
     uint64_t value = read->value;
-    lane->seen.at[word] = (uint16_t)position;
-    if (read->carries != NULL)
-        simt_memory_join(memory, &lane->pending, read->carries);
+    lane->seen.at[part.word] = (uint16_t)position;
+    for (uint32_t half = 0; half < 2; half++)
+        if (has_half(part, half) && read->carries[half] != NULL)
+            simt_memory_join(memory, &lane->pending, read->carries[half]);
     for (uint32_t i = 0; i < lane->buffered; i++)
-        if (lane->buffer[i].word == word)
+        if (lane->buffer[i].part.word == part.word)
             value = overlay(value, &lane->buffer[i]);
     return value;
 }
 
-/* Every value becomes visible here. */
-static void append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value, const simt_view *carries)
+/* Every value becomes visible here. `carries` comes with the part, and the other half keeps what came with it. */
+static void append(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value,
+                   const simt_view *carries)
 {
-    simt_history *history = history_of(memory, word);
+    simt_history *history = history_of(memory, part.word);
     if (history->count == history->room) {
         history->room *= 2;
         history->values = grow(history->values, history->room * sizeof *history->values);
     }
-    lane->seen.at[word] = (uint16_t)history->count;
-    history->values[history->count++] = (simt_value){value, carries};
-    memory->words[word] = value;
+    const simt_value *before = &history->values[history->count - 1];
+    simt_value after = {value, {before->carries[0], before->carries[1]}};
+    for (uint32_t half = 0; half < 2; half++)
+        if (has_half(part, half))
+            after.carries[half] = carries;
+    lane->seen.at[part.word] = (uint16_t)history->count;
+    history->values[history->count++] = after;
+    memory->words[part.word] = value;
 }
 
 static void buffer(simt_memory *memory, simt_memory_lane *lane, simt_buffered entry)
@@ -138,34 +150,41 @@ static void buffer(simt_memory *memory, simt_memory_lane *lane, simt_buffered en
     lane->buffer[lane->buffered++] = entry;
 }
 
-void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
-                       uint64_t value)
+void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value)
 {
-    buffer(memory, lane, (simt_buffered){word, shift, bytes, value, 0, lane->released});
+    buffer(memory, lane, (simt_buffered){part, value, 0, lane->released});
 }
 
 void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits)
 {
-    buffer(memory, lane, (simt_buffered){word, 0, 8, bits, 1, lane->released});
+    buffer(memory, lane, (simt_buffered){{word, 0, 8}, bits, 1, lane->released});
 }
 
-/* What a read-modify-write appends carries on what the value before it carried. */
-static const simt_view *carried_on(simt_memory *memory, uint32_t word, const simt_view *own)
+static const simt_view *joined(simt_memory *memory, const simt_view *one, const simt_view *other)
 {
-    const simt_history *history = history_of(memory, word);
-    const simt_view *before = history->values[history->count - 1].carries;
-    if (own == NULL || before == NULL || before == own)
-        return own != NULL ? own : before;
+    if (one == NULL || other == NULL || one == other)
+        return one != NULL ? one : other;
     simt_view *both = new_view(memory);
-    copy_view(memory, both, before);
-    simt_memory_join(memory, both, own);
+    copy_view(memory, both, one);
+    simt_memory_join(memory, both, other);
     return both;
+}
+
+/* What a read-modify-write appends carries on what the value before it carried, with either half that it is about. */
+static const simt_view *carried_on(simt_memory *memory, simt_part part, const simt_view *own)
+{
+    const simt_history *history = history_of(memory, part.word);
+    const simt_value *before = &history->values[history->count - 1];
+    for (uint32_t half = 0; half < 2; half++)
+        if (has_half(part, half))
+            own = joined(memory, own, before->carries[half]);
+    return own;
 }
 
 int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++)
-        if (lane->buffer[i].word == lane->buffer[index].word)
+        if (lane->buffer[i].part.word == lane->buffer[index].part.word)
             return 0;
     return 1;
 }
@@ -175,10 +194,10 @@ uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t
     simt_buffered entry = lane->buffer[index];
     lane->buffered--;
     memmove(&lane->buffer[index], &lane->buffer[index + 1], (lane->buffered - index) * sizeof entry);
-    const simt_history *history = history_of(memory, entry.word);
-    append(memory, lane, entry.word, overlay(history->values[history->count - 1].value, &entry),
-           entry.adds_bits ? carried_on(memory, entry.word, entry.carries) : entry.carries);
-    return entry.word;
+    const simt_history *history = history_of(memory, entry.part.word);
+    append(memory, lane, entry.part, overlay(history->values[history->count - 1].value, &entry),
+           entry.adds_bits ? carried_on(memory, entry.part, entry.carries) : entry.carries);
+    return entry.part.word;
 }
 
 void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane)
@@ -187,19 +206,19 @@ void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane)
         simt_memory_drain(memory, lane, 0);
 }
 
-uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_t word)
+uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, simt_part part)
 {
     for (uint32_t i = 0; i < lane->buffered;)
-        if (lane->buffer[i].word == word)
+        if (lane->buffer[i].part.word == part.word)
             simt_memory_drain(memory, lane, i);
         else
             i++;
-    return simt_memory_load(memory, lane, word, 0);
+    return simt_memory_load(memory, lane, part, 0);
 }
 
-void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value)
+void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value)
 {
-    append(memory, lane, word, value, carried_on(memory, word, lane->released));
+    append(memory, lane, part, value, carried_on(memory, part, lane->released));
 }
 
 void simt_memory_release(simt_memory *memory, simt_memory_lane *lane)

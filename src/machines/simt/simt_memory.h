@@ -15,7 +15,8 @@
  *   - An *acquire* adds to the lane's view what was carried by the values it has read.
  *   - The end of a call acquires, releases and empties all its lanes' buffers; the beginning of a call sees all calls that
  *     ended before.
- * Accesses of 4 bytes change half a word and are otherwise the same; no word is ever seen torn. */
+ * Accesses of 4 bytes change half a word and are otherwise the same; no word is ever seen torn. What a value carries it
+ * carries with each half: a store to one half leaves the other, and what came with it, as it was. */
 #ifndef LOOM_SIMT_MEMORY_H
 #define LOOM_SIMT_MEMORY_H
 
@@ -33,9 +34,13 @@ typedef struct simt_view {
     uint16_t at[SIMT_MOST_WORDS];
 } simt_view;
 
+/* `bytes` of a word, from bit `shift` on: the part that an access is about. A load returns the whole word, though. */
+typedef struct simt_part {
+    uint32_t word, shift, bytes;
+} simt_part;
+
 typedef struct simt_buffered {
-    uint32_t word;
-    uint32_t shift, bytes; /* which part of it */
+    simt_part part;
     uint64_t value;
     int adds_bits; /* an OR whose result nobody waits for */
     const simt_view *carries;
@@ -51,7 +56,7 @@ typedef struct simt_memory_lane {
 
 typedef struct simt_value {
     uint64_t value;
-    const simt_view *carries;
+    const simt_view *carries[2]; /* the lower half and the upper one */
 } simt_value;
 
 typedef struct simt_history {
@@ -80,18 +85,18 @@ void simt_memory_lane_end(simt_memory *memory, simt_memory_lane *lane);
 /* How many values of its history the lane may read, the newest included; at least 1. */
 uint32_t simt_memory_choices(const simt_memory *memory, const simt_memory_lane *lane, uint32_t word);
 /* Reads the value `age` places before the newest. */
-uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t age);
-void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint32_t shift, uint32_t bytes,
-                       uint64_t value);
+uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint32_t age);
+void simt_memory_store(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value);
 void simt_memory_add_bits(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t bits);
 /* Whether entry `index` of the buffer may leave it now: no older one is for the same word. */
 int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index);
 /* Returns the word. */
 uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t index);
 void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane);
-/* A read-modify-write: the newest value, after the lane's own stores to this word have become visible; then the new one. */
-uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, uint32_t word);
-void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, uint32_t word, uint64_t value);
+/* A read-modify-write: the newest value, after the lane's own stores to this word have become visible; then the new one,
+ * which is a whole word and differs in the part alone. */
+uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, simt_part part);
+void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value);
 void simt_memory_release(simt_memory *memory, simt_memory_lane *lane);
 void simt_memory_acquire(simt_memory *memory, simt_memory_lane *lane);
 /* Adds what `from` has seen to what `to` has. */

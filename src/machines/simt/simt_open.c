@@ -8,36 +8,44 @@ static const loom_status status_of_outcome[] = {
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
 };
 
-/* `*value` goes in as the item's, and comes out, on the lane that reports, as what was found. */
-LOOM_LANE open_answer turn(loom__open_kind kind, const simt_open_call *call, lane_group group, open_walk *walk,
-                           uint64_t *value, lane_truth active)
+/* `*value` goes in as the item's, and comes out, on the lane that reports, as what was found. `shared` is a literal, as it is on
+ * every machine: OPEN_SHARED or OPEN_MIXED. Finds may do with less and ask the call. */
+LOOM_LANE open_answer turn(loom__open_kind kind, int shared, const simt_open_call *call, lane_group group,
+                           open_walk *walk, uint64_t *value, lane_truth active)
 {
     const loom__open_view *view = &call->view;
     switch (call->op) {
     case SIMT_OPEN_FIND: {
-        open_found found = call->shared ? open_find_item(kind, 1, group, view, walk, active)
-                                        : open_find_item(kind, 0, group, view, walk, active);
+        open_found found = call->shared != OPEN_ALONE ? open_find_item(kind, shared, group, view, walk, active)
+                                                      : open_find_item(kind, OPEN_ALONE, group, view, walk, active);
         open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
         *value = found.value;
         return answer;
     }
     case SIMT_OPEN_ERASE:
-        return open_erase_item(kind, 1, group, view, walk, active);
-    case SIMT_OPEN_UPDATE:
-        return open_update_item(kind, 1, group, view, walk, *value, active);
-    case SIMT_OPEN_FETCH:
-        return open_insert_item(kind, OPEN_FETCH, LOOM__ADD, 1, group, view, walk, value, active);
-    case SIMT_OPEN_COMBINE:
-        return open_insert_item(kind, OPEN_COMBINE, call->how, 1, group, view, walk, value, active);
+        return open_erase_item(kind, shared, group, view, walk, active);
+    case SIMT_OPEN_KEEP:
+        return open_insert_item(kind, OPEN_KEEP, LOOM__ADD, shared, group, view, walk, value, active);
     default:
-        return open_insert_item(kind, call->op == SIMT_OPEN_OVERWRITE ? OPEN_OVERWRITE : OPEN_KEEP, LOOM__ADD, 1, group,
-                                view, walk, value, active);
+        break;
     }
+    if (open_value_bytes(kind) != 0 && call->op == SIMT_OPEN_FETCH)
+        return open_insert_item(kind, OPEN_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
+    if (open_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
+        if (call->op == SIMT_OPEN_UPDATE)
+            return open_update_item(kind, shared, group, view, walk, *value, active);
+        if (call->op == SIMT_OPEN_COMBINE)
+            return open_insert_item(kind, OPEN_COMBINE, call->how, shared, group, view, walk, value, active);
+        if (call->op == SIMT_OPEN_OVERWRITE)
+            return open_insert_item(kind, OPEN_OVERWRITE, LOOM__ADD, shared, group, view, walk, value, active);
+    }
+    simt_fail("the case asks for what is not for sets, or not for mixed batches");
+    return (open_answer){OPEN_GO_ON, 0};
 }
 
 /* Items are shared out to groups as on a GPU (cuda_open_lanes.cuh): the group's number, then on by the number of groups. A
  * group that is done with one begins the next while the others of its warp go on. */
-LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
+LOOM_LANE void run(loom__open_kind kind, int shared, const simt_open_call *call)
 {
     const loom__open_view *view = &call->view;
     lane_group group = lane_own_group();
@@ -54,7 +62,7 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
         if (!lane_going(group, active))
             break;
         uint64_t value = item->value;
-        open_answer answer = turn(kind, call, group, &walk, &value, active);
+        open_answer answer = turn(kind, shared, call, group, &walk, &value, active);
         begin = active && answer.outcome != OPEN_GO_ON;
         if (!begin)
             continue;
@@ -82,7 +90,7 @@ LOOM_LANE void run(loom__open_kind kind, const simt_open_call *call)
 void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;
-#define CALL(kind) run(kind, call)
+#define CALL(kind) call->shared == OPEN_MIXED ? run(kind, OPEN_MIXED, call) : run(kind, OPEN_SHARED, call)
     OPEN_FOR_KIND(call->view.kind, CALL)
 #undef CALL
 }

@@ -23,7 +23,7 @@ typedef struct simt_open_item {
 
 typedef struct simt_open_call {
     simt_open_op op;
-    int shared;    /* coherent loads; only finds may do without */
+    int shared;    /* OPEN_SHARED or OPEN_MIXED (open_ops.h); OPEN_ALONE, for finds: loads that are not coherent */
     loom__how how; /* accumulate */
     loom__open_view view;
     simt_open_item *items;
