@@ -6,10 +6,8 @@
  * A row of skewed keys has no share, builds excepted: those that come often lie in caches, and no limit measured here is
  * theirs.
  *   share = bytes moved / time / bandwidth    build: copy */
-#include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_case.h"
-#include "bench_keys.h"
 #include "bench_parse.h"
 #include "bench_progress.h"
 #include "bench_timer.h"
@@ -18,127 +16,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-
-static void free_near(map_bench *bench);
-
-static void free_arrays(map_bench *bench)
-{
-    free_near(bench);
-    bench_array_free(bench->base_keys);
-    bench_array_free(bench->base_values);
-    bench_array_free(bench->half_keys);
-    bench_array_free(bench->half_values);
-    bench_array_free(bench->absent_keys);
-    bench_array_free(bench->keys);
-    bench_array_free(bench->values);
-    bench_array_free(bench->marked);
-    bench_array_free(bench->times);
-    bench_array_free(bench->found);
-    bench_array_free(bench->status);
-}
-
-/* ---- Arrays near the machine ---- */
-
-typedef struct near_array {
-    void **near, *host;
-    uint64_t bytes;
-} near_array;
-
-enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
-
-static void list_near(map_bench *bench, near_array list[NEAR_ARRAYS])
-{
-    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes};
-    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes};
-    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes};
-    list[3] = (near_array){&bench->near_status, bench->status, 1};
-}
-
-static void free_near(map_bench *bench)
-{
-    near_array list[NEAR_ARRAYS];
-    list_near(bench, list);
-    for (int i = 0; i < NEAR_ARRAYS; i++)
-        if (*list[i].near != list[i].host)
-            loom_array_destroy(bench->session->context, *list[i].near, bench->most * list[i].bytes);
-    if (bench->near_results)
-        loom_array_destroy(bench->session->context, bench->near_results, BENCH_RESULTS * sizeof *bench->near_results);
-}
-
-static bool make_near(map_bench *bench)
-{
-    near_array list[NEAR_ARRAYS];
-    list_near(bench, list);
-    for (int i = 0; i < NEAR_ARRAYS; i++) {
-        *list[i].near = list[i].host;
-        if (bench->session->info.machine == LOOM_MACHINE_CPU)
-            continue;
-        *list[i].near = NULL;
-        if (loom_array_create(bench->session->context, bench->most * list[i].bytes, list[i].near) != LOOM_OK)
-            return false;
-    }
-    void *results = NULL;
-    const bool wants_results = bench->session->options->waits_for_last;
-    if (wants_results && loom_array_create(bench->session->context, BENCH_RESULTS * sizeof(loom_result), &results))
-        return false;
-    bench->near_results = results;
-    return true;
-}
-
-static loom_status move_near(map_bench *bench, int first, int end, bool fetch)
-{
-    near_array list[NEAR_ARRAYS];
-    loom_status status = LOOM_OK;
-    list_near(bench, list);
-    for (int i = first; i < end && status == LOOM_OK; i++)
-        if (*list[i].near != list[i].host)
-            status = loom_array_copy(bench->session->context, fetch ? list[i].host : *list[i].near,
-                                     fetch ? *list[i].near : list[i].host, bench->count * list[i].bytes, NULL);
-    return status;
-}
-
-loom_status map_bench_send_answers(map_bench *bench)
-{
-    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, false);
-}
-
-loom_status map_bench_fetch_answers(map_bench *bench)
-{
-    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, true);
-}
-
-static bool make_arrays(map_bench *bench)
-{
-    const uint64_t n = bench->n;
-    bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
-    bench->base_keys = bench_array_new(n, bench->key_bytes);
-    bench->base_values = bench_array_new(n, bench->value_bytes);
-    bench->half_count = (n + 1) / 2;
-    bench->half_keys = bench_array_new(bench->half_count, bench->key_bytes);
-    bench->half_values = bench_array_new(bench->half_count, bench->value_bytes);
-    bench->absent_keys = bench_array_new(bench->absent_count, bench->key_bytes);
-    bench->keys = bench_array_new(bench->most, bench->key_bytes);
-    bench->values = bench_array_new(bench->most, bench->value_bytes);
-    bench->marked = bench_array_new(n, 1);
-    bench->times = bench_array_new(n, sizeof *bench->times);
-    bench->found = bench_array_new(bench->most, bench->value_bytes);
-    bench->status = bench_array_new(bench->most, 1);
-    if (!bench->half_keys || !bench->half_values || !bench->base_keys || !bench->base_values || !bench->absent_keys ||
-        !bench->keys || !bench->values || !bench->marked || !bench->times || !bench->found || !bench->status ||
-        !make_near(bench))
-        return false;
-    for (uint64_t i = 0; i < n; i++) {
-        bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
-        bench_put(bench->base_values, i, bench->value_bytes, bench_value_of(i, 0, bench->value_bytes));
-    }
-    for (uint64_t i = 0; i < bench->half_count; i++) {
-        bench_put(bench->half_keys, i, bench->key_bytes, bench_key_of(2 * i, bench->key_bytes));
-        bench_put(bench->half_values, i, bench->value_bytes, bench_value_of(2 * i, 0, bench->value_bytes));
-    }
-    for (uint64_t i = 0; i < bench->absent_count; i++)
-        bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(n + i, bench->key_bytes));
-    return true;
-}
 
 static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
 {
@@ -190,6 +67,12 @@ static void note_options(const map_bench *bench, bench_row *row)
                  options->concurrent_reads ? "; concurrent reads" : "", lanes);
 }
 
+static loom_status run_op(map_bench *bench, const map_op *op)
+{
+    return op->traits & MAP_OP_WHOLE ? op->call(bench, 0, bench->count, NULL)
+                                     : map_call_in_batches(bench, op->call, 0, bench->count);
+}
+
 /* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
 static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 {
@@ -203,13 +86,13 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         if (round == 0 && op->accesses == MAP_ACCESSES_BEFORE)
             row->accesses = count_accesses(bench, row);
         const double cpu_begun = bench_cpu_seconds(), begun = bench_seconds();
-        const loom_status status = op->run(bench);
+        const loom_status status = run_op(bench, op);
         const double took = bench_seconds() - begun, cpu_took = bench_cpu_seconds() - cpu_begun;
         if (status != LOOM_OK) {
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
         }
-        if (op->answers && map_bench_fetch_answers(bench) != LOOM_OK)
+        if ((op->traits & MAP_OP_ANSWERS) && map_fetch_answers(bench) != LOOM_OK)
             bench_row_fail(row, "answers: %s", loom_last_error());
         op->check(bench, row);
         if (round == 0)
@@ -281,7 +164,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
 
     bench_progress("%s: making keys", what);
     op->make_input(bench, hit);
-    if (move_near(bench, 0, NEAR_INPUTS, false) != LOOM_OK)
+    if (map_send_input(bench, 0, bench->count) != LOOM_OK)
         bench_row_fail(&row, "keys: %s", loom_last_error());
     row.engine = bench_engine_name(stats->engine);
     row.key_bytes = bench->key_bytes;
@@ -290,7 +173,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.load = (double)op->keys_held(bench) / (double)bench->slots;
     row.hit = hit;
     row.skew = session->options->skew;
-    row.batch = op->whole || bench->count < bench->batch ? bench->count : bench->batch;
+    row.batch = (op->traits & MAP_OP_WHOLE) || bench->count < bench->batch ? bench->count : bench->batch;
 
     limits_of_op limits;
     get_limits(bench, op, &limits, &row);
@@ -328,8 +211,9 @@ static void run_load(map_bench *bench, double load)
         for (const map_op *op = map_ops; op->name; op++) {
             if (!bench_options_wants(options, op->name))
                 continue;
-            for (size_t i = 0; i < (op->per_hit ? options->hit_count : 1); i++)
-                measure(bench, op, op->per_hit ? options->hits[i] : NAN, &stats);
+            const bool per_hit = op->traits & MAP_OP_PER_HIT;
+            for (size_t i = 0; i < (per_hit ? options->hit_count : 1); i++)
+                measure(bench, op, per_hit ? options->hits[i] : NAN, &stats);
         }
     }
     loom_map_destroy(bench->map);
@@ -346,7 +230,7 @@ static void run_map(bench_session *session)
                        .value_bytes = options->value_bytes,
                        .batch = options->batch};
     bench_progress("map: making %.1f M keys", (double)options->n * 1e-6);
-    if (make_arrays(&bench)) {
+    if (map_make_arrays(&bench)) {
         for (size_t i = 0; i < options->load_count; i++)
             run_load(&bench, options->loads[i]);
     } else {
@@ -355,7 +239,7 @@ static void run_map(bench_session *session)
         bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n or --queries");
         bench_report_add(&session->report, &row);
     }
-    free_arrays(&bench);
+    map_free_arrays(&bench);
 }
 
 static const char *op_name(size_t index)

@@ -1,5 +1,6 @@
-/* The case `map`, inside: one table at one load (case_map.c), the operations on it (map_ops.c) and the checks of what
- * they did (map_check.c).
+/* The case `map`, inside: one table at one load and what it is held against (case_map.c), the arrays (map_arrays.c), the
+ * operations (map_ops.c), their inputs (map_input.c) and calls (map_calls.c), and the checks of what they did
+ * (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. */
 #ifndef BENCH_MAP_BENCH_H
@@ -31,7 +32,7 @@ typedef struct map_bench {
     /* The operation at hand. */
     void *keys, *values; /* [count] of `most`: its input */
     uint64_t count;
-    uint8_t *marked;   /* [n] 1: the index is in the input */
+    uint8_t *marked;   /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct; /* how many are marked */
     uint32_t *times;   /* [n] how often each index is in the input of an accumulation */
     void *found;       /* [most] values, and */
@@ -57,16 +58,24 @@ typedef enum map_limit {
     MAP_LIMIT_LAST_SWAPS  /* … but for the last one of a key a read */
 } map_limit;
 
+/* What there is to know of an operation beside its functions. */
+typedef enum map_traits {
+    MAP_OP_PER_HIT = 1, /* one row for each --hit */
+    MAP_OP_ANSWERS = 2, /* it writes `found`, and perhaps `status`, which are fetched before `check` */
+    MAP_OP_WHOLE = 4,   /* one call for all keys, whatever --batch says */
+} map_traits;
+
+/* One call, with n keys of the input from `at` on. */
+typedef loom_status (*map_call)(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+
 typedef struct map_op {
     const char *name;
-    bool per_hit; /* one row for each --hit */
-    bool answers; /* it writes `found`, and perhaps `status`, which are fetched before `check` */
-    bool whole;   /* one call for all keys, whatever --batch says */
+    uint32_t traits; /* map_traits */
     map_accesses accesses;
     map_limit limit;
     void (*make_input)(map_bench *bench, double hit);
     loom_status (*reset)(map_bench *bench);                           /* before each repetition, outside the timer */
-    loom_status (*run)(map_bench *bench);                             /* what is timed */
+    map_call call;                                                    /* what is timed */
     void (*check)(map_bench *bench, bench_row *row);                  /* after each repetition */
     void (*check_all)(map_bench *bench, bench_row *row);              /* after the last one; may be NULL */
     uint64_t (*keys_held)(const map_bench *bench);                    /* keys in the table, for the load of the row */
@@ -75,11 +84,49 @@ typedef struct map_op {
 
 extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL */
 
-/* Answers between the two places they have; nothing to do where those are one. */
-loom_status map_bench_send_answers(map_bench *bench);
-loom_status map_bench_fetch_answers(map_bench *bench);
+/* ---- Arrays (map_arrays.c) ---- */
 
-/* Checks of map_check.c: what is wrong goes to the row. */
+/* Makes and fills all arrays but those of the operation at hand. False: there is no memory; free them all the same. */
+bool map_make_arrays(map_bench *bench);
+void map_free_arrays(map_bench *bench);
+
+/* Between the two places that arrays have; nothing to do where those are one. */
+loom_status map_send_input(map_bench *bench, uint64_t begin, uint64_t end);
+loom_status map_send_answers(map_bench *bench);
+loom_status map_fetch_answers(map_bench *bench);
+
+/* ---- Inputs (map_input.c) ---- */
+
+/* Values that are to replace others are of the rounds 1 to this in turn, so that equal keys come with different ones. */
+enum { MAP_NEW_ROUNDS = 3 };
+
+void map_make_all(map_bench *bench, double hit);          /* n draws from the keys of the table; values of round 0 */
+void map_make_counted(map_bench *bench, double hit);      /* the same, and `times` */
+void map_make_half_present(map_bench *bench, double hit); /* the same; also marked are all keys of even index */
+void map_make_new_values(map_bench *bench, double hit);   /* the same with values of later rounds */
+void map_make_erased(map_bench *bench, double hit);       /* fewer draws */
+void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` percent of them in the table */
+
+/* ---- Calls (map_calls.c) ---- */
+
+/* Calls with the input from `begin` to `end`, --batch keys at a time, and waits for the end. */
+loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end);
+
+loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+
+/* ---- Checks (map_check.c): what is wrong goes to the row ---- */
+
+/* Whether the key of this index may have this status and value. */
+typedef bool (*map_wanted)(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value);
+
+/* Writes nonsense to `found` and `status`, so that an answer that is never written cannot pass. */
+void map_spoil_answers(map_bench *bench, uint64_t count);
 
 /* `found` and `status` answer a find of `count` keys in a table of all n. */
 void map_check_found(map_bench *bench, bench_row *row);
@@ -90,8 +137,9 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
 /* `found` has the value of every key of the input. */
 void map_check_told(map_bench *bench, bench_row *row);
 
-/* Every key that is marked has its value of round 1, the others that of round 0. Uses `found` and `status`. */
-void map_check_updated(map_bench *bench, bench_row *row);
+/* Every key that is marked has a value of one of the rounds it is marked with, the others that of round 0. Uses `found` and
+ * `status`. */
+void map_check_new_values(map_bench *bench, bench_row *row);
 
 /* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
 void map_check_sums(map_bench *bench, bench_row *row);
