@@ -1,10 +1,10 @@
-/* The case `map`: the bulk operations on a map of each load, each row checked and held against a limit that
+/* The case `map`: the bulk operations on a map, set or counter of each load, each row checked and held against a limit that
  * was measured at the footprint of the very table.
  *
  *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
  *                                             mark in every bucket that it passes; others: both, as far as they do both
- * A row of skewed keys has no share, builds excepted: those that come often lie in caches, and no limit measured here is
- * theirs.
+ * Where keys come often (--skew, --hot) only builds have a limit and a share: such keys lie in caches, or threads wait for
+ * each other at them, and no limit measured here is theirs.
  *   share = bytes moved / time / bandwidth    build: copy */
 #include "bench_axes.h"
 #include "bench_case.h"
@@ -15,13 +15,16 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = bench->key_bytes;
     config.value_bytes = bench->value_bytes;
+    config.type = bench->session->options->type;
     config.capacity = bench->n;
     config.max_load = load;
     config.engine = bench->session->options->engine;
@@ -44,27 +47,42 @@ static double count_accesses(map_bench *bench, bench_row *row)
     return (double)accesses / (double)bench->count;
 }
 
+__attribute__((format(printf, 2, 3))) static void add_note(bench_row *row, const char *format, ...)
+{
+    va_list arguments;
+    size_t used = strlen(row->note);
+    if (used > 0)
+        used += (size_t)snprintf(row->note + used, sizeof row->note - used, "; ");
+    if (used >= sizeof row->note)
+        return;
+    va_start(arguments, format);
+    vsnprintf(row->note + used, sizeof row->note - used, format, arguments);
+    va_end(arguments);
+}
+
 /* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
  * the table: whoever reads the row should know. */
 static void note_idle_threads(const map_bench *bench, bench_row *row, double cores)
 {
     const loom_context_info *info = &bench->session->info;
     if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
-        snprintf(row->note, sizeof row->note, "threads had %.0f %% of %u cores", 100 * cores / info->threads,
-                 (unsigned)info->threads);
+        add_note(row, "threads had %.0f %% of %u cores", 100 * cores / info->threads, (unsigned)info->threads);
 }
 
 /* What was asked for beyond the columns. */
 static void note_options(const map_bench *bench, bench_row *row)
 {
     const bench_options *options = bench->session->options;
-    char lanes[24] = "";
+    if (options->hot > 0)
+        add_note(row, "hot %g", options->hot);
+    if (options->queries != bench->n)
+        add_note(row, "%" PRIu64 " keys asked for", bench->count);
+    if (options->waits_for_last)
+        add_note(row, "waited for the last call");
+    if (options->concurrent_reads)
+        add_note(row, "concurrent reads");
     if (options->lanes)
-        snprintf(lanes, sizeof lanes, "; %u lanes", (unsigned)options->lanes);
-    if (options->queries != bench->n || options->waits_for_last || options->concurrent_reads || options->lanes)
-        snprintf(row->note, sizeof row->note, "%" PRIu64 " keys asked for%s%s%s", bench->count,
-                 options->waits_for_last ? "; waited for the last call" : "",
-                 options->concurrent_reads ? "; concurrent reads" : "", lanes);
+        add_note(row, "%u lanes", (unsigned)options->lanes);
 }
 
 static loom_status run_op(map_bench *bench, const map_op *op)
@@ -111,7 +129,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 }
 
 typedef struct limits_of_op {
-    double copy, reads, swaps; /* those that the operation is held against; else 0 */
+    double copy, reads, swaps; /* those that the operation is held against; else NAN */
 } limits_of_op;
 
 static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_bytes, bench_row *row)
@@ -126,9 +144,11 @@ static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_
 
 static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits, bench_row *row)
 {
-    *limits = (limits_of_op){0};
+    *limits = (limits_of_op){NAN, NAN, NAN};
     if (op->limit == MAP_LIMIT_COPY)
         limits->copy = get_limit(bench, LOOM_LIMIT_COPY, 0, row);
+    if (bench->session->options->skew > 0 || bench->session->options->hot > 0)
+        return;
     const bool mixed = op->limit == MAP_LIMIT_LAST_SWAPS || op->limit == MAP_LIMIT_HALF_SWAPS;
     if (op->limit == MAP_LIMIT_READS || mixed)
         limits->reads = get_limit(bench, LOOM_LIMIT_RANDOM_READ, 64, row);
@@ -155,12 +175,19 @@ static double access_limit(const map_op *op, const limits_of_op *limits, double 
     return accesses / ((accesses - 1) / limits->reads + 1 / limits->swaps);
 }
 
+static const char *type_name(const map_bench *bench)
+{
+    return bench_type_name(bench->session->options->type);
+}
+
 static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
 {
     bench_session *session = bench->session;
-    bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, op->name);
-    char what[64];
-    snprintf(what, sizeof what, isnan(hit) ? "map %s" : "map %s, %.0f %% hits", op->name, hit);
+    bench_row row = bench_row_new(type_name(bench), session->info.machine_name, op->name);
+    char what[64], hits[24] = "";
+    if (!isnan(hit))
+        snprintf(hits, sizeof hits, ", %.0f %% hits", hit);
+    snprintf(what, sizeof what, "%s %s%s", type_name(bench), op->name, hits);
 
     bench_progress("%s: making keys", what);
     op->make_input(bench, hit);
@@ -173,6 +200,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.load = (double)op->keys_held(bench) / (double)bench->slots;
     row.hit = hit;
     row.skew = session->options->skew;
+    row.hot = session->options->hot;
     row.batch = (op->traits & MAP_OP_WHOLE) || bench->count < bench->batch ? bench->count : bench->batch;
 
     limits_of_op limits;
@@ -189,27 +217,44 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
             row.share = row.gbps / row.limit;
         } else {
             row.limit = access_limit(op, &limits, row.accesses) * 1e-6;
-            if (session->options->skew == 0) /* else keys that come often lie in caches, and the limit is another */
-                row.share = row.mops * row.accesses / row.limit;
+            row.share = row.mops * row.accesses / row.limit;
         }
     }
     bench_report_add(&session->report, &row);
+}
+
+static bool is_for(const map_op *op, loom_type type)
+{
+    return type != LOOM_TYPE_SET || (op->traits & MAP_OP_SETS);
+}
+
+/* Those that were asked for by name have been refused already. */
+static void say_what_is_left_out(loom_type type)
+{
+    const char *before = "left out, since a set has no values: ";
+    for (const map_op *op = map_ops; op->name; op++) {
+        if (is_for(op, type))
+            continue;
+        printf("%s%s", before, op->name);
+        before = ", ";
+    }
+    printf("\n");
 }
 
 static void run_load(map_bench *bench, double load)
 {
     const bench_options *options = bench->session->options;
     loom_stats stats = LOOM_STATS_INIT;
-    bench_progress("map: making a table for load %.2f", load);
+    bench_progress("%s: making a table for load %.2f", type_name(bench), load);
     if (make_table(bench, load, &stats) != LOOM_OK) {
-        bench_row row = bench_row_new(bench_case_map.name, bench->session->info.machine_name, "create");
+        bench_row row = bench_row_new(type_name(bench), bench->session->info.machine_name, "create");
         row.n = bench->n;
         row.load = load;
         bench_row_fail(&row, "%s", loom_last_error());
         bench_report_add(&bench->session->report, &row);
     } else {
         for (const map_op *op = map_ops; op->name; op++) {
-            if (!bench_options_wants(options, op->name))
+            if (!bench_options_wants(options, op->name) || !is_for(op, options->type))
                 continue;
             const bool per_hit = op->traits & MAP_OP_PER_HIT;
             for (size_t i = 0; i < (per_hit ? options->hit_count : 1); i++)
@@ -229,12 +274,14 @@ static void run_map(bench_session *session)
                        .key_bytes = options->key_bytes,
                        .value_bytes = options->value_bytes,
                        .batch = options->batch};
-    bench_progress("map: making %.1f M keys", (double)options->n * 1e-6);
+    if (options->type == LOOM_TYPE_SET && options->op_count == 0)
+        say_what_is_left_out(options->type);
+    bench_progress("%s: making %.1f M keys", type_name(&bench), (double)options->n * 1e-6);
     if (map_make_arrays(&bench)) {
         for (size_t i = 0; i < options->load_count; i++)
             run_load(&bench, options->loads[i]);
     } else {
-        bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, "keys");
+        bench_row row = bench_row_new(type_name(&bench), session->info.machine_name, "keys");
         row.n = options->n;
         bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n or --queries");
         bench_report_add(&session->report, &row);
@@ -247,4 +294,9 @@ static const char *op_name(size_t index)
     return map_ops[index].name;
 }
 
-const bench_case bench_case_map = {"map", "the bulk operations on a map", op_name, run_map};
+static bool op_is_for(size_t index, loom_type type)
+{
+    return is_for(&map_ops[index], type);
+}
+
+const bench_case bench_case_map = {"map", "the bulk operations on a map, set or counter", op_name, op_is_for, run_map};

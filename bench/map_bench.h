@@ -17,11 +17,11 @@ typedef struct map_bench {
     loom_map *map;
     uint64_t n;
     uint64_t slots;
-    uint64_t footprint; /* bytes of the table */
-    uint32_t key_bytes, value_bytes;
-    uint64_t most;  /* keys that the arrays of the operation at hand have room for */
-    uint64_t batch; /* keys per call */
-    bool filled;    /* the table holds exactly the keys 0 to n - 1 */
+    uint64_t footprint;              /* bytes of the table */
+    uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets; arrays of values are NULL then */
+    uint64_t most;                   /* keys that the arrays of the operation at hand have room for */
+    uint64_t batch;                  /* keys per call */
+    bool filled;                     /* the table holds exactly the keys 0 to n - 1 */
 
     void *base_keys, *base_values; /* [n] all keys, by index */
     void *half_keys, *half_values; /* [half_count] those of even index */
@@ -34,7 +34,7 @@ typedef struct map_bench {
     uint64_t count;
     uint8_t *marked;   /* [n] bit r: the index is in the input, with its value of round r */
     uint64_t distinct; /* how many are marked */
-    uint32_t *times;   /* [n] how often each index is in the input of an accumulation */
+    uint32_t *times;   /* [n] how often each index is in the input of an accumulation or a count */
     void *found;       /* [most] values, and */
     uint8_t *status;   /* [most] statuses, of finds */
 
@@ -63,6 +63,7 @@ typedef enum map_traits {
     MAP_OP_PER_HIT = 1, /* one row for each --hit */
     MAP_OP_ANSWERS = 2, /* it writes `found`, and perhaps `status`, which are fetched before `check` */
     MAP_OP_WHOLE = 4,   /* one call for all keys, whatever --batch says */
+    MAP_OP_SETS = 8     /* it is for sets, too */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -116,7 +117,9 @@ loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_resul
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 
@@ -143,6 +146,9 @@ void map_check_new_values(map_bench *bench, bench_row *row);
 
 /* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
 void map_check_sums(map_bench *bench, bench_row *row);
+
+/* Every key of the input has as its value how often it came. Uses `found` and `status`. */
+void map_check_counts(map_bench *bench, bench_row *row);
 
 /* Of the keys 0 to n - 1 exactly those whose mark is `present_mark` are there, with their values; absent keys are not;
  * the layout is sound. Uses `found` and `status`. */

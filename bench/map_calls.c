@@ -61,9 +61,19 @@ loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_
                                bench->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, NULL, result, NULL);
 }
 
+loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_count(bench->map, keys_at(bench, at), n, NULL, result, NULL);
+}
+
 loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
     return loom_map_update(bench->map, keys_at(bench, at), values_at(bench, at), n, NULL, result, NULL);
+}
+
+loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_OVERWRITE, NULL, result, NULL);
 }
 
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)

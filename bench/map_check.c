@@ -190,6 +190,16 @@ void map_check_sums(map_bench *bench, bench_row *row)
     check_wanted(bench, row, "a sum is wrong", has_sum);
 }
 
+static bool has_count(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value)
+{
+    return status == (bench->times[index] > 0 ? LOOM_OK : LOOM_NOT_FOUND) && value == bench->times[index];
+}
+
+void map_check_counts(map_bench *bench, bench_row *row)
+{
+    check_wanted(bench, row, "a count is wrong", has_count);
+}
+
 void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)
 {
     judgement base = {.bench = bench, .judge = judge_in_order, .marks = bench->marked, .present_mark = present_mark};

@@ -7,7 +7,10 @@
 
 #include <stdatomic.h>
 
-/* The indices that come most often by Zipf's law. A range counts them by itself first, since threads that all added to the
+/* What --hot repeats. */
+enum { HOT_INDEX = 0 };
+
+/* The indices that come most often, by Zipf's law or --hot. A range counts them by itself first, since threads that all added to the
  * same few counters would wait for each other. */
 enum { OFTEN = 1024 };
 
@@ -19,10 +22,24 @@ typedef struct map_input {
     bool counted;    /* `times` is wanted */
     uint32_t rounds; /* values are of the rounds 1 to this in turn; 0: of round 0 */
     double hit;      /* percent; of queries only */
+    double hot;      /* share of entries that are HOT_INDEX */
     _Atomic uint64_t distinct;
 } map_input;
 
-/* Whether no other thread can have this index: with skew 0 no two draws are equal. Then memory is simply written, which the
+/* Spreads the hot entries evenly: those at which the number of them so far goes up. */
+static bool is_hot(const map_input *input, uint64_t at)
+{
+    return (uint64_t)((double)(at + 1) * input->hot) > (uint64_t)((double)at * input->hot);
+}
+
+/* A draw is made for every entry, so that those that are not hot are the same as without --hot. */
+static uint64_t next_index(const map_input *input, bench_draw *draw, uint64_t at)
+{
+    const uint64_t index = bench_draw_index(draw);
+    return is_hot(input, at) ? HOT_INDEX : index;
+}
+
+/* Whether no other thread can have this index: with skew 0 no two draws are equal, and HOT_INDEX is below OFTEN. Then memory is simply written, which the
  * processor can do for many indices at the same time; an atomic change waits for each. */
 static bool is_alone(const map_input *input, uint64_t index)
 {
@@ -59,7 +76,7 @@ static void make_range(void *work, uint64_t begin, uint64_t end)
     uint32_t often[OFTEN] = {0};
     bench_draw_from(&draw, begin);
     for (uint64_t i = begin; i < end; i++) {
-        const uint64_t index = bench_draw_index(&draw);
+        const uint64_t index = next_index(input, &draw, i);
         const uint32_t round = input->rounds ? 1 + (uint32_t)(i % input->rounds) : 0;
         bench_put(bench->keys, i, bench->key_bytes, bench_key_of(index, bench->key_bytes));
         bench_put(bench->values, i, bench->value_bytes, bench_value_of(index, round, bench->value_bytes));
@@ -84,12 +101,18 @@ static void count_marked(void *work, uint64_t begin, uint64_t end)
     atomic_fetch_add(&input->distinct, distinct);
 }
 
+static void start_draws(map_bench *bench, map_input *input)
+{
+    input->bench = bench;
+    input->hot = bench->session->options->hot;
+    bench_draw_init(&input->draw, bench->n, bench->session->options->skew, BENCH_SEED);
+}
+
 /* `count` draws, at most n, from the keys of the table. */
 static void make_draws(map_bench *bench, map_input *input, uint64_t count)
 {
-    input->bench = bench;
-    bench_draw_init(&input->draw, bench->n, bench->session->options->skew, BENCH_SEED);
-    input->each_once = input->draw.skew == 0 && count == bench->n;
+    start_draws(bench, input);
+    input->each_once = input->draw.skew == 0 && input->hot == 0 && count == bench->n;
     if (input->each_once && input->rounds > 1)
         input->rounds = 1; /* there are no equal keys that could come with different values */
     if (input->counted)
@@ -142,7 +165,8 @@ static void mark_even(void *work, uint64_t begin, uint64_t end)
         bench->marked[i] = i % 2 == 0;
 }
 
-/* Those of even index will be there, hence about half of the entries also if they are skewed. */
+/* Those of even index will be there, hence about half of the entries also if they are skewed (the hot key is one of
+ * them). */
 void map_make_half_present(map_bench *bench, double hit)
 {
     map_input input = {0};
@@ -161,16 +185,17 @@ static void make_queries_range(void *work, uint64_t begin, uint64_t end)
     bench_draw_from(&draw, begin);
     for (uint64_t i = begin; i < end; i++) {
         const bool present = bench_draw_unit(&coin) * 100 < input->hit;
-        const uint64_t index = bench_draw_index(&draw) + (present ? 0 : bench->n);
+        const uint64_t index = next_index(input, &draw, i) + (present ? 0 : bench->n);
         bench_put(bench->keys, i, bench->key_bytes, bench_key_of(index, bench->key_bytes));
     }
 }
 
-/* Hits and misses follow each other at random, so that no branch predictor can learn the order. */
+/* Hits and misses follow each other at random, so that no branch predictor can learn the order. Among
+ * hits the hot key is one that is there, among misses one that is not. */
 void map_make_queries(map_bench *bench, double hit)
 {
-    map_input input = {.bench = bench, .hit = hit};
-    bench_draw_init(&input.draw, bench->n, bench->session->options->skew, BENCH_SEED);
+    map_input input = {.hit = hit};
+    start_draws(bench, &input);
     bench->count = bench->session->options->queries;
     bench_in_parallel(bench->count, BENCH_GRAIN, make_queries_range, &input);
 }

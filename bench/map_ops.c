@@ -91,9 +91,10 @@ static uint64_t hold_all(const map_bench *bench)
 /* What an operation cannot do without moving, the column `gbps`:
  *   build    the pairs read once and the table written once
  *   find     the key read, 64 bytes for each access, the value and one byte of status written
- *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate and update likewise
+ *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate, update and overwrite
+ *            likewise
  *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
- *   erase    the key read, 64 bytes for each access, and the last bucket written back */
+ *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise */
 
 enum { BUCKET = 64 };
 
@@ -126,10 +127,11 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
 /* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival.
- * `find_or_insert` finds half of its keys; `accumulate` adds up in an empty table. */
+ * `find_or_insert` finds half of its keys; `accumulate` adds up and `count` counts in an empty table; `update` and `overwrite`
+ * (insert with LOOM_OVERWRITE) replace values of keys that are there. */
 const map_op map_ops[] = {
     {.name = "build",
-     .traits = MAP_OP_WHOLE,
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS,
      .accesses = MAP_ACCESSES_NONE,
      .limit = MAP_LIMIT_COPY,
      .make_input = map_make_all,
@@ -140,6 +142,7 @@ const map_op map_ops[] = {
      .keys_held = hold_distinct,
      .bytes = bytes_of_build},
     {.name = "insert",
+     .traits = MAP_OP_SETS,
      .accesses = MAP_ACCESSES_AFTER,
      .limit = MAP_LIMIT_SWAPS,
      .make_input = map_make_all,
@@ -170,6 +173,16 @@ const map_op map_ops[] = {
      .check_all = map_check_sums,
      .keys_held = hold_distinct,
      .bytes = bytes_of_insert},
+    {.name = "count",
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_SWAPS,
+     .make_input = map_make_counted,
+     .reset = reset_empty,
+     .call = map_call_count,
+     .check = check_filled,
+     .check_all = map_check_counts,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_erase},
     {.name = "update",
      .accesses = MAP_ACCESSES_BEFORE,
      .limit = MAP_LIMIT_LAST_SWAPS,
@@ -180,8 +193,18 @@ const map_op map_ops[] = {
      .check_all = map_check_new_values,
      .keys_held = hold_all,
      .bytes = bytes_of_insert},
+    {.name = "overwrite",
+     .accesses = MAP_ACCESSES_BEFORE,
+     .limit = MAP_LIMIT_LAST_SWAPS,
+     .make_input = map_make_new_values,
+     .reset = reset_filled,
+     .call = map_call_overwrite,
+     .check = check_all_there,
+     .check_all = map_check_new_values,
+     .keys_held = hold_all,
+     .bytes = bytes_of_insert},
     {.name = "find",
-     .traits = MAP_OP_PER_HIT | MAP_OP_ANSWERS,
+     .traits = MAP_OP_PER_HIT | MAP_OP_ANSWERS | MAP_OP_SETS,
      .accesses = MAP_ACCESSES_BEFORE,
      .limit = MAP_LIMIT_READS,
      .make_input = map_make_queries,
@@ -191,6 +214,7 @@ const map_op map_ops[] = {
      .keys_held = hold_all,
      .bytes = bytes_of_find},
     {.name = "erase",
+     .traits = MAP_OP_SETS,
      .accesses = MAP_ACCESSES_BEFORE,
      .limit = MAP_LIMIT_LAST_SWAPS,
      .make_input = map_make_erased,
