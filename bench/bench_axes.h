@@ -31,6 +31,10 @@
 /* The share of the keys that `erase` takes out: half, so that the same run can check that the others stay. */
 #define BENCH_ERASE_DIVISOR 2
 
+/* The operation `churn` replaces all keys so many times, a tenth of them at a time. */
+#define BENCH_TURNOVERS   10
+#define BENCH_CHURN_PARTS 10
+
 /* Calls that are not waited for take their results in turn from so many. */
 #define BENCH_RESULTS 64
 

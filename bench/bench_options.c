@@ -4,6 +4,7 @@
 #include "bench_case.h"
 #include "bench_parse.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,6 +239,18 @@ bool bench_options_wants(const bench_options *options, const char *op)
     return options->op_count == 0;
 }
 
+/* As many absent keys are made as present ones, and for churn those that come and go; 4 bytes have 2^32 values. */
+static bool check_key_bytes(const bench_options *options, char error[256])
+{
+    const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");
+    const uint64_t most = (UINT64_C(1) << 32) / (churns ? BENCH_TURNOVERS + 2 : 2);
+    if (options->key_bytes == 8 || options->n <= most)
+        return true;
+    snprintf(error, 256, "--n above %" PRIu64 "%s wants --key-bytes 8: there are not enough different keys of 4 bytes.",
+             most, churns ? " with churn" : "");
+    return false;
+}
+
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
     static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS};
@@ -270,10 +283,5 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     }
     if (!check_ops(options, error) || !settle_value_bytes(options, error))
         return false;
-    /* As many absent keys are made as present ones, and 4 bytes have 2^32 values. */
-    if (options->key_bytes == 4 && options->n > UINT64_C(1) << 31) {
-        snprintf(error, 256, "--n above 2^31 wants --key-bytes 8: there are not enough different keys of 4 bytes.");
-        return false;
-    }
-    return true;
+    return check_key_bytes(options, error);
 }

@@ -29,7 +29,7 @@ static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
     config.max_load = load;
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
-    bench->filled = false;
+    bench->holds = MAP_HOLDS_OTHER;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
     if (status == LOOM_OK)
         status = loom_map_stats(bench->map, stats, NULL);
@@ -73,8 +73,8 @@ static void note_idle_threads(const map_bench *bench, bench_row *row, double cor
 static void note_options(const map_bench *bench, bench_row *row)
 {
     const bench_options *options = bench->session->options;
-    if (options->hot > 0)
-        add_note(row, "hot %g", options->hot);
+    if (row->hot > 0)
+        add_note(row, "hot %g", row->hot);
     if (options->queries != bench->n)
         add_note(row, "%" PRIu64 " keys asked for", bench->count);
     if (options->waits_for_last)
@@ -85,10 +85,28 @@ static void note_options(const map_bench *bench, bench_row *row)
         add_note(row, "%u lanes", (unsigned)options->lanes);
 }
 
+void map_clock_start(map_bench *bench)
+{
+    bench->clock.cpu_begun = bench_cpu_seconds();
+    bench->clock.wall_begun = bench_seconds();
+}
+
+void map_clock_stop(map_bench *bench)
+{
+    bench->clock.wall += bench_seconds() - bench->clock.wall_begun;
+    bench->clock.cpu += bench_cpu_seconds() - bench->clock.cpu_begun;
+}
+
 static loom_status run_op(map_bench *bench, const map_op *op)
 {
-    return op->traits & MAP_OP_WHOLE ? op->call(bench, 0, bench->count, NULL)
-                                     : map_call_in_batches(bench, op->call, 0, bench->count);
+    bench->clock.wall = bench->clock.cpu = 0;
+    if (op->run)
+        return op->run(bench);
+    map_clock_start(bench);
+    const loom_status status = op->traits & MAP_OP_WHOLE ? op->call(bench, 0, bench->count, NULL)
+                                                         : map_call_in_batches(bench, op->call, 0, bench->count);
+    map_clock_stop(bench);
+    return status;
 }
 
 /* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
@@ -103,9 +121,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         }
         if (round == 0 && op->accesses == MAP_ACCESSES_BEFORE)
             row->accesses = count_accesses(bench, row);
-        const double cpu_begun = bench_cpu_seconds(), begun = bench_seconds();
         const loom_status status = run_op(bench, op);
-        const double took = bench_seconds() - begun, cpu_took = bench_cpu_seconds() - cpu_begun;
         if (status != LOOM_OK) {
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
@@ -115,9 +131,9 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         op->check(bench, row);
         if (round == 0)
             continue;
-        samples[round - 1] = took;
-        wall += took;
-        cpu += cpu_took;
+        samples[round - 1] = bench->clock.wall;
+        wall += bench->clock.wall;
+        cpu += bench->clock.cpu;
     }
     note_options(bench, row);
     note_idle_threads(bench, row, cpu / wall);
@@ -168,7 +184,9 @@ static double access_limit(const map_op *op, const limits_of_op *limits, double 
         return limits->swaps;
     case MAP_LIMIT_HALF_SWAPS:
         return 2 / (1 / limits->reads + 1 / limits->swaps);
+    case MAP_LIMIT_NONE:
     case MAP_LIMIT_COPY:
+        return NAN;
     case MAP_LIMIT_LAST_SWAPS:
         break;
     }
@@ -199,9 +217,9 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.n = bench->n;
     row.load = (double)op->keys_held(bench) / (double)bench->slots;
     row.hit = hit;
-    row.skew = session->options->skew;
-    row.hot = session->options->hot;
-    row.batch = (op->traits & MAP_OP_WHOLE) || bench->count < bench->batch ? bench->count : bench->batch;
+    row.skew = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->skew;
+    row.hot = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->hot;
+    row.batch = (op->traits & MAP_OP_WHOLE) || bench->longest_call < bench->batch ? bench->longest_call : bench->batch;
 
     limits_of_op limits;
     get_limits(bench, op, &limits, &row);
@@ -210,7 +228,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     const double seconds = time_op(bench, op, &row);
     if (!isnan(seconds)) {
         const double bytes = op->bytes(bench, row.accesses);
-        row.mops = (double)bench->count / seconds * 1e-6;
+        row.mops = (double)bench->operations / seconds * 1e-6;
         row.gbps = bytes / seconds * 1e-9;
         if (op->limit == MAP_LIMIT_COPY) {
             row.limit = limits.copy * 1e-9;
@@ -226,6 +244,18 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
 static bool is_for(const map_op *op, loom_type type)
 {
     return type != LOOM_TYPE_SET || (op->traits & MAP_OP_SETS);
+}
+
+static const char *name_to_ask_for(const map_op *op)
+{
+    return op->asked_as ? op->asked_as : op->name;
+}
+
+static bool is_wanted(const map_op *op, const bench_options *options)
+{
+    if (options->op_count == 0 && (op->traits & MAP_OP_IF_ASKED))
+        return false;
+    return bench_options_wants(options, name_to_ask_for(op)) && is_for(op, options->type);
 }
 
 /* Those that were asked for by name have been refused already. */
@@ -254,8 +284,10 @@ static void run_load(map_bench *bench, double load)
         bench_report_add(&bench->session->report, &row);
     } else {
         for (const map_op *op = map_ops; op->name; op++) {
-            if (!bench_options_wants(options, op->name) || !is_for(op, options->type))
+            if (!is_wanted(op, options))
                 continue;
+            if ((op->traits & MAP_OP_AFTER_CHURN) && bench->holds != MAP_HOLDS_CHURNED)
+                continue; /* the row of the churn has failed and says why */
             const bool per_hit = op->traits & MAP_OP_PER_HIT;
             for (size_t i = 0; i < (per_hit ? options->hit_count : 1); i++)
                 measure(bench, op, per_hit ? options->hits[i] : NAN, &stats);
@@ -291,7 +323,7 @@ static void run_map(bench_session *session)
 
 static const char *op_name(size_t index)
 {
-    return map_ops[index].name;
+    return map_ops[index].name ? name_to_ask_for(&map_ops[index]) : NULL;
 }
 
 static bool op_is_for(size_t index, loom_type type)

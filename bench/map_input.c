@@ -101,6 +101,11 @@ static void count_marked(void *work, uint64_t begin, uint64_t end)
     atomic_fetch_add(&input->distinct, distinct);
 }
 
+static void set_count(map_bench *bench, uint64_t count)
+{
+    bench->count = bench->operations = bench->longest_call = count;
+}
+
 static void start_draws(map_bench *bench, map_input *input)
 {
     input->bench = bench;
@@ -117,7 +122,7 @@ static void make_draws(map_bench *bench, map_input *input, uint64_t count)
         input->rounds = 1; /* there are no equal keys that could come with different values */
     if (input->counted)
         bench_fill(bench->times, 0, bench->n * sizeof *bench->times);
-    bench->count = count;
+    set_count(bench, count);
     bench_in_parallel(count, BENCH_GRAIN, make_range, input);
     bench_in_parallel(bench->n, BENCH_GRAIN, count_marked, input);
     bench->distinct = input->distinct;
@@ -196,6 +201,6 @@ void map_make_queries(map_bench *bench, double hit)
 {
     map_input input = {.hit = hit};
     start_draws(bench, &input);
-    bench->count = bench->session->options->queries;
+    set_count(bench, bench->session->options->queries);
     bench_in_parallel(bench->count, BENCH_GRAIN, make_queries_range, &input);
 }

@@ -5,17 +5,17 @@
 
 static loom_status reset_empty(map_bench *bench)
 {
-    bench->filled = false;
+    bench->holds = MAP_HOLDS_OTHER;
     return loom_map_clear(bench->map, NULL, NULL);
 }
 
 static loom_status fill(map_bench *bench)
 {
-    if (bench->filled)
+    if (bench->holds == MAP_HOLDS_FRESH)
         return LOOM_OK;
     const loom_status status =
         loom_map_build(bench->map, bench->base_keys, bench->base_values, bench->n, LOOM_KEEP, NULL, NULL, NULL);
-    bench->filled = status == LOOM_OK;
+    bench->holds = status == LOOM_OK ? MAP_HOLDS_FRESH : MAP_HOLDS_OTHER;
     return status;
 }
 
@@ -23,7 +23,7 @@ static loom_status fill(map_bench *bench)
 static loom_status reset_filled(map_bench *bench)
 {
     const loom_status status = fill(bench);
-    bench->filled = false;
+    bench->holds = MAP_HOLDS_OTHER;
     return status;
 }
 
@@ -37,7 +37,7 @@ static loom_status spoil_answers(map_bench *bench)
 static loom_status reset_half(map_bench *bench)
 {
     const loom_status status = spoil_answers(bench);
-    bench->filled = false;
+    bench->holds = MAP_HOLDS_OTHER;
     return status != LOOM_OK ? status
                              : loom_map_build(bench->map, bench->half_keys, bench->half_values, bench->half_count,
                                               LOOM_KEEP, NULL, NULL, NULL);
@@ -47,6 +47,12 @@ static loom_status reset_answers(map_bench *bench)
 {
     const loom_status status = spoil_answers(bench);
     return status == LOOM_OK ? fill(bench) : status;
+}
+
+/* The table is as the operation before left it, which case_map.c sees to. */
+static loom_status reset_churned(map_bench *bench)
+{
+    return spoil_answers(bench);
 }
 
 /* ---- Checks ------------------------------------------------------------------------------------------- */
@@ -94,7 +100,8 @@ static uint64_t hold_all(const map_bench *bench)
  *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate, update and overwrite
  *            likewise
  *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
- *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise */
+ *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
+ *   churn    an erase and an insert */
 
 enum { BUCKET = 64 };
 
@@ -124,11 +131,18 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
     return (double)bench->count * (bench->key_bytes + BUCKET * (accesses + 1));
 }
 
+static double bytes_of_churn(const map_bench *bench, double accesses)
+{
+    const double keys = (double)bench->operations / 2; /* are erased, and as many inserted */
+    return keys * (2 * bench->key_bytes + bench->value_bytes + 2 * BUCKET * (accesses + 1));
+}
+
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
 /* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival.
  * `find_or_insert` finds half of its keys; `accumulate` adds up and `count` counts in an empty table; `update` and `overwrite`
- * (insert with LOOM_OVERWRITE) replace values of keys that are there. */
+ * (insert with LOOM_OVERWRITE) replace values of keys that are there. `find_churned` is to be compared with
+ * `find`: the same lookups of the same keys. */
 const map_op map_ops[] = {
     {.name = "build",
      .traits = MAP_OP_WHOLE | MAP_OP_SETS,
@@ -224,5 +238,27 @@ const map_op map_ops[] = {
      .check_all = check_marked_absent,
      .keys_held = hold_all,
      .bytes = bytes_of_erase},
+    {.name = "churn",
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_churn,
+     .reset = map_reset_churn,
+     .run = map_run_churn,
+     .check = map_check_churn,
+     .check_all = check_marked_present,
+     .keys_held = hold_all,
+     .bytes = bytes_of_churn},
+    {.name = "find_churned",
+     .asked_as = "churn",
+     .traits = MAP_OP_PER_HIT | MAP_OP_ANSWERS | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_AFTER_CHURN,
+     .accesses = MAP_ACCESSES_BEFORE,
+     .limit = MAP_LIMIT_READS,
+     .make_input = map_make_queries,
+     .reset = reset_churned,
+     .call = map_call_find,
+     .check = map_check_found,
+     .keys_held = hold_all,
+     .bytes = bytes_of_find},
     {0},
 };
