@@ -2,8 +2,9 @@
 #define _DEFAULT_SOURCE
 #include "bench_array.h"
 
+#include "bench_threads.h"
+
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { HUGE_PAGE = 2 << 20, CACHE_LINE = 64 };
@@ -21,7 +22,7 @@ void *bench_array_new(uint64_t n, uint64_t bytes)
         return NULL;
     if (unit == HUGE_PAGE)
         (void)madvise(array, size, MADV_HUGEPAGE); /* refused where the kernel has none: ordinary pages then */
-    memset(array, 0, size);
+    bench_fill(array, 0, size);
     return array;
 }
 

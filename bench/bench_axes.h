@@ -8,6 +8,7 @@
 #define BENCH_DEFAULT_LOADS       0.53, 0.8, 0.9, 0.95
 #define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
 #define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
+#define BENCH_DEFAULT_HOT         0.0        /* share of the entries that are one key */
 #define BENCH_DEFAULT_KEY_BYTES   4
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5
@@ -29,6 +30,10 @@
 
 /* The share of the keys that `erase` takes out: half, so that the same run can check that the others stay. */
 #define BENCH_ERASE_DIVISOR 2
+
+/* The operation `churn` replaces all keys so many times, a tenth of them at a time. */
+#define BENCH_TURNOVERS   10
+#define BENCH_CHURN_PARTS 10
 
 /* Calls that are not waited for take their results in turn from so many. */
 #define BENCH_RESULTS 64

@@ -20,8 +20,9 @@ typedef struct bench_session {
 struct bench_case {
     const char *name;
     const char *summary;
-    const char *(*op_name)(size_t index); /* for --ops, in the order they run; gives NULL after the last */
-    void (*run)(bench_session *session);  /* adds rows; what goes wrong is a row that fails */
+    const char *(*op_name)(size_t index);            /* for --ops, in the order they run; gives NULL after the last */
+    bool (*op_is_for)(size_t index, loom_type type); /* NULL: each is for tables of every type */
+    void (*run)(bench_session *session);             /* adds rows; what goes wrong is a row that fails */
 };
 
 const bench_case *bench_case_find(const char *name);

@@ -3,10 +3,12 @@
  *
  *   key   = a bijection of the index: different indices below 2^(8 * key_bytes) give different keys
  *   value = a hash of the index and a round; a key that is written again gets the value of a later round
- */
+ *
+ * Sets have values of 0 bytes: these are 0, and their arrays NULL. */
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* xor-shift, multiply, twice: each step can be undone, so the whole is a bijection. */
@@ -64,27 +66,27 @@ static inline uint64_t bench_index_of(uint64_t key, uint32_t key_bytes)
 static inline uint64_t bench_value_of(uint64_t index, uint32_t round, uint32_t value_bytes)
 {
     const uint64_t value = bench_mix64((index << 8 | round) + UINT64_C(0x9e3779b97f4a7c15));
-    return value_bytes == 4 ? value >> 32 : value;
+    return value_bytes == 0 ? 0 : value_bytes == 4 ? value >> 32 : value;
 }
 
-/* Elements of arrays whose width, 4 or 8 bytes, is known only at run time. */
+/* Elements of arrays whose width, 4 or 8 bytes (or 0), is known only at run time. */
 static inline void bench_put(void *array, uint64_t at, uint32_t bytes, uint64_t value)
 {
     if (bytes == 4)
         ((uint32_t *)array)[at] = (uint32_t)value;
-    else
+    else if (bytes == 8)
         ((uint64_t *)array)[at] = value;
 }
 
 static inline uint64_t bench_get(const void *array, uint64_t at, uint32_t bytes)
 {
-    return bytes == 4 ? ((const uint32_t *)array)[at] : ((const uint64_t *)array)[at];
+    return bytes == 0 ? 0 : bytes == 4 ? ((const uint32_t *)array)[at] : ((const uint64_t *)array)[at];
 }
 
 /* Where element `at` begins, for calls that work on a part of an array. */
 static inline void *bench_at(void *array, uint64_t at, uint32_t bytes)
 {
-    return (char *)array + at * bytes;
+    return array ? (char *)array + at * bytes : NULL;
 }
 
 #endif

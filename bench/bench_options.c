@@ -4,6 +4,7 @@
 #include "bench_case.h"
 #include "bench_parse.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,11 @@ static bool set_machine(void *target, const char *text)
 static bool set_engine(void *target, const char *text)
 {
     return bench_parse_engine(text, &((bench_options *)target)->engine);
+}
+
+static bool set_type(void *target, const char *text)
+{
+    return bench_parse_type(text, &((bench_options *)target)->type);
 }
 
 static bool set_threads(void *target, const char *text)
@@ -96,6 +102,12 @@ static bool set_skew(void *target, const char *text)
     return bench_parse_real(text, &options->skew) && options->skew <= 100;
 }
 
+static bool set_hot(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_real(text, &options->hot) && options->hot <= 1;
+}
+
 static bool set_batch(void *target, const char *text)
 {
     bench_options *options = target;
@@ -153,6 +165,7 @@ static const bench_option case_word = {"CASE", "limits or map", false, add_case}
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
     {"--engine", "default or open", false, set_engine},
+    {"--type", "map, set or counter", false, set_type},
     {"--threads", "a number of threads", false, set_threads},
     {"--lanes", "0, 1, 2, 4 or 8", false, set_lanes},
     {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
@@ -160,6 +173,7 @@ static const bench_option table[] = {
     {"--load", "loads above 0 and up to 0.95", true, add_load},
     {"--hit", "percentages from 0 to 100", true, add_hit},
     {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
+    {"--hot", "a share from 0 to 1", false, set_hot},
     {"--batch", "a number of keys per call", false, set_batch},
     {"--wait", "each or last", false, set_wait},
     {"--concurrent-reads", "yes or no", false, set_concurrent_reads},
@@ -171,16 +185,49 @@ static const bench_option table[] = {
     {"--json", "the name of a file", false, set_json},
 };
 
-static bool any_case_has(const bench_options *options, const char *op)
+/* Whether a case that was named has the operation; *offered: also for tables of --type. */
+static bool any_case_has(const bench_options *options, const char *op, bool *offered)
 {
+    bool has = false;
+    *offered = false;
     for (size_t i = 0; i < options->case_count; i++) {
         const bench_case *named = options->cases[i];
         for (size_t j = 0; named->op_name && named->op_name(j); j++) {
-            if (strcmp(named->op_name(j), op) == 0)
-                return true;
+            if (strcmp(named->op_name(j), op) != 0)
+                continue;
+            has = true;
+            *offered = *offered || !named->op_is_for || named->op_is_for(j, options->type);
         }
     }
-    return false;
+    return has;
+}
+
+static bool check_ops(const bench_options *options, char error[256])
+{
+    for (size_t i = 0; i < options->op_count; i++) {
+        bool offered;
+        if (!any_case_has(options, options->ops[i], &offered)) {
+            snprintf(error, 256, "No case that was named has the operation \"%s\".", options->ops[i]);
+            return false;
+        }
+        if (!offered) {
+            snprintf(error, 256, "A %s has no operation \"%s\".", bench_type_name(options->type), options->ops[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A set has no values; others have those of --value-bytes. */
+static bool settle_value_bytes(bench_options *options, char error[256])
+{
+    if (options->type == LOOM_TYPE_SET && options->value_bytes > 0) {
+        snprintf(error, 256, "A set has no values: leave --value-bytes out.");
+        return false;
+    }
+    if (options->type != LOOM_TYPE_SET && options->value_bytes == 0)
+        options->value_bytes = BENCH_DEFAULT_VALUE_BYTES;
+    return true;
 }
 
 bool bench_options_wants(const bench_options *options, const char *op)
@@ -192,13 +239,26 @@ bool bench_options_wants(const bench_options *options, const char *op)
     return options->op_count == 0;
 }
 
+/* As many absent keys are made as present ones, and for churn those that come and go; 4 bytes have 2^32 values. */
+static bool check_key_bytes(const bench_options *options, char error[256])
+{
+    const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");
+    const uint64_t most = (UINT64_C(1) << 32) / (churns ? BENCH_TURNOVERS + 2 : 2);
+    if (options->key_bytes == 8 || options->n <= most)
+        return true;
+    snprintf(error, 256, "--n above %" PRIu64 "%s wants --key-bytes 8: there are not enough different keys of 4 bytes.",
+             most, churns ? " with churn" : "");
+    return false;
+}
+
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
     static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS};
     *options = (bench_options){.n = BENCH_DEFAULT_N,
+                               .type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
+                               .hot = BENCH_DEFAULT_HOT,
                                .key_bytes = BENCH_DEFAULT_KEY_BYTES,
-                               .value_bytes = BENCH_DEFAULT_VALUE_BYTES,
                                .repeat = BENCH_DEFAULT_REPEAT};
     if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, error))
         return false;
@@ -221,16 +281,7 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         snprintf(error + used, 256 - used, ".");
         return false;
     }
-    for (size_t i = 0; i < options->op_count; i++) {
-        if (!any_case_has(options, options->ops[i])) {
-            snprintf(error, 256, "No case that was named has the operation \"%s\".", options->ops[i]);
-            return false;
-        }
-    }
-    /* As many absent keys are made as present ones, and 4 bytes have 2^32 values. */
-    if (options->key_bytes == 4 && options->n > UINT64_C(1) << 31) {
-        snprintf(error, 256, "--n above 2^31 wants --key-bytes 8: there are not enough different keys of 4 bytes.");
+    if (!check_ops(options, error) || !settle_value_bytes(options, error))
         return false;
-    }
-    return true;
+    return check_key_bytes(options, error);
 }

@@ -16,6 +16,7 @@ typedef struct bench_options {
     size_t case_count;
     loom_machine machine;
     loom_engine engine;
+    loom_type type;
     uint32_t threads; /* 0: all */
     uint32_t lanes;   /* of a group; 0: the library chooses */
     uint64_t n;
@@ -25,10 +26,12 @@ typedef struct bench_options {
     double hits[BENCH_MAX_VALUES]; /* percent */
     size_t hit_count;
     double skew;
+    double hot;          /* the share of entries that are one key, 0 to 1 */
     uint64_t batch;      /* keys per call */
     bool waits_for_last; /* not for every call */
     bool concurrent_reads;
-    uint32_t key_bytes, value_bytes;
+    uint32_t key_bytes;
+    uint32_t value_bytes; /* 0: a set */
     char ops[BENCH_MAX_VALUES][16];
     size_t op_count; /* 0: all */
     uint64_t repeat;

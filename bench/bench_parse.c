@@ -31,6 +31,11 @@ static const struct {
     loom_engine engine;
 } engines[] = {{"default", LOOM_ENGINE_DEFAULT}, {"open", LOOM_ENGINE_OPEN}};
 
+static const struct {
+    const char *name;
+    loom_type type;
+} types[] = {{"map", LOOM_TYPE_MAP}, {"set", LOOM_TYPE_SET}, {"counter", LOOM_TYPE_COUNTER}};
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 /* Digits only: strtoull alone would take a sign and spaces. */
@@ -103,6 +108,26 @@ const char *bench_engine_name(loom_engine engine)
     for (size_t i = 0; i < COUNT_OF(engines); i++) {
         if (engines[i].engine == engine)
             return engines[i].name;
+    }
+    return "unknown";
+}
+
+bool bench_parse_type(const char *text, loom_type *type)
+{
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (strcmp(text, types[i].name) == 0) {
+            *type = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *bench_type_name(loom_type type)
+{
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        if (types[i].type == type)
+            return types[i].name;
     }
     return "unknown";
 }

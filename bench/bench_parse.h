@@ -1,4 +1,4 @@
-/* Command lines: numbers as people write them, names of machines and engines, and options from a table. */
+/* Command lines: numbers as people write them, names of machines, engines and types, and options from a table. */
 #ifndef BENCH_PARSE_H
 #define BENCH_PARSE_H
 
@@ -12,9 +12,11 @@ bool bench_parse_count(const char *text, uint64_t *value);
 bool bench_parse_real(const char *text, double *value);
 bool bench_parse_machine(const char *text, loom_machine *machine);
 bool bench_parse_engine(const char *text, loom_engine *engine);
+bool bench_parse_type(const char *text, loom_type *type);
 
-/* The name that bench_parse_engine takes. */
+/* The names that bench_parse_engine and bench_parse_type take. */
 const char *bench_engine_name(loom_engine engine);
+const char *bench_type_name(loom_type type);
 
 typedef struct bench_option {
     const char *name;    /* "--load" */

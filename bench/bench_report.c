@@ -18,7 +18,7 @@ static const struct column {
     const char *title; /* in the table for people; NULL: not there */
     int width, decimals;
 } columns[] = {
-    {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 6, 0},
+    {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 7, 0},
     {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 6, 0},
     {"machine", TEXT_POINTER, offsetof(bench_row, machine), "machine", 7, 0},
     {"op", TEXT_ARRAY, offsetof(bench_row, op), "op", 15, 0},
@@ -36,6 +36,7 @@ static const struct column {
     {"share", REAL, offsetof(bench_row, share), "share", 5, 3},
     {"check", TEXT_ARRAY, offsetof(bench_row, check), "check", 5, 0},
     {"limit_name", TEXT_ARRAY, offsetof(bench_row, limit_name), "limit name", 14, 0},
+    {"hot", REAL, offsetof(bench_row, hot), NULL, 0, 0},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -52,6 +53,7 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .accesses = NAN,
                      .limit = NAN,
                      .share = NAN,
+                     .hot = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

@@ -26,7 +26,8 @@ typedef struct bench_row {
     double share;    /* of the limit */
     char check[160]; /* "ok", or "FAIL: " and what was wrong */
     char limit_name[32];
-    char note[96]; /* for people only: no column of the files */
+    double hot;     /* share of the entries that are one key; not in the table for people */
+    char note[128]; /* for people only: no column of the files */
 } bench_row;
 
 /* A row with every column empty and `check` "ok". */

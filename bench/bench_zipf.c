@@ -44,7 +44,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 
 void bench_draw_init(bench_draw *draw, uint64_t n, double skew, uint64_t seed)
 {
-    *draw = (bench_draw){.n = n, .skew = skew, .random = seed};
+    *draw = (bench_draw){.n = n, .skew = skew, .seed = seed, .random = seed};
     if (skew > 0) {
         draw->area_first = area(draw, 1.5) - 1;
         draw->area_last = area(draw, (double)n + 0.5);
@@ -57,6 +57,13 @@ void bench_draw_init(bench_draw *draw, uint64_t n, double skew, uint64_t seed)
         draw->step = 1;
     while (greatest_common_divisor(draw->step, n) != 1)
         draw->step++;
+}
+
+void bench_draw_from(bench_draw *draw, uint64_t at)
+{
+    draw->random = draw->seed + bench_mix64(at);
+    if (draw->skew == 0)
+        draw->next = (uint64_t)((unsigned __int128)at * draw->step % draw->n);
 }
 
 double bench_draw_unit(bench_draw *draw)

@@ -11,6 +11,7 @@
 typedef struct bench_draw {
     uint64_t n;
     double skew;
+    uint64_t seed;
     uint64_t random; /* state of the generator */
     uint64_t next;   /* skew 0: the index that comes next, */
     uint64_t step;   /* and the way to the one after it; shares no divisor with n, so that all are visited */
@@ -19,6 +20,11 @@ typedef struct bench_draw {
 
 /* n at least 1, skew at least 0. The same arguments give the same draws. */
 void bench_draw_init(bench_draw *draw, uint64_t n, double skew, uint64_t seed);
+
+/* Goes on as if the draws began at number `at`, so that several threads can share the draws between them. With skew 0 the
+ * draws from there are those that would come after `at` others; otherwise they are draws of their own, which depend on
+ * `at` alone. */
+void bench_draw_from(bench_draw *draw, uint64_t at);
 
 /* An index below n. With skew 0 the first n draws are all different; otherwise index i comes up with a probability
  * in proportion to (i + 1)^-skew. */

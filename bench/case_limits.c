@@ -53,4 +53,4 @@ static void run_limits(bench_session *session)
 }
 
 const bench_case bench_case_limits = {
-    "limits", "copy bandwidth, random reads of 8 to 128 bytes and random compare-and-swap", NULL, run_limits};
+    "limits", "copy bandwidth, random reads of 8 to 128 bytes and random compare-and-swap", NULL, NULL, run_limits};

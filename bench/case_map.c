@@ -1,15 +1,13 @@
-/* The case `map`: the bulk operations on a map of each load, each row checked and held against a limit that
+/* The case `map`: the bulk operations on a map, set or counter of each load, each row checked and held against a limit that
  * was measured at the footprint of the very table.
  *
  *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
  *                                             mark in every bucket that it passes; others: both, as far as they do both
- * A row of skewed keys has no share, builds excepted: those that come often lie in caches, and no limit measured here is
- * theirs.
+ * Where keys come often (--skew, --hot) only builds have a limit and a share: such keys lie in caches, or threads wait for
+ * each other at them, and no limit measured here is theirs.
  *   share = bytes moved / time / bandwidth    build: copy */
-#include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_case.h"
-#include "bench_keys.h"
 #include "bench_parse.h"
 #include "bench_progress.h"
 #include "bench_timer.h"
@@ -17,139 +15,21 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
-
-static void free_near(map_bench *bench);
-
-static void free_arrays(map_bench *bench)
-{
-    free_near(bench);
-    bench_array_free(bench->base_keys);
-    bench_array_free(bench->base_values);
-    bench_array_free(bench->half_keys);
-    bench_array_free(bench->half_values);
-    bench_array_free(bench->absent_keys);
-    bench_array_free(bench->keys);
-    bench_array_free(bench->values);
-    bench_array_free(bench->marked);
-    bench_array_free(bench->times);
-    bench_array_free(bench->found);
-    bench_array_free(bench->status);
-}
-
-/* ---- Arrays near the machine ---- */
-
-typedef struct near_array {
-    void **near, *host;
-    uint64_t bytes;
-} near_array;
-
-enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
-
-static void list_near(map_bench *bench, near_array list[NEAR_ARRAYS])
-{
-    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes};
-    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes};
-    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes};
-    list[3] = (near_array){&bench->near_status, bench->status, 1};
-}
-
-static void free_near(map_bench *bench)
-{
-    near_array list[NEAR_ARRAYS];
-    list_near(bench, list);
-    for (int i = 0; i < NEAR_ARRAYS; i++)
-        if (*list[i].near != list[i].host)
-            loom_array_destroy(bench->session->context, *list[i].near, bench->most * list[i].bytes);
-    if (bench->near_results)
-        loom_array_destroy(bench->session->context, bench->near_results, BENCH_RESULTS * sizeof *bench->near_results);
-}
-
-static bool make_near(map_bench *bench)
-{
-    near_array list[NEAR_ARRAYS];
-    list_near(bench, list);
-    for (int i = 0; i < NEAR_ARRAYS; i++) {
-        *list[i].near = list[i].host;
-        if (bench->session->info.machine == LOOM_MACHINE_CPU)
-            continue;
-        *list[i].near = NULL;
-        if (loom_array_create(bench->session->context, bench->most * list[i].bytes, list[i].near) != LOOM_OK)
-            return false;
-    }
-    void *results = NULL;
-    const bool wants_results = bench->session->options->waits_for_last;
-    if (wants_results && loom_array_create(bench->session->context, BENCH_RESULTS * sizeof(loom_result), &results))
-        return false;
-    bench->near_results = results;
-    return true;
-}
-
-static loom_status move_near(map_bench *bench, int first, int end, bool fetch)
-{
-    near_array list[NEAR_ARRAYS];
-    loom_status status = LOOM_OK;
-    list_near(bench, list);
-    for (int i = first; i < end && status == LOOM_OK; i++)
-        if (*list[i].near != list[i].host)
-            status = loom_array_copy(bench->session->context, fetch ? list[i].host : *list[i].near,
-                                     fetch ? *list[i].near : list[i].host, bench->count * list[i].bytes, NULL);
-    return status;
-}
-
-loom_status map_bench_send_answers(map_bench *bench)
-{
-    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, false);
-}
-
-loom_status map_bench_fetch_answers(map_bench *bench)
-{
-    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, true);
-}
-
-static bool make_arrays(map_bench *bench)
-{
-    const uint64_t n = bench->n;
-    bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
-    bench->base_keys = bench_array_new(n, bench->key_bytes);
-    bench->base_values = bench_array_new(n, bench->value_bytes);
-    bench->half_count = (n + 1) / 2;
-    bench->half_keys = bench_array_new(bench->half_count, bench->key_bytes);
-    bench->half_values = bench_array_new(bench->half_count, bench->value_bytes);
-    bench->absent_keys = bench_array_new(bench->absent_count, bench->key_bytes);
-    bench->keys = bench_array_new(bench->most, bench->key_bytes);
-    bench->values = bench_array_new(bench->most, bench->value_bytes);
-    bench->marked = bench_array_new(n, 1);
-    bench->times = bench_array_new(n, sizeof *bench->times);
-    bench->found = bench_array_new(bench->most, bench->value_bytes);
-    bench->status = bench_array_new(bench->most, 1);
-    if (!bench->half_keys || !bench->half_values || !bench->base_keys || !bench->base_values || !bench->absent_keys ||
-        !bench->keys || !bench->values || !bench->marked || !bench->times || !bench->found || !bench->status ||
-        !make_near(bench))
-        return false;
-    for (uint64_t i = 0; i < n; i++) {
-        bench_put(bench->base_keys, i, bench->key_bytes, bench_key_of(i, bench->key_bytes));
-        bench_put(bench->base_values, i, bench->value_bytes, bench_value_of(i, 0, bench->value_bytes));
-    }
-    for (uint64_t i = 0; i < bench->half_count; i++) {
-        bench_put(bench->half_keys, i, bench->key_bytes, bench_key_of(2 * i, bench->key_bytes));
-        bench_put(bench->half_values, i, bench->value_bytes, bench_value_of(2 * i, 0, bench->value_bytes));
-    }
-    for (uint64_t i = 0; i < bench->absent_count; i++)
-        bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(n + i, bench->key_bytes));
-    return true;
-}
+#include <string.h>
 
 static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = bench->key_bytes;
     config.value_bytes = bench->value_bytes;
+    config.type = bench->session->options->type;
     config.capacity = bench->n;
     config.max_load = load;
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
-    bench->filled = false;
+    bench->holds = MAP_HOLDS_OTHER;
     loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
     if (status == LOOM_OK)
         status = loom_map_stats(bench->map, stats, NULL);
@@ -167,27 +47,66 @@ static double count_accesses(map_bench *bench, bench_row *row)
     return (double)accesses / (double)bench->count;
 }
 
+__attribute__((format(printf, 2, 3))) static void add_note(bench_row *row, const char *format, ...)
+{
+    va_list arguments;
+    size_t used = strlen(row->note);
+    if (used > 0)
+        used += (size_t)snprintf(row->note + used, sizeof row->note - used, "; ");
+    if (used >= sizeof row->note)
+        return;
+    va_start(arguments, format);
+    vsnprintf(row->note + used, sizeof row->note - used, format, arguments);
+    va_end(arguments);
+}
+
 /* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
  * the table: whoever reads the row should know. */
 static void note_idle_threads(const map_bench *bench, bench_row *row, double cores)
 {
     const loom_context_info *info = &bench->session->info;
     if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
-        snprintf(row->note, sizeof row->note, "threads had %.0f %% of %u cores", 100 * cores / info->threads,
-                 (unsigned)info->threads);
+        add_note(row, "threads had %.0f %% of %u cores", 100 * cores / info->threads, (unsigned)info->threads);
 }
 
 /* What was asked for beyond the columns. */
 static void note_options(const map_bench *bench, bench_row *row)
 {
     const bench_options *options = bench->session->options;
-    char lanes[24] = "";
+    if (row->hot > 0)
+        add_note(row, "hot %g", row->hot);
+    if (options->queries != bench->n)
+        add_note(row, "%" PRIu64 " keys asked for", bench->count);
+    if (options->waits_for_last)
+        add_note(row, "waited for the last call");
+    if (options->concurrent_reads)
+        add_note(row, "concurrent reads");
     if (options->lanes)
-        snprintf(lanes, sizeof lanes, "; %u lanes", (unsigned)options->lanes);
-    if (options->queries != bench->n || options->waits_for_last || options->concurrent_reads || options->lanes)
-        snprintf(row->note, sizeof row->note, "%" PRIu64 " keys asked for%s%s%s", bench->count,
-                 options->waits_for_last ? "; waited for the last call" : "",
-                 options->concurrent_reads ? "; concurrent reads" : "", lanes);
+        add_note(row, "%u lanes", (unsigned)options->lanes);
+}
+
+void map_clock_start(map_bench *bench)
+{
+    bench->clock.cpu_begun = bench_cpu_seconds();
+    bench->clock.wall_begun = bench_seconds();
+}
+
+void map_clock_stop(map_bench *bench)
+{
+    bench->clock.wall += bench_seconds() - bench->clock.wall_begun;
+    bench->clock.cpu += bench_cpu_seconds() - bench->clock.cpu_begun;
+}
+
+static loom_status run_op(map_bench *bench, const map_op *op)
+{
+    bench->clock.wall = bench->clock.cpu = 0;
+    if (op->run)
+        return op->run(bench);
+    map_clock_start(bench);
+    const loom_status status = op->traits & MAP_OP_WHOLE ? op->call(bench, 0, bench->count, NULL)
+                                                         : map_call_in_batches(bench, op->call, 0, bench->count);
+    map_clock_stop(bench);
+    return status;
 }
 
 /* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
@@ -202,21 +121,19 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         }
         if (round == 0 && op->accesses == MAP_ACCESSES_BEFORE)
             row->accesses = count_accesses(bench, row);
-        const double cpu_begun = bench_cpu_seconds(), begun = bench_seconds();
-        const loom_status status = op->run(bench);
-        const double took = bench_seconds() - begun, cpu_took = bench_cpu_seconds() - cpu_begun;
+        const loom_status status = run_op(bench, op);
         if (status != LOOM_OK) {
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
             return NAN;
         }
-        if (op->answers && map_bench_fetch_answers(bench) != LOOM_OK)
+        if ((op->traits & MAP_OP_ANSWERS) && map_fetch_answers(bench) != LOOM_OK)
             bench_row_fail(row, "answers: %s", loom_last_error());
         op->check(bench, row);
         if (round == 0)
             continue;
-        samples[round - 1] = took;
-        wall += took;
-        cpu += cpu_took;
+        samples[round - 1] = bench->clock.wall;
+        wall += bench->clock.wall;
+        cpu += bench->clock.cpu;
     }
     note_options(bench, row);
     note_idle_threads(bench, row, cpu / wall);
@@ -228,7 +145,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 }
 
 typedef struct limits_of_op {
-    double copy, reads, swaps; /* those that the operation is held against; else 0 */
+    double copy, reads, swaps; /* those that the operation is held against; else NAN */
 } limits_of_op;
 
 static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_bytes, bench_row *row)
@@ -243,9 +160,11 @@ static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_
 
 static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits, bench_row *row)
 {
-    *limits = (limits_of_op){0};
+    *limits = (limits_of_op){NAN, NAN, NAN};
     if (op->limit == MAP_LIMIT_COPY)
         limits->copy = get_limit(bench, LOOM_LIMIT_COPY, 0, row);
+    if (bench->session->options->skew > 0 || bench->session->options->hot > 0)
+        return;
     const bool mixed = op->limit == MAP_LIMIT_LAST_SWAPS || op->limit == MAP_LIMIT_HALF_SWAPS;
     if (op->limit == MAP_LIMIT_READS || mixed)
         limits->reads = get_limit(bench, LOOM_LIMIT_RANDOM_READ, 64, row);
@@ -265,23 +184,32 @@ static double access_limit(const map_op *op, const limits_of_op *limits, double 
         return limits->swaps;
     case MAP_LIMIT_HALF_SWAPS:
         return 2 / (1 / limits->reads + 1 / limits->swaps);
+    case MAP_LIMIT_NONE:
     case MAP_LIMIT_COPY:
+        return NAN;
     case MAP_LIMIT_LAST_SWAPS:
         break;
     }
     return accesses / ((accesses - 1) / limits->reads + 1 / limits->swaps);
 }
 
+static const char *type_name(const map_bench *bench)
+{
+    return bench_type_name(bench->session->options->type);
+}
+
 static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
 {
     bench_session *session = bench->session;
-    bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, op->name);
-    char what[64];
-    snprintf(what, sizeof what, isnan(hit) ? "map %s" : "map %s, %.0f %% hits", op->name, hit);
+    bench_row row = bench_row_new(type_name(bench), session->info.machine_name, op->name);
+    char what[64], hits[24] = "";
+    if (!isnan(hit))
+        snprintf(hits, sizeof hits, ", %.0f %% hits", hit);
+    snprintf(what, sizeof what, "%s %s%s", type_name(bench), op->name, hits);
 
     bench_progress("%s: making keys", what);
     op->make_input(bench, hit);
-    if (move_near(bench, 0, NEAR_INPUTS, false) != LOOM_OK)
+    if (map_send_input(bench, 0, bench->count) != LOOM_OK)
         bench_row_fail(&row, "keys: %s", loom_last_error());
     row.engine = bench_engine_name(stats->engine);
     row.key_bytes = bench->key_bytes;
@@ -289,8 +217,9 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.n = bench->n;
     row.load = (double)op->keys_held(bench) / (double)bench->slots;
     row.hit = hit;
-    row.skew = session->options->skew;
-    row.batch = op->whole || bench->count < bench->batch ? bench->count : bench->batch;
+    row.skew = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->skew;
+    row.hot = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->hot;
+    row.batch = (op->traits & MAP_OP_WHOLE) || bench->longest_call < bench->batch ? bench->longest_call : bench->batch;
 
     limits_of_op limits;
     get_limits(bench, op, &limits, &row);
@@ -299,37 +228,69 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     const double seconds = time_op(bench, op, &row);
     if (!isnan(seconds)) {
         const double bytes = op->bytes(bench, row.accesses);
-        row.mops = (double)bench->count / seconds * 1e-6;
+        row.mops = (double)bench->operations / seconds * 1e-6;
         row.gbps = bytes / seconds * 1e-9;
         if (op->limit == MAP_LIMIT_COPY) {
             row.limit = limits.copy * 1e-9;
             row.share = row.gbps / row.limit;
         } else {
             row.limit = access_limit(op, &limits, row.accesses) * 1e-6;
-            if (session->options->skew == 0) /* else keys that come often lie in caches, and the limit is another */
-                row.share = row.mops * row.accesses / row.limit;
+            row.share = row.mops * row.accesses / row.limit;
         }
     }
     bench_report_add(&session->report, &row);
+}
+
+static bool is_for(const map_op *op, loom_type type)
+{
+    return type != LOOM_TYPE_SET || (op->traits & MAP_OP_SETS);
+}
+
+static const char *name_to_ask_for(const map_op *op)
+{
+    return op->asked_as ? op->asked_as : op->name;
+}
+
+static bool is_wanted(const map_op *op, const bench_options *options)
+{
+    if (options->op_count == 0 && (op->traits & MAP_OP_IF_ASKED))
+        return false;
+    return bench_options_wants(options, name_to_ask_for(op)) && is_for(op, options->type);
+}
+
+/* Those that were asked for by name have been refused already. */
+static void say_what_is_left_out(loom_type type)
+{
+    const char *before = "left out, since a set has no values: ";
+    for (const map_op *op = map_ops; op->name; op++) {
+        if (is_for(op, type))
+            continue;
+        printf("%s%s", before, op->name);
+        before = ", ";
+    }
+    printf("\n");
 }
 
 static void run_load(map_bench *bench, double load)
 {
     const bench_options *options = bench->session->options;
     loom_stats stats = LOOM_STATS_INIT;
-    bench_progress("map: making a table for load %.2f", load);
+    bench_progress("%s: making a table for load %.2f", type_name(bench), load);
     if (make_table(bench, load, &stats) != LOOM_OK) {
-        bench_row row = bench_row_new(bench_case_map.name, bench->session->info.machine_name, "create");
+        bench_row row = bench_row_new(type_name(bench), bench->session->info.machine_name, "create");
         row.n = bench->n;
         row.load = load;
         bench_row_fail(&row, "%s", loom_last_error());
         bench_report_add(&bench->session->report, &row);
     } else {
         for (const map_op *op = map_ops; op->name; op++) {
-            if (!bench_options_wants(options, op->name))
+            if (!is_wanted(op, options))
                 continue;
-            for (size_t i = 0; i < (op->per_hit ? options->hit_count : 1); i++)
-                measure(bench, op, op->per_hit ? options->hits[i] : NAN, &stats);
+            if ((op->traits & MAP_OP_AFTER_CHURN) && bench->holds != MAP_HOLDS_CHURNED)
+                continue; /* the row of the churn has failed and says why */
+            const bool per_hit = op->traits & MAP_OP_PER_HIT;
+            for (size_t i = 0; i < (per_hit ? options->hit_count : 1); i++)
+                measure(bench, op, per_hit ? options->hits[i] : NAN, &stats);
         }
     }
     loom_map_destroy(bench->map);
@@ -345,22 +306,29 @@ static void run_map(bench_session *session)
                        .key_bytes = options->key_bytes,
                        .value_bytes = options->value_bytes,
                        .batch = options->batch};
-    bench_progress("map: making %.1f M keys", (double)options->n * 1e-6);
-    if (make_arrays(&bench)) {
+    if (options->type == LOOM_TYPE_SET && options->op_count == 0)
+        say_what_is_left_out(options->type);
+    bench_progress("%s: making %.1f M keys", type_name(&bench), (double)options->n * 1e-6);
+    if (map_make_arrays(&bench)) {
         for (size_t i = 0; i < options->load_count; i++)
             run_load(&bench, options->loads[i]);
     } else {
-        bench_row row = bench_row_new(bench_case_map.name, session->info.machine_name, "keys");
+        bench_row row = bench_row_new(type_name(&bench), session->info.machine_name, "keys");
         row.n = options->n;
         bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n or --queries");
         bench_report_add(&session->report, &row);
     }
-    free_arrays(&bench);
+    map_free_arrays(&bench);
 }
 
 static const char *op_name(size_t index)
 {
-    return map_ops[index].name;
+    return map_ops[index].name ? name_to_ask_for(&map_ops[index]) : NULL;
 }
 
-const bench_case bench_case_map = {"map", "the bulk operations on a map", op_name, run_map};
+static bool op_is_for(size_t index, loom_type type)
+{
+    return is_for(&map_ops[index], type);
+}
+
+const bench_case bench_case_map = {"map", "the bulk operations on a map, set or counter", op_name, op_is_for, run_map};

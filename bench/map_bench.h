@@ -1,7 +1,9 @@
-/* The case `map`, inside: one table at one load (case_map.c), the operations on it (map_ops.c) and the checks of what
- * they did (map_check.c).
+/* The case `map`, inside: one table at one load (case_map.c), the arrays (map_arrays.c), the operations (map_ops.c), their
+ * inputs (map_input.c) and calls (map_calls.c), one that is more than a call (map_churn.c), and the checks of what they did
+ * (map_check.c).
  *
- * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. */
+ * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. Where keys
+ * come and go (map_churn.c) there are further ones. */
 #ifndef BENCH_MAP_BENCH_H
 #define BENCH_MAP_BENCH_H
 
@@ -11,16 +13,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef enum map_contents {
+    MAP_HOLDS_OTHER,  /* what an operation left, */
+    MAP_HOLDS_FRESH,  /* … or exactly the keys 0 to n - 1, from one build, */
+    MAP_HOLDS_CHURNED /* … or the same keys, after others came and went */
+} map_contents;
+
 typedef struct map_bench {
     bench_session *session;
     loom_map *map;
     uint64_t n;
     uint64_t slots;
-    uint64_t footprint; /* bytes of the table */
-    uint32_t key_bytes, value_bytes;
-    uint64_t most;  /* keys that the arrays of the operation at hand have room for */
-    uint64_t batch; /* keys per call */
-    bool filled;    /* the table holds exactly the keys 0 to n - 1 */
+    uint64_t footprint;              /* bytes of the table */
+    uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets; arrays of values are NULL then */
+    uint64_t most;                   /* keys that the arrays of the operation at hand have room for */
+    uint64_t batch;                  /* keys per call */
+    map_contents holds;
 
     void *base_keys, *base_values; /* [n] all keys, by index */
     void *half_keys, *half_values; /* [half_count] those of even index */
@@ -31,13 +39,22 @@ typedef struct map_bench {
     /* The operation at hand. */
     void *keys, *values; /* [count] of `most`: its input */
     uint64_t count;
-    uint8_t *marked;   /* [n] 1: the index is in the input */
-    uint64_t distinct; /* how many are marked */
-    uint32_t *times;   /* [n] how often each index is in the input of an accumulation */
-    void *found;       /* [most] values, and */
-    uint8_t *status;   /* [most] statuses, of finds */
+    uint64_t operations;   /* that a repetition does; most do one for each key of the input */
+    uint64_t longest_call; /* keys of the longest call, if --batch is no less */
+    uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
+    uint64_t distinct;     /* how many are marked */
+    uint32_t *times;       /* [n] how often each index is in the input of an accumulation or a count */
+    void *found;           /* [most] values, and */
+    uint8_t *status;       /* [most] statuses, of finds */
 
-    /* The same where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
+    char trouble[96]; /* what an operation that looks after itself found wrong; "": nothing */
+
+    struct {
+        double wall_begun, cpu_begun; /* when it was started last */
+        double wall, cpu;             /* seconds that it ran in this repetition */
+    } clock;
+
+    /* Input and answers where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
     void *near_keys, *near_values, *near_found, *near_status;
     loom_result *near_results; /* [BENCH_RESULTS], taken in turn by calls that are not waited for; else NULL */
 } map_bench;
@@ -50,6 +67,7 @@ typedef enum map_accesses {
 
 /* What the operation is held against. */
 typedef enum map_limit {
+    MAP_LIMIT_NONE,
     MAP_LIMIT_COPY,
     MAP_LIMIT_READS,      /* every access is a random read of 64 bytes */
     MAP_LIMIT_SWAPS,      /* … a random compare-and-swap: it leaves a mark in every bucket */
@@ -57,16 +75,30 @@ typedef enum map_limit {
     MAP_LIMIT_LAST_SWAPS  /* … but for the last one of a key a read */
 } map_limit;
 
+/* What there is to know of an operation beside its functions. */
+typedef enum map_traits {
+    MAP_OP_PER_HIT = 1,     /* one row for each --hit */
+    MAP_OP_ANSWERS = 2,     /* it writes `found`, and perhaps `status`, which are fetched before `check` */
+    MAP_OP_WHOLE = 4,       /* one call for all keys, whatever --batch says */
+    MAP_OP_SETS = 8,        /* it is for sets, too */
+    MAP_OP_IF_ASKED = 16,   /* it takes long: only if --ops names it */
+    MAP_OP_PLAIN_KEYS = 32, /* its keys are as without --skew and --hot */
+    MAP_OP_AFTER_CHURN = 64 /* the table must be one that churn left; comes right after it */
+} map_traits;
+
+/* One call, with n keys of the input from `at` on. */
+typedef loom_status (*map_call)(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+
 typedef struct map_op {
     const char *name;
-    bool per_hit; /* one row for each --hit */
-    bool answers; /* it writes `found`, and perhaps `status`, which are fetched before `check` */
-    bool whole;   /* one call for all keys, whatever --batch says */
+    const char *asked_as; /* in --ops; NULL: by its name */
+    uint32_t traits;      /* map_traits */
     map_accesses accesses;
     map_limit limit;
     void (*make_input)(map_bench *bench, double hit);
     loom_status (*reset)(map_bench *bench);                           /* before each repetition, outside the timer */
-    loom_status (*run)(map_bench *bench);                             /* what is timed */
+    map_call call;                                                    /* what is timed; NULL: */
+    loom_status (*run)(map_bench *bench);                             /* … this, which starts and stops the clock */
     void (*check)(map_bench *bench, bench_row *row);                  /* after each repetition */
     void (*check_all)(map_bench *bench, bench_row *row);              /* after the last one; may be NULL */
     uint64_t (*keys_held)(const map_bench *bench);                    /* keys in the table, for the load of the row */
@@ -75,11 +107,63 @@ typedef struct map_op {
 
 extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL */
 
-/* Answers between the two places they have; nothing to do where those are one. */
-loom_status map_bench_send_answers(map_bench *bench);
-loom_status map_bench_fetch_answers(map_bench *bench);
+/* ---- Arrays (map_arrays.c) ---- */
 
-/* Checks of map_check.c: what is wrong goes to the row. */
+/* Makes and fills all arrays but those of the operation at hand. False: there is no memory; free them all the same. */
+bool map_make_arrays(map_bench *bench);
+void map_free_arrays(map_bench *bench);
+
+/* Between the two places that arrays have; nothing to do where those are one. */
+loom_status map_send_input(map_bench *bench, uint64_t begin, uint64_t end);
+loom_status map_send_answers(map_bench *bench);
+loom_status map_fetch_answers(map_bench *bench);
+
+/* ---- Inputs (map_input.c) ---- */
+
+/* Values that are to replace others are of the rounds 1 to this in turn, so that equal keys come with different ones. */
+enum { MAP_NEW_ROUNDS = 3 };
+
+void map_make_all(map_bench *bench, double hit);          /* n draws from the keys of the table; values of round 0 */
+void map_make_counted(map_bench *bench, double hit);      /* the same, and `times` */
+void map_make_half_present(map_bench *bench, double hit); /* the same; also marked are all keys of even index */
+void map_make_new_values(map_bench *bench, double hit);   /* the same with values of later rounds */
+void map_make_erased(map_bench *bench, double hit);       /* fewer draws */
+void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` percent of them in the table */
+
+/* ---- Calls (map_calls.c) ---- */
+
+/* Calls with the input from `begin` to `end`, --batch keys at a time, and waits for the end. */
+loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end);
+
+loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+
+/* ---- The clock, which an operation may stop while it does what is not to be timed (case_map.c) ---- */
+
+void map_clock_start(map_bench *bench);
+void map_clock_stop(map_bench *bench);
+
+/* ---- Churn (map_churn.c) ---- */
+
+void map_make_churn(map_bench *bench, double hit);
+loom_status map_reset_churn(map_bench *bench);
+loom_status map_run_churn(map_bench *bench);
+void map_check_churn(map_bench *bench, bench_row *row);
+
+/* ---- Checks (map_check.c): what is wrong goes to the row ---- */
+
+/* Whether the key of this index may have this status and value. */
+typedef bool (*map_wanted)(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value);
+
+/* Writes nonsense to `found` and `status`, so that an answer that is never written cannot pass. */
+void map_spoil_answers(map_bench *bench, uint64_t count);
 
 /* `found` and `status` answer a find of `count` keys in a table of all n. */
 void map_check_found(map_bench *bench, bench_row *row);
@@ -90,11 +174,15 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
 /* `found` has the value of every key of the input. */
 void map_check_told(map_bench *bench, bench_row *row);
 
-/* Every key that is marked has its value of round 1, the others that of round 0. Uses `found` and `status`. */
-void map_check_updated(map_bench *bench, bench_row *row);
+/* Every key that is marked has a value of one of the rounds it is marked with, the others that of round 0. Uses `found` and
+ * `status`. */
+void map_check_new_values(map_bench *bench, bench_row *row);
 
 /* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
 void map_check_sums(map_bench *bench, bench_row *row);
+
+/* Every key of the input has as its value how often it came. Uses `found` and `status`. */
+void map_check_counts(map_bench *bench, bench_row *row);
 
 /* Of the keys 0 to n - 1 exactly those whose mark is `present_mark` are there, with their values; absent keys are not;
  * the layout is sound. Uses `found` and `status`. */

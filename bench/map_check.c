@@ -1,11 +1,75 @@
+/* Checks of what the operations of the case `map` did and answered. */
 #include "bench_keys.h"
+#include "bench_threads.h"
 #include "map_bench.h"
 
 #include <inttypes.h>
-#include <string.h>
+#include <pthread.h>
 
-/* One answer of a find: NULL if it is right, else what is wrong. */
-static const char *judge(const map_bench *bench, uint64_t at, uint64_t index, bool present)
+/* ---- Many answers ------------------------------------------------------------------------------------- */
+
+/* Answer number `at`: NULL if it is right, else what is wrong; *index is that of the key. */
+typedef struct judgement judgement;
+typedef const char *(*judge_function)(const judgement *all, uint64_t at, uint64_t *index);
+
+struct judgement {
+    const map_bench *bench;
+    judge_function judge;
+    uint64_t first_index;     /* of the keys that were found, where they are in the order of their indices; */
+    const uint8_t *marks;     /* which of them are to be there: those with this mark; NULL: none */
+    uint8_t present_mark;     /* … */
+    map_wanted wanted;        /* what each should have */
+    const char *what;         /* is wrong where one has not what is wanted */
+    pthread_mutex_t lock;     /* guards all below */
+    uint64_t wrong, first_at; /* answers that are wrong, and the first of them */
+    const char *first_reason;
+    uint64_t first_wrong_index;
+};
+
+static void judge_range(void *work, uint64_t begin, uint64_t end)
+{
+    judgement *all = work;
+    uint64_t wrong = 0, first_at = 0, first_index = 0;
+    const char *first_reason = NULL;
+    for (uint64_t at = begin; at < end; at++) {
+        uint64_t index = 0;
+        const char *reason = all->judge(all, at, &index);
+        if (reason && wrong++ == 0) {
+            first_at = at;
+            first_reason = reason;
+            first_index = index;
+        }
+    }
+    if (wrong == 0)
+        return;
+    pthread_mutex_lock(&all->lock);
+    if (all->wrong == 0 || first_at < all->first_at) {
+        all->first_at = first_at;
+        all->first_reason = first_reason;
+        all->first_wrong_index = first_index;
+    }
+    all->wrong += wrong;
+    pthread_mutex_unlock(&all->lock);
+}
+
+static void judge_all(judgement *all, bench_row *row, uint64_t count)
+{
+    pthread_mutex_init(&all->lock, NULL);
+    bench_in_parallel(count, BENCH_GRAIN, judge_range, all);
+    pthread_mutex_destroy(&all->lock);
+    if (all->wrong > 0)
+        bench_row_fail(row, "%s (key of index %" PRIu64 "), %" PRIu64 " of %" PRIu64 " answers wrong",
+                       all->first_reason, all->first_wrong_index, all->wrong, count);
+}
+
+/* ---- One answer --------------------------------------------------------------------------------------- */
+
+static uint64_t index_at(const map_bench *bench, uint64_t at)
+{
+    return bench_index_of(bench_get(bench->keys, at, bench->key_bytes), bench->key_bytes);
+}
+
+static const char *judge_pair(const map_bench *bench, uint64_t at, uint64_t index, bool present)
 {
     const uint64_t value = bench_get(bench->found, at, bench->value_bytes);
     if (!present && bench->status[at] != LOOM_NOT_FOUND)
@@ -17,26 +81,47 @@ static const char *judge(const map_bench *bench, uint64_t at, uint64_t index, bo
     return value == bench_value_of(index, 0, bench->value_bytes) ? NULL : "a key has a wrong value";
 }
 
-static void report_wrong(bench_row *row, const char *first, uint64_t index, uint64_t wrong, uint64_t of)
+static const char *judge_found(const judgement *all, uint64_t at, uint64_t *index)
 {
-    if (wrong > 0)
-        bench_row_fail(row, "%s (key of index %" PRIu64 "), %" PRIu64 " of %" PRIu64 " answers wrong", first, index,
-                       wrong, of);
+    *index = index_at(all->bench, at);
+    return judge_pair(all->bench, at, *index, *index < all->bench->n);
+}
+
+static const char *judge_in_order(const judgement *all, uint64_t at, uint64_t *index)
+{
+    *index = all->first_index + at;
+    return judge_pair(all->bench, at, *index, all->marks && all->marks[at] == all->present_mark);
+}
+
+static const char *judge_told(const judgement *all, uint64_t at, uint64_t *index)
+{
+    const map_bench *bench = all->bench;
+    *index = index_at(bench, at);
+    return bench_get(bench->found, at, bench->value_bytes) == bench_value_of(*index, 0, bench->value_bytes)
+               ? NULL
+               : "a key was told with a wrong value";
+}
+
+static const char *judge_wanted(const judgement *all, uint64_t at, uint64_t *index)
+{
+    const map_bench *bench = all->bench;
+    *index = at;
+    return all->wanted(bench, at, bench->status[at], bench_get(bench->found, at, bench->value_bytes)) ? NULL
+                                                                                                      : all->what;
+}
+
+/* ---- Checks ------------------------------------------------------------------------------------------- */
+
+void map_spoil_answers(map_bench *bench, uint64_t count)
+{
+    bench_fill(bench->found, 0xa5, count * bench->value_bytes);
+    bench_fill(bench->status, 0xa5, count);
 }
 
 void map_check_found(map_bench *bench, bench_row *row)
 {
-    const char *first = NULL;
-    uint64_t wrong = 0, first_index = 0;
-    for (uint64_t i = 0; i < bench->count; i++) {
-        const uint64_t index = bench_index_of(bench_get(bench->keys, i, bench->key_bytes), bench->key_bytes);
-        const char *reason = judge(bench, i, index, index < bench->n);
-        if (reason && wrong++ == 0) {
-            first = reason;
-            first_index = index;
-        }
-    }
-    report_wrong(row, first, first_index, wrong, bench->count);
+    judgement all = {.bench = bench, .judge = judge_found};
+    judge_all(&all, row, bench->count);
 }
 
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected)
@@ -48,93 +133,78 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected)
         bench_row_fail(row, "the table has %" PRIu64 " keys instead of %" PRIu64, size, expected);
 }
 
-/* Finds `count` keys of successive indices and judges the answers; marks tell which are to be there, NULL: none. */
-static void check_range(map_bench *bench, bench_row *row, const void *keys, uint64_t first_index, uint64_t count,
-                        const uint8_t *marks, uint8_t present_mark)
+/* Finds `count` keys and judges the answers. */
+static void find_and_judge(map_bench *bench, bench_row *row, const void *keys, uint64_t count, judgement *all)
 {
-    const char *first = NULL;
-    uint64_t wrong = 0, where = 0;
-    /* So that an answer that was never written cannot pass. */
-    memset(bench->found, 0xa5, (size_t)(count * bench->value_bytes));
-    memset(bench->status, 0xa5, (size_t)count);
-    if (loom_map_find(bench->map, keys, count, bench->found, bench->status, NULL, NULL) != LOOM_OK) {
+    map_spoil_answers(bench, count);
+    if (loom_map_find(bench->map, keys, count, bench->found, bench->status, NULL, NULL) != LOOM_OK)
         bench_row_fail(row, "find: %s", loom_last_error());
-        return;
-    }
-    for (uint64_t i = 0; i < count; i++) {
-        const char *reason = judge(bench, i, first_index + i, marks && marks[i] == present_mark);
-        if (reason && wrong++ == 0) {
-            first = reason;
-            where = first_index + i;
-        }
-    }
-    report_wrong(row, first, where, wrong, count);
+    else
+        judge_all(all, row, count);
+}
+
+static void check_layout(map_bench *bench, bench_row *row)
+{
+    if (loom_map_verify(bench->map, NULL) != LOOM_OK)
+        bench_row_fail(row, "verify: %s", loom_last_error());
 }
 
 void map_check_told(map_bench *bench, bench_row *row)
 {
-    uint64_t wrong = 0, where = 0;
-    for (uint64_t i = 0; i < bench->count; i++) {
-        const uint64_t index = bench_index_of(bench_get(bench->keys, i, bench->key_bytes), bench->key_bytes);
-        const bool right =
-            bench_get(bench->found, i, bench->value_bytes) == bench_value_of(index, 0, bench->value_bytes);
-        if (!right && wrong++ == 0)
-            where = index;
-    }
-    report_wrong(row, "a key was told with a wrong value", where, wrong, bench->count);
+    judgement all = {.bench = bench, .judge = judge_told};
+    judge_all(&all, row, bench->count);
     map_check_size(bench, row, bench->distinct);
 }
 
-/* Finds all keys; `wanted` is what each should have, or that it should be absent. */
-static void check_values(map_bench *bench, bench_row *row, const char *what,
-                         bool (*wanted)(const map_bench *bench, uint64_t index, uint64_t *value))
+static void check_wanted(map_bench *bench, bench_row *row, const char *what, map_wanted wanted)
 {
-    uint64_t wrong = 0, where = 0;
-    memset(bench->found, 0xa5, (size_t)(bench->n * bench->value_bytes));
-    memset(bench->status, 0xa5, (size_t)bench->n);
-    if (loom_map_find(bench->map, bench->base_keys, bench->n, bench->found, bench->status, NULL, NULL) != LOOM_OK) {
-        bench_row_fail(row, "find: %s", loom_last_error());
-        return;
-    }
-    for (uint64_t i = 0; i < bench->n; i++) {
-        uint64_t value = 0;
-        const loom_status status = wanted(bench, i, &value) ? LOOM_OK : LOOM_NOT_FOUND;
-        if ((bench->status[i] != status || bench_get(bench->found, i, bench->value_bytes) != value) && wrong++ == 0)
-            where = i;
-    }
-    report_wrong(row, what, where, wrong, bench->n);
-    if (loom_map_verify(bench->map, NULL) != LOOM_OK)
-        bench_row_fail(row, "verify: %s", loom_last_error());
+    judgement all = {.bench = bench, .judge = judge_wanted, .wanted = wanted, .what = what};
+    find_and_judge(bench, row, bench->base_keys, bench->n, &all);
+    check_layout(bench, row);
 }
 
-static bool updated_value(const map_bench *bench, uint64_t index, uint64_t *value)
+static bool has_new_value(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value)
 {
-    *value = bench_value_of(index, bench->marked[index], bench->value_bytes);
-    return true;
+    const uint8_t marks = bench->marked[index];
+    bool right = marks == 0 && value == bench_value_of(index, 0, bench->value_bytes);
+    for (uint32_t round = 1; round <= MAP_NEW_ROUNDS; round++)
+        right = right || ((marks >> round & 1) && value == bench_value_of(index, round, bench->value_bytes));
+    return status == LOOM_OK && right;
 }
 
-void map_check_updated(map_bench *bench, bench_row *row)
+void map_check_new_values(map_bench *bench, bench_row *row)
 {
-    check_values(bench, row, "a key was not updated, or was without being asked for", updated_value);
+    check_wanted(bench, row, "a key has none of the values it was given, or lost one without being asked for",
+                 has_new_value);
 }
 
-static bool summed_value(const map_bench *bench, uint64_t index, uint64_t *value)
+static bool has_sum(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value)
 {
-    *value = bench->times[index] * bench_value_of(index, 0, bench->value_bytes);
-    if (bench->value_bytes == 4)
-        *value &= UINT32_MAX;
-    return bench->times[index] > 0;
+    const uint64_t sum = bench->times[index] * bench_value_of(index, 0, bench->value_bytes);
+    return status == (bench->times[index] > 0 ? LOOM_OK : LOOM_NOT_FOUND) &&
+           value == (bench->value_bytes == 4 ? sum & UINT32_MAX : sum);
 }
 
 void map_check_sums(map_bench *bench, bench_row *row)
 {
-    check_values(bench, row, "a sum is wrong", summed_value);
+    check_wanted(bench, row, "a sum is wrong", has_sum);
+}
+
+static bool has_count(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value)
+{
+    return status == (bench->times[index] > 0 ? LOOM_OK : LOOM_NOT_FOUND) && value == bench->times[index];
+}
+
+void map_check_counts(map_bench *bench, bench_row *row)
+{
+    check_wanted(bench, row, "a count is wrong", has_count);
 }
 
 void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark)
 {
-    check_range(bench, row, bench->base_keys, 0, bench->n, bench->marked, present_mark);
-    check_range(bench, row, bench->absent_keys, bench->n, bench->absent_count, NULL, 0);
-    if (loom_map_verify(bench->map, NULL) != LOOM_OK)
-        bench_row_fail(row, "verify: %s", loom_last_error());
+    judgement base = {.bench = bench, .judge = judge_in_order, .marks = bench->marked, .present_mark = present_mark};
+    judgement absent = {.bench = bench, .judge = judge_in_order, .first_index = bench->n};
+    find_and_judge(bench, row, bench->base_keys, bench->n, &base);
+    find_and_judge(bench, row, bench->absent_keys, bench->absent_count, &absent);
+    check_layout(bench, row);
 }

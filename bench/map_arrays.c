@@ -1,0 +1,162 @@
+/* The arrays of the case `map`, in host memory and where the machine works. */
+#include "bench_array.h"
+#include "bench_axes.h"
+#include "bench_keys.h"
+#include "bench_threads.h"
+#include "map_bench.h"
+
+/* ---- Arrays near the machine -------------------------------------------------------------------------- */
+
+typedef struct near_array {
+    void **near, *host;
+    uint64_t bytes; /* of an element; 0: a set has no such array */
+} near_array;
+
+enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
+
+static void list_near(map_bench *bench, near_array list[NEAR_ARRAYS])
+{
+    list[0] = (near_array){&bench->near_keys, bench->keys, bench->key_bytes};
+    list[1] = (near_array){&bench->near_values, bench->values, bench->value_bytes};
+    list[2] = (near_array){&bench->near_found, bench->found, bench->value_bytes};
+    list[3] = (near_array){&bench->near_status, bench->status, 1};
+}
+
+static void free_near(map_bench *bench)
+{
+    near_array list[NEAR_ARRAYS];
+    list_near(bench, list);
+    for (int i = 0; i < NEAR_ARRAYS; i++)
+        if (*list[i].near != list[i].host)
+            loom_array_destroy(bench->session->context, *list[i].near, bench->most * list[i].bytes);
+    if (bench->near_results)
+        loom_array_destroy(bench->session->context, bench->near_results, BENCH_RESULTS * sizeof *bench->near_results);
+}
+
+static bool make_near(map_bench *bench)
+{
+    near_array list[NEAR_ARRAYS];
+    list_near(bench, list);
+    for (int i = 0; i < NEAR_ARRAYS; i++) {
+        *list[i].near = list[i].host;
+        if (bench->session->info.machine == LOOM_MACHINE_CPU || list[i].bytes == 0)
+            continue;
+        *list[i].near = NULL;
+        if (loom_array_create(bench->session->context, bench->most * list[i].bytes, list[i].near) != LOOM_OK)
+            return false;
+    }
+    void *results = NULL;
+    const bool wants_results = bench->session->options->waits_for_last;
+    if (wants_results && loom_array_create(bench->session->context, BENCH_RESULTS * sizeof(loom_result), &results))
+        return false;
+    bench->near_results = results;
+    return true;
+}
+
+/* The arrays first_array to end_array - 1 of the list, of each the elements from `begin` to `end`. */
+static loom_status move_near(map_bench *bench, int first_array, int end_array, uint64_t begin, uint64_t end, bool fetch)
+{
+    near_array list[NEAR_ARRAYS];
+    loom_status status = LOOM_OK;
+    list_near(bench, list);
+    for (int i = first_array; i < end_array && status == LOOM_OK; i++) {
+        const uint32_t bytes = (uint32_t)list[i].bytes;
+        void *near = bench_at(*list[i].near, begin, bytes), *host = bench_at(list[i].host, begin, bytes);
+        if (near != host)
+            status = loom_array_copy(bench->session->context, fetch ? host : near, fetch ? near : host,
+                                     (end - begin) * bytes, NULL);
+    }
+    return status;
+}
+
+loom_status map_send_input(map_bench *bench, uint64_t begin, uint64_t end)
+{
+    return move_near(bench, 0, NEAR_INPUTS, begin, end, false);
+}
+
+loom_status map_send_answers(map_bench *bench)
+{
+    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, 0, bench->count, false);
+}
+
+loom_status map_fetch_answers(map_bench *bench)
+{
+    return move_near(bench, NEAR_INPUTS, NEAR_ARRAYS, 0, bench->count, true);
+}
+
+/* ---- All arrays --------------------------------------------------------------------------------------- */
+
+static void put_pair(const map_bench *bench, void *keys, void *values, uint64_t at, uint64_t index)
+{
+    bench_put(keys, at, bench->key_bytes, bench_key_of(index, bench->key_bytes));
+    bench_put(values, at, bench->value_bytes, bench_value_of(index, 0, bench->value_bytes));
+}
+
+static void fill_base(void *work, uint64_t begin, uint64_t end)
+{
+    const map_bench *bench = work;
+    for (uint64_t i = begin; i < end; i++)
+        put_pair(bench, bench->base_keys, bench->base_values, i, i);
+}
+
+static void fill_half(void *work, uint64_t begin, uint64_t end)
+{
+    const map_bench *bench = work;
+    for (uint64_t i = begin; i < end; i++)
+        put_pair(bench, bench->half_keys, bench->half_values, i, 2 * i);
+}
+
+static void fill_absent(void *work, uint64_t begin, uint64_t end)
+{
+    const map_bench *bench = work;
+    for (uint64_t i = begin; i < end; i++)
+        bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(bench->n + i, bench->key_bytes));
+}
+
+/* False: there is no memory. Elements of 0 bytes have no array. */
+static bool make_array(void **array, uint64_t n, uint64_t bytes)
+{
+    *array = bytes > 0 ? bench_array_new(n, bytes) : NULL;
+    return *array || bytes == 0;
+}
+
+bool map_make_arrays(map_bench *bench)
+{
+    const uint64_t n = bench->n, key_bytes = bench->key_bytes, value_bytes = bench->value_bytes;
+    void *marked = NULL, *times = NULL, *status = NULL;
+    bench->absent_count = n < BENCH_ABSENT_CHECKS ? n : BENCH_ABSENT_CHECKS;
+    bench->half_count = (n + 1) / 2;
+    const bool made = make_array(&bench->base_keys, n, key_bytes) && make_array(&bench->base_values, n, value_bytes) &&
+                      make_array(&bench->half_keys, bench->half_count, key_bytes) &&
+                      make_array(&bench->half_values, bench->half_count, value_bytes) &&
+                      make_array(&bench->absent_keys, bench->absent_count, key_bytes) &&
+                      make_array(&bench->keys, bench->most, key_bytes) &&
+                      make_array(&bench->values, bench->most, value_bytes) &&
+                      make_array(&bench->found, bench->most, value_bytes) && make_array(&status, bench->most, 1) &&
+                      make_array(&marked, n, 1) && make_array(&times, n, sizeof *bench->times);
+    bench->marked = marked;
+    bench->times = times;
+    bench->status = status;
+    if (!made || !make_near(bench))
+        return false;
+    bench_in_parallel(n, BENCH_GRAIN, fill_base, bench);
+    bench_in_parallel(bench->half_count, BENCH_GRAIN, fill_half, bench);
+    bench_in_parallel(bench->absent_count, BENCH_GRAIN, fill_absent, bench);
+    return true;
+}
+
+void map_free_arrays(map_bench *bench)
+{
+    free_near(bench);
+    bench_array_free(bench->base_keys);
+    bench_array_free(bench->base_values);
+    bench_array_free(bench->half_keys);
+    bench_array_free(bench->half_values);
+    bench_array_free(bench->absent_keys);
+    bench_array_free(bench->keys);
+    bench_array_free(bench->values);
+    bench_array_free(bench->marked);
+    bench_array_free(bench->times);
+    bench_array_free(bench->found);
+    bench_array_free(bench->status);
+}

@@ -1,0 +1,88 @@
+/* The calls that are timed, in batches. */
+#include "bench_axes.h"
+#include "bench_keys.h"
+#include "map_bench.h"
+
+/* A call without a loom_result has happened when it returns, on every machine. With --wait last calls get one, in turn from
+ * a few, and the run ends by fetching those of the last calls; what went wrong in an earlier one shows in the checks. */
+static loom_status wait_for_last(const map_bench *bench, uint64_t calls)
+{
+    loom_result results[BENCH_RESULTS];
+    loom_status status = loom_array_copy(bench->session->context, results, bench->near_results, sizeof results, NULL);
+    for (uint64_t i = 0; i < calls && i < BENCH_RESULTS && status == LOOM_OK; i++)
+        status = (loom_status)results[i].status;
+    return status;
+}
+
+loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end)
+{
+    loom_status status = LOOM_OK;
+    uint64_t calls = 0;
+    for (uint64_t at = begin; at < end && status == LOOM_OK; at += bench->batch, calls++)
+        status = call(bench, at, end - at < bench->batch ? end - at : bench->batch,
+                      bench->near_results ? bench->near_results + calls % BENCH_RESULTS : NULL);
+    return bench->near_results && status == LOOM_OK ? wait_for_last(bench, calls) : status;
+}
+
+static void *keys_at(const map_bench *bench, uint64_t at)
+{
+    return bench_at(bench->near_keys, at, bench->key_bytes);
+}
+
+static void *values_at(const map_bench *bench, uint64_t at)
+{
+    return bench_at(bench->near_values, at, bench->value_bytes);
+}
+
+static void *found_at(const map_bench *bench, uint64_t at)
+{
+    return bench_at(bench->near_found, at, bench->value_bytes);
+}
+
+loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_build(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
+}
+
+loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
+}
+
+loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_find_or_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, found_at(bench, at), NULL,
+                                   result, NULL);
+}
+
+loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_accumulate(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_COMBINE_ADD,
+                               bench->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, NULL, result, NULL);
+}
+
+loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_count(bench->map, keys_at(bench, at), n, NULL, result, NULL);
+}
+
+loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_update(bench->map, keys_at(bench, at), values_at(bench, at), n, NULL, result, NULL);
+}
+
+loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_OVERWRITE, NULL, result, NULL);
+}
+
+loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_find(bench->map, keys_at(bench, at), n, found_at(bench, at), bench_at(bench->near_status, at, 1),
+                         result, NULL);
+}
+
+loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_erase(bench->map, keys_at(bench, at), n, NULL, result, NULL);
+}
