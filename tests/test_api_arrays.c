@@ -64,6 +64,7 @@ TEST_EACH(test_open_bulk_null_arrays)
     loom_number number_type = t->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64;
     INVALID(loom_map_accumulate(a.map, NULL, y, N, LOOM_COMBINE_ADD, number_type, NULL, NULL, NULL));
     INVALID(loom_map_accumulate(a.map, x, NULL, N, LOOM_COMBINE_ADD, number_type, NULL, NULL, NULL));
+    INVALID(loom_map_count(a.map, NULL, N, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, NULL, y, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, x, NULL, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_find(a.map, NULL, N, y, NULL, NULL, NULL));
@@ -76,6 +77,7 @@ TEST_EACH(test_open_bulk_null_arrays)
     INVALID(loom_map_retrieve_all(a.map, x, y, N, NULL, NULL, NULL));
     INVALID(loom_map_size(a.map, NULL, NULL));
     INVALID(loom_map_clone(a.map, NULL, NULL));
+    INVALID(loom_map_for_each(a.map, NULL, &number, NULL, NULL));
     INVALID(loom_map_cursor_open(a.map, NULL, &number, NULL));
     loom_cursor *cursor = NULL;
     CHECK_OK(loom_map_cursor_open(a.map, &cursor, NULL, NULL)); /* count is optional */
@@ -97,7 +99,14 @@ TEST_EACH(test_open_bulk_null_arrays_with_result)
     INVALID(loom_map_find(a.map, NULL, N, a.p, status, &a.result, NULL));
     INVALID(loom_map_contains(a.map, NULL, N, a.p, status, &a.result, NULL));
     INVALID(loom_map_erase(a.map, NULL, N, status, &a.result, NULL));
+    INVALID(loom_map_count(a.map, NULL, N, status, &a.result, NULL));
     free_arena(&a);
+}
+
+static int never_called(void *user, const void *keys, const void *values, uint64_t n)
+{
+    (void)user, (void)keys, (void)values, (void)n;
+    FAIL("a call that is refused visits nothing");
 }
 
 TEST(test_open_bulk_null_handle)
@@ -114,6 +123,9 @@ TEST(test_open_bulk_null_handle)
     INVALID(loom_map_find_or_insert(NULL, x, y, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_update(NULL, x, y, 4, status, NULL, NULL));
     INVALID(loom_map_accumulate(NULL, x, y, 4, LOOM_COMBINE_ADD, LOOM_NUMBER_U64, status, NULL, NULL));
+    INVALID(loom_map_count(NULL, x, 4, status, NULL, NULL));
+    INVALID(loom_map_count(NULL, NULL, 0, NULL, NULL, NULL));
+    INVALID(loom_map_for_each(NULL, never_called, NULL, NULL, NULL));
     INVALID(loom_map_erase(NULL, x, 4, status, NULL, NULL));
     INVALID(loom_map_insert(NULL, x, y, 0, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_size(NULL, &number, NULL));
@@ -139,6 +151,7 @@ TEST_EACH(test_open_bulk_no_keys)
     CHECK_OK(loom_map_find(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_contains(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, NULL, 0, NULL, NULL, NULL));
+    CHECK_OK(loom_map_count(a.map, NULL, 0, NULL, NULL, NULL));
     CHECK_OK(loom_map_count_accesses(a.map, NULL, 0, &number, NULL));
     CHECK_EQ(number, 0);
     batch none = make_batch(t, 0);
@@ -147,6 +160,7 @@ TEST_EACH(test_open_bulk_no_keys)
     CHECK_EQ(checked_find(a.map, &none).keys, 0);
     CHECK_EQ(checked_contains(a.map, &none).keys, 0);
     CHECK_EQ(checked_erase(a.map, &none).keys, 0);
+    CHECK_EQ(checked_count(a.map, &none).keys, 0);
     check_contents(a.map, &a.stored);
     /* A build of nothing replaces the contents by nothing. */
     CHECK_EQ(checked_build(a.map, &none, LOOM_KEEP).keys, 0);
@@ -176,6 +190,7 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
             INVALID(loom_map_find_or_insert(a.map, x, y, N, NULL, NULL, NULL, NULL));
             INVALID(loom_map_update(a.map, x, y, N, NULL, NULL, NULL));
             INVALID(loom_map_erase(a.map, x, N, NULL, NULL, NULL));
+            INVALID(loom_map_count(a.map, x, N, NULL, NULL, NULL));
             INVALID(loom_map_count_accesses(a.map, x, N, &number, NULL));
             INVALID(loom_map_retrieve_all(a.map, x, y, N, &number, NULL, NULL));
             INVALID(loom_cursor_next(cursor, x, y, N, &number, NULL));
@@ -306,6 +321,11 @@ static int update_keys_status(arena *a, void *keys, void *status)
     return (int)loom_map_update(a->map, keys, a->p + 16384, N, status, NULL, NULL);
 }
 
+static int count_keys_status(arena *a, void *keys, void *status)
+{
+    return (int)loom_map_count(a->map, keys, N, status, NULL, NULL);
+}
+
 static int accumulate_values_status(arena *a, void *values, void *status)
 {
     return (int)loom_map_accumulate(a->map, a->p + 16384, values, N, LOOM_COMBINE_ADD,
@@ -322,6 +342,7 @@ TEST_EACH(test_open_bulk_overlapping_arrays)
     check_overlaps(&a, fetch_found_status, values, N, 1);
     check_overlaps(&a, update_keys_status, keys, N, 1);
     check_overlaps(&a, accumulate_values_status, values, N, 1);
+    check_overlaps(&a, count_keys_status, keys, N, 1);
     check_overlaps(&a, find_keys_status, keys, bytes, 1);
     check_overlaps(&a, find_values_status, values, bytes, 1);
     check_overlaps(&a, contains_keys_found, keys, bytes, 1);
@@ -389,6 +410,7 @@ TEST_EACH(test_open_bulk_impossible_counts)
         INVALID(loom_map_find(a.map, x, n, y, s, NULL, NULL));
         INVALID(loom_map_contains(a.map, x, n, s, NULL, NULL, NULL));
         INVALID(loom_map_erase(a.map, x, n, s, NULL, NULL));
+        INVALID(loom_map_count(a.map, x, n, s, NULL, NULL));
         INVALID(loom_map_count_accesses(a.map, x, n, &number, NULL));
         INVALID(loom_map_insert(a.map, NULL, NULL, n, LOOM_KEEP, NULL, NULL, NULL));
         INVALID(loom_map_find(a.map, NULL, n, NULL, NULL, NULL, NULL));
@@ -426,6 +448,8 @@ TEST_EACH(test_open_bulk_stream_on_cpu, .cpu_only = 1)
     INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, stream));
     INVALID(loom_map_contains(a.map, x, N, NULL, NULL, NULL, stream));
     INVALID(loom_map_erase(a.map, x, N, NULL, NULL, stream));
+    INVALID(loom_map_count(a.map, x, N, NULL, NULL, stream));
+    INVALID(loom_map_for_each(a.map, never_called, NULL, NULL, stream));
     INVALID(loom_map_size(a.map, &number, stream));
     INVALID(loom_map_clear(a.map, NULL, stream));
     INVALID(loom_map_clone(a.map, &other, stream));

@@ -200,24 +200,37 @@ TEST(test_api_supports_cpu_features)
 {
     static const struct {
         loom_feature feature;
-        int offered; /* 1 yes, 0 no */
+        int offered, of_sets; /* 1 yes, 0 no */
     } features[] = {
-        {LOOM_FEATURE_BUILD, 1},        {LOOM_FEATURE_INSERT, 1},         {LOOM_FEATURE_INSERT_IN_ORDER, 1},
-        {LOOM_FEATURE_FIND, 1},         {LOOM_FEATURE_ERASE, 1},          {LOOM_FEATURE_RETRIEVE_ALL, 1},
-        {LOOM_FEATURE_SAVE, 1},         {LOOM_FEATURE_CLONE, 1},          {LOOM_FEATURE_GROW, 0},
-        {LOOM_FEATURE_ASYNCHRONOUS, 0}, {LOOM_FEATURE_FIND_OR_INSERT, 1}, {LOOM_FEATURE_UPDATE, 1},
-        {LOOM_FEATURE_ACCUMULATE, 1},
+        {LOOM_FEATURE_BUILD, 1, 1},
+        {LOOM_FEATURE_INSERT, 1, 1},
+        {LOOM_FEATURE_INSERT_IN_ORDER, 1, 1},
+        {LOOM_FEATURE_FIND, 1, 1},
+        {LOOM_FEATURE_ERASE, 1, 1},
+        {LOOM_FEATURE_RETRIEVE_ALL, 1, 1},
+        {LOOM_FEATURE_SAVE, 1, 1},
+        {LOOM_FEATURE_CLONE, 1, 1},
+        {LOOM_FEATURE_GROW, 0, 0},
+        {LOOM_FEATURE_CONCURRENT_READS, 0, 0},
+        {LOOM_FEATURE_ASYNCHRONOUS, 0, 0},
+        {LOOM_FEATURE_FIND_OR_INSERT, 1, 0},
+        {LOOM_FEATURE_UPDATE, 1, 0},
+        {LOOM_FEATURE_ACCUMULATE, 1, 0},
+        {LOOM_FEATURE_VIEWS, 0, 0},
     };
+    CHECK_EQ(sizeof features / sizeof features[0], LOOM_FEATURE_VIEWS); /* all that there are */
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_OPEN; engine++) {
-            test_note("feature %d, engine %d", (int)features[i].feature, engine);
-            if (features[i].offered)
-                CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)engine, features[i].feature));
-            else
-                CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)engine, features[i].feature),
-                              LOOM_UNSUPPORTED);
-        }
+        for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_COUNTER; type++)
+            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_OPEN; engine++) {
+                loom_feature feature = features[i].feature;
+                test_note("feature %d, type %d, engine %d", (int)feature, type, engine);
+                if (type == LOOM_TYPE_SET ? features[i].of_sets : features[i].offered)
+                    CHECK_OK(loom_supports(context, (loom_type)type, (loom_engine)engine, feature));
+                else
+                    CHECK_REFUSED(loom_supports(context, (loom_type)type, (loom_engine)engine, feature),
+                                  LOOM_UNSUPPORTED);
+            }
     loom_context_destroy(context);
 }
 
@@ -243,7 +256,9 @@ TEST(test_api_supports_concurrent_reads_agrees_with_create)
 TEST(test_api_supports_unknown_values)
 {
     loom_context *context = make_context(t);
-    CHECK_REFUSED(loom_supports(context, (loom_type)0, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, (loom_type)-1, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, (loom_type)4, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)16), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)99, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)99, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)0), LOOM_INVALID_ARGUMENT);

@@ -41,6 +41,7 @@ static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_b
     CHECK_OK(loom_context_create(&settings, &context));
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
+    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = capacity;
     config.max_load = 0.95;
     config.buckets_per_partition = buckets;
@@ -79,6 +80,11 @@ static void store_variants(corpus *c, const unsigned char *sound, size_t bytes)
     surgery_sign_header(file);
     store(c, "seed_wrong", file, bytes);
     header = surgery_header(sound);
+    header.type = header.type == LOOM_TYPE_SET ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "type_wrong", file, bytes);
+    header = surgery_header(sound);
     header.partitions = UINT32_MAX;
     header.partition_bytes = UINT32_MAX;
     surgery_set_header(file, &header);
@@ -109,8 +115,9 @@ static unsigned write_corpus_to(const char *directory)
         uint32_t key_bytes, value_bytes;
         uint64_t capacity, keys;
         uint32_t buckets;
-    } tables[] = {{4, 4, 4, 3, 2}, {4, 8, 4, 4, 2},    {8, 4, 4, 4, 3},
-                  {8, 8, 4, 2, 2}, {4, 4, 20, 500, 5}, {8, 8, 10, 300, 3}};
+    } tables[] = {{4, 4, 4, 3, 2},    {4, 8, 4, 4, 2},    {8, 4, 4, 4, 3}, {8, 8, 4, 2, 2},
+                  {4, 4, 20, 500, 5}, {8, 8, 10, 300, 3}, /* sets */
+                  {4, 0, 4, 3, 2},    {4, 0, 20, 500, 3}, {8, 0, 4, 4, 3}, {8, 0, 10, 300, 5}};
     corpus c = {directory, 0, "nothing"};
     static const unsigned char zeros[256];
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -145,7 +152,7 @@ TEST(test_open_load_corpus_is_current)
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
     CHECK_GE(test_count_entries(stored), files); /* finds of the fuzzer may be added */
     static const char *const some[] = {"4_4_small_sound", "4_8_small_noise", "8_4_small_zeros", "8_8_full_sound",
-                                       "4_4_full_giant"};
+                                       "4_4_full_giant",  "4_0_small_sound", "8_0_full_noise",  "4_0_full_type_wrong"};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         char path[600];
         size_t made_bytes, stored_bytes;

@@ -44,6 +44,7 @@ static loom_map *make_golden(loom_context *context, uint32_t key_bytes, uint32_t
     loom_map *map = NULL;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
+    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = GOLDEN_CAPACITY;
     config.max_load = 0.9;
     CHECK_OK(loom_map_create(context, &config, &map));
@@ -79,10 +80,13 @@ static batch golden_contents(uint32_t key_bytes, uint32_t value_bytes)
 
 static void golden_path(char *path, size_t room, const char *directory, uint32_t key_bytes, uint32_t value_bytes)
 {
-    snprintf(path, room, "%s/golden_map_%u_%u.loom", directory, key_bytes, value_bytes);
+    if (value_bytes)
+        snprintf(path, room, "%s/golden_map_%u_%u.loom", directory, key_bytes, value_bytes);
+    else
+        snprintf(path, room, "%s/golden_set_%u.loom", directory, key_bytes);
 }
 
-TEST_EACH(test_open_load_golden_file)
+TEST_EACH_KIND(test_open_load_golden_file)
 {
     char path[512];
     loom_context *context = make_context(t);
@@ -96,6 +100,7 @@ TEST_EACH(test_open_load_golden_file)
     CHECK_EQ(stats.capacity, GOLDEN_CAPACITY);
     CHECK_EQ(stats.key_bytes, t->key_bytes);
     CHECK_EQ(stats.value_bytes, t->value_bytes);
+    CHECK_EQ(stats.type, t->value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
     /* It can be written to like any other. */
     CHECK_EQ(checked_erase(map, &wanted).ok, wanted.n);
     CHECK_EQ(checked_insert(map, &wanted, LOOM_KEEP).ok, wanted.n);
@@ -105,7 +110,7 @@ TEST_EACH(test_open_load_golden_file)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_save_golden_bytes, .cpu_only = 1)
+TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1)
 {
     char path[512];
     size_t wanted_bytes, bytes;
@@ -130,7 +135,7 @@ TEST_EACH(test_open_save_golden_bytes, .cpu_only = 1)
 TEST_MODE(write_golden, "--write-golden")
 {
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
-        for (uint32_t value_bytes = 4; value_bytes <= 8; value_bytes += 4) {
+        for (uint32_t value_bytes = 0; value_bytes <= 8; value_bytes += 4) { /* 0: a set */
             char path[512];
             loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
             loom_context *context = NULL;

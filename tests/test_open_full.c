@@ -16,7 +16,7 @@ static uint64_t fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t batc
     return slots;
 }
 
-TEST_EACH(test_open_insert_full_partition_marked_then_freed)
+TEST_EACH_KIND(test_open_insert_full_partition_marked_then_freed)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 2000);
@@ -97,7 +97,7 @@ TEST(test_open_create_tiny_max_load)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_retrieve_all_no_room_at_all)
+TEST_EACH_KIND(test_open_retrieve_all_no_room_at_all)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 10);
@@ -117,7 +117,7 @@ TEST_EACH(test_open_retrieve_all_no_room_at_all)
 
 /* Several threads insert few keys many times into tables that fill up meanwhile. Once full, a partition stays full for the
  * rest of the call, so a key's entries are either one OK and EXISTS for the rest, or FULL for all. */
-TEST_EACH(test_open_insert_overfull_equal_keys_in_parallel)
+TEST_EACH_KIND(test_open_insert_overfull_equal_keys_in_parallel)
 {
     enum { ENTRIES = 1 << 16, KEYS = 64 };
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));

@@ -48,7 +48,7 @@ static batch special_batch(test_run *t)
     return b;
 }
 
-TEST_EACH(test_open_insert_special_keys)
+TEST_EACH_KIND(test_open_insert_special_keys)
 {
     for (uint64_t capacity = 0; capacity <= 1000; capacity = capacity * 3 + 29) {
         loom_context *context = make_context(t);
@@ -126,12 +126,12 @@ TEST_EACH(test_open_insert_all_low_keys)
 }
 
 /* The patterns themselves, from the table's own rule: of all keys these are the ones that could go wrong. */
-TEST_EACH(test_open_insert_keys_equal_to_empty_patterns)
+TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
 {
     for (uint64_t seed = 0; seed < test_scaled(t, 300, 60); seed++) {
         loom_context *context = make_context_with(t, 1, seed);
         uint64_t capacity = random_below(&t->random, 60);
-        loom_map *map = make_map(t, context, capacity < 2 ? 2 : capacity);
+        loom_map *map = make_map(t, context, capacity < 4 ? 4 : capacity);
         loom_stats stats = map_stats(map);
         loom__open_shape shape;
         memset(&shape, 0, sizeof shape);
@@ -139,25 +139,30 @@ TEST_EACH(test_open_insert_keys_equal_to_empty_patterns)
         shape.partitions = (uint32_t)stats.partitions;
         shape.buckets = (uint32_t)stats.buckets_per_partition;
         loom__open_view view = loom__open_view_make(&shape, seed);
-        batch b = make_batch(t, 2), filler = make_batch(t, stats.slots * 2);
-        set_pair(&b, 0, view.empty[0], 0); /* a value of zeros, as an empty slot has */
-        set_pair(&b, 1, view.empty[1], 0);
-        test_note("seed %llu, patterns 0x%llx and 0x%llx", (unsigned long long)seed, (unsigned long long)view.empty[0],
-                  (unsigned long long)view.empty[1]);
-        CHECK_NE(batch_key(&b, 0), batch_key(&b, 1));
+        batch b = make_batch(t, 4), filler = make_batch(t, stats.slots * 2);
+        for (uint64_t i = 0; i < 2; i++) {
+            set_pair(&b, i, view.empty[i], 0); /* a value of zeros, as an empty slot has */
+            set_pair(&b, 2 + i, view.retired[i], 0);
+        }
+        test_note("seed %llu, patterns 0x%llx, 0x%llx, retired 0x%llx, 0x%llx", (unsigned long long)seed,
+                  (unsigned long long)view.empty[0], (unsigned long long)view.empty[1],
+                  (unsigned long long)view.retired[0], (unsigned long long)view.retired[1]);
+        for (uint64_t i = 0; i < 4; i++)
+            for (uint64_t j = 0; j < i; j++)
+                CHECK_NE(batch_key(&b, i), batch_key(&b, j));
         check_none_found(map, &b);
-        CHECK_EQ(checked_erase(map, &b).not_found, 2);
-        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 2);
+        CHECK_EQ(checked_erase(map, &b).not_found, 4);
+        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 4);
         check_contents(map, &b);
         /* With the rest of the table full, too. */
         fill_distinct(&filler, random_u64(&t->random), 0);
         CHECK_GT(checked_insert(map, &filler, LOOM_KEEP).full, 0);
         checked_verify(map);
         check_all_found(map, &b);
-        CHECK_EQ(checked_erase(map, &b).ok, 2);
+        CHECK_EQ(checked_erase(map, &b).ok, 4);
         check_none_found(map, &b);
-        CHECK_EQ(checked_insert(map, &b, LOOM_OVERWRITE).ok, 2);
-        CHECK_EQ(checked_build(map, &b, LOOM_KEEP).ok, 2);
+        CHECK_EQ(checked_insert(map, &b, LOOM_OVERWRITE).ok, 4);
+        CHECK_EQ(checked_build(map, &b, LOOM_KEEP).ok, 4);
         check_contents(map, &b);
         free_batch(&b);
         free_batch(&filler);
@@ -167,7 +172,7 @@ TEST_EACH(test_open_insert_keys_equal_to_empty_patterns)
 }
 
 /* Millions of keys asked of an empty table: none may be found, whichever of them is the empty pattern. */
-TEST_EACH(test_open_contains_sweep_of_empty_tables)
+TEST_EACH_KIND(test_open_contains_sweep_of_empty_tables)
 {
     enum { CHUNK = 1 << 16 };
     uint64_t total = test_scaled(t, 1 << 22, 1 << 19);

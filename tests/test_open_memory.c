@@ -8,7 +8,7 @@
 
 /* ---- Bytes ---------------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_open_memory_required_is_what_is_taken)
+TEST_EACH_KIND(test_open_memory_required_is_what_is_taken)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 3);
@@ -62,7 +62,7 @@ TEST_EACH(test_open_memory_required_is_what_is_taken)
 }
 
 /* The promise for order: n * (key + value + 8) bytes, and bookkeeping that does not grow with n as fast. */
-TEST_EACH(test_open_memory_in_order_cost)
+TEST_EACH_KIND(test_open_memory_in_order_cost)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);
@@ -82,7 +82,7 @@ TEST_EACH(test_open_memory_in_order_cost)
 }
 
 /* Calls that say they do not allocate. */
-TEST_EACH(test_open_memory_calls_that_do_not_allocate)
+TEST_EACH_KIND(test_open_memory_calls_that_do_not_allocate)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 3);
@@ -98,6 +98,10 @@ TEST_EACH(test_open_memory_calls_that_do_not_allocate)
     CHECK_OK(loom_cursor_next(cursor, b.keys, b.values, n, &number, NULL));
     CHECK_OK(loom_map_insert(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL));
     CHECK_OK(loom_map_insert(map, b.keys, b.values, n, LOOM_OVERWRITE, b.status, NULL, NULL));
+    if (t->value_bytes) {
+        CHECK_OK(loom_map_count(map, b.keys, n, b.status, NULL, NULL));
+        CHECK_OK(loom_map_insert(map, b.keys, b.values, n, LOOM_OVERWRITE, NULL, NULL, NULL));
+    }
     check_all_found(map, &b);
     checked_verify(map);
     map_stats(map);
@@ -124,6 +128,7 @@ typedef struct trial {
     test_run *t;
     counting_allocator *counter;
     loom_context *context;
+    loom_type type;
     loom_map *map; /* holds `stored` */
     batch stored;
     batch b; /* for the operation */
@@ -132,11 +137,19 @@ typedef struct trial {
 
 typedef loom_status (*trial_call)(trial *x, int *changed);
 
+static loom_map *make_trial_map(trial *x, uint64_t capacity)
+{
+    loom_map_config config = make_config(x->t, capacity);
+    config.type = x->type;
+    return make_map_from(x->context, &config);
+}
+
 static loom_status try_create(trial *x, int *changed)
 {
     loom_map *const untouched = (loom_map *)(uintptr_t)0x1234;
     loom_map *map = untouched;
     loom_map_config config = make_config(x->t, 1000);
+    config.type = x->type;
     loom_status status = loom_map_create(x->context, &config, &map);
     (void)changed;
     if (status == LOOM_OK)
@@ -153,6 +166,7 @@ static loom_status try_clone(trial *x, int *changed)
     loom_status status = loom_map_clone(x->map, &map, NULL);
     (void)changed;
     if (status == LOOM_OK) {
+        CHECK_EQ(map_stats(map).type, x->type);
         check_contents(map, &x->stored);
         loom_map_destroy(map);
     } else {
@@ -168,6 +182,7 @@ static loom_status try_load(trial *x, int *changed)
     loom_status status = loom_map_load(x->context, x->path, &map, NULL);
     (void)changed;
     if (status == LOOM_OK) {
+        CHECK_EQ(map_stats(map).type, x->type);
         check_contents(map, &x->stored);
         loom_map_destroy(map);
     } else {
@@ -248,15 +263,32 @@ static loom_status try_retrieve(trial *x, int *changed)
     return status;
 }
 
+static int count_pairs(void *user, const void *keys, const void *values, uint64_t n)
+{
+    (void)keys, (void)values;
+    *(uint64_t *)user += n;
+    return 0;
+}
+
+static loom_status try_for_each(trial *x, int *changed)
+{
+    uint64_t pairs = 0;
+    loom_status status = loom_map_for_each(x->map, count_pairs, &pairs, NULL, NULL);
+    (void)changed;
+    CHECK_EQ(pairs, status == LOOM_OK ? x->stored.n : 0);
+    return status;
+}
+
 /* Returns how many requests could be refused. */
-static uint64_t try_until_it_succeeds(test_run *t, trial_call call, uint64_t batch_size, uint32_t threads)
+static uint64_t try_type(test_run *t, trial_call call, uint64_t batch_size, uint32_t threads, loom_type type)
 {
     trial x;
     memset(&x, 0, sizeof x);
     x.t = t;
+    x.type = type;
     x.counter = counting_create();
     x.context = make_counting_context(t, x.counter, threads);
-    x.map = make_map(t, x.context, 20000);
+    x.map = make_trial_map(&x, 20000);
     x.stored = make_batch(t, 5000);
     x.b = make_batch(t, batch_size);
     x.path = test_path(t, "table.loom");
@@ -296,17 +328,22 @@ static uint64_t try_until_it_succeeds(test_run *t, trial_call call, uint64_t bat
     return refused;
 }
 
-TEST_EACH(test_open_create_nth_allocation_fails)
+static uint64_t try_until_it_succeeds(test_run *t, trial_call call, uint64_t batch_size, uint32_t threads)
+{
+    return try_type(t, call, batch_size, threads, t->value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
+}
+
+TEST_EACH_KIND(test_open_create_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_create, 1, 1), 1);
 }
 
-TEST_EACH(test_open_clone_nth_allocation_fails)
+TEST_EACH_KIND(test_open_clone_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_clone, 1, 2), 1);
 }
 
-TEST_EACH(test_open_build_nth_allocation_fails)
+TEST_EACH_KIND(test_open_build_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_build, 15000, 3), 1);
     CHECK_GE(try_until_it_succeeds(t, try_build_in_order, 15000, 2), 1);
@@ -314,28 +351,40 @@ TEST_EACH(test_open_build_nth_allocation_fails)
     try_until_it_succeeds(t, try_build, 10, 2);
 }
 
-TEST_EACH(test_open_insert_nth_allocation_fails)
+TEST_EACH_KIND(test_open_insert_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_insert_in_order, 15000, 2), 1);
     try_until_it_succeeds(t, try_insert_in_order, 10, 2);
 }
 
-TEST_EACH(test_open_cursor_nth_allocation_fails)
+TEST_EACH_KIND(test_open_cursor_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_cursor, 1, 1), 1);
 }
 
-TEST_EACH(test_open_retrieve_nth_allocation_fails)
+TEST_EACH_KIND(test_open_retrieve_nth_allocation_fails)
 {
     try_until_it_succeeds(t, try_retrieve, 1, 2);
 }
 
-TEST_EACH(test_open_save_nth_allocation_fails)
+TEST_EACH_KIND(test_open_for_each_nth_allocation_fails)
+{
+    CHECK_EQ(try_until_it_succeeds(t, try_for_each, 1, 2), 2); /* the cursor and the buffer */
+}
+
+TEST_EACH(test_open_counter_nth_allocation_fails)
+{
+    static const trial_call calls[] = {try_create, try_clone, try_build, try_cursor, try_for_each, try_save, try_load};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        CHECK_GE(try_type(t, calls[i], 15000, 2, LOOM_TYPE_COUNTER), 1);
+}
+
+TEST_EACH_KIND(test_open_save_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_save, 1, 1), 1);
 }
 
-TEST_EACH(test_open_load_nth_allocation_fails)
+TEST_EACH_KIND(test_open_load_nth_allocation_fails)
 {
     CHECK_GE(try_until_it_succeeds(t, try_load, 1, 2), 2);
 }
@@ -370,7 +419,7 @@ TEST(test_api_context_nth_allocation_fails, .leak_check = 1)
 }
 
 /* A table that cannot be had, and the context goes on working. */
-TEST_EACH(test_open_create_memory_limit)
+TEST_EACH_KIND(test_open_create_memory_limit)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 1);

@@ -1,7 +1,8 @@
-/* All pairs at once and in chunks; clones. */
+/* All pairs at once, in chunks and visited; clones. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static model make_filled(test_run *t, loom_context *context, uint64_t capacity, 
     return m;
 }
 
-TEST_EACH(test_open_retrieve_all_sizes)
+TEST_EACH_KIND(test_open_retrieve_all_sizes)
 {
     static const uint64_t sizes[] = {0, 1, 2, 7, 8, 100, 1000, 30000};
     loom_context *context = make_context(t);
@@ -62,7 +63,7 @@ TEST_EACH(test_open_retrieve_all_room_and_optional_values)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_retrieve_all_too_small)
+TEST_EACH_KIND(test_open_retrieve_all_too_small)
 {
     loom_context *context = make_context(t);
     uint64_t n = 300;
@@ -94,7 +95,7 @@ TEST_EACH(test_open_retrieve_all_too_small)
 }
 
 /* A table of many buckets, so that retrieving proceeds in several stretches; few keys, so that it is quick. */
-TEST_EACH(test_open_retrieve_all_many_buckets)
+TEST_EACH_KIND(test_open_retrieve_all_many_buckets)
 {
     loom_context *context = make_context(t);
     loom_map *probe = make_map(t, context, 1);
@@ -116,7 +117,7 @@ TEST_EACH(test_open_retrieve_all_many_buckets)
 
 /* ---- Cursors -------------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_open_cursor_chunk_sizes)
+TEST_EACH_KIND(test_open_cursor_chunk_sizes)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {0, 1, 6, 7, 8, 50, 1000};
@@ -138,7 +139,7 @@ TEST_EACH(test_open_cursor_chunk_sizes)
 }
 
 /* Chunks of changing length, without values, two cursors side by side, reads in between. */
-TEST_EACH(test_open_cursor_mixed_use)
+TEST_EACH_KIND(test_open_cursor_mixed_use)
 {
     loom_context *context = make_context(t);
     uint64_t n = 2000, done[2] = {0, 0}, got = 0, sum[2] = {0, 0}, wanted = 0, position = 0, key, value;
@@ -184,10 +185,10 @@ TEST_EACH(test_open_cursor_mixed_use)
 }
 
 /* A table that was written tells so, whichever call wrote it, and the cursor stays so. */
-TEST_EACH(test_open_cursor_changed)
+TEST_EACH_KIND(test_open_cursor_changed)
 {
     loom_context *context = make_context(t);
-    for (int writer = 0; writer < 9; writer++) {
+    for (int writer = 0; writer < (t->value_bytes ? 10 : 6); writer++) { /* the last ones are not for sets */
         model m = make_filled(t, context, 200, 100);
         loom_cursor *cursor = NULL;
         uint64_t got = 0;
@@ -235,6 +236,9 @@ TEST_EACH(test_open_cursor_changed)
         case 8:
             model_accumulate(&m, &new, LOOM_COMBINE_MAX, 1);
             break;
+        case 9:
+            model_count(&m, &new);
+            break;
         }
         for (int again = 0; again < 3; again++)
             CHECK_REFUSED(loom_cursor_next(cursor, chunk.keys, chunk.values, 10, &got, NULL), LOOM_CHANGED);
@@ -248,9 +252,206 @@ TEST_EACH(test_open_cursor_changed)
     loom_context_destroy(context);
 }
 
+/* ---- Visits --------------------------------------------------------------------------------------------- */
+
+/* What a visit is told and does. */
+typedef struct visitor {
+    model *m;
+    reference_map *seen;
+    pthread_t thread;
+    uint64_t calls, pairs;
+    uint64_t stop_at;  /* returns `answer` from this call on; 0: never */
+    uint64_t write_at; /* writes in this call; 0: never */
+    int answer, writer, depth;
+} visitor;
+
+static visitor make_visitor(model *m)
+{
+    return (visitor){.m = m, .seen = reference_create(), .thread = pthread_self()};
+}
+
+/* A write from within a visit. */
+static void write_while_visiting(visitor *v, const void *keys, const void *values)
+{
+    loom_map *map = v->m->map;
+    batch new = make_batch(v->m->t, 1);
+    fill_distinct(&new, 0x1234567, 1 << 20);
+    switch (v->writer) {
+    case 0:
+        CHECK_OK(loom_map_insert(map, new.keys, new.values, 1, LOOM_KEEP, NULL, NULL, NULL));
+        break;
+    case 1: /* of a key that is there: nothing changes, but who is to know */
+        CHECK_OK(loom_map_insert(map, keys, values, 1, LOOM_KEEP, NULL, NULL, NULL));
+        break;
+    case 2:
+        CHECK_OK(loom_map_erase(map, keys, 1, NULL, NULL, NULL));
+        break;
+    case 3:
+        CHECK_OK(loom_map_clear(map, NULL, NULL));
+        break;
+    case 4:
+        CHECK_OK(loom_map_build(map, new.keys, new.values, 1, LOOM_KEEP, NULL, NULL, NULL));
+        break;
+    case 5:
+        CHECK_OK(loom_map_count(map, keys, 1, NULL, NULL, NULL));
+        break;
+    }
+    free_batch(&new);
+}
+
+/* Every pair is one of the reference's and comes once; on this thread; sets have no values. */
+static int visit(void *user, const void *keys, const void *values, uint64_t n)
+{
+    visitor *v = user;
+    uint32_t key_bytes = v->m->key_bytes, value_bytes = v->m->value_bytes;
+    CHECK(pthread_equal(pthread_self(), v->thread));
+    CHECK_GT(n, 0);
+    CHECK(keys != NULL);
+    CHECK((values == NULL) == (value_bytes == 0));
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t wanted = 0, key = get_word(keys, key_bytes, i);
+        if (!reference_get(v->m->reference, key, &wanted))
+            FAIL("key 0x%llx is visited but was never stored", (unsigned long long)key);
+        CHECK_EQ(get_word(values, value_bytes, i), wanted);
+        if (!reference_put(v->seen, key, 0))
+            FAIL("key 0x%llx is visited twice", (unsigned long long)key);
+    }
+    v->pairs += n;
+    v->calls++;
+    if (v->calls == v->write_at)
+        write_while_visiting(v, keys, values);
+    return v->stop_at && v->calls >= v->stop_at ? v->answer : 0;
+}
+
+TEST_EACH_KIND(test_open_for_each_sizes)
+{
+    static const uint64_t sizes[] = {0, 1, 2, 7, 100, 4095, 4096, 4097, 20000};
+    loom_context *context = make_context(t);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        model m = make_filled(t, context, sizes[i] + 10, sizes[i]);
+        visitor v = make_visitor(&m);
+        int stopped = -1;
+        test_note("%llu keys", (unsigned long long)sizes[i]);
+        CHECK_OK(loom_map_for_each(m.map, visit, &v, &stopped, NULL));
+        CHECK_EQ(stopped, 0);
+        CHECK_EQ(v.pairs, sizes[i]);
+        CHECK_LE(v.calls, sizes[i] / 1000 + 1); /* some thousand at a time */
+        if (sizes[i] == 0)
+            CHECK_EQ(v.calls, 0);
+        model_compare(&m);
+        reference_destroy(v.seen);
+        loom_map_destroy(m.map);
+        free_model(&m);
+    }
+    loom_context_destroy(context);
+}
+
+TEST_EACH_KIND(test_open_for_each_stopping_early)
+{
+    static const int answers[] = {1, 7, -1, -0x7fffffff - 1};
+    loom_context *context = make_context(t);
+    model m = make_filled(t, context, 20000, 20000);
+    for (uint64_t at = 1; at <= 3; at++)
+        for (int i = 0; i < 4; i++) {
+            visitor v = make_visitor(&m);
+            int stopped = 99;
+            v.stop_at = at;
+            v.answer = answers[i];
+            test_note("%d at call %llu", answers[i], (unsigned long long)at);
+            CHECK_OK(loom_map_for_each(m.map, visit, &v, i == 2 ? NULL : &stopped, NULL)); /* `stopped` is optional */
+            CHECK_EQ(v.calls, at);
+            CHECK_LT(v.pairs, 20000);
+            CHECK(stopped == (i == 2 ? 99 : answers[i]));
+            reference_destroy(v.seen);
+        }
+    visitor v = make_visitor(&m); /* and afterwards all of them come */
+    CHECK_OK(loom_map_for_each(m.map, visit, &v, NULL, NULL));
+    CHECK_EQ(v.pairs, 20000);
+    reference_destroy(v.seen);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+/* Whichever call writes, in the first visit or the last: no pair of the changed table is given out. */
+TEST_EACH_KIND(test_open_for_each_changed)
+{
+    loom_context *context = make_context(t);
+    for (int writer = 0; writer < (t->value_bytes ? 6 : 5); writer++)
+        for (int late = 0; late < 2; late++) {
+            uint64_t n = late ? 100 : 10000; /* one visit, or several */
+            model m = make_filled(t, context, n + 10, n);
+            visitor v = make_visitor(&m);
+            int stopped = 99;
+            v.writer = writer;
+            v.write_at = 1;
+            test_note("writer %d, %llu keys", writer, (unsigned long long)n);
+            CHECK_REFUSED(loom_map_for_each(m.map, visit, &v, &stopped, NULL), LOOM_CHANGED);
+            CHECK_EQ(v.calls, 1);
+            CHECK_EQ(stopped, 0);
+            checked_verify(m.map);
+            reference_destroy(v.seen);
+            loom_map_destroy(m.map);
+            free_model(&m);
+        }
+    /* Who writes and stops has been told all it asked for. */
+    model m = make_filled(t, context, 110, 100);
+    visitor v = make_visitor(&m);
+    int stopped = 0;
+    v.write_at = v.stop_at = 1;
+    v.answer = 5;
+    CHECK_OK(loom_map_for_each(m.map, visit, &v, &stopped, NULL));
+    CHECK_EQ(stopped, 5);
+    reference_destroy(v.seen);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
+/* Every reading call from within a visit, another round of visits among them: the table is not locked meanwhile. */
+static int read_while_visiting(void *user, const void *keys, const void *values, uint64_t n)
+{
+    visitor *v = user;
+    model *m = v->m;
+    batch b = make_batch_of(m->key_bytes, m->value_bytes, n);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, get_word(keys, m->key_bytes, i), get_word(values, m->value_bytes, i));
+    check_all_found(m->map, &b);
+    CHECK_EQ(map_stats(m->map).size, reference_size(m->reference));
+    checked_verify(m->map);
+    if (v->depth < 2) {
+        visitor inner = make_visitor(m);
+        inner.depth = v->depth + 1;
+        CHECK_OK(loom_map_for_each(m->map, read_while_visiting, &inner, NULL, NULL));
+        CHECK_EQ(inner.pairs, reference_size(m->reference));
+        reference_destroy(inner.seen);
+        model_compare_cursor(m, 1000);
+    }
+    for (uint64_t i = 0; i < n; i++) /* what is visited stays valid through all this */
+        CHECK_EQ(batch_key(&b, i), get_word(keys, m->key_bytes, i));
+    free_batch(&b);
+    v->pairs += n;
+    return 0;
+}
+
+TEST_EACH_KIND(test_open_for_each_nested_reads)
+{
+    loom_context *context = make_context(t);
+    uint64_t n = test_scaled(t, 5000, 4200);
+    model m = make_filled(t, context, n, n);
+    visitor v = make_visitor(&m);
+    CHECK_OK(loom_map_for_each(m.map, read_while_visiting, &v, NULL, NULL));
+    CHECK_EQ(v.pairs, n);
+    model_compare(&m);
+    reference_destroy(v.seen);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+}
+
 /* ---- Clones --------------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_open_clone_is_equal_and_independent)
+TEST_EACH_KIND(test_open_clone_is_equal_and_independent)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {0, 1, 500, 20000};

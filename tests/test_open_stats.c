@@ -10,7 +10,7 @@ static uint64_t accesses_of(loom_map *map, const void *keys, uint64_t n)
     return accesses;
 }
 
-TEST_EACH(test_open_stats_of_an_empty_table)
+TEST_EACH_KIND(test_open_stats_of_an_empty_table)
 {
     loom_context *context = make_context_with(t, 2, 4711);
     for (uint64_t capacity = 0; capacity < 100000; capacity = capacity * 7 + 1) {
@@ -21,6 +21,8 @@ TEST_EACH(test_open_stats_of_an_empty_table)
         CHECK_EQ(stats.engine, LOOM_ENGINE_OPEN);
         CHECK_EQ(stats.key_bytes, t->key_bytes);
         CHECK_EQ(stats.value_bytes, t->value_bytes);
+        CHECK_EQ(stats.type, t->value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
+        CHECK_EQ(stats.reserved, 0);
         CHECK_EQ(stats.capacity, capacity);
         CHECK_EQ(stats.size, 0);
         CHECK_EQ(stats.seed, 4711);
@@ -40,7 +42,7 @@ TEST_EACH(test_open_stats_of_an_empty_table)
 }
 
 /* Everything that can be computed from single keys' accesses agrees with the table's own statistics. */
-TEST_EACH(test_open_stats_agree_with_accesses)
+TEST_EACH_KIND(test_open_stats_agree_with_accesses)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {1, 10, 100, 3000};
@@ -79,7 +81,7 @@ TEST_EACH(test_open_stats_agree_with_accesses)
 }
 
 /* The expectation for absent keys is what absent keys cost, also after churn. */
-TEST_EACH(test_open_stats_misses_as_expected)
+TEST_EACH_KIND(test_open_stats_misses_as_expected)
 {
     loom_context *context = make_context(t);
     uint64_t n = test_scaled(t, 100000, 20000), m = 200000;
@@ -148,7 +150,7 @@ TEST(test_open_stats_promised_costs)
 
 /* ---- The config ----------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_open_get_config_makes_an_equal_table)
+TEST_EACH_KIND(test_open_get_config_makes_an_equal_table)
 {
     loom_context *context = make_context(t);
     static const struct {
@@ -167,6 +169,7 @@ TEST_EACH(test_open_get_config_makes_an_equal_table)
         CHECK_EQ(got.struct_size, sizeof got);
         CHECK_EQ(got.key_bytes, t->key_bytes);
         CHECK_EQ(got.value_bytes, t->value_bytes);
+        CHECK_EQ(got.type, t->value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
         CHECK_EQ(got.capacity, configs[i].capacity);
         if (configs[i].load > 0)
             CHECK_NEAR(got.max_load, configs[i].load, 0);

@@ -52,6 +52,13 @@ static worker make_worker(test_run *t, loom_map *map, uint64_t number, uint64_t 
 
 #define READER_KEYS 2000
 
+static int count_pairs(void *user, const void *keys, const void *values, uint64_t n)
+{
+    (void)keys, (void)values;
+    *(uint64_t *)user += n;
+    return 0;
+}
+
 static void *read_everything(void *argument)
 {
     worker *w = argument;
@@ -62,7 +69,7 @@ static void *read_everything(void *argument)
         check_all_found(w->map, &b);
         check_none_found(w->map, &absent);
         CHECK_EQ(map_size(w->map), READER_KEYS);
-        switch ((i + w->number) % 5) {
+        switch ((i + w->number) % 6) {
         case 0: {
             batch all = retrieve(w->map, b.key_bytes, b.value_bytes);
             CHECK_EQ(all.n, READER_KEYS);
@@ -100,6 +107,12 @@ static void *read_everything(void *argument)
             free_batch(&chunk);
             break;
         }
+        case 5: {
+            uint64_t sum = 0;
+            CHECK_OK(loom_map_for_each(w->map, count_pairs, &sum, NULL, NULL));
+            CHECK_EQ(sum, READER_KEYS);
+            break;
+        }
         }
     }
     free_batch(&b);
@@ -107,7 +120,7 @@ static void *read_everything(void *argument)
     return NULL;
 }
 
-TEST_EACH(test_open_threads_readers_only)
+TEST_EACH_KIND(test_open_threads_readers_only)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, READER_KEYS);
@@ -282,22 +295,65 @@ static void race(test_run *t, void *(*const *functions)(void *), int count, uint
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_threads_writers_same_handle)
+TEST_EACH_KIND(test_open_threads_writers_same_handle)
 {
     void *(*functions[4])(void *) = {insert_subsets, insert_subsets, insert_subsets, insert_subsets};
     race(t, functions, 4, test_scaled(t, 100, 20));
 }
 
-TEST_EACH(test_open_threads_insert_against_erase)
+TEST_EACH_KIND(test_open_threads_insert_against_erase)
 {
     void *(*functions[4])(void *) = {insert_subsets, erase_subsets, insert_subsets, erase_subsets};
     race(t, functions, 4, test_scaled(t, 200, 40));
 }
 
-TEST_EACH(test_open_threads_insert_erase_and_readers)
+TEST_EACH_KIND(test_open_threads_insert_erase_and_readers)
 {
     void *(*functions[4])(void *) = {insert_subsets, erase_subsets, check_while_written, check_while_written};
     race(t, functions, 4, test_scaled(t, 100, 20));
+}
+
+static void *count_subsets(void *argument)
+{
+    worker *w = argument;
+    batch b = make_batch(w->t, 400);
+    loom_result result;
+    for (uint64_t round = 0; round < w->rounds; round++) {
+        for (uint64_t i = 0; i < b.n; i++)
+            set_word(b.keys, b.key_bytes, i, distinct_key(b.key_bytes, 3, random_below(&w->random, SHARED_KEYS)));
+        CHECK_OK(loom_map_count(w->map, b.keys, b.n, b.status, &result, NULL));
+        CHECK_EQ(result.full, 0);
+        w->ok += result.ok;
+    }
+    free_batch(&b);
+    return NULL;
+}
+
+/* All that was counted is there, whoever counted it. */
+TEST_EACH(test_open_threads_count_same_handle)
+{
+    enum { THREADS = 4 };
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, SHARED_KEYS);
+    config.type = LOOM_TYPE_COUNTER;
+    loom_map *counter = make_map_from(context, &config);
+    worker workers[THREADS];
+    void *(*functions[THREADS])(void *) = {count_subsets, count_subsets, count_subsets, count_subsets};
+    uint64_t rounds = test_scaled(t, 100, 20), ok = 0, sum = 0;
+    for (int i = 0; i < THREADS; i++)
+        workers[i] = make_worker(t, counter, (uint64_t)i, rounds);
+    run_threads(workers, THREADS, functions);
+    for (int i = 0; i < THREADS; i++)
+        ok += workers[i].ok;
+    CHECK_EQ(map_size(counter), ok);
+    batch all = retrieve(counter, t->key_bytes, t->value_bytes);
+    for (uint64_t i = 0; i < all.n; i++)
+        sum += batch_value(&all, i);
+    CHECK_EQ(sum, THREADS * rounds * 400);
+    checked_verify(counter);
+    free_batch(&all);
+    loom_map_destroy(counter);
+    loom_context_destroy(context);
 }
 
 /* ---- Several tables on one context -------------------------------------------------------------------------- */
@@ -323,7 +379,7 @@ static void *use_own_table(void *argument)
     return NULL;
 }
 
-TEST_EACH(test_open_threads_tables_of_one_context)
+TEST_EACH_KIND(test_open_threads_tables_of_one_context)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     worker workers[4];
@@ -460,7 +516,7 @@ TEST_EACH(test_open_destroy_waits_for_calls_in_flight)
 
 /* ---- fork ----------------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_open_fork_child_uses_table, .cpu_only = 1)
+TEST_EACH_KIND(test_open_fork_child_uses_table, .cpu_only = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = 20000;

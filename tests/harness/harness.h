@@ -1,13 +1,14 @@
 /* The test harness: registration, assertions, a seeded generator, one process per test.
  *
- * A test is a function registered by one of two macros:
+ * A test is a function registered by one of these macros:
  *
  *   TEST(test_api_version_matches_header) { CHECK_EQ(loom_version(), LOOM_VERSION); }
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
  * TEST runs once. TEST_EACH is registered four times, once for each pair of widths (name_4_4, name_4_8, name_8_4,
  * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
- * is one.
+ * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0, and
+ * TEST_EACH_KIND for maps and sets alike.
  *
  * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
  * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
@@ -41,8 +42,8 @@ typedef struct test_run {
     int quick;                /* smaller sizes: the build is instrumented or emulated */
     const char *directory;    /* an empty directory of this test's own; removed afterwards */
     const char *data;         /* tests/data of the source tree */
-    uint32_t key_bytes;       /* TEST_EACH only */
-    uint32_t value_bytes;     /* TEST_EACH only */
+    uint32_t key_bytes;       /* TEST_EACH and its kin only */
+    uint32_t value_bytes;     /* likewise; 0: a set */
     loom_machine machine;     /* TEST_EACH: the machine under test; TEST: LOOM_MACHINE_CPU */
     loom_simd simd;           /* TEST_EACH: the kind under test; TEST: LOOM_SIMD_BEST */
     const loom_simd *simds;   /* all kinds present */
@@ -53,10 +54,13 @@ typedef struct test_run {
 
 typedef void (*test_body)(test_run *t);
 
+/* What a test is run for. */
+enum { TEST_MAPS = 1, TEST_SETS = 2 };
+
 typedef struct test_entry {
     const char *name;
     test_body body;
-    int each;            /* TEST_EACH */
+    int each;            /* TEST_MAPS, TEST_SETS or both: once for each of their widths; 0: once */
     int timeout_seconds; /* 0: 60 */
     int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
@@ -77,8 +81,10 @@ void test_register(test_entry *entry);
     }                                                                                   \
     static void test_name(__attribute__((unused)) test_run *t)
 
-#define TEST(test_name, ...)      TEST_REGISTER_(test_name, .each = 0, __VA_ARGS__)
-#define TEST_EACH(test_name, ...) TEST_REGISTER_(test_name, .each = 1, __VA_ARGS__)
+#define TEST(test_name, ...)           TEST_REGISTER_(test_name, .each = 0, __VA_ARGS__)
+#define TEST_EACH(test_name, ...)      TEST_REGISTER_(test_name, .each = TEST_MAPS, __VA_ARGS__)
+#define TEST_EACH_SET(test_name, ...)  TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
+#define TEST_EACH_KIND(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
 
 /* A mode is an option of the executable that runs no test: `loom_tests --write-golden DIR`. Returns an exit status. */
 typedef struct test_mode {

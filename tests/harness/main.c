@@ -68,7 +68,7 @@ typedef struct options {
     double timeout_scale;
 } options;
 
-/* One test as it is run and counted: TEST_EACH entries make four. */
+/* One test as it is run and counted: TEST_EACH entries make four, those with sets two more. */
 typedef struct test_case {
     char name[128];
     test_entry *entry;
@@ -127,13 +127,16 @@ static int compare_names(const void *a, const void *b)
 
 static test_case *make_cases(size_t *count)
 {
-    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    enum { WIDTHS = 6 };
+    static const uint32_t widths[WIDTHS][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
     size_t room = 0, used = 0;
     for (test_entry *entry = test_entries(); entry; entry = entry->next)
-        room += entry->each ? 4 : 1;
+        room += WIDTHS;
     test_case *cases = test_allocate((room + 1) * sizeof *cases);
     for (test_entry *entry = test_entries(); entry; entry = entry->next) {
-        for (int w = 0; w < (entry->each ? 4 : 1); w++) {
+        for (int w = 0; w < (entry->each ? WIDTHS : 1); w++) {
+            if (entry->each && !(entry->each & (widths[w][1] ? TEST_MAPS : TEST_SETS)))
+                continue;
             test_case *test = &cases[used++];
             memset(test, 0, sizeof *test);
             test->entry = entry;

@@ -40,7 +40,8 @@ loom_map_config make_config(const test_run *t, uint64_t capacity)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = t->key_bytes ? t->key_bytes : 8;
-    config.value_bytes = t->value_bytes ? t->value_bytes : 8;
+    config.value_bytes = t->key_bytes ? t->value_bytes : 8;
+    config.type = config.value_bytes ? LOOM_TYPE_DEFAULT : LOOM_TYPE_SET;
     config.capacity = capacity;
     return config;
 }
@@ -82,17 +83,18 @@ batch make_batch_of(uint32_t key_bytes, uint32_t value_bytes, uint64_t n)
     b.key_bytes = key_bytes;
     b.value_bytes = value_bytes;
     b.keys = test_allocate(n * key_bytes);
-    b.values = test_allocate(n * value_bytes);
+    b.values = value_bytes ? test_allocate(n * value_bytes) : NULL;
     b.status = test_allocate(n);
     b.found = test_allocate(n);
     memset(b.keys, UNWRITTEN, n * key_bytes);
-    memset(b.values, UNWRITTEN, n * value_bytes);
+    if (b.values)
+        memset(b.values, UNWRITTEN, n * value_bytes);
     return b;
 }
 
 batch make_batch(const test_run *t, uint64_t n)
 {
-    return make_batch_of(t->key_bytes ? t->key_bytes : 8, t->value_bytes ? t->value_bytes : 8, n);
+    return make_batch_of(t->key_bytes ? t->key_bytes : 8, t->key_bytes ? t->value_bytes : 8, n);
 }
 
 void free_batch(batch *b)
@@ -108,12 +110,15 @@ batch copy_batch(const batch *b)
 {
     batch copy = make_batch_of(b->key_bytes, b->value_bytes, b->n);
     memcpy(copy.keys, b->keys, b->n * b->key_bytes);
-    memcpy(copy.values, b->values, b->n * b->value_bytes);
+    if (b->values)
+        memcpy(copy.values, b->values, b->n * b->value_bytes);
     return copy;
 }
 
 uint64_t get_word(const void *array, uint32_t bytes, uint64_t i)
 {
+    if (bytes == 0)
+        return 0;
     return bytes == 4 ? ((const uint32_t *)array)[i] : ((const uint64_t *)array)[i];
 }
 
@@ -121,13 +126,13 @@ void set_word(void *array, uint32_t bytes, uint64_t i, uint64_t word)
 {
     if (bytes == 4)
         ((uint32_t *)array)[i] = (uint32_t)word;
-    else
+    else if (bytes == 8)
         ((uint64_t *)array)[i] = word;
 }
 
 uint64_t cut_word(uint64_t word, uint32_t bytes)
 {
-    return bytes == 4 ? (uint32_t)word : word;
+    return bytes == 0 ? 0 : bytes == 4 ? (uint32_t)word : word;
 }
 
 uint64_t batch_key(const batch *b, uint64_t i)
@@ -232,7 +237,8 @@ loom_result checked_find(loom_map *map, batch *b)
 {
     loom_result result = blank_result();
     memset(b->status, UNWRITTEN, b->n);
-    memset(b->values, UNWRITTEN, b->n * b->value_bytes);
+    if (b->values)
+        memset(b->values, UNWRITTEN, b->n * b->value_bytes);
     CHECK_OK(loom_map_find(map, b->keys, b->n, b->values, b->status, &result, NULL));
     check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_NOT_FOUND));
     for (uint64_t i = 0; i < b->n; i++)
@@ -281,6 +287,17 @@ loom_result checked_accumulate(loom_map *map, batch *b, loom_combine combine, lo
     uint64_t before = map_size(map);
     memset(b->status, UNWRITTEN, b->n);
     CHECK_OK(loom_map_accumulate(map, b->keys, b->values, b->n, combine, number, b->status, &result, NULL));
+    check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
+    CHECK_EQ(map_size(map), before + result.ok);
+    return result;
+}
+
+loom_result checked_count(loom_map *map, batch *b)
+{
+    loom_result result = blank_result();
+    uint64_t before = map_size(map);
+    memset(b->status, UNWRITTEN, b->n);
+    CHECK_OK(loom_map_count(map, b->keys, b->n, b->status, &result, NULL));
     check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
     CHECK_EQ(map_size(map), before + result.ok);
     return result;

@@ -25,7 +25,8 @@ loom_stats map_stats(loom_map *map);
 /* ---- Batches ------------------------------------------------------------------------------------------ */
 
 /* Arrays of exactly n elements of the widths under test. Keys and values are read and written as uint64_t and cut to
- * their width. */
+ * their width. A batch for sets (value_bytes = 0) has values = NULL; its values read as 0, and writing one does nothing, so
+ * that what is written for maps serves sets, too. */
 typedef struct batch {
     uint64_t n;
     uint32_t key_bytes;
@@ -66,6 +67,7 @@ loom_result checked_contains(loom_map *map, batch *b);
 loom_result checked_find_or_insert(loom_map *map, batch *b, void *found);
 loom_result checked_update(loom_map *map, batch *b);
 loom_result checked_accumulate(loom_map *map, batch *b, loom_combine combine, loom_number number);
+loom_result checked_count(loom_map *map, batch *b);
 loom_result checked_erase(loom_map *map, batch *b);
 void checked_verify(loom_map *map);
 /* Every key of the batch is found with the batch's value. */

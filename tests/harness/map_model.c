@@ -180,12 +180,9 @@ static uint64_t combine_integers(uint64_t a, uint64_t b, uint32_t bytes, loom_co
     return (combine == LOOM_COMBINE_MIN) == smaller ? b : a;
 }
 
-void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
+/* After the call: its statuses are in b. */
+static void check_combined(model *m, const batch *b, loom_combine combine, int is_signed)
 {
-    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32
-                         : is_signed         ? LOOM_NUMBER_I64
-                                             : LOOM_NUMBER_U64;
-    checked_accumulate(m->map, b, combine, number);
     batch got = copy_batch(b);
     occurrence *all = group_keys(b);
     checked_find(m->map, &got);
@@ -210,6 +207,23 @@ void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
     CHECK_EQ(map_size(m->map), reference_size(m->reference));
     free(all);
     free_batch(&got);
+}
+
+void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
+{
+    loom_number number = b->value_bytes == 4 ? is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32
+                         : is_signed         ? LOOM_NUMBER_I64
+                                             : LOOM_NUMBER_U64;
+    checked_accumulate(m->map, b, combine, number);
+    check_combined(m, b, combine, is_signed);
+}
+
+void model_count(model *m, batch *b)
+{
+    for (uint64_t i = 0; i < b->n; i++)
+        set_word(b->values, b->value_bytes, i, 1);
+    checked_count(m->map, b);
+    check_combined(m, b, LOOM_COMBINE_ADD, 0);
 }
 
 /* ---- The others ---------------------------------------------------------------------------------------- */
