@@ -60,13 +60,19 @@ static loom_status check_insert(loom_map *map, const loom__batch *batch)
     return check_pairs(map, batch);
 }
 
+/* A set has nothing to overwrite. */
+static loom__write write_of(const loom_map *map, uint32_t flags)
+{
+    return flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
+}
+
 loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                            uint8_t *status, loom_result *result, loom_stream stream)
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
-    batch.write = flags & LOOM_OVERWRITE ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     RETURN_IF_FAILED(check_insert(map, &batch));
+    batch.write = write_of(map, flags);
     return run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
 }
 
@@ -75,8 +81,8 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
-    batch.write = flags & LOOM_OVERWRITE ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     RETURN_IF_FAILED(check_insert(map, &batch));
+    batch.write = write_of(map, flags);
     return run_batch(map, map->engine->write, &batch, flags & LOOM_IN_ORDER ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
 

@@ -411,8 +411,13 @@ static void find(const loom__open_view *view, const loom__batch *batch, uint64_t
 static void write(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
+/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
+#define FITS(kind, op) \
+    (((kind) != OPEN_KEY_4 && (kind) != OPEN_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
 #define OP(kind, op)                                                   \
     case op:                                                           \
+        if (!FITS(kind, op))                                           \
+            break;                                                     \
         if (shared)                                                    \
             write_range(kind, op, 1, view, batch, begin, end, counts); \
         else                                                           \
@@ -430,6 +435,7 @@ static void write(const loom__open_view *view, const loom__batch *batch, uint64_
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
 #undef OP
+#undef FITS
 }
 
 static void insert_in_order(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
