@@ -2,6 +2,8 @@
 #include "api/map.h"
 #include "core/error.h"
 
+#include <string.h>
+
 static loom_status access_of(loom_view_access asked, loom__access *access)
 {
     *access = LOOM__ACCESS_ALONE;
@@ -75,7 +77,9 @@ loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_str
         status = loom__fail(LOOM_INVALID_ARGUMENT, "no such view of this table is out; each is given back once");
     if (status == LOOM_OK)
         status = map->engine->lend(map->table, &own);
-    if (status == LOOM_OK && own.generation != view->generation)
+    /* A generation alone does not tell tables apart that have the same seed, as clones do. */
+    if (status == LOOM_OK &&
+        (own.generation != view->generation || memcmp(own.table, view->table, sizeof own.table) != 0))
         status = loom__fail(LOOM_INVALID_ARGUMENT, "the view is of another table, or of this one before it changed");
     if (status == LOOM_OK)
         status = pass(map, access, stream); /* whatever comes next waits for the kernels */
