@@ -123,10 +123,15 @@ static void note_work(loom__table *table, const loom__batch *batch)
 }
 
 /* Looking costs a word for each partition; no partition is worn before a good part of it was erased, or refused. */
+static uint64_t most_worn(const loom__table *table)
+{
+    uint64_t slots = table->shape.slots / table->shape.partitions, partitions = table->shape.partitions;
+    return slots / 16 > partitions / 4 ? slots / 16 : partitions / 4;
+}
+
 static int wants_upkeep(const loom__table *table)
 {
-    uint64_t slots = table->shape.slots / table->shape.partitions;
-    return table->worn > slots / 16 && table->worn > table->shape.partitions / 4;
+    return table->worn > most_worn(table);
 }
 
 static loom_status upkeep(loom__table *table, loom_stream stream)
@@ -282,11 +287,25 @@ static unsigned char *partition(loom__table *table, uint64_t index)
     return table->view.base + index * (uint64_t)table->view.partition_bytes;
 }
 
+/* A file does not tell how many filter bits are stale. They are taken for as many as there may be: the next one has its
+ * partition put in order, which reads no more than loading did. Otherwise a table that is loaded, changed a little and saved,
+ * time and again, would wear out. */
 static loom_status restored(loom__table *table, uint64_t keys, loom_stream stream)
 {
+    enum { AT_ONCE = 1024 };
     loom__open_totals totals = {.size = keys, .generation = generation_of(table)};
+    uint32_t stale[AT_ONCE];
+    RETURN_IF_FAILED(table->kernels->reset_totals(table->machine, &table->view, &totals, stream));
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        stale[i] = open_most_stale(&table->view);
+    for (uint64_t first = 0; first < table->shape.partitions; first += AT_ONCE) {
+        uint64_t left = table->shape.partitions - first, count = left < AT_ONCE ? left : AT_ONCE;
+        RETURN_IF_FAILED(table->machine->ops->write_table(table->machine, table->view.stale + first, stale,
+                                                          count * sizeof *stale, stream));
+    }
     table->most = keys;
-    return table->kernels->reset_totals(table->machine, &table->view, &totals, stream);
+    table->worn = most_worn(table);
+    return LOOM_OK;
 }
 
 const loom__map_engine loom__open_map = {

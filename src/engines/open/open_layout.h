@@ -195,11 +195,16 @@ LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
     return partition == view->retired_exception ? view->retired[1] : view->retired[0];
 }
 
-/* Is it time to put the partition in order? */
+/* So many filter bits of a partition may be stale … */
+LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
+{
+    return view->buckets * (64 - open_ready_bits((loom__open_kind)view->kind)) / OPEN_STALE_SHARE;
+}
+
+/* … before it is time to put it in order. */
 LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
 {
-    uint32_t filter_bits = view->buckets * (64 - open_ready_bits((loom__open_kind)view->kind));
-    return stale > filter_bits / OPEN_STALE_SHARE;
+    return stale > open_most_stale(view);
 }
 
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */
