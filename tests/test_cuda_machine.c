@@ -27,6 +27,7 @@ static loom_map *map_of(loom_context *context, uint32_t key_bytes, uint32_t valu
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
+    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = capacity;
     config.concurrent_reads = concurrent_reads;
     return make_map_from(context, &config);
@@ -178,10 +179,10 @@ TEST(test_cuda_allocator_gets_the_stream)
 
 TEST(test_cuda_lanes_agree, .timeout_seconds = 180)
 {
-    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    static const uint32_t widths[6][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
     need_cuda();
     for (uint32_t lanes = 1; lanes <= 8; lanes *= 2)
-        for (int w = 0; w < 4; w++)
+        for (int w = 0; w < 6; w++)
             for (uint32_t concurrent = 0; concurrent < 2; concurrent++) {
                 loom_context *context = cuda_context(t, lanes);
                 uint64_t n = test_scaled(t, 20000, 600);
@@ -308,9 +309,9 @@ TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
 
 TEST(test_cuda_files_travel_between_machines)
 {
-    static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
+    static const uint32_t widths[6][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
     need_cuda();
-    for (int w = 0; w < 4; w++) {
+    for (int w = 0; w < 6; w++) {
         loom_context *gpu = cuda_context(t, 0), *cpu = make_context_with(t, 2, 1);
         uint32_t key_bytes = widths[w][0], value_bytes = widths[w][1];
         uint64_t n = 30000;

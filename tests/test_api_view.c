@@ -1,0 +1,372 @@
+/* Device views, as far as the host knows of them: which calls are refused while one is out, how they are counted, and which
+ * are none. What kernels do with them is tested with device.cuh.
+ *
+ * The cpu machine lends nothing. So that the bookkeeping is tested wherever there is no GPU, one of its contexts is told here
+ * that it does: the views are then as good as any, as long as nobody uses them. The same checks run on the cuda machine. */
+#include "harness/cuda_driver.h"
+#include "harness/map_fixture.h"
+
+#include <string.h>
+
+#include "api/context.h"
+#include "engines/open/open_kernels.h"
+
+static loom_status fold_nothing(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+{
+    (void)machine, (void)view, (void)stream;
+    return LOOM_OK;
+}
+
+static loom_context *make_lending_context(test_run *t)
+{
+    static loom__open_kernels lending; /* tables point to it as long as they live */
+    loom_context *context = make_context(t);
+    lending = *context->machine->open;
+    lending.fold_size = fold_nothing;
+    context->machine->open = &lending;
+    return context;
+}
+
+static loom_context *make_cuda_context(test_run *t)
+{
+    need_cuda();
+    t->machine = LOOM_MACHINE_CUDA;
+    return make_context(t);
+}
+
+static loom_map *make_table(loom_context *context, uint32_t value_bytes, uint32_t concurrent_reads)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = 4;
+    config.value_bytes = value_bytes;
+    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+    config.capacity = 1000;
+    config.concurrent_reads = concurrent_reads;
+    return make_map_from(context, &config);
+}
+
+static loom_map_view begin(loom_map *map, loom_view_access access)
+{
+    loom_map_view view;
+    memset(&view, 0xee, sizeof view);
+    CHECK_OK(loom_map_view_begin(map, access, &view, NULL));
+    CHECK_EQ(view.layout, LOOM_VIEW_LAYOUT);
+    CHECK_EQ(view.access, access);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    CHECK_OK(loom_map_get_config(map, &config)); /* which any view leaves alone */
+    CHECK_EQ(view.key_bytes, config.key_bytes);
+    CHECK_EQ(view.value_bytes, config.value_bytes);
+    return view;
+}
+
+/* A view that is refused is not written. */
+static void refuse(loom_map *map, loom_view_access access, loom_status wanted)
+{
+    loom_map_view view, untouched;
+    memset(&view, 0xee, sizeof view);
+    memset(&untouched, 0xee, sizeof untouched);
+    CHECK_REFUSED(loom_map_view_begin(map, access, &view, NULL), wanted);
+    CHECK_BYTES(&view, &untouched, sizeof view);
+}
+
+#define END(map, view)         CHECK_OK(loom_map_view_end(map, view, NULL))
+#define END_INVALID(map, view) CHECK_REFUSED(loom_map_view_end(map, view, NULL), LOOM_INVALID_ARGUMENT)
+
+/* ---- Calls ---------------------------------------------------------------------------------------------- */
+
+/* What a call does to the table, as loom.h has it: find, other readers, insert, accumulate, update, erase, alone. */
+static const struct {
+    const char *name;
+    char does;
+    int values; /* not offered by sets */
+} calls[] = {
+    {"find", 'f', 0},           {"contains", 'f', 0},        {"size", 'r', 0},     {"retrieve_all", 'r', 0},
+    {"cursor_open", 'r', 0},    {"for_each", 'r', 0},        {"clone", 'r', 0},    {"save", 'r', 0},
+    {"stats", 'r', 0},          {"verify", 'r', 0},          {"accesses", 'r', 0}, {"insert", 'i', 0},
+    {"find_or_insert", 'i', 1}, {"accumulate", 'a', 1},      {"count", 'a', 1},    {"update", 'u', 1},
+    {"erase", 'e', 0},          {"insert in order", 'x', 0}, {"build", 'x', 0},    {"clear", 'x', 0},
+};
+enum { CALLS = sizeof calls / sizeof calls[0] };
+
+static int visit_nothing(void *user, const void *keys, const void *values, uint64_t n)
+{
+    (void)user, (void)keys, (void)values, (void)n;
+    return 0;
+}
+
+static loom_status make_call(test_run *t, loom_map *map, int call, batch *b)
+{
+    uint64_t number = 0;
+    loom_status status;
+    loom_stats stats = LOOM_STATS_INIT;
+    switch (call) {
+    case 0:
+        return loom_map_find(map, b->keys, b->n, b->values, NULL, NULL, NULL);
+    case 1:
+        return loom_map_contains(map, b->keys, b->n, b->found, NULL, NULL, NULL);
+    case 2:
+        return loom_map_size(map, &number, NULL);
+    case 3:
+        return loom_map_retrieve_all(map, NULL, NULL, 0, &number, NULL, NULL);
+    case 4: {
+        loom_cursor *cursor = NULL;
+        status = loom_map_cursor_open(map, &cursor, NULL, NULL);
+        loom_cursor_close(cursor);
+        return status;
+    }
+    case 5:
+        return loom_map_for_each(map, visit_nothing, NULL, NULL, NULL);
+    case 6: {
+        loom_map *clone = NULL;
+        status = loom_map_clone(map, &clone, NULL);
+        loom_map_destroy(clone);
+        return status;
+    }
+    case 7:
+        return loom_map_save(map, test_path(t, "table"), NULL);
+    case 8:
+        return loom_map_stats(map, &stats, NULL);
+    case 9:
+        return loom_map_verify(map, NULL);
+    case 10:
+        return loom_map_count_accesses(map, b->keys, b->n, &number, NULL);
+    case 11:
+        return loom_map_insert(map, b->keys, b->values, b->n, LOOM_OVERWRITE, NULL, NULL, NULL);
+    case 12:
+        return loom_map_find_or_insert(map, b->keys, b->values, b->n, NULL, NULL, NULL, NULL);
+    case 13:
+        return loom_map_accumulate(map, b->keys, b->values, b->n, LOOM_COMBINE_MAX, LOOM_NUMBER_U32, NULL, NULL, NULL);
+    case 14:
+        return loom_map_count(map, b->keys, b->n, NULL, NULL, NULL);
+    case 15:
+        return loom_map_update(map, b->keys, b->values, b->n, NULL, NULL, NULL);
+    case 16:
+        return loom_map_erase(map, b->keys, b->n, NULL, NULL, NULL);
+    case 17:
+        status = loom_map_insert(map, b->keys, b->values, b->n, LOOM_IN_ORDER, NULL, NULL, NULL);
+        return status == LOOM_UNSUPPORTED && !offered_flags(LOOM_IN_ORDER) ? LOOM_OK : status;
+    case 18:
+        return loom_map_build(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL);
+    default:
+        return loom_map_clear(map, NULL, NULL);
+    }
+}
+
+/* Every call goes on if it is one of `may`, and is refused otherwise, for the view alone. */
+static void check_calls(test_run *t, loom_map *map, batch *b, const char *may)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    uint64_t bytes = 0;
+    for (int i = 0; i < CALLS; i++) {
+        if (calls[i].values && b->value_bytes == 0)
+            continue;
+        test_note("%s, views that go with %s", calls[i].name, may);
+        test_poison_last_error();
+        loom_status status = make_call(t, map, i, b);
+        if (strchr(may, calls[i].does))
+            CHECK_OK(status);
+        else
+            test_check_refused(__FILE__, __LINE__, calls[i].name, status, LOOM_IN_USE, LOOM_IN_USE);
+    }
+    CHECK_OK(loom_map_get_config(map, &config));
+    CHECK_OK(loom_map_memory_used(map, &bytes));
+}
+
+/* What goes with each view, in a table without and with concurrent_reads. */
+static const struct {
+    loom_view_access access;
+    const char *goes, *reads;
+} rules[] = {
+    {LOOM_VIEW_FIND, "fr", "fr"}, {LOOM_VIEW_INSERT, "i", "if"}, {LOOM_VIEW_ACCUMULATE, "a", "af"},
+    {LOOM_VIEW_ERASE, "e", "ef"}, {LOOM_VIEW_MIXED, "", ""},
+};
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+static void check_rules(test_run *t, loom_context *context, uint32_t value_bytes, uint32_t concurrent_reads)
+{
+    loom_map *map = make_table(context, value_bytes, concurrent_reads);
+    batch b = make_batch_of(4, value_bytes, 100);
+    fill_distinct(&b, 4, 0);
+    for (int r = 0; r < RULES; r++) {
+        const char *goes = concurrent_reads ? rules[r].reads : rules[r].goes;
+        if (value_bytes == 0 && rules[r].access == LOOM_VIEW_ACCUMULATE) {
+            refuse(map, LOOM_VIEW_ACCUMULATE, LOOM_UNSUPPORTED);
+            continue;
+        }
+        CHECK_OK(loom_map_build(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
+        loom_map_view first = begin(map, rules[r].access);
+        check_calls(t, map, &b, goes);
+        loom_map_view second = begin(map, rules[r].access); /* further ones of the same kind … */
+        CHECK_BYTES(&second, &first, sizeof first);
+        for (int other = 0; other < RULES; other++) /* … and of no other */
+            if (other != r)
+                refuse(map, rules[other].access, LOOM_IN_USE);
+        END(map, &first);
+        check_calls(t, map, &b, goes); /* one is still out */
+        END(map, &second);
+        END_INVALID(map, &second); /* each is given back once */
+        END_INVALID(map, &first);
+        check_calls(t, map, &b, "friauex");
+        CHECK_OK(loom_map_clear(map, NULL, NULL));
+        CHECK_EQ(map_size(map), 0);
+    }
+    free_batch(&b);
+    loom_map_destroy(map);
+}
+
+/* ---- Views that are none -------------------------------------------------------------------------------------- */
+
+static void check_wrong_views(loom_context *context)
+{
+    loom_map *map = make_table(context, 4, 0), *same = make_table(context, 4, 0), *clone = NULL;
+    loom_map_view view, none, wrong;
+    memset(&none, 0, sizeof none);
+    CHECK_OK(loom_map_clone(map, &clone, NULL));
+    static const int unknown[] = {0, 6, -1, 1000000};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        refuse(map, (loom_view_access)unknown[i], LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_view_begin(map, LOOM_VIEW_FIND, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_view_begin(NULL, LOOM_VIEW_FIND, &none, NULL), LOOM_INVALID_ARGUMENT);
+    END_INVALID(map, NULL);
+    END_INVALID(NULL, &none);
+    END_INVALID(map, &none);
+
+    /* Tables of one context may have the same seed and shape, and a clone has: their views are others nevertheless. */
+    view = begin(map, LOOM_VIEW_INSERT);
+    END_INVALID(same, &view);
+    wrong = begin(same, LOOM_VIEW_INSERT);
+    END_INVALID(map, &wrong);
+    END_INVALID(clone, &view);
+    loom_map_view cloned = begin(clone, LOOM_VIEW_INSERT);
+    END_INVALID(map, &cloned);
+    END_INVALID(clone, &view);
+    END(same, &wrong);
+    END(clone, &cloned);
+    wrong = view;
+    wrong.access = LOOM_VIEW_ERASE;
+    END_INVALID(map, &wrong);
+    wrong.access = (loom_view_access)7;
+    END_INVALID(map, &wrong);
+    wrong = view;
+    wrong.generation++;
+    END_INVALID(map, &wrong);
+    refuse(map, LOOM_VIEW_ERASE, LOOM_IN_USE); /* after all that it is still out */
+    END(map, &view);
+    view = begin(map, LOOM_VIEW_ERASE);
+    END(map, &view);
+    loom_map_destroy(map);
+    loom_map_destroy(same);
+    loom_map_destroy(clone);
+}
+
+/* A view that writes is a change for cursors; one that reads is not. */
+static void check_cursors(loom_context *context)
+{
+    loom_map *map = make_table(context, 4, 0);
+    batch b = make_batch_of(4, 4, 50);
+    loom_cursor *cursor = NULL;
+    uint64_t got = 0;
+    fill_distinct(&b, 4, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 50);
+    for (int r = 0; r < RULES; r++) {
+        int reads = rules[r].access == LOOM_VIEW_FIND;
+        test_note("access %d", (int)rules[r].access);
+        CHECK_OK(loom_map_cursor_open(map, &cursor, NULL, NULL));
+        CHECK_OK(loom_cursor_next(cursor, b.keys, b.values, 10, &got, NULL));
+        loom_map_view view = begin(map, rules[r].access);
+        CHECK_STATUS(loom_cursor_next(cursor, b.keys, b.values, 10, &got, NULL), reads ? LOOM_OK : LOOM_IN_USE);
+        END(map, &view);
+        CHECK_STATUS(loom_cursor_next(cursor, b.keys, b.values, 10, &got, NULL), reads ? LOOM_OK : LOOM_CHANGED);
+        loom_cursor_close(cursor);
+    }
+    free_batch(&b);
+    loom_map_destroy(map);
+}
+
+/* Upkeep waits for the views: what is erased beside one wears the table, and keys move when the last is back. */
+static void check_upkeep_waits(test_run *t, loom_context *context)
+{
+    loom_map *map = make_table(context, 4, 0);
+    uint64_t n = map_stats(map).slots * 9 / 10;
+    batch all = make_batch_of(4, 4, n), half = make_batch_of(4, 4, n / 2);
+    uint64_t salt = random_u64(&t->random);
+    fill_distinct(&all, salt, 0);
+    fill_distinct(&half, salt, n - half.n); /* the later ones: those found their home buckets full */
+    CHECK_EQ(checked_build(map, &all, LOOM_KEEP).ok, n);
+    double before = map_stats(map).accesses_per_miss;
+    loom_map_view views[2] = {begin(map, LOOM_VIEW_ERASE), begin(map, LOOM_VIEW_ERASE)};
+    CHECK_OK(loom_map_erase(map, half.keys, half.n, half.status, NULL, NULL));
+    for (uint64_t i = 0; i < half.n; i++)
+        CHECK_EQ(half.status[i], LOOM_OK);
+    END(map, &views[1]);
+    END(map, &views[0]);
+    test_note("%g buckets per miss before, %g after", before, map_stats(map).accesses_per_miss);
+    CHECK(map_stats(map).accesses_per_miss < before);
+    CHECK_EQ(map_size(map), n - half.n);
+    check_none_found(map, &half);
+    CHECK_EQ(checked_insert(map, &half, LOOM_KEEP).ok, half.n);
+    check_contents(map, &all);
+    free_batch(&all);
+    free_batch(&half);
+    loom_map_destroy(map);
+}
+
+/* ---- The tests ---- */
+
+TEST(test_api_view_calls_beside_views)
+{
+    loom_context *context = make_lending_context(t);
+    for (uint32_t value_bytes = 0; value_bytes <= 4; value_bytes += 4)
+        check_rules(t, context, value_bytes, 0);
+    loom_context_destroy(context);
+}
+
+TEST(test_api_view_wrong_views)
+{
+    loom_context *context = make_lending_context(t);
+    check_wrong_views(context);
+    loom_context_destroy(context);
+}
+
+TEST(test_api_view_cursors_and_upkeep)
+{
+    loom_context *context = make_lending_context(t);
+    check_cursors(context);
+    check_upkeep_waits(t, context);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_view_bookkeeping)
+{
+    loom_context *context = make_cuda_context(t);
+    for (uint32_t value_bytes = 0; value_bytes <= 4; value_bytes += 4)
+        for (uint32_t concurrent_reads = 0; concurrent_reads < 2; concurrent_reads++)
+            check_rules(t, context, value_bytes, concurrent_reads);
+    check_wrong_views(context);
+    check_cursors(context);
+    check_upkeep_waits(t, context);
+    loom_context_destroy(context);
+}
+
+/* A machine without kernels of users says so, and nothing is out afterwards. */
+TEST_EACH_KIND(test_open_view_unsupported_on_cpu, .cpu_only = 1)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 100);
+    batch b = make_batch(t, 100);
+    loom_map_view none;
+    memset(&none, 0, sizeof none);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_DEFAULT, LOOM_ENGINE_DEFAULT, LOOM_FEATURE_VIEWS), LOOM_UNSUPPORTED);
+    for (int r = 0; r < RULES; r++) {
+        refuse(map, rules[r].access, LOOM_UNSUPPORTED);
+        none.access = rules[r].access;
+        END_INVALID(map, &none);
+    }
+    CHECK_REFUSED(loom_map_view_begin(map, LOOM_VIEW_FIND, &none, &none), LOOM_INVALID_ARGUMENT); /* nor streams */
+    fill_distinct(&b, 4, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 100);
+    check_contents(map, &b);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
