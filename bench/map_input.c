@@ -39,23 +39,22 @@ static uint64_t next_index(const map_input *input, bench_draw *draw, uint64_t at
     return is_hot(input, at) ? HOT_INDEX : index;
 }
 
-/* Whether no other thread can have this index: with skew 0 no two draws are equal, and HOT_INDEX is below OFTEN. Then memory is simply written, which the
- * processor can do for many indices at the same time; an atomic change waits for each. */
+/* Whether no other thread can have this index: with skew 0 no two draws are equal, and HOT_INDEX is below OFTEN. Then
+ * memory is simply written, which the processor can do for many indices at the same time; an atomic change waits for each. */
 static bool is_alone(const map_input *input, uint64_t index)
 {
     return input->draw.skew == 0 && index >= OFTEN;
 }
 
-/* A mark that is there already is only read, which threads can do at the same time. */
+/* Where all marks are the same it does not matter which thread writes one. Indices that come often are mostly marked
+ * already: those are only read, so that threads need not take them from each other. */
 static void mark(const map_input *input, uint64_t index, uint32_t round)
 {
     uint8_t *marks = &input->bench->marked[index];
-    const uint8_t bit = (uint8_t)(1u << round), seen = __atomic_load_n(marks, __ATOMIC_RELAXED);
-    if (seen & bit)
-        return;
-    if (is_alone(input, index))
-        __atomic_store_n(marks, (uint8_t)(seen | bit), __ATOMIC_RELAXED);
-    else
+    const uint8_t bit = (uint8_t)(1u << round);
+    if (index >= OFTEN && (input->rounds == 0 || is_alone(input, index)))
+        __atomic_store_n(marks, bit, __ATOMIC_RELAXED);
+    else if ((__atomic_load_n(marks, __ATOMIC_RELAXED) & bit) == 0)
         __atomic_fetch_or(marks, bit, __ATOMIC_RELAXED);
 }
 
