@@ -181,6 +181,8 @@ TEST(test_api_map_create_other_fields)
     config = good;
     config.type = (loom_type)4;
     INVALID(context, &config);
+    config.type = (loom_type)-1;
+    INVALID(context, &config);
     INVALID(context, NULL);
     INVALID(NULL, &good);
     CHECK_REFUSED(loom_map_create(context, &good, NULL), LOOM_INVALID_ARGUMENT);

@@ -200,7 +200,7 @@ TEST_EACH_KIND(test_open_upkeep_saved_and_loaded)
         loom_map_destroy(c.map);
         CHECK_OK(loom_map_load(context, test_path(t, "table"), &c.map, NULL));
     }
-    check_churned(&c, 1.25);
+    check_churned(&c, 1.1);
     free_churn(&c);
     loom_context_destroy(context);
 }

@@ -25,7 +25,8 @@ static int print_stats(const char *path, loom_map *map)
     loom_stats stats = LOOM_STATS_INIT;
     if (loom_map_stats(map, &stats, NULL) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
-    printf("%s: a map, engine %s\n", path, bench_engine_name(stats.engine));
+    const char *type = stats.type == LOOM_TYPE_SET ? "set" : stats.type == LOOM_TYPE_COUNTER ? "counter" : "map";
+    printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
     printf("  key bytes              %u\n", (unsigned)stats.key_bytes);
     printf("  value bytes            %u\n", (unsigned)stats.value_bytes);
     printf("  keys                   %" PRIu64 "\n", stats.size);
