@@ -12,6 +12,11 @@
  * Each step is over for the whole partition before the next begins. Nothing but the list needs memory; a list of half a
  * partition's slots is long enough unless keys were made to collide, and then the order is less good, never wrong.
  *
+ * Erasing the oldest keys first is hardly noticed, since they lie at home and leave no bits: hits then settle at 1.35 to 1.5 at
+ * load 0.9. Counting each freed slot as well, and a share of 1/100, gives 1.27 to 1.34 (measured on a GPU: 1.28), and has the
+ * whole table put in order when half of it is erased at once, which as it stands takes as long as the erasing; a
+ * faster first step should come before that.
+ *
  * Simulated, partitions of 1747 buckets of 7 slots, ten turnovers, load 0.9: with a share of 1/200 hits read 1.28 buckets
  * (batches of a tenth) to 1.36 (a hundredth) and misses 1.03 to 1.04; with 1/50 1.40 to 1.48 and 1.05 to 1.06. Setting
  * filter bits anew without moving keys leaves hits at 1.83. A partition is read 5 to 7 times in a turnover: some 70 bytes in
