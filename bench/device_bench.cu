@@ -3,8 +3,8 @@
  *
  *   loom_device_bench [keys] [load]     10^8 and 0.8 without arguments
  *
- * Rows: operation, by whom, G operations per second (the best of three). Every row's answers are counted and compared; a wrong one
- * ends the program. */
+ * Rows: operation, by whom, G operations per second (the best of three). Good answers of our own kernels are counted; a wrong number
+ * ends the program. (The library's calls have their checks in `loom bench map`.) */
 #include <loom/device.cuh>
 
 #include <cuda_runtime.h>

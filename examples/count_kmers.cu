@@ -31,7 +31,7 @@ __global__ void count(const loom_map_view view, const char *text, uint64_t posit
     counts.accumulate(kmer, 1, wanted);
 }
 
-/* How many k-mers occur once, twice, …; and how often the commonest does. */
+/* How many k-mers occur once, twice, …, `most` times or more. */
 __global__ void sum_up(const loom_map_view view, unsigned long long *times, uint32_t most)
 {
     loom::table<uint64_t, uint32_t, LOOM_VIEW_FIND> counts(view);
@@ -53,6 +53,8 @@ int main()
     if (cudaMallocManaged(&text, letters) != cudaSuccess ||
         cudaMallocManaged(&times, (most + 1) * sizeof *times) != cudaSuccess)
         return complain("memory", cudaGetErrorString(cudaGetLastError()));
+    for (uint32_t n = 0; n <= most; n++)
+        times[n] = 0;
     /* A text with repeats: a third of it copies what came 100,000 letters before; some letters are unknown. */
     uint64_t random = 88172645463325252u;
     for (uint64_t i = 0; i < letters; i++) {

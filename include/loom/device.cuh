@@ -13,6 +13,8 @@
  *       table.insert(wanted ? rows[i].key : 0, wanted ? rows[i].price : 0, wanted);   // by whole warps: no early return above
  *   }
  *
+ * Blocks and grids have one dimension. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
+ *
  * TWO FORMS. Every function exists for a whole warp and for one lane group.
  *   table.f(key, …, active)      all 32 lanes of the warp are here, converged (blocks are multiples of 32 threads, no lane has
  *                                returned), each with a key of its own; lanes with active = false only help. Each lane gets its
@@ -37,17 +39,20 @@
  * Each key behaves as if the operations on it had come one after the other, each at some time between the beginning and the
  * end of its function: nothing is stored twice, lost, or torn. What a function has stored, a later function of the same
  * thread finds; another thread that learned of it by memory of its own needs the usual fences for that memory.
- * (The lane simulator, docs/simulator.md, runs every such combination.) In a mixed view a slot that was freed is taken
+ * (The lane simulator, docs/simulator.md, runs the algorithms in these combinations, two or three operations at a time.) In a mixed view a slot that was freed is taken
  * again only after the view was given back.
  *
  * STATUSES are those of loom.h: insert and the like OK (stored as new), EXISTS or FULL; find, contains, erase OK or NOT_FOUND;
- * lanes that were not active OK. Nothing hangs: every loop ends after at most as many turns as a partition has slots, but
- * for one: with values of another width than 4 + 4 bytes, who meets a key whose value is just being stored waits for the
- * three instructions of the lane that stores it, which must be able to run (GPUs from Volta on).
- * A view that does not fit (widths, access, another version of the library, a table that moved): every function returns
- * INVALID_ARGUMENT, or CHANGED for a table that moved, and touches nothing; table.status() tells beforehand.
+ * lanes that were not active OK, so ask only active lanes. Nothing hangs: every loop ends after at most as many turns as a
+ * partition has slots, but for two: with values apart (not 4 + 4 bytes, not a set) who meets a key that is just being stored, or
+ * retired, waits for the few instructions of the lane that does so, which must be able to run (they are: sm_80 and later
+ * schedule lanes independently); and floats are combined by swaps that fail only when another lane's has succeeded.
+ * A view that does not fit (widths, access, another version of the library): every function returns INVALID_ARGUMENT, contains
+ * returns false, for_each visits nothing, and nothing is touched; table.status() tells beforehand. CHANGED likewise: the
+ * memory now holds another table. (Tables do not move as yet; a view of one that was destroyed is not noticed for certain.)
  *
- * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device;
+ * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device, and
+ * hashloom::loom for the calls of the host;
  * pkg-config --variable=device_cflags hashloom). Names in the namespaces loom and loom_inner, and macros beginning with LOOM_, CUDA_LANES, OPEN_, are taken. */
 #ifndef LOOM_DEVICE_CUH
 #define LOOM_DEVICE_CUH

@@ -348,7 +348,7 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
  * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field), UNSUPPORTED, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
-/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before. */
+/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before, and device views back. */
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
