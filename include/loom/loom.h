@@ -273,7 +273,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *   update     | coherent  no        no          yes       no
  *   erase      | coherent  no        no          no        yes        * find_or_insert is one
  *
- * A lookup may overlap one kind of writers, but not an erasure and then an insertion: the later one waits for it.
+ * A lookup may overlap one kind of writers, but not an erasure and then an insertion: the later one waits for it. Only kernels of
+ * users, through a view for it (LOOM_VIEW_MIXED), insert and erase at the same time; nothing else overlaps with such a view.
  * Each key then behaves as if the operations on it had come one after the other, each at some time between the beginning
  * and the end of its call: a key that was there throughout is found, one that a call has stored before another began is
  * found by that one, values are never torn, and nothing is stored or erased twice.

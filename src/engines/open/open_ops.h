@@ -63,6 +63,7 @@
  *     still right: nothing has become free since.
  *   - Who takes a line while its key goes and comes back may see it in two slots; one of them counts. The key was absent
  *     for a moment in between, so either answer is right.
+ *   - Who meets a key that is being retired waits for it, as for one that is being stored.
  *   - Find-or-insert looks at the ready bit once more after it has read the value, as lookups do.
  *   - Overwriting, accumulating and updating are not offered: their swap could meet a slot that was just retired.
  * A lookup may overlap all of it: no slot gets another key, so the value that it reads is its key's.
