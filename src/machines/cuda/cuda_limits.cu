@@ -1,5 +1,5 @@
 /* What the device can do at most, measured: the rates that the benchmark holds operations against. Each is the best of
- * several shapes, so that nothing built on the same accesses can pass it. */
+ * several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can pass it. */
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
 
@@ -18,11 +18,56 @@ __device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
     return __umul64hi(x ^ (x >> 32), range);
 }
 
-/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
-template <int bytes, int lanes, int items>
-__global__ void __launch_bounds__(THREADS)
-    read_kernel(const unsigned char *memory, uint64_t places, uint64_t n, uint32_t *out)
+/* What is said to the caches with each access. */
+enum cache_hint {
+    HINT_NONE,
+    HINT_PASS_L1, /* do not keep it in the L1 cache */
+    HINT_FIRST,   /* the same, and let it be the first to leave the L2 cache */
+    HINT_LAST,    /* or the last */
+    CACHE_HINTS
+};
+
+const char *const HINT_NAMES[CACHE_HINTS] = {"", ", not in L1", ", first out of L2", ", last out of L2"};
+
+__device__ __forceinline__ uint64_t l2_policy(cache_hint hint)
 {
+    uint64_t policy;
+    if (hint == HINT_FIRST)
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    else if (hint == HINT_LAST)
+        asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    else
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+template <bool hinted>
+__device__ __forceinline__ void read_16(ulonglong2 *got, const unsigned char *at, uint64_t policy)
+{
+    if (hinted)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(got->x), "=l"(got->y)
+                     : "l"(at), "l"(policy));
+    else
+        asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(got->x), "=l"(got->y) : "l"(at));
+}
+
+template <bool hinted> __device__ __forceinline__ void read_8(ulonglong2 *got, const unsigned char *at, uint64_t policy)
+{
+    if (hinted)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u64 %0, [%1], %2;"
+                     : "=l"(got->x)
+                     : "l"(at), "l"(policy));
+    else
+        asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(got->x) : "l"(at));
+}
+
+/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
+template <int bytes, int lanes, int items, bool hinted>
+__global__ void __launch_bounds__(THREADS)
+    read_kernel(const unsigned char *memory, uint64_t places, uint64_t n, uint32_t *out, cache_hint hint)
+{
+    const uint64_t policy = l2_policy(hint);
     constexpr int share = bytes / lanes, loads = share > 16 ? share / 16 : 1;
     uint32_t lane = threadIdx.x % lanes, sum = 0;
     uint64_t first = (uint64_t)blockIdx.x * (THREADS / lanes * items) + threadIdx.x / lanes;
@@ -34,11 +79,9 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int j = 0; j < loads; j++) {
             if (index < n && share >= 16)
-                asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];"
-                             : "=l"(got[i][j].x), "=l"(got[i][j].y)
-                             : "l"(at + 16 * j));
+                read_16<hinted>(&got[i][j], at + 16 * j, policy);
             else if (index < n)
-                asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(got[i][j].x) : "l"(at));
+                read_8<hinted>(&got[i][j], at, policy);
         }
     }
 #pragma unroll
@@ -52,10 +95,12 @@ __global__ void __launch_bounds__(THREADS)
 
 /* What a lookup moves and nothing else: a warp reads 128 keys, a random line for each, and writes a value and a status for
  * each, keys and answers in pieces of 16 bytes to a lane. */
-template <int lanes>
-__global__ void __launch_bounds__(THREADS, 6) answer_kernel(const unsigned char *memory, uint64_t places, uint64_t n,
-                                                            const uint32_t *keys, uint32_t *values, uint8_t *status)
+template <int lanes, bool hinted>
+__global__ void __launch_bounds__(THREADS, 6)
+    answer_kernel(const unsigned char *memory, uint64_t places, uint64_t n, const uint32_t *keys, uint32_t *values,
+                  uint8_t *status, cache_hint hint)
 {
+    const uint64_t policy = l2_policy(hint);
     __shared__ __align__(16) uint32_t tiles[THREADS / 32][TILE_ITEMS];
     uint32_t *tile = tiles[threadIdx.x / 32];
     tile_range range(n, TILE_ITEMS);
@@ -69,7 +114,7 @@ __global__ void __launch_bounds__(THREADS, 6) answer_kernel(const unsigned char 
 #pragma unroll
         for (uint32_t part = 0; part < share; part += 16) {
             ulonglong2 got;
-            asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(got.x), "=l"(got.y) : "l"(at + part));
+            read_16<hinted>(&got, at + part, policy);
             sum += got.x ^ got.y;
         }
         __syncwarp();
@@ -81,6 +126,7 @@ __global__ void __launch_bounds__(THREADS, 6) answer_kernel(const unsigned char 
     tile_write((const uint8_t *)tile, range, status); /* any bytes will do */
 }
 
+/* Swaps take no hints. */
 template <int items>
 __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, uint64_t places, uint64_t n)
 {
@@ -91,17 +137,20 @@ __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, ui
             atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
 }
 
-__global__ void __launch_bounds__(THREADS) copy_kernel(ulonglong2 *to, const ulonglong2 *from, uint64_t n)
+/* `streams`: what was read and written will not be needed again. */
+template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(uint4 *to, const uint4 *from, uint64_t n)
 {
     uint64_t index = (uint64_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
-    ulonglong2 got[4];
+    uint4 got[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
         if (index + i * THREADS < n)
-            got[i] = from[index + i * THREADS];
+            got[i] = streams ? __ldcs(from + index + i * THREADS) : from[index + i * THREADS];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (index + i * THREADS < n)
+        if (index + i * THREADS < n && streams)
+            __stcs(to + index + i * THREADS, got[i]);
+        else if (index + i * THREADS < n)
             to[index + i * THREADS] = got[i];
 }
 
@@ -143,11 +192,17 @@ template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m,
 {
     char shape[64];
     constexpr uint64_t per_block = THREADS / lanes * items;
-    snprintf(shape, sizeof shape, "%d lanes, %d in flight", lanes, items);
-    return try_shape(m, shape, (double)n, [=] {
-        read_kernel<bytes, lanes, items>
-            <<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(m->memory, m->bytes / bytes, n, m->out);
-    });
+    const unsigned blocks = (unsigned)((n + per_block - 1) / per_block);
+    cudaError_t error = cudaSuccess;
+    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
+        snprintf(shape, sizeof shape, "%d lanes, %d in flight%s", lanes, items, HINT_NAMES[hint]);
+        error = try_shape(m, shape, (double)n, [=] {
+            auto kernel =
+                hint == HINT_NONE ? read_kernel<bytes, lanes, items, false> : read_kernel<bytes, lanes, items, true>;
+            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / bytes, n, m->out, (cache_hint)hint);
+        });
+    }
+    return error;
 }
 
 template <int bytes, int lanes> cudaError_t try_items(measurement *m, uint64_t n)
@@ -187,11 +242,16 @@ template <int lanes> cudaError_t try_answers(measurement *m, uint64_t n)
     char shape[64];
     uint32_t *keys = (uint32_t *)m->device, *values = keys + n;
     uint8_t *status = (uint8_t *)(values + n);
-    snprintf(shape, sizeof shape, "%d lanes, tiles of %d", lanes, TILE_ITEMS);
-    return try_shape(m, shape, (double)n, [=] {
-        answer_kernel<lanes><<<(unsigned)(n / TILE_ITEMS / (THREADS / 32)), THREADS>>>(m->memory, m->bytes / 64, n,
-                                                                                       keys, values, status);
-    });
+    const unsigned blocks = (unsigned)(n / TILE_ITEMS / (THREADS / 32));
+    cudaError_t error = cudaSuccess;
+    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
+        snprintf(shape, sizeof shape, "%d lanes, tiles of %d%s", lanes, TILE_ITEMS, HINT_NAMES[hint]);
+        error = try_shape(m, shape, (double)n, [=] {
+            auto kernel = hint == HINT_NONE ? answer_kernel<lanes, false> : answer_kernel<lanes, true>;
+            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / 64, n, keys, values, status, (cache_hint)hint);
+        });
+    }
+    return error;
 }
 
 /* Enough accesses to take a few milliseconds. */
@@ -238,10 +298,14 @@ cudaError_t measure(measurement *m)
         });
         if (error != cudaSuccess)
             return error;
-        return try_shape(m, "kernel, 4 x 16 bytes a thread", (double)half * 32, [=] {
-            copy_kernel<<<(unsigned)((half + THREADS * 4 - 1) / (THREADS * 4)), THREADS>>>(
-                (ulonglong2 *)m->memory, (const ulonglong2 *)(m->memory + half * 16), half);
-        });
+        const unsigned blocks = (unsigned)((half + THREADS * 4 - 1) / (THREADS * 4));
+        uint4 *to = (uint4 *)m->memory;
+        error = try_shape(m, "kernel, 4 x 16 bytes a thread", (double)half * 32,
+                          [=] { copy_kernel<false><<<blocks, THREADS>>>(to, to + half, half); });
+        if (error != cudaSuccess)
+            return error;
+        return try_shape(m, "kernel, 4 x 16 bytes a thread, streaming", (double)half * 32,
+                         [=] { copy_kernel<true><<<blocks, THREADS>>>(to, to + half, half); });
     }
     }
 }
