@@ -133,7 +133,8 @@ typedef enum loom_simd {
 
 typedef enum loom_memory_kind {
     LOOM_MEMORY_HOST = 0,  /* handles and bookkeeping; read and written by the host */
-    LOOM_MEMORY_TABLE = 1, /* tables and temporary arrays; where the context's machine works */
+    LOOM_MEMORY_TABLE = 1, /* tables, and what lives as long; where the context's machine works */
+    LOOM_MEMORY_TEMPORARY = 2 /* there, too, for one call: released in the call's stream, perhaps before its work is done */
 } loom_memory_kind;
 
 /* Where a context takes memory from. Either both functions or neither. They may be called from any thread, at the same
@@ -296,9 +297,13 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
 typedef enum loom_insert_flags {
     LOOM_KEEP = 0,      /* a key that exists keeps its value */
     LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
-    LOOM_IN_ORDER = 2   /* of equal keys in the batch exactly the first (keep) or the last (overwrite) wins;
+    LOOM_IN_ORDER = 2,  /* of equal keys in the batch exactly the first (keep) or the last (overwrite) wins;
                            without it, any one. Costs about the time of a build, and temporary memory: see
                            loom_map_memory_required */
+    /* How the keys go into the table; without either the library chooses, by measured break-even points. */
+    LOOM_BY_PARTITION = 4, /* sorted by partition first, then each partition filled whole; overlaps with nothing.
+                              UNSUPPORTED if the batch cannot go that way */
+    LOOM_DIRECTLY = 8      /* one by one, without temporary memory */
 } loom_insert_flags;
 
 /* ---- Map, set, counter -------------------------------------------------------------------------------- */
@@ -353,7 +358,8 @@ LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_confi
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
- *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins
+ *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins;
+ *            perhaps | LOOM_BY_PARTITION or LOOM_DIRECTLY: how
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK, EXISTS or FULL
  * Allocates temporary memory (loom_map_memory_required); writer.
  * FULL: some keys were refused; the others are stored, `status` says which. INVALID_ARGUMENT, OUT_OF_MEMORY: the
@@ -362,7 +368,7 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Puts the batch into the table beside what is there. Parameters and statuses as in loom_map_build.
- * Allocates only with LOOM_IN_ORDER; writer. */
+ * Allocates only with LOOM_IN_ORDER and LOOM_BY_PARTITION; writer. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 

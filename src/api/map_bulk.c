@@ -55,8 +55,16 @@ static loom_status check_has_values(loom_map *map, loom_stream stream)
 
 static loom_status check_insert(loom_map *map, const loom__batch *batch)
 {
-    RETURN_ERROR_IF(batch->flags & ~(uint32_t)(LOOM_OVERWRITE | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE and LOOM_IN_ORDER are known", batch->flags);
+    const uint32_t known = LOOM_OVERWRITE | LOOM_IN_ORDER | LOOM_BY_PARTITION | LOOM_DIRECTLY;
+    RETURN_ERROR_IF(batch->flags & ~known, LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION and LOOM_DIRECTLY "
+                    "are known",
+                    batch->flags);
+    RETURN_ERROR_IF(batch->flags & LOOM_DIRECTLY && batch->flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER),
+                    LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which goes by "
+                    "partition",
+                    batch->flags);
     return check_pairs(map, batch);
 }
 
@@ -83,7 +91,8 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
     RETURN_IF_FAILED(check_insert(map, &batch));
     batch.write = write_of(map, flags);
-    return run_batch(map, map->engine->write, &batch, flags & LOOM_IN_ORDER ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
+    return run_batch(map, map->engine->write, &batch,
+                     flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION) ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
 
 loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n, void *found,

@@ -17,8 +17,8 @@ typedef struct loom__open_kernels {
     loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
     loom_status (*write)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 
-    /* Insert by partition, after splitting the batch; always in order. Allocates: OUT_OF_MEMORY leaves the table
-     * as it was. `bulk_bytes` tells how much. */
+    /* Insert by partition, after splitting the batch, unless the flags or the machine say directly; in order where that is
+     * asked for, or UNSUPPORTED. Allocates: OUT_OF_MEMORY leaves the table as it was. `bulk_bytes` tells how much. */
     loom_status (*insert_bulk)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
     uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
 

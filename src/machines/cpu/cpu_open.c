@@ -59,7 +59,7 @@ static loom_status find(loom__machine *machine, const loom__open_view *view, con
     return run_ranges(machine, view, batch, 1);
 }
 
-static loom_status write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom_status status = run_ranges(machine, view, batch, 0);
     if (batch->write == LOOM__WRITE_ERASE)
@@ -99,7 +99,7 @@ const loom__open_kernels loom__cpu_open_kernels = {
     .reset_totals = loom__cpu_open_reset_totals,
     .clear = loom__cpu_open_clear,
     .find = find,
-    .write = write,
+    .write = loom__cpu_open_write,
     .insert_bulk = loom__cpu_open_insert_bulk,
     .bulk_bytes = loom__cpu_open_bulk_bytes,
     .retrieve = loom__cpu_open_retrieve,

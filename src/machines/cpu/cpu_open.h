@@ -70,6 +70,7 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
 loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
                                         const loom__open_totals *totals, loom_stream stream);
 loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
 loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,

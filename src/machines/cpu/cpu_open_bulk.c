@@ -14,6 +14,7 @@
  * The split counts first (one more pass over the keys), so that regions are exact: no batch, however skewed, can
  * overflow anything, and the order of the batch is kept within each partition. So this is also the way of LOOM_IN_ORDER.
  */
+#include "core/error.h"
 #include "core/memory.h"
 #include "machines/cpu/cpu_open.h"
 
@@ -180,6 +181,11 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
+    if (batch->flags & LOOM_DIRECTLY) {
+        if (batch->replace)
+            RETURN_IF_FAILED(loom__cpu_open_clear(machine, view, batch->stream));
+        return loom__cpu_open_write(machine, view, batch);
+    }
     if (is_small(view, batch->n))
         return insert_alone(cpu, view, batch);
 

@@ -16,6 +16,18 @@
 
 #define CUDA_FULL_MASK 0xffffffffu
 
+/* Where the table lies: in global memory, or, if the including file defines CUDA_SHARED_TABLE, in the shared memory of the
+ * block, one partition at a time, and with it all that a view points to. */
+#ifdef CUDA_SHARED_TABLE
+#define CUDA_SCOPE  ".cta"
+#define CUDA_SPACE  ".cta.shared"
+#define CUDA_AT(at) __cvta_generic_to_shared(at)
+#else
+#define CUDA_SCOPE  ".gpu"
+#define CUDA_SPACE  ".gpu.global"
+#define CUDA_AT(at) (at)
+#endif
+
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
 typedef bool lane_truth;
@@ -72,22 +84,29 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
 /* Two words at once. Each of them is read whole: elements of a vector load are single accesses. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
+#ifndef CUDA_SHARED_TABLE
     if (shared && span == 128)
         asm volatile("ld.relaxed.gpu.global.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
     else if (span == 128)
         asm volatile("ld.global.nc.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
-    else if (shared)
-        asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
-    else
+    else if (!shared)
         asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at));
+    else
+#endif
+        asm volatile("ld.relaxed" CUDA_SPACE ".v2.u64 {%0, %1}, [%2];"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(CUDA_AT(at))
+                     : "memory");
 }
 
 LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
 {
-    if (shared)
-        asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(*a) : "l"(at) : "memory");
-    else
+#ifndef CUDA_SHARED_TABLE
+    if (!shared)
         asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(*a) : "l"(at));
+    else
+#endif
+        asm volatile("ld.relaxed" CUDA_SPACE ".u64 %0, [%1];" : "=l"(*a) : "l"(CUDA_AT(at)) : "memory");
 }
 
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
@@ -213,34 +232,34 @@ LOOM_LANE void lane_sync(lane_group group, int shared)
 LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
 {
     uint64_t value;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    asm volatile("ld.relaxed" CUDA_SPACE ".u64 %0, [%1];" : "=l"(value) : "l"(CUDA_AT(at)) : "memory");
     return value;
 }
 
 LOOM_LANE uint32_t lane_load_4(const uint32_t *at)
 {
     uint32_t value;
-    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+    asm volatile("ld.relaxed" CUDA_SPACE ".u32 %0, [%1];" : "=r"(value) : "l"(CUDA_AT(at)) : "memory");
     return value;
 }
 
 LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
 {
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+    asm volatile("st.relaxed" CUDA_SPACE ".u64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
 }
 
 LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
 {
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+    asm volatile("st.relaxed" CUDA_SPACE ".u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
 }
 
 LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)
 {
     uint64_t old;
     (void)shared;
-    asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+    asm volatile("atom.relaxed" CUDA_SPACE ".cas.b64 %0, [%1], %2, %3;"
                  : "=l"(old)
-                 : "l"(at), "l"(expected), "l"(wanted)
+                 : "l"(CUDA_AT(at)), "l"(expected), "l"(wanted)
                  : "memory");
     return old;
 }
@@ -249,9 +268,9 @@ LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted,
 {
     uint32_t old;
     (void)shared;
-    asm volatile("atom.relaxed.gpu.global.cas.b32 %0, [%1], %2, %3;"
+    asm volatile("atom.relaxed" CUDA_SPACE ".cas.b32 %0, [%1], %2, %3;"
                  : "=r"(old)
-                 : "l"(at), "r"(expected), "r"(wanted)
+                 : "l"(CUDA_AT(at)), "r"(expected), "r"(wanted)
                  : "memory");
     return old;
 }
@@ -259,14 +278,17 @@ LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted,
 LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
 {
     (void)shared;
-    asm volatile("red.relaxed.gpu.global.or.b64 [%0], %1;" ::"l"(at), "l"(bits) : "memory");
+    asm volatile("red.relaxed" CUDA_SPACE ".or.b64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(bits) : "memory");
 }
 
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 {
     uint64_t old;
     (void)shared;
-    asm volatile("atom.relaxed.gpu.global.and.b64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(bits) : "memory");
+    asm volatile("atom.relaxed" CUDA_SPACE ".and.b64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(CUDA_AT(at)), "l"(bits)
+                 : "memory");
     return old;
 }
 
@@ -275,22 +297,23 @@ LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int s
 {
     switch (how) {
     case LOOM__ADD:
-        asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".add.u64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
     case LOOM__MIN_UNSIGNED:
-        asm volatile("red.relaxed.gpu.global.min.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".min.u64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
     case LOOM__MAX_UNSIGNED:
-        asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".max.u64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
     case LOOM__MIN_SIGNED:
-        asm volatile("red.relaxed.gpu.global.min.s64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".min.s64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
     case LOOM__MAX_SIGNED:
-        asm volatile("red.relaxed.gpu.global.max.s64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".max.s64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
     case LOOM__ADD_FLOAT:
-        asm volatile("red.relaxed.gpu.global.add.f64 [%0], %1;" ::"l"(at), "d"(__longlong_as_double((long long)value))
+        asm volatile("red.relaxed" CUDA_SPACE ".add.f64 [%0], %1;" ::"l"(CUDA_AT(at)),
+                     "d"(__longlong_as_double((long long)value))
                      : "memory");
         break;
     default:
@@ -308,22 +331,23 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int s
 {
     switch (how) {
     case LOOM__ADD:
-        asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".add.u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
     case LOOM__MIN_UNSIGNED:
-        asm volatile("red.relaxed.gpu.global.min.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".min.u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
     case LOOM__MAX_UNSIGNED:
-        asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".max.u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
     case LOOM__MIN_SIGNED:
-        asm volatile("red.relaxed.gpu.global.min.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".min.s32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
     case LOOM__MAX_SIGNED:
-        asm volatile("red.relaxed.gpu.global.max.s32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".max.s32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
     case LOOM__ADD_FLOAT:
-        asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(at), "f"(__uint_as_float(value)) : "memory");
+        asm volatile("red.relaxed" CUDA_SPACE ".add.f32 [%0], %1;" ::"l"(CUDA_AT(at)), "f"(__uint_as_float(value))
+                     : "memory");
         break;
     default:
         for (uint32_t seen = lane_load_4(at);;) {
@@ -339,11 +363,11 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int s
 /* One-sided fences, where the compiler knows them, leave out half of the work: a release does not empty the L1 cache, an
  * acquire does not wait for stores. */
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
-#define CUDA_RELEASE "fence.release.gpu;"
-#define CUDA_ACQUIRE "fence.acquire.gpu;"
+#define CUDA_RELEASE "fence.release" CUDA_SCOPE ";"
+#define CUDA_ACQUIRE "fence.acquire" CUDA_SCOPE ";"
 #else
-#define CUDA_RELEASE "fence.acq_rel.gpu;"
-#define CUDA_ACQUIRE "fence.acq_rel.gpu;"
+#define CUDA_RELEASE "fence.acq_rel" CUDA_SCOPE ";"
+#define CUDA_ACQUIRE "fence.acq_rel" CUDA_SCOPE ";"
 #endif
 
 LOOM_LANE void lane_release(int shared)

@@ -168,12 +168,15 @@ static void free_slots(cuda_state *cuda)
 static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
 {
     void *memory = NULL;
-    (void)user;
-    (void)stream;
+    const cuda_state *cuda = (const cuda_state *)user;
     if (kind == LOOM_MEMORY_HOST)
         return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
                                                                                                             : NULL;
-    if (cudaMalloc(&memory, bytes) == cudaSuccess) /* aligned to 256 bytes and more */
+    /* aligned to 256 bytes and more */
+    cudaError_t error = kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL
+                            ? cudaMallocFromPoolAsync(&memory, bytes, cuda->temporary, (cudaStream_t)stream)
+                            : cudaMalloc(&memory, bytes);
+    if (error == cudaSuccess)
         return memory;
     cudaGetLastError();
     return NULL;
@@ -181,13 +184,38 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
 
 static void release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
 {
-    (void)user;
+    const cuda_state *cuda = (const cuda_state *)user;
     (void)bytes;
-    (void)stream;
     if (kind == LOOM_MEMORY_HOST)
         free(memory);
+    else if (kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL)
+        cudaFreeAsync(memory, (cudaStream_t)stream);
     else
         cudaFree(memory);
+}
+
+/* Temporary memory comes from a pool, in stream order: without one every build would wait for the device. The pool keeps up to
+ * a share of the device's memory between calls, so that it need not be mapped anew. */
+static cudaError_t make_pool(cuda_state *cuda)
+{
+    enum { KEPT_SHARE = 32 };
+    int pools = 0;
+    size_t free_bytes, total;
+    cudaError_t error = cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, cuda->device);
+    if (error != cudaSuccess || !pools)
+        return error;
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = cuda->device;
+    error = cudaMemPoolCreate(&cuda->temporary, &properties);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&free_bytes, &total);
+    if (error == cudaSuccess) {
+        uint64_t kept = total / KEPT_SHARE;
+        error = cudaMemPoolSetAttribute(cuda->temporary, cudaMemPoolAttrReleaseThreshold, &kept);
+    }
+    return error;
 }
 
 static const loom_allocator own_allocator = {allocate, release, NULL};
@@ -224,6 +252,8 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     host.device = -1;
     host.allocator = cuda->base.allocator;
     RETURN_IF_FAILED(cuda_services->cpu->open(&host, &cuda->host));
+    if (config->allocator.allocate == NULL)
+        CUDA_TRY(make_pool(cuda));
     CUDA_TRY(make_slots(cuda));
     return cuda_stage_create(cuda);
 }
@@ -237,6 +267,8 @@ static void close_machine(loom__machine *machine)
         if (scope.status == LOOM_OK) {
             free_slots(cuda);
             cuda_stage_destroy(cuda);
+            if (cuda->temporary != NULL)
+                cudaMemPoolDestroy(cuda->temporary);
         }
     }
     if (cuda->host != NULL)
@@ -252,6 +284,8 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     *cuda = cuda_state{};
     cuda->base.ops = &cuda_machine;
     cuda->base.allocator = *allocator;
+    if (allocator == &own_allocator)
+        cuda->base.allocator.user = cuda;
     cuda->base.open = &cuda_open_kernels;
     cuda->process = getpid();
     cuda->lanes = config->lanes;

@@ -3,6 +3,7 @@
  * Arrays in device or managed memory are used as they are, in the caller's stream, and the call returns before the work is
  * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
  * chunk is copied while the other is worked on; such a call waits for its end. */
+#include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
 
@@ -11,7 +12,10 @@
 namespace
 {
 
-enum { BUSY_WARPS = 48 }; /* of a multiprocessor that has enough to do */
+enum {
+    BUSY_WARPS = 48,        /* of a multiprocessor that has enough to do */
+    LEAST_BY_PARTITION = 1 << 18 /* keys of a build; below, direct insertion is as fast */
+};
 
 /* ---- results ---- */
 
@@ -134,6 +138,8 @@ struct staged_call {
     cuda_op op;
     loom__how how;
     cuda_counts *counts;
+    const bulk_plan *plan; /* not NULL: chunks are split, and that is all */
+    unsigned char *workspace;
     uint64_t n, per_chunk;
     chunk chunks[STAGE_BUFFERS];
 };
@@ -187,6 +193,10 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
             return error;
     }
     cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->how, call->counts);
+    if (call->plan != NULL) {
+        cudaError_t error = cuda_open_bulk_split(call->view, &batch, first, call->plan, call->workspace, stream);
+        return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
+    }
     cudaError_t error = launcher(call->cuda)(call->view, &batch, call->op, stream);
     for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
         const call_array *array = &call->arrays->all[i];
@@ -204,7 +214,7 @@ cudaError_t finish_chunk(staged_call *call, int buffer)
     if (c->count == 0)
         return cudaSuccess;
     cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
-    for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
+    for (int i = 0; i < ARRAYS && error == cudaSuccess && call->plan == NULL; i++) {
         const call_array *array = &call->arrays->all[i];
         if (array->place == PLACE_PAGEABLE && array->written)
             copy_on_host(call->cuda, (unsigned char *)array->at + c->first * array->width, c->pinned[i],
@@ -237,7 +247,8 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
 }
 
 loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call_arrays *arrays,
-                       const loom__batch *batch, cuda_op op, cuda_counts *counts, cudaStream_t stream)
+                       const loom__batch *batch, cuda_op op, cuda_counts *counts, cudaStream_t stream,
+                       const bulk_plan *plan = NULL, unsigned char *workspace = NULL)
 {
     staged_call call = {};
     call.cuda = cuda;
@@ -246,6 +257,8 @@ loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call
     call.op = op;
     call.how = batch->how;
     call.counts = counts;
+    call.plan = plan;
+    call.workspace = workspace;
     call.n = batch->n;
     call.per_chunk = (STAGE_BYTES - ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
@@ -256,21 +269,19 @@ loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call
 
 /* ---- calls ---- */
 
-loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch, cuda_op op,
-                        const call_arrays *arrays, cuda_slot *slot)
+cuda_batch whole_batch(const cuda_state *cuda, const call_arrays *arrays, const loom__batch *batch, cuda_counts *counts)
+{
+    void *at[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++)
+        at[i] = arrays->all[i].at;
+    return batch_of(cuda, at, batch->n, batch->how, counts);
+}
+
+/* What was counted becomes the result, where the caller wants it; waits if it must. */
+loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_op op, const call_arrays *arrays,
+                   cuda_slot *slot, cuda_place place)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
-    cuda_place place;
-    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
-    if (arrays->staged) {
-        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
-    } else if (batch->n > 0) {
-        void *at[ARRAYS];
-        for (int i = 0; i < ARRAYS; i++)
-            at[i] = arrays->all[i].at;
-        cuda_batch whole = batch_of(cuda, at, batch->n, batch->how, slot->counts);
-        CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
-    }
     loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
     finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, view->totals, result, batch->n, op);
     CUDA_TRY(cudaGetLastError());
@@ -280,6 +291,21 @@ loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loo
     if (place == PLACE_PAGEABLE)
         *batch->result = *slot->result;
     return LOOM_OK;
+}
+
+loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch, cuda_op op,
+                        const call_arrays *arrays, cuda_slot *slot)
+{
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    cuda_place place;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    if (arrays->staged) {
+        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
+    } else if (batch->n > 0) {
+        cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
+        CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
+    }
+    return finish(view, batch, op, arrays, slot, place);
 }
 
 loom_status run(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, cuda_op op)
@@ -294,10 +320,7 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
         if (arrays.staged) {
             RETURN_IF_FAILED(run_staged(cuda, view, &arrays, batch, op, NULL, stream));
         } else if (batch->n > 0) {
-            void *at[ARRAYS];
-            for (int i = 0; i < ARRAYS; i++)
-                at[i] = arrays.all[i].at;
-            cuda_batch whole = batch_of(cuda, at, batch->n, batch->how, NULL);
+            cuda_batch whole = whole_batch(cuda, &arrays, batch, NULL);
             CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
             CUDA_TRY(cudaStreamSynchronize(stream));
         }
@@ -320,20 +343,76 @@ loom_status write(loom__machine *machine, const loom__open_view *view, const loo
     return run(machine, view, batch, (cuda_op)batch->write);
 }
 
-/* Not by partition yet: the table is cleared and the keys are inserted one by one. */
+/* ---- by partition ---- */
+
+loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                             const call_arrays *arrays, const bulk_plan *plan, unsigned char *workspace,
+                             cuda_slot *slot)
+{
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    const cuda_op op = (cuda_op)batch->write;
+    cuda_place place;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
+    cuda_rest rest = cuda_open_bulk_rest(view, plan, workspace);
+    uint32_t spilled = 0;
+    CUDA_TRY(cuda_open_bulk_begin(plan, workspace, stream));
+    if (arrays->staged) { /* split as it arrives */
+        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, NULL, stream, plan, workspace));
+        CUDA_TRY(cudaMemcpy(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost));
+    } else {
+        CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
+    }
+    if (batch->replace)
+        CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
+    CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, batch->replace != 0, op == OP_OVERWRITE, stream));
+    if (!arrays->staged || spilled <= rest.room)
+        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
+    else /* the split gave up */
+        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
+    return finish(view, batch, op, arrays, slot, place);
+}
+
+/* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
+loom_status insert_directly(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+{
+    if (batch->replace)
+        RETURN_IF_FAILED(cuda_open_clear(machine, view, batch->stream));
+    return write(machine, view, batch);
+}
+
 loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
+    cuda_state *cuda = (cuda_state *)machine;
     RETURN_ERROR_IF(batch->flags & LOOM_IN_ORDER, LOOM_UNSUPPORTED,
                     "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal keys from the batch, or "
                     "use the cpu machine");
     call_arrays arrays;
-    {
-        ON_DEVICE((cuda_state *)machine);
-        RETURN_IF_FAILED(locate_arrays((cuda_state *)machine, view, batch, &arrays)); /* before anything is cleared */
+    bulk_plan plan;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
+    const bool asked = batch->flags & LOOM_BY_PARTITION, staged_status = batch->status != NULL && arrays.all[STATUS].staged();
+    bool possible = cuda_open_bulk_plan(cuda, view, batch->n, batch->status != NULL, batch->replace, &plan) && !staged_status;
+    RETURN_ERROR_IF(asked && !possible, LOOM_UNSUPPORTED,
+                    "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
+                    "memory, or the table's partitions do not fit the device's shared memory; insert directly");
+    if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
+        return insert_directly(machine, view, batch);
+    unsigned char *workspace = (unsigned char *)machine->allocator.allocate(
+        machine->allocator.user, plan.bytes, 256, LOOM_MEMORY_TEMPORARY, batch->stream);
+    RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
+                    (unsigned long long)plan.bytes);
+    if (workspace == NULL)
+        return insert_directly(machine, view, batch);
+    cuda_slot *slot;
+    loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
+    if (status == LOOM_OK) {
+        status = run_by_partition(cuda, view, batch, &arrays, &plan, workspace, slot);
+        cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    if (batch->replace)
-        RETURN_IF_FAILED(cuda_open_clear(machine, view, batch->stream));
-    return write(machine, view, batch);
+    machine->allocator.release(machine->allocator.user, workspace, plan.bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    return status;
 }
 
 /* One warp: what kernels of users have added. */
@@ -357,11 +436,10 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
 
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
-    (void)machine;
-    (void)view;
-    (void)n;
-    (void)with_index;
-    return 0;
+    bulk_plan plan;
+    if (n < LEAST_BY_PARTITION || !cuda_open_bulk_plan((cuda_state *)machine, view, n, with_index, true, &plan))
+        return 0;
+    return plan.bytes;
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-/* Kernels of the open engine for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
+/* Kernels of the open engine for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME, or CUDA_REST.
  *
  * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one while
  * the others of the warp go on; otherwise, at high loads, most groups would wait for the longest chain. Lookups go through
@@ -209,9 +209,9 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     }
 }
 
+/* What a block does with its tiles, number `block` of the batch. */
 template <loom__open_kind kind, cuda_op op>
-__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
-    write_kernel(const loom__open_view view, const cuda_batch batch)
+__device__ __forceinline__ void write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
                            : op == OP_FETCH   ? OPEN_FETCH
                            : op == OP_COMBINE ? OPEN_COMBINE
                                               : OPEN_KEEP;
-    tile_range range(batch.n, batch.tile);
+    tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
     if (takes_values(kind, op)) {
@@ -284,6 +284,15 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     }
 }
 
+#ifndef CUDA_REST
+
+template <loom__open_kind kind, cuda_op op>
+__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+    write_kernel(const loom__open_view view, const cuda_batch batch)
+{
+    write_tiles<kind, op>(view, batch, blockIdx.x);
+}
+
 template <loom__open_kind kind>
 void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks,
                         cudaStream_t stream)
@@ -333,3 +342,50 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 #undef CALL
     return cudaGetLastError();
 }
+
+#else
+
+/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+template <loom__open_kind kind, cuda_op op>
+__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+    rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest)
+{
+    cuda_batch batch = whole;
+    uint32_t spilled = *rest.spilled;
+    if (spilled <= rest.room) {
+        batch.keys = rest.keys;
+        batch.values = rest.values;
+        batch.n = spilled;
+    }
+    for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
+        write_tiles<kind, op>(view, batch, block);
+        __syncthreads();
+    }
+}
+
+template <loom__open_kind kind>
+void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_rest *rest, bool overwrite,
+                 unsigned blocks, cudaStream_t stream)
+{
+    if constexpr (takes_values(kind, OP_OVERWRITE)) {
+        if (overwrite) {
+            rest_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+            return;
+        }
+    }
+    rest_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+}
+
+} // namespace
+
+cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                  const cuda_rest *rest, bool overwrite, cudaStream_t stream)
+{
+    unsigned blocks = (unsigned)cuda->multiprocessors * WRITE_BLOCKS;
+#define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, blocks, stream)
+    OPEN_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return cudaGetLastError();
+}
+
+#endif

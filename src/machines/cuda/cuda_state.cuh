@@ -5,6 +5,9 @@
  *   cuda_merge.cuh       equal keys of a block made one
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
+ *   cuda_split.cuh       records dealt into regions
+ *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
+ *   cuda_open_build.cu   tables built by partition, in shared memory
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
  *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks
@@ -104,6 +107,7 @@ typedef struct cuda_state {
     int shared_bytes; /* shared memory that a block may have at most */
     uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
+    cudaMemPool_t temporary; /* NULL: the device has none, or memory is the caller's */
     pthread_mutex_t slots_lock;
     cuda_slot slots[COUNT_SLOTS];
     uint32_t next_slot;
@@ -156,6 +160,13 @@ typedef struct cuda_batch {
     cuda_counts *counts; /* NULL: nobody wants them */
 } cuda_batch;
 
+/* What is left over from a split: the device knows how much. */
+typedef struct cuda_rest {
+    const uint32_t *spilled;
+    uint32_t room; /* if more was spilled, it is the whole batch */
+    const void *keys, *values;
+} cuda_rest;
+
 /* LOOM__WRITE_… and OP_FIND */
 typedef enum cuda_op {
     OP_KEEP = LOOM__WRITE_KEEP,
@@ -170,6 +181,10 @@ typedef enum cuda_op {
 /* Launches the batch with groups of one width. */
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
+
+/* Inserts what is left over from a split of the batch. */
+cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                  const cuda_rest *rest, bool overwrite, cudaStream_t stream);
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                    loom_stream stream);

@@ -16,9 +16,9 @@ struct tile_range {
     uint32_t count;
     uint32_t lane;
 
-    __device__ __forceinline__ tile_range(uint64_t n, uint32_t items)
+    __device__ __forceinline__ tile_range(uint64_t n, uint32_t items, uint64_t block = blockIdx.x)
     {
-        uint64_t warp = (uint64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+        uint64_t warp = block * (blockDim.x / 32) + threadIdx.x / 32;
         first = warp * items;
         count = first >= n ? 0 : n - first < items ? (uint32_t)(n - first) : items;
         lane = threadIdx.x % 32;

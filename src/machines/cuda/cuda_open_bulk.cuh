@@ -1,0 +1,151 @@
+/* Records of the open engine on their way into a table by partition: their columns, and the memory that they take. */
+#ifndef LOOM_CUDA_OPEN_BULK_CUH
+#define LOOM_CUDA_OPEN_BULK_CUH
+
+#include "engines/open/open_layout.h"
+#include "machines/cuda/cuda_split.cuh"
+#include "machines/cuda/cuda_state.cuh"
+
+enum {
+    BULK_STATIC_BYTES = 1024,          /* shared memory that kernels have besides a partition and its counters, at most */
+    BULK_HALF_BYTES = 113 * 1024 - 256 /* what one of two blocks on a Hopper multiprocessor may take */
+};
+
+/* What a block takes that has a partition in shared memory, and a counter of 16 bits for each bucket. */
+inline uint32_t bulk_shared_bytes(const loom__open_view *view)
+{
+    return view->partition_bytes + (view->buckets + 1) / 2 * 4;
+}
+
+template <class wide, class narrow, bool is_wide> struct either {
+    typedef wide type;
+};
+template <class wide, class narrow> struct either<wide, narrow, false> {
+    typedef narrow type;
+};
+
+/* A head is what goes into a slot: the key, or the pair. */
+template <loom__open_kind kind> struct bulk_columns {
+    static constexpr bool wide_key = kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8 || kind == OPEN_KEY_8;
+    static constexpr bool packed = kind == OPEN_PAIR_4_4;
+    static constexpr bool has_tail =
+        kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
+    static constexpr int slot_stride = wide_key || packed ? 8 : 4; /* sizeof(head), too */
+    typedef typename either<uint64_t, uint32_t, wide_key>::type key;
+    typedef typename either<uint64_t, uint32_t, wide_key || packed>::type head;
+    typedef typename either<uint64_t, uint32_t, kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value;
+    typedef typename either<value, no_column, has_tail>::type tail;
+    typedef split_columns<head, tail> arrays;
+
+    static __device__ __forceinline__ uint64_t key_of(head one)
+    {
+        return packed ? (uint64_t)(uint32_t)one : (uint64_t)one;
+    }
+    static __device__ __forceinline__ uint64_t value_of(head one, const arrays &from, size_t at)
+    {
+        if constexpr (has_tail)
+            return from.tails[at];
+        else
+            return packed ? (uint64_t)one >> 32 : 0;
+    }
+    static __device__ __forceinline__ void set_tail(const arrays &to, size_t at, uint64_t value)
+    {
+        if constexpr (has_tail)
+            to.tails[at] = (tail)value;
+    }
+    static __device__ __forceinline__ head read_head(const cuda_batch &batch, uint64_t i)
+    {
+        head one = __ldcs((const key *)batch.keys + i);
+        if constexpr (packed)
+            one |= (head)(batch.values != NULL ? __ldcs((const uint32_t *)batch.values + i) : 1u) << 32;
+        return one;
+    }
+    static __device__ __forceinline__ tail read_tail(const cuda_batch &batch, uint64_t i)
+    {
+        if constexpr (has_tail)
+            return batch.values != NULL ? __ldcs((const tail *)batch.values + i) : (tail)1;
+        else
+            return tail();
+    }
+};
+
+template <loom__open_kind kind>
+using bulk_regions = split_regions<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail,
+                                   bulk_columns<kind>::packed>;
+
+/* How a batch is split, and what lies where in the workspace: counters, the spill list, regions of partitions, and, unless
+ * they go into the table's memory, coarse regions. */
+struct bulk_plan {
+    uint32_t fine;                   /* regions of partitions */
+    uint32_t coarse;                 /* regions of the first of two passes; 0: there is one pass */
+    uint32_t shift;                  /* a coarse region is so many partitions: 1 << shift */
+    uint32_t fine_room, coarse_room; /* records */
+    uint32_t spill_room;
+    bool with_index, coarse_in_table;
+    uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
+};
+
+/* Columns one after the other, each aligned. */
+inline uint64_t bulk_column_bytes(uint64_t records, uint32_t width)
+{
+    return (records * width + 255) / 256 * 256;
+}
+
+template <loom__open_kind kind>
+typename bulk_columns<kind>::arrays bulk_arrays(unsigned char *at, uint64_t records, bool with_index)
+{
+    typedef bulk_columns<kind> columns;
+    typename columns::arrays arrays = {(typename columns::head *)at, NULL, NULL};
+    at += bulk_column_bytes(records, sizeof(typename columns::head));
+    if constexpr (columns::has_tail) {
+        arrays.tails = (typename columns::tail *)at;
+        at += bulk_column_bytes(records, sizeof(typename columns::tail));
+    }
+    if (with_index)
+        arrays.index = (uint32_t *)at;
+    return arrays;
+}
+
+/* The regions of a plan: of partitions, and of the first of two passes. */
+template <loom__open_kind kind>
+bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace)
+{
+    uint32_t *spilled = (uint32_t *)workspace;
+    return bulk_regions<kind>{
+        bulk_arrays<kind>(workspace + plan->fine_at, (uint64_t)plan->fine * plan->fine_room, plan->with_index),
+        spilled + SPLIT_FILL_STRIDE,
+        plan->fine_room,
+        bulk_arrays<kind>(workspace + plan->spill_at, plan->spill_room, plan->with_index),
+        spilled,
+        plan->spill_room};
+}
+
+template <loom__open_kind kind>
+bulk_regions<kind> bulk_coarse_regions(const bulk_plan *plan, unsigned char *workspace, unsigned char *table)
+{
+    bulk_regions<kind> regions = bulk_fine_regions<kind>(plan, workspace);
+    regions.to = bulk_arrays<kind>(plan->coarse_in_table ? table : workspace + plan->coarse_at,
+                                   (uint64_t)plan->coarse * plan->coarse_room, plan->with_index);
+    regions.fill += (size_t)plan->fine * SPLIT_FILL_STRIDE;
+    regions.room = plan->coarse_room;
+    return regions;
+}
+
+/* How many records, of how many bytes, so many partitions split; false if that is beyond the kernels. `table_bytes`: of a table
+ * whose contents go. */
+bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool with_index, bool replace,
+                         bulk_plan *plan);
+
+/* In this order, in one stream: begin; split, once or for each piece of the batch (`first` is its place there); build. The
+ * arrays are on the device; build counts. What has spilled is left to cuda_open_launch_rest. */
+cudaError_t cuda_open_bulk_begin(const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
+cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *batch, uint64_t first,
+                                 const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
+cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                 const bulk_plan *plan, unsigned char *workspace, bool replace, bool overwrite,
+                                 cudaStream_t stream);
+
+/* What is left over. */
+cuda_rest cuda_open_bulk_rest(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace);
+
+#endif
