@@ -13,7 +13,7 @@
  *       table.insert(wanted ? rows[i].key : 0, wanted ? rows[i].price : 0, wanted);   // by whole warps: no early return above
  *   }
  *
- * Blocks and grids have one dimension. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
+ * Blocks and grids may have any shape. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
  *
  * TWO FORMS. Every function exists for a whole warp and for one lane group.
  *   table.f(key, …, active)      all 32 lanes of the warp are here, converged (blocks are multiples of 32 threads, no lane has
@@ -22,8 +22,8 @@
  *                                warp may be equal.
  *   table.group_f(key, …)        the LOOM_LANES lanes of one group, lanes k * LOOM_LANES to k * LOOM_LANES + LOOM_LANES - 1 of
  *                                a warp, are here, all with the same key; other groups may be elsewhere, or nowhere. All of them
- *                                get the answer. The hardware runs diverged groups one after the other: docs/performance.md
- *                                has what it costs.
+ *                                get the answer. Lanes are counted as the hardware does, threadIdx.x first. The hardware runs
+ *                                diverged groups one after the other: docs/performance.md has what it costs.
  *
  * LANES. `#define LOOM_LANES 1`, 2, 4 or 8 before including this header: how many lanes look at a bucket together; 2 if you say
  * nothing, which is best for tables in memory and in the L2 cache. With 1 a group is a lane: diverging code needs no
@@ -323,8 +323,12 @@ template <class key_type, class value_type, loom_view_access access> class table
         static_assert(access == LOOM_VIEW_FIND, "visits need a table that nobody writes: LOOM_VIEW_FIND");
         if (status_ != LOOM_OK)
             return;
-        uint64_t buckets = (uint64_t)view_.partitions * view_.buckets, threads = (uint64_t)gridDim.x * blockDim.x;
-        for (uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; at < buckets; at += threads) {
+        uint64_t buckets = (uint64_t)view_.partitions * view_.buckets;
+        uint64_t block = ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+        uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+        uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+        uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+        for (uint64_t at = block * threads + thread; at < buckets; at += blocks * threads) {
             open_walk here =
                 open_stand_at(kind, &view_, (uint32_t)(at / view_.buckets), (uint32_t)(at % view_.buckets));
             const unsigned char *line = open_line(kind, &here, here.bucket);
@@ -380,8 +384,10 @@ template <class key_type, class value_type, loom_view_access access> class table
 
     __device__ __forceinline__ void add_to_size(uint64_t keys) const
     {
-        atomicAdd((unsigned long long *)&view_.added[blockIdx.x % loom_inner::OPEN_ADDED_COPIES].keys,
-                  (unsigned long long)keys);
+        atomicAdd(
+            (unsigned long long *)&view_.added[(blockIdx.x + blockIdx.y + blockIdx.z) % loom_inner::OPEN_ADDED_COPIES]
+                .keys,
+            (unsigned long long)keys);
     }
 
     static __device__ __forceinline__ found<value_type> told(answer one)
@@ -401,12 +407,13 @@ template <class key_type, class value_type, loom_view_access access> class table
             mine.status = status_;
             return mine;
         }
-        lane_group lanes = lane_own_group();
+        uint32_t in_warp = lane_in_warp();
+        lane_group lanes = lane_group_at(in_warp);
         uint64_t own_key = detail::to_bits(key), own_value = detail::to_bits(value), key_bits = 0, value_bits = 0;
         uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
         open_walk walk = open_start(kind, &view_, 0);
         for (bool begins = true; lane_going(lanes, waiting != 0);) {
-            uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : threadIdx.x % 32;
+            uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
             uint64_t next_key = __shfl_sync(CUDA_FULL_MASK, own_key, (int)from);
             uint64_t next_value = is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, own_value, (int)from);
             if (begins) {
@@ -420,7 +427,7 @@ template <class key_type, class value_type, loom_view_access access> class table
             uint64_t told_value =
                 is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0);
             if (begins) {
-                if (threadIdx.x % 32 == from) {
+                if (in_warp == from) {
                     mine.status = detail::status_of(one.outcome);
                     mine.value = told_value;
                 }
@@ -429,7 +436,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         }
         if (writes) {
             uint32_t changed = __ballot_sync(CUDA_FULL_MASK, active && mine.status == LOOM_OK);
-            if (threadIdx.x % 32 == 0 && changed != 0)
+            if (in_warp == 0 && changed != 0)
                 add_to_size(stored_adds * (uint64_t)__popc(changed));
         }
         return mine;
@@ -441,7 +448,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         using namespace loom_inner;
         if (status_ != LOOM_OK)
             return answer{status_, 0};
-        lane_group lanes = lane_group_apart();
+        lane_group lanes = lane_group_apart(lane_in_warp());
         open_walk walk = open_start(kind, &view_, detail::to_bits(key));
         detail::turned one;
         do

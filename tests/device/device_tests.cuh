@@ -59,6 +59,9 @@ template <class value> __host__ __device__ value value_of(uint32_t i)
         return (value)(i * 7 + 1);
 }
 
+enum { BLOCK = 128 };
+bool shaped; /* blocks have three dimensions, grids two */
+
 template <class key, class value> struct fixture {
     static constexpr bool is_set = loom::detail::width<value>::bytes == 0;
     loom_context *context = nullptr;
@@ -116,17 +119,21 @@ template <class key, class value> struct fixture {
     void run(loom_view_access access, kernel launched, uint32_t items, arguments... others)
     {
         loom_map_view view;
+        uint32_t blocks = (items + BLOCK - 1) / BLOCK, rows = shaped ? (blocks % 5 == 0 ? 5 : blocks) : 1;
         REQUIRE_OK(loom_map_view_begin(map, access, &view, NULL));
-        launched<<<(items + 127) / 128, 128>>>(view, keys.at, items, others...);
+        launched<<<dim3(blocks / rows, rows), shaped ? dim3(4, 8, BLOCK / 32) : dim3(BLOCK)>>>(view, keys.at, items,
+                                                                                               others...);
         REQUIRE_CUDA(cudaGetLastError());
         REQUIRE_OK(loom_map_view_end(map, &view, NULL));
         REQUIRE_CUDA(cudaDeviceSynchronize());
     }
 };
 
+/* By threads as the hardware counts them, so that items of a warp are neighbours. */
 __device__ __forceinline__ uint32_t own_item()
 {
-    return blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    return (blockIdx.y * gridDim.x + blockIdx.x) * BLOCK + thread;
 }
 
 /* ---- insert: every key twice in the grid; odd ones by groups, in diverging code ---- */
@@ -147,7 +154,7 @@ __global__ void insert_kernel(const loom_map_view view, const key *keys, uint32_
     if (shared_item < half && shared_item % 3 == 1) {
         uint32_t other = half + shared_item;
         told = table.group_insert(keys[other], value_of<value>(other));
-        if (told == LOOM_OK && threadIdx.x % LOOM_LANES == 0)
+        if (told == LOOM_OK && item % LOOM_LANES == 0)
             atomicAdd(stored, 1ull);
         if (!table.group_contains(keys[other]))
             atomicAdd(stored, 1ull << 32);
@@ -161,13 +168,13 @@ template <class key, class value> void test_insert()
     shared_array<unsigned long long> stored(1);
     f.run(LOOM_VIEW_INSERT, insert_kernel<key, value>, n, stored.at);
     uint32_t by_groups = 0;
-    for (uint32_t i = 0; i < half && i < (n + 127) / 128 * 128 / LOOM_LANES; i++)
+    for (uint32_t i = 0; i < half && i < (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES; i++)
         by_groups += i % 3 == 1;
     REQUIRE(stored.at[0] == half + by_groups);
     REQUIRE(f.size() == half + by_groups);
     f.look_up();
     for (uint32_t i = 0; i < n; i++) {
-        bool there = i < half || ((i - half) % 3 == 1 && i - half < (n + 127) / 128 * 128 / LOOM_LANES);
+        bool there = i < half || ((i - half) % 3 == 1 && i - half < (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES);
         REQUIRE(f.status.at[i] == (there ? LOOM_OK : LOOM_NOT_FOUND));
         if constexpr (!fixture<key, value>::is_set)
             REQUIRE(f.array()[i] == (there ? value_of<value>(i) : value{}));
@@ -288,8 +295,7 @@ __global__ void erase_kernel(const loom_map_view view, const key *keys, uint32_t
     if (active && told == LOOM_OK)
         atomicAdd(erased, 1ull);
     uint32_t of_group = item / LOOM_LANES;
-    if (of_group < n && of_group % 4 == 1 && table.group_erase(keys[of_group]) == LOOM_OK &&
-        threadIdx.x % LOOM_LANES == 0)
+    if (of_group < n && of_group % 4 == 1 && table.group_erase(keys[of_group]) == LOOM_OK && item % LOOM_LANES == 0)
         atomicAdd(erased, 1ull);
 }
 
@@ -303,7 +309,7 @@ template <class key, class value> void test_erase()
     f.look_up();
     uint32_t there = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t groups = (n + 127) / 128 * 128 / LOOM_LANES;
+        uint32_t groups = (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES;
         bool gone = i % 2 == 0 || (i % 4 == 1 && i < groups);
         REQUIRE(f.status.at[i] == (gone ? LOOM_NOT_FOUND : LOOM_OK));
         there += !gone;
@@ -444,6 +450,12 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    shaped = true;
+    test_widths<uint32_t, uint32_t>("shaped-4-4");
+    test_widths<uint64_t, loom::none>("shaped-set-8");
+    test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
+    pass("shaped-accumulate");
+    shaped = false;
     test_refused();
     pass("refused");
     return passed;
