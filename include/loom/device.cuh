@@ -15,6 +15,9 @@
  *
  * Blocks and grids may have any shape. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
  *
+ * A map's insert is insert(key, value, active), a set's insert(key, active). Neither is taken for the other: a bool is no value for
+ * any function here, and what is not a bool is no `active` of a set.
+ *
  * TWO FORMS. Every function exists for a whole warp and for one lane group.
  *   table.f(key, …, active)      all 32 lanes of the warp are here, converged (blocks are multiples of 32 threads, no lane has
  *                                returned), each with a key of its own; lanes with active = false only help. Each lane gets its
@@ -137,6 +140,13 @@ template <class type> __device__ __forceinline__ type from_bits(uint64_t bits)
     return value;
 }
 
+/* Has a member for bool itself, and for nothing that converts to or from it. */
+template <class type, bool wanted = true> struct if_bool {
+};
+template <> struct if_bool<bool, true> {
+    typedef int type;
+};
+
 template <class type> struct is_real {
     static constexpr bool value = false;
 };
@@ -231,13 +241,29 @@ template <class key_type, class value_type, loom_view_access access> class table
         return warp<false>(key, value_type{}, active, 0, look()).status == LOOM_OK && active;
     }
 
-    /* A key that is there keeps its value. */
-    __device__ __forceinline__ loom_status insert(key_type key, value_type value = value_type{},
-                                                  bool active = true) const
+    /* A key that is there keeps its value. In templates a set may be given the value loom::none{}. */
+    __device__ __forceinline__ loom_status insert(key_type key, value_type value, bool active = true) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
         return warp<true>(key, value, active, 1, put<loom_inner::OPEN_KEEP>()).status;
     }
+
+    /* A set: insert(key, active), where nothing but a bool is taken for one. */
+    template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
+    __device__ __forceinline__ loom_status insert(key_type key, flag active = true) const
+    {
+        return insert(key, value_type{}, active);
+    }
+
+    /* A bool that is given as a value was meant as `active`. If not, convert it. */
+    template <class flag, typename detail::if_bool<flag, !is_set>::type = 0>
+    loom_status insert(key_type, flag, bool = true) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status insert_or_assign(key_type, flag, bool = true) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    found<value_type> find_or_insert(key_type, flag, bool = true) const = delete;
+    template <loom_combine combine = LOOM_COMBINE_ADD, class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status accumulate(key_type, flag, bool = true) const = delete;
 
     /* A key that is there gets the new value. */
     __device__ __forceinline__ loom_status insert_or_assign(key_type key, value_type value, bool active = true) const
@@ -282,11 +308,28 @@ template <class key_type, class value_type, loom_view_access access> class table
         return group(key, value_type{}, 0, look()).status == LOOM_OK;
     }
 
-    __device__ __forceinline__ loom_status group_insert(key_type key, value_type value = value_type{}) const
+    __device__ __forceinline__ loom_status group_insert(key_type key, value_type value) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
         return group(key, value, 1, put<loom_inner::OPEN_KEEP>()).status;
     }
+
+    /* A set. */
+    template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
+    __device__ __forceinline__ loom_status group_insert(key_type key) const
+    {
+        return group_insert(key, value_type{});
+    }
+
+    /* All lanes of a group are active. */
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_insert(key_type, flag) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_insert_or_assign(key_type, flag) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    found<value_type> group_find_or_insert(key_type, flag) const = delete;
+    template <loom_combine combine = LOOM_COMBINE_ADD, class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_accumulate(key_type, flag) const = delete;
 
     __device__ __forceinline__ loom_status group_insert_or_assign(key_type key, value_type value) const
     {

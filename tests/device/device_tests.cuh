@@ -5,6 +5,8 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace
@@ -136,6 +138,85 @@ __device__ __forceinline__ uint32_t own_item()
     return (blockIdx.y * gridDim.x + blockIdx.x) * BLOCK + thread;
 }
 
+/* ---- what the compiler refuses: values that were meant as `active`, and the other way round ---- */
+
+template <class... arguments> struct list {
+};
+template <class table, class given, class = void> struct inserts_by : std::false_type {
+};
+template <class table, class... arguments>
+struct inserts_by<table, list<arguments...>,
+                  std::void_t<decltype(std::declval<const table &>().insert(std::declval<arguments>()...))>>
+    : std::true_type {
+};
+template <class table, class given, class = void> struct inserts_by_group : std::false_type {
+};
+template <class table, class... arguments>
+struct inserts_by_group<table, list<arguments...>,
+                        std::void_t<decltype(std::declval<const table &>().group_insert(std::declval<arguments>()...))>>
+    : std::true_type {
+};
+/* The other functions with values: insert_or_assign, find_or_insert, accumulate, and their group forms. */
+template <class table, class value, class = void> struct writes : std::false_type {
+};
+template <class table, class value>
+struct writes<table, value,
+              std::void_t<decltype(std::declval<const table &>().insert_or_assign(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct fetches : std::false_type {
+};
+template <class table, class value>
+struct fetches<table, value,
+               std::void_t<decltype(std::declval<const table &>().find_or_insert(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct adds : std::false_type {
+};
+template <class table, class value>
+struct adds<table, value, std::void_t<decltype(std::declval<const table &>().accumulate(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct adds_by_group : std::false_type {
+};
+template <class table, class value>
+struct adds_by_group<table, value,
+                     std::void_t<decltype(std::declval<const table &>().template group_accumulate<LOOM_COMBINE_MAX>(
+                         0, std::declval<value>()))>> : std::true_type {
+};
+
+template <class number> struct refusals {
+    using map = loom::table<uint32_t, number, LOOM_VIEW_INSERT>;
+    using counter = loom::table<uint32_t, number, LOOM_VIEW_ACCUMULATE>;
+    using set = loom::table<number, loom::none, LOOM_VIEW_MIXED>;
+
+    static_assert(inserts_by<map, list<uint32_t, number>>::value && inserts_by<map, list<int, int, bool>>::value);
+    static_assert(!inserts_by<map, list<uint32_t>>::value, "a map's key needs a value");
+    static_assert(!inserts_by<map, list<uint32_t, bool>>::value, "which a bool is not");
+    static_assert(!inserts_by<map, list<uint32_t, bool, number>>::value);
+    static_assert(!inserts_by<map, list<uint32_t, bool &, bool>>::value);
+    static_assert(inserts_by_group<map, list<uint32_t, number>>::value);
+    static_assert(!inserts_by_group<map, list<uint32_t>>::value);
+    static_assert(!inserts_by_group<map, list<uint32_t, bool>>::value);
+
+    static_assert(inserts_by<set, list<number>>::value && inserts_by<set, list<int, bool>>::value);
+    static_assert(inserts_by<set, list<number, loom::none, bool>>::value && inserts_by<set, list<int, bool &>>::value);
+    static_assert(!inserts_by<set, list<number, number>>::value, "a set has no values");
+    static_assert(!inserts_by<set, list<number, int>>::value && !inserts_by<set, list<number, void *>>::value);
+    static_assert(!inserts_by<set, list<number, number, bool>>::value);
+    static_assert(!inserts_by<set, list<number, bool, bool>>::value);
+    static_assert(inserts_by_group<set, list<number>>::value && inserts_by_group<set, list<number, loom::none>>::value);
+    static_assert(!inserts_by_group<set, list<number, number>>::value);
+    static_assert(!inserts_by_group<set, list<number, bool>>::value);
+
+    static_assert(writes<map, int>::value && !writes<map, bool>::value);
+    static_assert(fetches<map, int>::value && !fetches<map, bool>::value);
+    static_assert(adds<counter, int>::value && !adds<counter, bool>::value);
+    static_assert(adds_by_group<counter, int>::value && !adds_by_group<counter, bool>::value);
+};
+template struct refusals<uint32_t>;
+template struct refusals<uint64_t>;
+
 /* ---- insert: every key twice in the grid; odd ones by groups, in diverging code ---- */
 
 template <class key, class value>
@@ -145,7 +226,11 @@ __global__ void insert_kernel(const loom_map_view view, const key *keys, uint32_
     uint32_t item = own_item(), half = n / 2;
     bool active = item < n;
     uint32_t i = active ? item % half : 0;
-    loom_status told = table.insert(keys[i], value_of<value>(i), active);
+    loom_status told;
+    if constexpr (loom::detail::width<value>::bytes == 0)
+        told = table.insert(keys[i], active);
+    else
+        told = table.insert(keys[i], value_of<value>(i), active);
     if (active && told == LOOM_OK)
         atomicAdd(stored, 1ull);
     if (!table.contains(keys[i], active) && active)
