@@ -6,6 +6,7 @@
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/context.h"
@@ -290,6 +291,7 @@ static void check_wrong_views(loom_context *context)
     END(map, &view);
 
     /* Nor is the view of a table that is gone one of the next, which may have its seed and its memory. */
+    view = begin(map, LOOM_VIEW_ERASE);
     loom_map_destroy(map);
     map = make_table(context, 4, 0);
     wrong = begin(map, LOOM_VIEW_ERASE);
@@ -451,6 +453,79 @@ TEST(test_api_view_end_that_fails)
 {
     loom_context *context = make_lending_context(t);
     check_failed_end(context);
+    loom_context_destroy(context);
+}
+
+/* ---- Destroyed with views out ---- */
+
+static struct {
+    char happened[8]; /* drain, release of a table, warning */
+    size_t length;
+} events;
+
+static void note_event(char event)
+{
+    CHECK_LT(events.length + 1, sizeof events.happened);
+    events.happened[events.length++] = event;
+    events.happened[events.length] = 0;
+}
+
+static void *allocate_noting(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    void *memory = NULL;
+    (void)user, (void)kind, (void)stream;
+    return posix_memalign(&memory, alignment < sizeof memory ? sizeof memory : alignment, bytes) == 0 ? memory : NULL;
+}
+
+static void release_noting(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    (void)user, (void)bytes, (void)stream;
+    if (kind == LOOM_MEMORY_TABLE)
+        note_event('r');
+    free(memory);
+}
+
+static void warn_noting(void *user, loom_log_level level, const char *message)
+{
+    (void)user;
+    if (level != LOOM_LOG_WARNING)
+        return;
+    CHECK(strstr(message, "loom_map_view_end") != NULL);
+    note_event('w');
+}
+
+static void drain_noting(loom__machine *machine)
+{
+    (void)machine;
+    note_event('d');
+}
+
+/* The table's memory goes after all that runs on the device; nothing of it is left, not even with views of another kind. */
+TEST(test_api_view_out_when_destroyed)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.simd = t->simd;
+    config.allocator = (loom_allocator){allocate_noting, release_noting, NULL};
+    config.log = warn_noting;
+    CHECK_OK(loom_context_create(&config, &context));
+    make_lend(context);
+    loom__machine_ops draining = *context->machine->ops;
+    draining.drain = drain_noting;
+    context->machine->ops = &draining;
+    for (int r = 0; r < RULES; r++)
+        for (int out = 0; out < 3; out++) {
+            test_note("access %d, %d views out", (int)rules[r].access, out);
+            loom_map *map = make_table(context, 4, 0);
+            loom_map_view view = begin(map, rules[r].access);
+            END(map, &view);
+            for (int i = 0; i < out; i++)
+                begin(map, rules[r].access);
+            events.length = 0;
+            loom_map_destroy(map);
+            CHECK_TEXT(events.happened, out ? "wdr" : "r");
+        }
     loom_context_destroy(context);
 }
 

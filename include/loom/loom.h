@@ -349,7 +349,10 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
  * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field), UNSUPPORTED, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
-/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before, and device views back. */
+/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before. Device views should be
+ * back; for those that are not (perhaps since the device is lost), destroy first waits for all that runs on the device, in any
+ * stream, and warns in the log. Such a view is gone, too: kernels that were launched with it are over, and to launch one
+ * afterwards is an error that cannot be detected for certain. */
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
@@ -545,7 +548,7 @@ typedef struct loom_map_view {
 /* Lends the table to kernels that are launched into `stream` from now on, and takes it back behind those that were. Between
  * the two, calls that may not overlap with what the view does, as the table above says, return IN_USE; those that may, and
  * further views of the same access, up to 16 at once, go on. A view is given back once, as it is or as a copy, in the stream it
- * was taken with, or in one that waits for its kernels. If giving it back fails it is still out: try again.
+ * was taken with, or in one that waits for its kernels. If giving it back fails it is still out: try again, or destroy the table.
  * Stream-ordered; neither waits nor allocates. The table's size is right again, and a mixed view's freed slots are free again, when
  * the last view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), or a set cannot accumulate. IN_USE: a
  * view of another access is out, or 16 are. INVALID_ARGUMENT: not a view that is out, of this table. */

@@ -9,7 +9,7 @@
 
 enum {
     LOOM__MACHINE_INTERFACE =
-        4 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
+        5 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
@@ -62,6 +62,10 @@ typedef struct loom__machine_ops {
     void (*order_destroy)(loom__order *order);
     loom_status (*order_begin)(loom__order *order, loom__access access, loom_stream stream);
     void (*order_end)(loom__order *order, loom__access access, loom_stream stream);
+
+    /* Waits for everything that runs on the machine, kernels of users included, in whichever stream. If it cannot, nothing
+     * runs there any more. NULL where there are no such kernels. */
+    void (*drain)(loom__machine *machine);
 
     /* Table memory to and from the host, and within the machine. They wait for the copy. */
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);

@@ -502,6 +502,74 @@ void test_refused()
     REQUIRE(f.size() == 0);
 }
 
+/* ---- a table destroyed while a kernel works with a view of it ---- */
+
+struct watched_memory {
+    cudaStream_t stream;
+    int released, while_running;
+};
+
+void *allocate_watched(void *, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream)
+{
+    void *memory = nullptr;
+    if (kind == LOOM_MEMORY_HOST)
+        return posix_memalign(&memory, alignment < sizeof memory ? sizeof memory : alignment, bytes) == 0 ? memory
+                                                                                                          : nullptr;
+    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+
+/* Allocators may give memory away at once: what they get is not in use any more. */
+void release_watched(void *user, void *memory, size_t, loom_memory_kind kind, loom_stream)
+{
+    watched_memory *watched = (watched_memory *)user;
+    if (kind == LOOM_MEMORY_HOST) {
+        free(memory);
+        return;
+    }
+    watched->released++;
+    watched->while_running += cudaStreamQuery(watched->stream) == cudaErrorNotReady;
+    cudaFree(memory);
+}
+
+__global__ void slow_kernel(const loom_map_view view, unsigned long long *stored)
+{
+    loom::table<uint32_t, uint32_t, LOOM_VIEW_INSERT> table(view);
+    for (int i = 0; i < 200; i++) {
+        __nanosleep(1000000); /* at least half of it: a tenth of a second in all */
+        if (table.insert(i * 32 + threadIdx.x, 1) == LOOM_OK)
+            atomicAdd(stored, 1ull);
+    }
+}
+
+void test_destroyed()
+{
+    watched_memory watched = {};
+    shared_array<unsigned long long> stored(1);
+    loom_context *context;
+    loom_map *map;
+    loom_map_view view;
+    loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
+    with.machine = LOOM_MACHINE_CUDA;
+    with.allocator.allocate = allocate_watched;
+    with.allocator.release = release_watched;
+    with.allocator.user = &watched;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = 10000;
+    REQUIRE_CUDA(cudaStreamCreateWithFlags(&watched.stream, cudaStreamNonBlocking));
+    REQUIRE_OK(loom_context_create(&with, &context));
+    REQUIRE_OK(loom_map_create(context, &config, &map));
+    REQUIRE_OK(loom_map_view_begin(map, LOOM_VIEW_INSERT, &view, watched.stream));
+    slow_kernel<<<1, 32, 0, watched.stream>>>(view, stored.at);
+    REQUIRE_CUDA(cudaGetLastError());
+    loom_map_destroy(map);
+    REQUIRE(watched.released == 1);
+    REQUIRE(watched.while_running == 0);
+    REQUIRE(stored.at[0] == 200 * 32);
+    loom_context_destroy(context);
+    REQUIRE_CUDA(cudaStreamDestroy(watched.stream));
+}
+
 int passed;
 
 void pass(const char *name)
@@ -543,5 +611,7 @@ int TEST_NAME()
     shaped = false;
     test_refused();
     pass("refused");
+    test_destroyed();
+    pass("destroyed");
     return passed;
 }
