@@ -5,28 +5,13 @@
  *
  * Rows: operation, by whom, G operations per second (the best of three). Good answers of our own kernels are counted; a wrong number
  * ends the program. (The library's calls have their checks in `loom bench map`.) */
+#include "examples/check.h"
+
 #include <loom/device.cuh>
 
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static void stop(const char *what)
-{
-    fprintf(stderr, "%s: %s; %s\n", what, loom_last_error(), cudaGetErrorString(cudaGetLastError()));
-    exit(1);
-}
-
-#define CUDA(call)                 \
-    do {                           \
-        if ((call) != cudaSuccess) \
-            stop(#call);           \
-    } while (0)
-#define LOOM(call)             \
-    do {                       \
-        if ((call) != LOOM_OK) \
-            stop(#call);       \
-    } while (0)
 
 typedef uint32_t word;
 enum { THREADS = 256 };

@@ -1,5 +1,7 @@
 /* Counts the k-mers of a text: how often each sequence of k letters occurs in a genome. Every lane takes one position, packs
  * its k letters into 2 bits each, and adds one to their count. Then all counts are visited by a kernel. */
+#include "check.h"
+
 #include <loom/device.cuh>
 
 #include <cuda_runtime.h>
@@ -38,21 +40,14 @@ __global__ void sum_up(const loom_map_view view, unsigned long long *times, uint
     counts.for_each([=](uint64_t, uint32_t n) { atomicAdd(&times[n < most ? n : most], 1ull); });
 }
 
-static int complain(const char *what, const char *why)
-{
-    fprintf(stderr, "%s: %s\n", what, why);
-    return 1;
-}
-
 int main()
 {
     const uint64_t letters = 4000000, positions = letters - K + 1;
     const uint32_t most = 9;
     char *text;
     unsigned long long *times;
-    if (cudaMallocManaged(&text, letters) != cudaSuccess ||
-        cudaMallocManaged(&times, (most + 1) * sizeof *times) != cudaSuccess)
-        return complain("memory", cudaGetErrorString(cudaGetLastError()));
+    CUDA(cudaMallocManaged(&text, letters));
+    CUDA(cudaMallocManaged(&times, (most + 1) * sizeof *times));
     for (uint32_t n = 0; n <= most; n++)
         times[n] = 0;
     /* A text with repeats: a third of it copies what came 100,000 letters before; some letters are unknown. */
@@ -72,17 +67,18 @@ int main()
     config.key_bytes = 8;
     config.value_bytes = 4;
     config.capacity = positions;
-    if (loom_context_create(&with, &context) || loom_map_create(context, &config, &counts))
-        return complain("a counter on the GPU", loom_last_error());
+    LOOM(loom_context_create(&with, &context));
+    LOOM(loom_map_create(context, &config, &counts));
 
-    if (loom_map_view_begin(counts, LOOM_VIEW_ACCUMULATE, &view, NULL))
-        return complain("taking a view", loom_last_error());
+    LOOM(loom_map_view_begin(counts, LOOM_VIEW_ACCUMULATE, &view, NULL));
     count<<<(unsigned)((positions + 255) / 256), 256>>>(view, text, positions);
-    if (loom_map_view_end(counts, &view, NULL) || loom_map_view_begin(counts, LOOM_VIEW_FIND, &view, NULL))
-        return complain("giving it back", loom_last_error());
+    CUDA(cudaGetLastError());
+    LOOM(loom_map_view_end(counts, &view, NULL));
+    LOOM(loom_map_view_begin(counts, LOOM_VIEW_FIND, &view, NULL));
     sum_up<<<256, 256>>>(view, times, most);
-    if (loom_map_view_end(counts, &view, NULL) || cudaDeviceSynchronize() != cudaSuccess)
-        return complain("giving it back", loom_last_error());
+    CUDA(cudaGetLastError());
+    LOOM(loom_map_view_end(counts, &view, NULL));
+    CUDA(cudaDeviceSynchronize());
 
     unsigned long long different = 0, counted = 0, sound = 0;
     uint64_t packed, size;
@@ -93,12 +89,13 @@ int main()
     }
     for (uint64_t i = 0; i < positions; i++)
         sound += pack(text + i, &packed);
-    if (loom_map_size(counts, &size, NULL))
-        return complain("its size", loom_last_error());
+    LOOM(loom_map_size(counts, &size, NULL));
     printf("%llu different ones at %llu positions\n", different, sound);
     loom_map_destroy(counts);
     loom_context_destroy(context);
-    return size == different && counted == sound && times[most] == 0 && times[2] > 0
-               ? 0
-               : complain("wrong", "counts disagree");
+    if (size != different || counted != sound || times[most] != 0 || times[2] == 0) {
+        fprintf(stderr, "wrong: counts disagree\n");
+        return 1;
+    }
+    return 0;
 }

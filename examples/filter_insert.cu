@@ -1,5 +1,7 @@
 /* Reads rows, keeps some of them and puts those into a table, in one pass over the data: a kernel of one's own with
  * loom/device.cuh. Nothing is written in between, and what is filtered out costs nothing but its reading. */
+#include "check.h"
+
 #include <loom/device.cuh>
 
 #include <cuda_runtime.h>
@@ -22,12 +24,6 @@ __global__ void keep_dear(const loom_map_view view, const row *rows, uint64_t n,
     }
 }
 
-static int complain(const char *what, const char *why)
-{
-    fprintf(stderr, "%s: %s\n", what, why);
-    return 1;
-}
-
 int main()
 {
     const uint64_t n = 10000000;
@@ -41,20 +37,18 @@ int main()
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = config.value_bytes = 4;
     config.capacity = products;
-    if (loom_context_create(&with, &context) || loom_map_create(context, &config, &dear))
-        return complain("a table on the GPU", loom_last_error());
-    if (cudaMallocManaged(&rows, n * sizeof *rows) != cudaSuccess)
-        return complain("rows", cudaGetErrorString(cudaGetLastError()));
+    LOOM(loom_context_create(&with, &context));
+    LOOM(loom_map_create(context, &config, &dear));
+    CUDA(cudaMallocManaged(&rows, n * sizeof *rows));
     for (uint64_t i = 0; i < n; i++) { /* prices 0 to 999; those of a product lie within 100 of each other */
         uint32_t product = (uint32_t)(i * 2654435761u % products);
         rows[i] = row{product, product % 901 + (uint32_t)(i / products % 100)};
     }
 
-    if (loom_map_view_begin(dear, LOOM_VIEW_INSERT, &view, NULL))
-        return complain("taking a view", loom_last_error());
+    LOOM(loom_map_view_begin(dear, LOOM_VIEW_INSERT, &view, NULL));
     keep_dear<<<1024, 256>>>(view, rows, n, least);
-    if (loom_map_view_end(dear, &view, NULL))
-        return complain("giving it back", loom_last_error());
+    CUDA(cudaGetLastError());
+    LOOM(loom_map_view_end(dear, &view, NULL));
 
     /* The same on the host, to compare. */
     uint64_t expected = 0, size;
@@ -64,11 +58,14 @@ int main()
             sold = product % 901 + i % 100 >= least;
         expected += sold;
     }
-    if (loom_map_size(dear, &size, NULL))
-        return complain("its size", loom_last_error());
+    LOOM(loom_map_size(dear, &size, NULL));
     printf("%llu of %u products were sold for %u or more\n", (unsigned long long)size, products, least);
     loom_map_destroy(dear);
     loom_context_destroy(context);
     cudaFree(rows);
-    return size == expected ? 0 : complain("wrong", "the host counted another number");
+    if (size != expected) {
+        fprintf(stderr, "wrong: the host counted another number\n");
+        return 1;
+    }
+    return 0;
 }

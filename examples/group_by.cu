@@ -4,6 +4,8 @@
  * The table carries sum and count in one number of 64 bits, so that a single addition serves both: the count in the upper 24
  * bits, the sum in the lower 40. That holds up to 16 million rows and 2^40 in each group; for more, accumulate
  * into two tables. */
+#include "check.h"
+
 #include <loom/device.cuh>
 
 #include <cub/device/device_radix_sort.cuh>
@@ -20,23 +22,6 @@ struct add {
         return a + b;
     }
 };
-
-static void stop(const char *what)
-{
-    fprintf(stderr, "%s: %s; %s\n", what, loom_last_error(), cudaGetErrorString(cudaGetLastError()));
-    exit(1);
-}
-
-#define CUDA(call)                 \
-    do {                           \
-        if ((call) != cudaSuccess) \
-            stop(#call);           \
-    } while (0)
-#define LOOM(call)             \
-    do {                       \
-        if ((call) != LOOM_OK) \
-            stop(#call);       \
-    } while (0)
 
 __host__ __device__ uint32_t mix(uint32_t x)
 {

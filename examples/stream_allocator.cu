@@ -1,5 +1,7 @@
 /* A map on a GPU whose memory comes from the driver's stream-ordered pool (cudaMallocAsync), with its keys on the device
  * and a result that arrives in stream order. */
+#include "check.h"
+
 #include <loom/loom.h>
 
 #include <cuda_runtime.h>
@@ -38,14 +40,6 @@ __global__ void make_pairs(uint32_t *keys, uint32_t *values, uint32_t n)
     }
 }
 
-#define CHECK(call)                                                \
-    do {                                                           \
-        if ((call) != LOOM_OK) {                                   \
-            fprintf(stderr, "%s: %s\n", #call, loom_last_error()); \
-            return 1;                                              \
-        }                                                          \
-    } while (0)
-
 int main(void)
 {
     const uint32_t n = 1 << 24;
@@ -60,18 +54,19 @@ int main(void)
     context_config.machine = LOOM_MACHINE_CUDA;
     context_config.allocator.allocate = allocate;
     context_config.allocator.release = release;
-    CHECK(loom_context_create(&context_config, &context));
+    LOOM(loom_context_create(&context_config, &context));
     config.key_bytes = config.value_bytes = 4;
     config.capacity = n;
-    CHECK(loom_map_create(context, &config, &map));
+    LOOM(loom_map_create(context, &config, &map));
 
-    if (cudaStreamCreate(&stream) != cudaSuccess || cudaMalloc(&keys, n * 4ul) != cudaSuccess ||
-        cudaMalloc(&values, n * 4ul) != cudaSuccess || cudaMallocHost(&result, sizeof *result) != cudaSuccess)
-        return 1;
+    CUDA(cudaStreamCreate(&stream));
+    CUDA(cudaMalloc(&keys, n * 4ul));
+    CUDA(cudaMalloc(&values, n * 4ul));
+    CUDA(cudaMallocHost(&result, sizeof *result));
     make_pairs<<<n / 256, 256, 0, stream>>>(keys, values, n);
-    CHECK(loom_map_insert(map, keys, values, n, LOOM_KEEP, NULL, result, stream)); /* returns at once */
-    CHECK(loom_map_find(map, keys, n, values, NULL, result, stream));              /* in the same stream: after it */
-    cudaStreamSynchronize(stream);
+    LOOM(loom_map_insert(map, keys, values, n, LOOM_KEEP, NULL, result, stream)); /* returns at once */
+    LOOM(loom_map_find(map, keys, n, values, NULL, result, stream));              /* in the same stream: after it */
+    CUDA(cudaStreamSynchronize(stream));
     printf("%llu of %llu keys found\n", (unsigned long long)result->ok, (unsigned long long)result->keys);
     int right = result->ok == n;
 

@@ -6,24 +6,49 @@
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/context.h"
+#include "core/error.h"
 #include "engines/open/open_kernels.h"
+
+/* What taking views back does on that machine, and how often it is to fail before it does. */
+static struct {
+    int failing_folds, failing_upkeeps, folds;
+    loom_status (*upkeep)(loom__machine *, const loom__open_view *, int, loom_stream);
+} taking_back;
 
 static loom_status fold_nothing(loom__machine *machine, const loom__open_view *view, loom_stream stream)
 {
     (void)machine, (void)view, (void)stream;
+    taking_back.folds++;
+    RETURN_ERROR_IF(taking_back.failing_folds-- > 0, LOOM_DEVICE, "the test wants sizes to fail");
+    taking_back.failing_folds = 0;
     return LOOM_OK;
+}
+
+static loom_status upkeep(loom__machine *machine, const loom__open_view *view, int all, loom_stream stream)
+{
+    RETURN_ERROR_IF(taking_back.failing_upkeeps-- > 0, LOOM_DEVICE, "the test wants upkeep to fail");
+    taking_back.failing_upkeeps = 0;
+    return taking_back.upkeep(machine, view, all, stream);
+}
+
+static void make_lend(loom_context *context)
+{
+    static loom__open_kernels lending; /* tables point to it as long as they live */
+    lending = *context->machine->open;
+    taking_back.upkeep = lending.upkeep;
+    lending.upkeep = upkeep;
+    lending.fold_size = fold_nothing;
+    context->machine->open = &lending;
 }
 
 static loom_context *make_lending_context(test_run *t)
 {
-    static loom__open_kernels lending; /* tables point to it as long as they live */
     loom_context *context = make_context(t);
-    lending = *context->machine->open;
-    lending.fold_size = fold_nothing;
-    context->machine->open = &lending;
+    make_lend(context);
     return context;
 }
 
@@ -197,14 +222,18 @@ static void check_rules(test_run *t, loom_context *context, uint32_t value_bytes
         loom_map_view first = begin(map, rules[r].access);
         check_calls(t, map, &b, goes);
         loom_map_view second = begin(map, rules[r].access); /* further ones of the same kind … */
-        CHECK_BYTES(&second, &first, sizeof first);
+        loom_map_view but_for_serial = second;
+        CHECK_NE(second.serial, first.serial);
+        but_for_serial.serial = first.serial;
+        CHECK_BYTES(&but_for_serial, &first, sizeof first);
         for (int other = 0; other < RULES; other++) /* … and of no other */
             if (other != r)
                 refuse(map, rules[other].access, LOOM_IN_USE);
         END(map, &first);
-        check_calls(t, map, &b, goes); /* one is still out */
+        END_INVALID(map, &first); /* each is given back once, whatever else is out */
+        check_calls(t, map, &b, goes);
         END(map, &second);
-        END_INVALID(map, &second); /* each is given back once */
+        END_INVALID(map, &second);
         END_INVALID(map, &first);
         check_calls(t, map, &b, "friauex");
         CHECK_OK(loom_map_clear(map, NULL, NULL));
@@ -250,13 +279,55 @@ static void check_wrong_views(loom_context *context)
     wrong = view;
     wrong.generation++;
     END_INVALID(map, &wrong);
+    wrong = view;
+    wrong.serial++;
+    END_INVALID(map, &wrong);
+    wrong = view;
+    wrong.table[0]++;
+    END_INVALID(map, &wrong);
     refuse(map, LOOM_VIEW_ERASE, LOOM_IN_USE); /* after all that it is still out */
     END(map, &view);
     view = begin(map, LOOM_VIEW_ERASE);
     END(map, &view);
+
+    /* Nor is the view of a table that is gone one of the next, which may have its seed and its memory. */
+    view = begin(map, LOOM_VIEW_ERASE);
+    loom_map_destroy(map);
+    map = make_table(context, 4, 0);
+    wrong = begin(map, LOOM_VIEW_ERASE);
+    END_INVALID(map, &view);
+    END(map, &wrong);
     loom_map_destroy(map);
     loom_map_destroy(same);
     loom_map_destroy(clone);
+}
+
+/* Many at once, up to a bound; given back in another order, each once. */
+static void check_many_views(loom_context *context)
+{
+    enum { MOST = 16 };
+    loom_map *map = make_table(context, 4, 0);
+    loom_map_view views[MOST];
+    for (int r = 0; r < RULES; r++) {
+        test_note("access %d", (int)rules[r].access);
+        for (int i = 0; i < MOST; i++)
+            views[i] = begin(map, rules[r].access);
+        refuse(map, rules[r].access, LOOM_IN_USE);
+        CHECK(strstr(loom_last_error(), "16 ") != NULL && strstr(loom_last_error(), "give one back") != NULL);
+        loom_map_view copy = views[5];
+        END(map, &copy);
+        END_INVALID(map, &views[5]);
+        views[5] = begin(map, rules[r].access); /* there is room for one again, and no more */
+        refuse(map, rules[r].access, LOOM_IN_USE);
+        END_INVALID(map, &copy);
+        for (int i = 0; i < MOST; i++) {
+            END(map, &views[i * 7 % MOST]);
+            for (int back = 0; back <= i; back++)
+                END_INVALID(map, &views[back * 7 % MOST]);
+        }
+        CHECK_OK(loom_map_clear(map, NULL, NULL));
+    }
+    loom_map_destroy(map);
 }
 
 /* A view that writes is a change for cursors; one that reads is not. */
@@ -278,6 +349,41 @@ static void check_cursors(loom_context *context)
         END(map, &view);
         CHECK_STATUS(loom_cursor_next(cursor, b.keys, b.values, 10, &got, NULL), reads ? LOOM_OK : LOOM_CHANGED);
         loom_cursor_close(cursor);
+    }
+    free_batch(&b);
+    loom_map_destroy(map);
+}
+
+/* If the last view cannot be taken back it is still out, and can be given back again. */
+static void check_failed_end(loom_context *context)
+{
+    loom_map *map = make_table(context, 4, 0);
+    batch b = make_batch_of(4, 4, 50);
+    loom_cursor *cursor = NULL;
+    uint64_t got = 0;
+    fill_distinct(&b, 4, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 50);
+    for (int r = 1; r < RULES; r++) { /* those that write */
+        test_note("access %d", (int)rules[r].access);
+        CHECK_OK(loom_map_cursor_open(map, &cursor, NULL, NULL));
+        loom_map_view first = begin(map, rules[r].access), last = begin(map, rules[r].access);
+        taking_back.failing_folds = 2;
+        taking_back.failing_upkeeps = 2;
+        taking_back.folds = 0;
+        END(map, &first); /* the last does it for all */
+        CHECK_EQ(taking_back.folds, 0);
+        for (int attempt = 0; attempt < 4; attempt++) {
+            CHECK_REFUSED(loom_map_view_end(map, &last, NULL), LOOM_DEVICE);
+            END_INVALID(map, &first);
+            CHECK_REFUSED(loom_map_size(map, &got, NULL), LOOM_IN_USE);
+            refuse(map, r == 1 ? LOOM_VIEW_ERASE : LOOM_VIEW_INSERT, LOOM_IN_USE);
+        }
+        END(map, &last);
+        CHECK_EQ(taking_back.folds, 5);
+        END_INVALID(map, &last);
+        CHECK_STATUS(loom_cursor_next(cursor, b.keys, b.values, 10, &got, NULL), LOOM_CHANGED);
+        loom_cursor_close(cursor);
+        CHECK_EQ(map_size(map), 50);
     }
     free_batch(&b);
     loom_map_destroy(map);
@@ -336,6 +442,93 @@ TEST(test_api_view_cursors_and_upkeep)
     loom_context_destroy(context);
 }
 
+TEST(test_api_view_many_at_once)
+{
+    loom_context *context = make_lending_context(t);
+    check_many_views(context);
+    loom_context_destroy(context);
+}
+
+TEST(test_api_view_end_that_fails)
+{
+    loom_context *context = make_lending_context(t);
+    check_failed_end(context);
+    loom_context_destroy(context);
+}
+
+/* ---- Destroyed with views out ---- */
+
+static struct {
+    char happened[8]; /* drain, release of a table, warning */
+    size_t length;
+} events;
+
+static void note_event(char event)
+{
+    CHECK_LT(events.length + 1, sizeof events.happened);
+    events.happened[events.length++] = event;
+    events.happened[events.length] = 0;
+}
+
+static void *allocate_noting(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    void *memory = NULL;
+    (void)user, (void)kind, (void)stream;
+    return posix_memalign(&memory, alignment < sizeof memory ? sizeof memory : alignment, bytes) == 0 ? memory : NULL;
+}
+
+static void release_noting(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    (void)user, (void)bytes, (void)stream;
+    if (kind == LOOM_MEMORY_TABLE)
+        note_event('r');
+    free(memory);
+}
+
+static void warn_noting(void *user, loom_log_level level, const char *message)
+{
+    (void)user;
+    if (level != LOOM_LOG_WARNING)
+        return;
+    CHECK(strstr(message, "loom_map_view_end") != NULL);
+    note_event('w');
+}
+
+static void drain_noting(loom__machine *machine)
+{
+    (void)machine;
+    note_event('d');
+}
+
+/* The table's memory goes after all that runs on the device; nothing of it is left, not even with views of another kind. */
+TEST(test_api_view_out_when_destroyed)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.simd = t->simd;
+    config.allocator = (loom_allocator){allocate_noting, release_noting, NULL};
+    config.log = warn_noting;
+    CHECK_OK(loom_context_create(&config, &context));
+    make_lend(context);
+    loom__machine_ops draining = *context->machine->ops;
+    draining.drain = drain_noting;
+    context->machine->ops = &draining;
+    for (int r = 0; r < RULES; r++)
+        for (int out = 0; out < 3; out++) {
+            test_note("access %d, %d views out", (int)rules[r].access, out);
+            loom_map *map = make_table(context, 4, 0);
+            loom_map_view view = begin(map, rules[r].access);
+            END(map, &view);
+            for (int i = 0; i < out; i++)
+                begin(map, rules[r].access);
+            events.length = 0;
+            loom_map_destroy(map);
+            CHECK_TEXT(events.happened, out ? "wdr" : "r");
+        }
+    loom_context_destroy(context);
+}
+
 TEST(test_cuda_view_bookkeeping)
 {
     loom_context *context = make_cuda_context(t);
@@ -343,6 +536,7 @@ TEST(test_cuda_view_bookkeeping)
         for (uint32_t concurrent_reads = 0; concurrent_reads < 2; concurrent_reads++)
             check_rules(t, context, value_bytes, concurrent_reads);
     check_wrong_views(context);
+    check_many_views(context);
     check_cursors(context);
     check_upkeep_waits(t, context);
     loom_context_destroy(context);

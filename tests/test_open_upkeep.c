@@ -386,7 +386,8 @@ TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
 
 /* ---- Keys made to collide ------------------------------------------------------------------------------- */
 
-/* So many keys away from home that no machine's list takes them all: those that stay set their filter bits anew. */
+/* So many keys away from home that no list takes them all (4096 on the cpu machine, half of the slots on the cuda machine):
+ * those that stay set their filter bits anew. */
 TEST_EACH_KIND(test_open_upkeep_list_too_short)
 {
     loom_context *context = make_context(t);
@@ -399,7 +400,7 @@ TEST_EACH_KIND(test_open_upkeep_list_too_short)
     batch all = make_batch(t, slots * 9 / 10), part = all;
     draw_keys(t, &view, &aim, salt, &next, &all);
     CHECK_EQ(checked_insert(map, &all, LOOM_KEEP).ok, all.n);
-    CHECK_GT(map_stats(map).displaced, slots / 2 + 4096);
+    CHECK_GT(map_stats(map).displaced, slots * 3 / 4);
     part.n = all.n / 10;
     for (int round = 0; round < 6; round++) {
         double before = map_stats(map).accesses_per_miss;

@@ -13,7 +13,10 @@
  *       table.insert(wanted ? rows[i].key : 0, wanted ? rows[i].price : 0, wanted);   // by whole warps: no early return above
  *   }
  *
- * Blocks and grids have one dimension. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
+ * Blocks and grids may have any shape. A launch that fails is yours to notice (cudaGetLastError after <<<>>>): the library cannot.
+ *
+ * A map's insert is insert(key, value, active), a set's insert(key, active). Neither is taken for the other: a bool is no value for
+ * any function here, and what is not a bool is no `active` of a set.
  *
  * TWO FORMS. Every function exists for a whole warp and for one lane group.
  *   table.f(key, …, active)      all 32 lanes of the warp are here, converged (blocks are multiples of 32 threads, no lane has
@@ -22,8 +25,8 @@
  *                                warp may be equal.
  *   table.group_f(key, …)        the LOOM_LANES lanes of one group, lanes k * LOOM_LANES to k * LOOM_LANES + LOOM_LANES - 1 of
  *                                a warp, are here, all with the same key; other groups may be elsewhere, or nowhere. All of them
- *                                get the answer. The hardware runs diverged groups one after the other: docs/performance.md
- *                                has what it costs.
+ *                                get the answer. Lanes are counted as the hardware does, threadIdx.x first. The hardware runs
+ *                                diverged groups one after the other: docs/performance.md has what it costs.
  *
  * LANES. `#define LOOM_LANES 1`, 2, 4 or 8 before including this header: how many lanes look at a bucket together; 2 if you say
  * nothing, which is best for tables in memory and in the L2 cache. With 1 a group is a lane: diverging code needs no
@@ -137,6 +140,13 @@ template <class type> __device__ __forceinline__ type from_bits(uint64_t bits)
     return value;
 }
 
+/* Has a member for bool itself, and for nothing that converts to or from it. */
+template <class type, bool wanted = true> struct if_bool {
+};
+template <> struct if_bool<bool, true> {
+    typedef int type;
+};
+
 template <class type> struct is_real {
     static constexpr bool value = false;
 };
@@ -231,13 +241,29 @@ template <class key_type, class value_type, loom_view_access access> class table
         return warp<false>(key, value_type{}, active, 0, look()).status == LOOM_OK && active;
     }
 
-    /* A key that is there keeps its value. */
-    __device__ __forceinline__ loom_status insert(key_type key, value_type value = value_type{},
-                                                  bool active = true) const
+    /* A key that is there keeps its value. In templates a set may be given the value loom::none{}. */
+    __device__ __forceinline__ loom_status insert(key_type key, value_type value, bool active = true) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
         return warp<true>(key, value, active, 1, put<loom_inner::OPEN_KEEP>()).status;
     }
+
+    /* A set: insert(key, active), where nothing but a bool is taken for one. */
+    template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
+    __device__ __forceinline__ loom_status insert(key_type key, flag active = true) const
+    {
+        return insert(key, value_type{}, active);
+    }
+
+    /* A bool that is given as a value was meant as `active`. If not, convert it. */
+    template <class flag, typename detail::if_bool<flag, !is_set>::type = 0>
+    loom_status insert(key_type, flag, bool = true) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status insert_or_assign(key_type, flag, bool = true) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    found<value_type> find_or_insert(key_type, flag, bool = true) const = delete;
+    template <loom_combine combine = LOOM_COMBINE_ADD, class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status accumulate(key_type, flag, bool = true) const = delete;
 
     /* A key that is there gets the new value. */
     __device__ __forceinline__ loom_status insert_or_assign(key_type key, value_type value, bool active = true) const
@@ -282,11 +308,28 @@ template <class key_type, class value_type, loom_view_access access> class table
         return group(key, value_type{}, 0, look()).status == LOOM_OK;
     }
 
-    __device__ __forceinline__ loom_status group_insert(key_type key, value_type value = value_type{}) const
+    __device__ __forceinline__ loom_status group_insert(key_type key, value_type value) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
         return group(key, value, 1, put<loom_inner::OPEN_KEEP>()).status;
     }
+
+    /* A set. */
+    template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
+    __device__ __forceinline__ loom_status group_insert(key_type key) const
+    {
+        return group_insert(key, value_type{});
+    }
+
+    /* All lanes of a group are active. */
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_insert(key_type, flag) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_insert_or_assign(key_type, flag) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    found<value_type> group_find_or_insert(key_type, flag) const = delete;
+    template <loom_combine combine = LOOM_COMBINE_ADD, class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_accumulate(key_type, flag) const = delete;
 
     __device__ __forceinline__ loom_status group_insert_or_assign(key_type key, value_type value) const
     {
@@ -323,8 +366,12 @@ template <class key_type, class value_type, loom_view_access access> class table
         static_assert(access == LOOM_VIEW_FIND, "visits need a table that nobody writes: LOOM_VIEW_FIND");
         if (status_ != LOOM_OK)
             return;
-        uint64_t buckets = (uint64_t)view_.partitions * view_.buckets, threads = (uint64_t)gridDim.x * blockDim.x;
-        for (uint64_t at = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; at < buckets; at += threads) {
+        uint64_t buckets = (uint64_t)view_.partitions * view_.buckets;
+        uint64_t block = ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+        uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+        uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+        uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+        for (uint64_t at = block * threads + thread; at < buckets; at += blocks * threads) {
             open_walk here =
                 open_stand_at(kind, &view_, (uint32_t)(at / view_.buckets), (uint32_t)(at % view_.buckets));
             const unsigned char *line = open_line(kind, &here, here.bucket);
@@ -380,8 +427,10 @@ template <class key_type, class value_type, loom_view_access access> class table
 
     __device__ __forceinline__ void add_to_size(uint64_t keys) const
     {
-        atomicAdd((unsigned long long *)&view_.added[blockIdx.x % loom_inner::OPEN_ADDED_COPIES].keys,
-                  (unsigned long long)keys);
+        atomicAdd(
+            (unsigned long long *)&view_.added[(blockIdx.x + blockIdx.y + blockIdx.z) % loom_inner::OPEN_ADDED_COPIES]
+                .keys,
+            (unsigned long long)keys);
     }
 
     static __device__ __forceinline__ found<value_type> told(answer one)
@@ -401,12 +450,13 @@ template <class key_type, class value_type, loom_view_access access> class table
             mine.status = status_;
             return mine;
         }
-        lane_group lanes = lane_own_group();
+        uint32_t in_warp = lane_in_warp();
+        lane_group lanes = lane_group_at(in_warp);
         uint64_t own_key = detail::to_bits(key), own_value = detail::to_bits(value), key_bits = 0, value_bits = 0;
         uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
         open_walk walk = open_start(kind, &view_, 0);
         for (bool begins = true; lane_going(lanes, waiting != 0);) {
-            uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : threadIdx.x % 32;
+            uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
             uint64_t next_key = __shfl_sync(CUDA_FULL_MASK, own_key, (int)from);
             uint64_t next_value = is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, own_value, (int)from);
             if (begins) {
@@ -420,7 +470,7 @@ template <class key_type, class value_type, loom_view_access access> class table
             uint64_t told_value =
                 is_set ? 0 : __shfl_sync(CUDA_FULL_MASK, one.value, teller != 0 ? __ffs((int)teller) - 1 : 0);
             if (begins) {
-                if (threadIdx.x % 32 == from) {
+                if (in_warp == from) {
                     mine.status = detail::status_of(one.outcome);
                     mine.value = told_value;
                 }
@@ -429,7 +479,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         }
         if (writes) {
             uint32_t changed = __ballot_sync(CUDA_FULL_MASK, active && mine.status == LOOM_OK);
-            if (threadIdx.x % 32 == 0 && changed != 0)
+            if (in_warp == 0 && changed != 0)
                 add_to_size(stored_adds * (uint64_t)__popc(changed));
         }
         return mine;
@@ -441,7 +491,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         using namespace loom_inner;
         if (status_ != LOOM_OK)
             return answer{status_, 0};
-        lane_group lanes = lane_group_apart();
+        lane_group lanes = lane_group_apart(lane_in_warp());
         open_walk walk = open_start(kind, &view_, detail::to_bits(key));
         detail::turned one;
         do

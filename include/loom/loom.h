@@ -354,7 +354,10 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
  * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field), UNSUPPORTED, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
-/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before, and device views back. */
+/* Waits for calls in flight, then frees the table. NULL is fine. Cursors of the map must be gone before. Device views should be
+ * back; for those that are not (perhaps since the device is lost), destroy first waits for all that runs on the device, in any
+ * stream, and warns in the log. Such a view is gone, too: kernels that were launched with it are over, and to launch one
+ * afterwards is an error that cannot be detected for certain. */
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
@@ -542,18 +545,19 @@ typedef struct loom_map_view {
     loom_view_access access;
     uint32_t key_bytes, value_bytes;
     uint64_t generation; /* changes when the table's memory does; device.cuh compares */
+    uint64_t serial;     /* no two views of a process have the same; loom_map_view_end knows by it which are out */
     uint64_t table[22];  /* for device.cuh */
 } loom_map_view;
 
-#define LOOM_VIEW_LAYOUT 1
+#define LOOM_VIEW_LAYOUT 2
 
 /* Lends the table to kernels that are launched into `stream` from now on, and takes it back behind those that were. Between
  * the two, calls that may not overlap with what the view does, as the table above says, return IN_USE; those that may, and
- * further views of the same access, go on. A view is given back once, in the stream it was taken with, or in one that waits
- * for its kernels.
+ * further views of the same access, up to 16 at once, go on. A view is given back once, as it is or as a copy, in the stream it
+ * was taken with, or in one that waits for its kernels. If giving it back fails it is still out: try again, or destroy the table.
  * Stream-ordered; neither waits nor allocates. The table's size is right again, and a mixed view's freed slots are free again, when
- * the view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), or a set cannot accumulate. IN_USE: a view
- * of another access is out. INVALID_ARGUMENT: not a view that is out. */
+ * the last view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), or a set cannot accumulate. IN_USE: a
+ * view of another access is out, or 16 are. INVALID_ARGUMENT: not a view that is out, of this table. */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);

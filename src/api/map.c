@@ -110,8 +110,17 @@ void loom_map_destroy(loom_map *map)
     loom__gate_leave_writer(&map->gate);
     loom__gate_destroy(&map->gate);
     loom_context *context = map->context;
+    const loom__machine_ops *ops = context->machine->ops;
+    if (map->lent > 0) { /* kernels that no call knows of may be at work in the table */
+        loom__context_log(context, LOOM_LOG_WARNING,
+                          "a table is destroyed while %u device views of it are out: it waits for all that runs on the "
+                          "device; give views back first (loom_map_view_end)",
+                          map->lent);
+        if (ops->drain != NULL)
+            ops->drain(context->machine);
+    }
     if (map->order != NULL)
-        context->machine->ops->order_destroy(map->order);
+        ops->order_destroy(map->order);
     map->engine->destroy(map->table);
     loom__release(&context->machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
     loom__context_release(context);

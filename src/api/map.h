@@ -6,6 +6,8 @@
 #include "core/gate.h"
 #include "core/map_engine.h"
 
+enum { LOOM__MOST_VIEWS = 16 /* of a table out at once; loom.h says so */ };
+
 struct loom_map {
     loom_context *context; /* held */
     const loom__map_engine *engine;
@@ -14,10 +16,11 @@ struct loom_map {
     loom_type type;
     int concurrent_reads;
     loom__access lent_as; /* while a device view is out: what its kernels do … */
-    uint32_t lent;        /* … and how many of them are out. Both change only inside the gate, as a writer */
-    uint64_t generation;  /* one more after each call that may have written; cursors compare it */
-    loom__gate gate;      /* covers what host threads do at the same time … */
-    loom__order *order;   /* … and this what is still under way when they return; NULL where nothing is */
+    uint32_t lent;        /* … and how many of them are out. All three change only inside the gate, as a writer */
+    uint64_t lent_serials[LOOM__MOST_VIEWS]; /* which: the first `lent`, in any order */
+    uint64_t generation;                     /* one more after each call that may have written; cursors compare it */
+    loom__gate gate;                         /* covers what host threads do at the same time … */
+    loom__order *order; /* … and this what is still under way when they return; NULL where nothing is */
 };
 
 /* Wraps a table in a handle; takes the table over in any case. */

@@ -63,6 +63,10 @@ typedef struct loom__machine_ops {
     loom_status (*order_begin)(loom__order *order, loom__access access, loom_stream stream);
     void (*order_end)(loom__order *order, loom__access access, loom_stream stream);
 
+    /* Waits for everything that runs on the machine, kernels of users included, in whichever stream. If it cannot, nothing
+     * runs there any more. NULL where there are no such kernels. */
+    void (*drain)(loom__machine *machine);
+
     /* Table memory to and from the host, and within the machine. They wait for the copy. */
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);

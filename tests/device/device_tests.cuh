@@ -5,6 +5,8 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace
@@ -58,6 +60,9 @@ template <class value> __host__ __device__ value value_of(uint32_t i)
     else
         return (value)(i * 7 + 1);
 }
+
+enum { BLOCK = 128 };
+bool shaped; /* blocks have three dimensions, grids two */
 
 template <class key, class value> struct fixture {
     static constexpr bool is_set = loom::detail::width<value>::bytes == 0;
@@ -116,18 +121,101 @@ template <class key, class value> struct fixture {
     void run(loom_view_access access, kernel launched, uint32_t items, arguments... others)
     {
         loom_map_view view;
+        uint32_t blocks = (items + BLOCK - 1) / BLOCK, rows = shaped ? (blocks % 5 == 0 ? 5 : blocks) : 1;
         REQUIRE_OK(loom_map_view_begin(map, access, &view, NULL));
-        launched<<<(items + 127) / 128, 128>>>(view, keys.at, items, others...);
+        launched<<<dim3(blocks / rows, rows), shaped ? dim3(4, 8, BLOCK / 32) : dim3(BLOCK)>>>(view, keys.at, items,
+                                                                                               others...);
         REQUIRE_CUDA(cudaGetLastError());
         REQUIRE_OK(loom_map_view_end(map, &view, NULL));
         REQUIRE_CUDA(cudaDeviceSynchronize());
     }
 };
 
+/* By threads as the hardware counts them, so that items of a warp are neighbours. */
 __device__ __forceinline__ uint32_t own_item()
 {
-    return blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    return (blockIdx.y * gridDim.x + blockIdx.x) * BLOCK + thread;
 }
+
+/* ---- what the compiler refuses: values that were meant as `active`, and the other way round ---- */
+
+template <class... arguments> struct list {
+};
+template <class table, class given, class = void> struct inserts_by : std::false_type {
+};
+template <class table, class... arguments>
+struct inserts_by<table, list<arguments...>,
+                  std::void_t<decltype(std::declval<const table &>().insert(std::declval<arguments>()...))>>
+    : std::true_type {
+};
+template <class table, class given, class = void> struct inserts_by_group : std::false_type {
+};
+template <class table, class... arguments>
+struct inserts_by_group<table, list<arguments...>,
+                        std::void_t<decltype(std::declval<const table &>().group_insert(std::declval<arguments>()...))>>
+    : std::true_type {
+};
+/* The other functions with values: insert_or_assign, find_or_insert, accumulate, and their group forms. */
+template <class table, class value, class = void> struct writes : std::false_type {
+};
+template <class table, class value>
+struct writes<table, value,
+              std::void_t<decltype(std::declval<const table &>().insert_or_assign(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct fetches : std::false_type {
+};
+template <class table, class value>
+struct fetches<table, value,
+               std::void_t<decltype(std::declval<const table &>().find_or_insert(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct adds : std::false_type {
+};
+template <class table, class value>
+struct adds<table, value, std::void_t<decltype(std::declval<const table &>().accumulate(0, std::declval<value>()))>>
+    : std::true_type {
+};
+template <class table, class value, class = void> struct adds_by_group : std::false_type {
+};
+template <class table, class value>
+struct adds_by_group<table, value,
+                     std::void_t<decltype(std::declval<const table &>().template group_accumulate<LOOM_COMBINE_MAX>(
+                         0, std::declval<value>()))>> : std::true_type {
+};
+
+template <class number> struct refusals {
+    using map = loom::table<uint32_t, number, LOOM_VIEW_INSERT>;
+    using counter = loom::table<uint32_t, number, LOOM_VIEW_ACCUMULATE>;
+    using set = loom::table<number, loom::none, LOOM_VIEW_MIXED>;
+
+    static_assert(inserts_by<map, list<uint32_t, number>>::value && inserts_by<map, list<int, int, bool>>::value);
+    static_assert(!inserts_by<map, list<uint32_t>>::value, "a map's key needs a value");
+    static_assert(!inserts_by<map, list<uint32_t, bool>>::value, "which a bool is not");
+    static_assert(!inserts_by<map, list<uint32_t, bool, number>>::value);
+    static_assert(!inserts_by<map, list<uint32_t, bool &, bool>>::value);
+    static_assert(inserts_by_group<map, list<uint32_t, number>>::value);
+    static_assert(!inserts_by_group<map, list<uint32_t>>::value);
+    static_assert(!inserts_by_group<map, list<uint32_t, bool>>::value);
+
+    static_assert(inserts_by<set, list<number>>::value && inserts_by<set, list<int, bool>>::value);
+    static_assert(inserts_by<set, list<number, loom::none, bool>>::value && inserts_by<set, list<int, bool &>>::value);
+    static_assert(!inserts_by<set, list<number, number>>::value, "a set has no values");
+    static_assert(!inserts_by<set, list<number, int>>::value && !inserts_by<set, list<number, void *>>::value);
+    static_assert(!inserts_by<set, list<number, number, bool>>::value);
+    static_assert(!inserts_by<set, list<number, bool, bool>>::value);
+    static_assert(inserts_by_group<set, list<number>>::value && inserts_by_group<set, list<number, loom::none>>::value);
+    static_assert(!inserts_by_group<set, list<number, number>>::value);
+    static_assert(!inserts_by_group<set, list<number, bool>>::value);
+
+    static_assert(writes<map, int>::value && !writes<map, bool>::value);
+    static_assert(fetches<map, int>::value && !fetches<map, bool>::value);
+    static_assert(adds<counter, int>::value && !adds<counter, bool>::value);
+    static_assert(adds_by_group<counter, int>::value && !adds_by_group<counter, bool>::value);
+};
+template struct refusals<uint32_t>;
+template struct refusals<uint64_t>;
 
 /* ---- insert: every key twice in the grid; odd ones by groups, in diverging code ---- */
 
@@ -138,7 +226,11 @@ __global__ void insert_kernel(const loom_map_view view, const key *keys, uint32_
     uint32_t item = own_item(), half = n / 2;
     bool active = item < n;
     uint32_t i = active ? item % half : 0;
-    loom_status told = table.insert(keys[i], value_of<value>(i), active);
+    loom_status told;
+    if constexpr (loom::detail::width<value>::bytes == 0)
+        told = table.insert(keys[i], active);
+    else
+        told = table.insert(keys[i], value_of<value>(i), active);
     if (active && told == LOOM_OK)
         atomicAdd(stored, 1ull);
     if (!table.contains(keys[i], active) && active)
@@ -147,7 +239,7 @@ __global__ void insert_kernel(const loom_map_view view, const key *keys, uint32_
     if (shared_item < half && shared_item % 3 == 1) {
         uint32_t other = half + shared_item;
         told = table.group_insert(keys[other], value_of<value>(other));
-        if (told == LOOM_OK && threadIdx.x % LOOM_LANES == 0)
+        if (told == LOOM_OK && item % LOOM_LANES == 0)
             atomicAdd(stored, 1ull);
         if (!table.group_contains(keys[other]))
             atomicAdd(stored, 1ull << 32);
@@ -161,13 +253,13 @@ template <class key, class value> void test_insert()
     shared_array<unsigned long long> stored(1);
     f.run(LOOM_VIEW_INSERT, insert_kernel<key, value>, n, stored.at);
     uint32_t by_groups = 0;
-    for (uint32_t i = 0; i < half && i < (n + 127) / 128 * 128 / LOOM_LANES; i++)
+    for (uint32_t i = 0; i < half && i < (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES; i++)
         by_groups += i % 3 == 1;
     REQUIRE(stored.at[0] == half + by_groups);
     REQUIRE(f.size() == half + by_groups);
     f.look_up();
     for (uint32_t i = 0; i < n; i++) {
-        bool there = i < half || ((i - half) % 3 == 1 && i - half < (n + 127) / 128 * 128 / LOOM_LANES);
+        bool there = i < half || ((i - half) % 3 == 1 && i - half < (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES);
         REQUIRE(f.status.at[i] == (there ? LOOM_OK : LOOM_NOT_FOUND));
         if constexpr (!fixture<key, value>::is_set)
             REQUIRE(f.array()[i] == (there ? value_of<value>(i) : value{}));
@@ -288,8 +380,7 @@ __global__ void erase_kernel(const loom_map_view view, const key *keys, uint32_t
     if (active && told == LOOM_OK)
         atomicAdd(erased, 1ull);
     uint32_t of_group = item / LOOM_LANES;
-    if (of_group < n && of_group % 4 == 1 && table.group_erase(keys[of_group]) == LOOM_OK &&
-        threadIdx.x % LOOM_LANES == 0)
+    if (of_group < n && of_group % 4 == 1 && table.group_erase(keys[of_group]) == LOOM_OK && item % LOOM_LANES == 0)
         atomicAdd(erased, 1ull);
 }
 
@@ -303,7 +394,7 @@ template <class key, class value> void test_erase()
     f.look_up();
     uint32_t there = 0;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t groups = (n + 127) / 128 * 128 / LOOM_LANES;
+        uint32_t groups = (n + BLOCK - 1) / BLOCK * BLOCK / LOOM_LANES;
         bool gone = i % 2 == 0 || (i % 4 == 1 && i < groups);
         REQUIRE(f.status.at[i] == (gone ? LOOM_NOT_FOUND : LOOM_OK));
         there += !gone;
@@ -411,6 +502,74 @@ void test_refused()
     REQUIRE(f.size() == 0);
 }
 
+/* ---- a table destroyed while a kernel works with a view of it ---- */
+
+struct watched_memory {
+    cudaStream_t stream;
+    int released, while_running;
+};
+
+void *allocate_watched(void *, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream)
+{
+    void *memory = nullptr;
+    if (kind == LOOM_MEMORY_HOST)
+        return posix_memalign(&memory, alignment < sizeof memory ? sizeof memory : alignment, bytes) == 0 ? memory
+                                                                                                          : nullptr;
+    return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+
+/* Allocators may give memory away at once: what they get is not in use any more. */
+void release_watched(void *user, void *memory, size_t, loom_memory_kind kind, loom_stream)
+{
+    watched_memory *watched = (watched_memory *)user;
+    if (kind == LOOM_MEMORY_HOST) {
+        free(memory);
+        return;
+    }
+    watched->released++;
+    watched->while_running += cudaStreamQuery(watched->stream) == cudaErrorNotReady;
+    cudaFree(memory);
+}
+
+__global__ void slow_kernel(const loom_map_view view, unsigned long long *stored)
+{
+    loom::table<uint32_t, uint32_t, LOOM_VIEW_INSERT> table(view);
+    for (int i = 0; i < 200; i++) {
+        __nanosleep(1000000); /* at least half of it: a tenth of a second in all */
+        if (table.insert(i * 32 + threadIdx.x, 1) == LOOM_OK)
+            atomicAdd(stored, 1ull);
+    }
+}
+
+void test_destroyed()
+{
+    watched_memory watched = {};
+    shared_array<unsigned long long> stored(1);
+    loom_context *context;
+    loom_map *map;
+    loom_map_view view;
+    loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
+    with.machine = LOOM_MACHINE_CUDA;
+    with.allocator.allocate = allocate_watched;
+    with.allocator.release = release_watched;
+    with.allocator.user = &watched;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = 10000;
+    REQUIRE_CUDA(cudaStreamCreateWithFlags(&watched.stream, cudaStreamNonBlocking));
+    REQUIRE_OK(loom_context_create(&with, &context));
+    REQUIRE_OK(loom_map_create(context, &config, &map));
+    REQUIRE_OK(loom_map_view_begin(map, LOOM_VIEW_INSERT, &view, watched.stream));
+    slow_kernel<<<1, 32, 0, watched.stream>>>(view, stored.at);
+    REQUIRE_CUDA(cudaGetLastError());
+    loom_map_destroy(map);
+    REQUIRE(watched.released == 1);
+    REQUIRE(watched.while_running == 0);
+    REQUIRE(stored.at[0] == 200 * 32);
+    loom_context_destroy(context);
+    REQUIRE_CUDA(cudaStreamDestroy(watched.stream));
+}
+
 int passed;
 
 void pass(const char *name)
@@ -444,7 +603,15 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    shaped = true;
+    test_widths<uint32_t, uint32_t>("shaped-4-4");
+    test_widths<uint64_t, loom::none>("shaped-set-8");
+    test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
+    pass("shaped-accumulate");
+    shaped = false;
     test_refused();
     pass("refused");
+    test_destroyed();
+    pass("destroyed");
     return passed;
 }

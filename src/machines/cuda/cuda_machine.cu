@@ -344,6 +344,13 @@ static loom_status check_stream(loom__machine *machine, loom_stream stream)
     return LOOM_OK;
 }
 
+static void drain(loom__machine *machine)
+{
+    cuda_device_scope scope((cuda_state *)machine);
+    if (scope.status == LOOM_OK && cudaDeviceSynchronize() != cudaSuccess)
+        cudaGetLastError();
+}
+
 static loom_status copy(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream given)
 {
     cudaStream_t stream = (cudaStream_t)given;
@@ -374,6 +381,7 @@ const loom__machine_ops cuda_machine = {
     cuda_order_destroy,
     cuda_order_begin,
     cuda_order_end,
+    drain,
     copy,
     copy,
     copy,

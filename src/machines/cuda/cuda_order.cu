@@ -89,7 +89,13 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     ON_DEVICE(order->cuda);
     cudaStream_t stream = (cudaStream_t)given;
     pthread_mutex_lock(&order->lock);
-    if (!may_join(order, access)) {
+    int joins = may_join(order, access);
+    cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
+    if (error != cudaSuccess) { /* nothing has changed: the next call waits for the same calls */
+        pthread_mutex_unlock(&order->lock);
+        return cuda_failed(error, "waiting for earlier calls on the table");
+    }
+    if (!joins) {
         phase old = order->before;
         order->before = order->at_hand;
         order->at_hand = old;
@@ -98,11 +104,7 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     }
     if (access != LOOM__ACCESS_FIND)
         order->writes = access;
-    cudaError_t error = cuda_step(wait_for(&order->before, stream));
-    if (error == cudaSuccess)
-        return LOOM_OK;
-    pthread_mutex_unlock(&order->lock);
-    return cuda_failed(error, "waiting for earlier calls on the table");
+    return LOOM_OK;
 }
 
 void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
