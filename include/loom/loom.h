@@ -134,7 +134,8 @@ typedef enum loom_simd {
 typedef enum loom_memory_kind {
     LOOM_MEMORY_HOST = 0,  /* handles and bookkeeping; read and written by the host */
     LOOM_MEMORY_TABLE = 1, /* tables, and what lives as long; where the context's machine works */
-    LOOM_MEMORY_TEMPORARY = 2 /* there, too, for one call: released in the call's stream, perhaps before its work is done */
+    LOOM_MEMORY_TEMPORARY =
+        2 /* there, too, for one call: released in the call's stream, perhaps before its work is done */
 } loom_memory_kind;
 
 /* Where a context takes memory from. Either both functions or neither. They may be called from any thread, at the same

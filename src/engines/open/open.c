@@ -178,8 +178,8 @@ static loom_status build(loom__table *table, const loom__batch *batch)
 static loom_status write(loom__table *table, const loom__batch *batch)
 {
     int by_partition = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0;
-    RETURN_IF_FAILED((by_partition ? table->kernels->insert_bulk : table->kernels->write)(table->machine, &table->view,
-                                                                                           batch));
+    RETURN_IF_FAILED(
+        (by_partition ? table->kernels->insert_bulk : table->kernels->write)(table->machine, &table->view, batch));
     note_work(table, batch);
     return LOOM_OK;
 }

@@ -68,7 +68,8 @@ enum {
     OPEN_LINE_BYTES = 64,
     OPEN_WORD_OFFSET = 56,
     OPEN_LEAST_PARTITIONS = 2,
-    OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM */
+    OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM … */
+    OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* … which partitions with values apart should fit, too */
     OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_STALE_SHARE =

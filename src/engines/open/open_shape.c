@@ -60,6 +60,8 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
     double keys = (double)config->capacity, best_buckets = 0, best_partitions = 0;
     uint32_t slots = open_slots(kind);
     uint32_t first = 2, last = config->max_load > 0.92 ? OPEN_MOST_BUCKETS : OPEN_PREFERRED_BUCKETS;
+    uint32_t fitting = OPEN_MOST_BYTES / (uint32_t)open_partition_bytes(kind, 2) * 2;
+    last = fitting < last ? fitting : last;
     if (config->buckets_per_partition != 0) {
         first = last = config->buckets_per_partition;
         RETURN_ERROR_IF(first > OPEN_MOST_BUCKETS || !loom__open_is_prime(first), LOOM_INVALID_ARGUMENT,

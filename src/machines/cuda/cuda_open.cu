@@ -13,7 +13,7 @@ namespace
 {
 
 enum {
-    BUSY_WARPS = 48,        /* of a multiprocessor that has enough to do */
+    BUSY_WARPS = 48,             /* of a multiprocessor that has enough to do */
     LEAST_BY_PARTITION = 1 << 18 /* keys of a build; below, direct insertion is as fast */
 };
 
@@ -293,6 +293,43 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return LOOM_OK;
 }
 
+uint64_t slots_of(const loom__open_view *view)
+{
+    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
+}
+
+unsigned char *take_workspace(loom__machine *machine, const bulk_plan *plan, loom_stream stream)
+{
+    const loom_allocator *allocator = &machine->allocator;
+    return (unsigned char *)allocator->allocate(allocator->user, plan->bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
+}
+
+void give_workspace(loom__machine *machine, const bulk_plan *plan, unsigned char *workspace, loom_stream stream)
+{
+    const loom_allocator *allocator = &machine->allocator;
+    if (workspace != NULL)
+        allocator->release(allocator->user, workspace, plan->bytes, LOOM_MEMORY_TEMPORARY, stream);
+}
+
+/* Rows with many equal keys; not done: they had better go to the table one by one. */
+loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, cudaStream_t stream,
+                    bool *done)
+{
+    bulk_plan plan;
+    unsigned char *workspace = NULL;
+    cuda_combine_way way =
+        batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch->n, batch->values == NULL, &plan);
+    if (way == COMBINE_SPLIT)
+        workspace = take_workspace(&cuda->base, &plan, stream);
+    *done = way == COMBINE_SLICES || workspace != NULL;
+    if (!*done)
+        return LOOM_OK;
+    cudaError_t error =
+        cuda_step(cuda_open_combine(cuda, view, batch, workspace != NULL ? &plan : NULL, workspace, stream));
+    give_workspace(&cuda->base, &plan, workspace, stream);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
+}
+
 loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch, cuda_op op,
                         const call_arrays *arrays, cuda_slot *slot)
 {
@@ -303,7 +340,11 @@ loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loo
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
     } else if (batch->n > 0) {
         cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
-        CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
+        bool done = false;
+        if (op == OP_COMBINE)
+            RETURN_IF_FAILED(combine(cuda, view, &whole, stream, &done));
+        if (!done)
+            CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
     }
     return finish(view, batch, op, arrays, slot, place);
 }
@@ -365,7 +406,8 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     }
     if (batch->replace)
         CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
-    CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, batch->replace != 0, op == OP_OVERWRITE, stream));
+    CUDA_TRY(
+        cuda_open_bulk_build(cuda, view, &whole, plan, workspace, batch->replace != 0, op == OP_OVERWRITE, stream));
     if (!arrays->staged || spilled <= rest.room)
         CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
     else /* the split gave up */
@@ -391,15 +433,18 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     bulk_plan plan;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
-    const bool asked = batch->flags & LOOM_BY_PARTITION, staged_status = batch->status != NULL && arrays.all[STATUS].staged();
-    bool possible = cuda_open_bulk_plan(cuda, view, batch->n, batch->status != NULL, batch->replace, &plan) && !staged_status;
-    RETURN_ERROR_IF(asked && !possible, LOOM_UNSUPPORTED,
-                    "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
-                    "memory, or the table's partitions do not fit the device's shared memory; insert directly");
+    const bool asked = batch->flags & LOOM_BY_PARTITION,
+               staged_status = batch->status != NULL && arrays.all[STATUS].staged();
+    bool possible =
+        cuda_open_bulk_plan(cuda, view, batch->n, slots_of(view), batch->status != NULL, batch->replace, &plan) &&
+        !staged_status;
+    RETURN_ERROR_IF(
+        asked && !possible, LOOM_UNSUPPORTED,
+        "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
+        "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch);
-    unsigned char *workspace = (unsigned char *)machine->allocator.allocate(
-        machine->allocator.user, plan.bytes, 256, LOOM_MEMORY_TEMPORARY, batch->stream);
+    unsigned char *workspace = take_workspace(machine, &plan, batch->stream);
     RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
@@ -411,7 +456,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         status = run_by_partition(cuda, view, batch, &arrays, &plan, workspace, slot);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    machine->allocator.release(machine->allocator.user, workspace, plan.bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    give_workspace(machine, &plan, workspace, batch->stream);
     return status;
 }
 
@@ -437,7 +482,8 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
     bulk_plan plan;
-    if (n < LEAST_BY_PARTITION || !cuda_open_bulk_plan((cuda_state *)machine, view, n, with_index, true, &plan))
+    if (n < LEAST_BY_PARTITION ||
+        !cuda_open_bulk_plan((cuda_state *)machine, view, n, slots_of(view), with_index, true, &plan))
         return 0;
     return plan.bytes;
 }

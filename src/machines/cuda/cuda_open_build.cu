@@ -14,14 +14,23 @@
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
-#include "machines/cuda/cuda_open_bulk.cuh"
 #include "engines/open/open_items.h"
+#include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 
 namespace
 {
 
-enum { UNROLLED = 4 };
+enum {
+    UNROLLED = 4,
+    HALF_THREADS = 640, /* of a block that shares its multiprocessor with another one */
+};
+
+/* Records of a thread in each pass of the split, and blocks on one multiprocessor; as measured. */
+template <loom__open_kind kind> struct split_shape {
+    static constexpr int batch_items = bulk_columns<kind>::has_tail ? 12 : 16, batch_blocks = 2;
+    static constexpr int region_items = batch_items, region_blocks = 2;
+};
 
 /* ---- splitting ---- */
 
@@ -35,35 +44,72 @@ template <loom__open_kind kind> struct partition_of_head {
     }
 };
 
-template <loom__open_kind kind>
-__global__ void __launch_bounds__(SPLIT_THREADS)
+/* Heads of a batch: keys, or keys with their values. */
+template <loom__open_kind kind> struct batch_head_reader {
+    typedef bulk_columns<kind> columns;
+    const typename columns::key *keys;
+    const uint32_t *values; /* of pairs */
+    template <int some> __device__ __forceinline__ void many(uint32_t i, typename columns::head *to) const
+    {
+        typename columns::key some_keys[some];
+        split_load<some>(keys + i, some_keys);
+        uint32_t some_values[some] = {};
+        if constexpr (columns::packed)
+            split_load<some>(values + i, some_values);
+#pragma unroll
+        for (int k = 0; k < some; k++)
+            to[k] = some_keys[k] | (columns::packed ? (uint64_t)some_values[k] << 32 : 0);
+    }
+};
+
+template <loom__open_kind kind, bool with_index>
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<kind>::batch_blocks)
     split_batch_kernel(const cuda_batch batch, uint64_t batch_first, const bulk_regions<kind> out, uint32_t bins,
                        const partition_of_head<kind> bin_of)
 {
     typedef bulk_columns<kind> columns;
-    uint64_t first = (uint64_t)blockIdx.x * SPLIT_TILE;
-    uint32_t count = batch.n - first < SPLIT_TILE ? (uint32_t)(batch.n - first) : (uint32_t)SPLIT_TILE;
-    split_tile(
-        out, 0, bins, count, [&](uint32_t i) { return columns::read_head(batch, first + i); },
-        [&](uint32_t i) { return columns::read_tail(batch, first + i); },
-        [&](uint32_t i) { return (uint32_t)(batch_first + first + i); }, bin_of);
+    constexpr int items = split_shape<kind>::batch_items;
+    constexpr uint32_t tile = SPLIT_THREADS * items;
+    const uint64_t first = (uint64_t)blockIdx.x * tile;
+    const uint32_t count = batch.n - first < tile ? (uint32_t)(batch.n - first) : tile;
+    const bool aligned = ((uintptr_t)batch.keys | (uintptr_t)batch.values) % 16 == 0;
+    const batch_head_reader<kind> heads = {(const typename columns::key *)batch.keys + first,
+                                           (const uint32_t *)batch.values + first};
+    const split_place_reader places = {(uint32_t)(batch_first + first)};
+    if constexpr (columns::has_tail) {
+        const split_array_reader<typename columns::tail> tails = {(const typename columns::tail *)batch.values + first};
+        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, tails, places,
+                                                                 bin_of);
+    } else {
+        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, split_no_reader(),
+                                                                 places, bin_of);
+    }
 }
 
 /* The second pass: one row of blocks to a coarse region. */
-template <loom__open_kind kind>
-__global__ void __launch_bounds__(SPLIT_THREADS)
+template <loom__open_kind kind, bool with_index>
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<kind>::region_blocks)
     split_region_kernel(const bulk_regions<kind> from, const bulk_regions<kind> out, uint32_t bins,
                         const partition_of_head<kind> bin_of)
 {
-    uint32_t region = blockIdx.y, begin = blockIdx.x * SPLIT_TILE, whole = from.count(region);
+    typedef bulk_columns<kind> columns;
+    constexpr int items = split_shape<kind>::region_items;
+    constexpr uint32_t tile = SPLIT_THREADS * items;
+    const uint32_t region = blockIdx.y, begin = blockIdx.x * tile, whole = from.count(region);
     if (begin >= whole)
         return;
-    size_t first = (size_t)region * from.room + begin;
-    uint32_t count = whole - begin < SPLIT_TILE ? whole - begin : (uint32_t)SPLIT_TILE;
-    split_tile(
-        out, region * bins, bins, count, [&](uint32_t i) { return from.to.heads[first + i]; },
-        [&](uint32_t i) { return from.to.tails[first + i]; }, [&](uint32_t i) { return from.to.index[first + i]; },
-        bin_of);
+    const size_t first = (size_t)region * from.room + begin;
+    const uint32_t count = whole - begin < tile ? whole - begin : tile;
+    const split_array_reader<typename columns::head> heads = {from.to.heads + first};
+    const split_array_reader<uint32_t> index = {from.to.index + first};
+    if constexpr (columns::has_tail) {
+        const split_array_reader<typename columns::tail> tails = {from.to.tails + first};
+        split_tile<items, columns::neighbours, with_index>(out, region * bins, bins, count, true, heads, tails, index,
+                                                           bin_of);
+    } else {
+        split_tile<items, columns::neighbours, with_index>(out, region * bins, bins, count, true, heads,
+                                                           split_no_reader(), index, bin_of);
+    }
 }
 
 /* ---- building ---- */
@@ -81,9 +127,7 @@ template <loom__open_kind kind>
 __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
                                                 uint32_t buckets)
 {
-    uint64_t word = open_key_bytes(kind) == 8 ? empty
-                    : kind == OPEN_PAIR_4_4   ? empty
-                                              : empty << 32 | empty;
+    uint64_t word = open_key_bytes(kind) == 8 ? empty : kind == OPEN_PAIR_4_4 ? empty : empty << 32 | empty;
     for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
         if (from != NULL) {
             to[i] = from[i];
@@ -97,7 +141,7 @@ __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, ui
 }
 
 struct build_counts {
-    uint32_t ok, exists, full;
+    int32_t ok, exists, full;
 };
 
 template <loom__open_kind kind>
@@ -107,8 +151,8 @@ __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own
     open_walk walk = open_start(kind, own, key);
     lane_truth tells;
     for (;;) { /* bounded as every insertion is */
-        open_outcome outcome = open_insert_turn(kind, mode, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, &walk,
-                                                &value, 1, &tells);
+        open_outcome outcome =
+            open_insert_turn(kind, mode, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, &walk, &value, 1, &tells);
         if (outcome != OPEN_GO_ON)
             return outcome;
     }
@@ -130,9 +174,8 @@ __device__ __forceinline__ void insert_all(const build_work<kind> &work, const l
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
         typename columns::head one = work.records.to.heads[first + i];
         uint64_t value = columns::value_of(one, work.records.to, first + i);
-        open_outcome outcome = work.overwrite
-                                   ? insert_record<kind>(own, OPEN_OVERWRITE, columns::key_of(one), value)
-                                   : insert_record<kind>(own, OPEN_KEEP, columns::key_of(one), value);
+        open_outcome outcome = work.overwrite ? insert_record<kind>(own, OPEN_OVERWRITE, columns::key_of(one), value)
+                                              : insert_record<kind>(own, OPEN_KEEP, columns::key_of(one), value);
         count_outcome(counts, outcome);
         if (work.status != NULL)
             work.status[work.records.to.index[first + i]] = outcome == OPEN_DONE        ? LOOM_OK
@@ -148,8 +191,8 @@ __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, ui
     unsigned char *line = lines + bucket * open_line_stride(kind);
     *(typename bulk_columns<kind>::head *)(line + slot * open_slot_stride(kind)) = one;
     if (open_values_apart(kind)) {
-        unsigned char *at = lines + open_value_offset(kind, buckets) + bucket * open_value_stride(kind) +
-                            slot * open_value_bytes(kind);
+        unsigned char *at =
+            lines + open_value_offset(kind, buckets) + bucket * open_value_stride(kind) + slot * open_value_bytes(kind);
         if (open_value_bytes(kind) == 8)
             *(uint64_t *)at = value;
         else
@@ -157,175 +200,249 @@ __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, ui
     }
 }
 
-/* The records of an empty partition, not more than it has slots. `taken` are two counters to a word, zero. All threads of the
- * block, which wait for each other. */
+/* Takes the next place of a bucket; `taken` has two counters to a word. */
+__device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
+{
+    uint32_t half = bucket % 2 * 16;
+    return atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
+}
+
+/* Sets the bit in a bucket's word; tells whether it was set before. */
+__device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
+{
+    uint32_t *half = (uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32, one = 1u << bit % 32;
+    return (atomicOr(half, one) & one) != 0;
+}
+
+/* One warp's part of a partition's records: [begin, end), of which the first `late` are those that were set aside. */
+struct warp_share {
+    uint32_t begin, end, late;
+};
+
+/* Sets a record aside, at the beginning of the warp's share, where all have been read already. All lanes of the warp. */
 template <loom__open_kind kind>
-__device__ __forceinline__ void fill_partition(const build_work<kind> &work, const loom__open_view *own,
-                                               unsigned char *lines, uint32_t *taken, size_t first, uint32_t count,
-                                               build_counts *counts)
+__device__ __forceinline__ void set_aside(const typename bulk_columns<kind>::arrays &records, size_t first,
+                                          uint32_t *late, bool aside, typename bulk_columns<kind>::head one,
+                                          uint64_t value)
+{
+    uint32_t all = __ballot_sync(CUDA_FULL_MASK, aside), lane = threadIdx.x % 32;
+    if (aside) {
+        size_t to = first + *late + __popc(all & ((1u << lane) - 1));
+        records.heads[to] = one;
+        bulk_columns<kind>::set_tail(records, to, value);
+    }
+    *late += __popc(all);
+}
+
+/* Step 1: keys go home; those that come when the bucket is full are set aside. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void place_at_home(const typename bulk_columns<kind>::arrays &records, size_t first,
+                                              const loom__open_view *own, unsigned char *lines, uint32_t *taken,
+                                              warp_share *share)
 {
     typedef bulk_columns<kind> columns;
-    typedef typename columns::head head;
-    const uint32_t buckets = own->buckets, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    const uint32_t share = (count + warps * 32 - 1) / (warps * 32) * 32, begin = threadIdx.x / 32 * share;
-    const uint32_t end = begin + share < count ? begin + share : count;
-    uint32_t late = 0;
-    for (uint32_t next = begin; next < end; next += 32 * UNROLLED) {
-        head ones[UNROLLED];
+    const uint32_t lane = threadIdx.x % 32;
+    for (uint32_t next = share->begin; next < share->end; next += 32 * UNROLLED) {
+        typename columns::head ones[UNROLLED];
         uint64_t values[UNROLLED];
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
             uint32_t i = next + 32 * k + lane;
-            if (i < end) {
-                ones[k] = work.records.to.heads[first + i];
-                values[k] = open_values_apart(kind) ? columns::value_of(ones[k], work.records.to, first + i) : 0;
+            if (i < share->end) {
+                ones[k] = records.heads[first + i];
+                values[k] = open_values_apart(kind) ? columns::value_of(ones[k], records, first + i) : 0;
             }
         }
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
-            bool there = next + 32 * k + lane < end, is_late = false;
-            if (there) {
+            bool is_late = false;
+            if (next + 32 * k + lane < share->end) {
                 uint32_t lower = (uint32_t)loom__hash_key(columns::key_of(ones[k]), open_key_bytes(kind), own->seed);
-                uint32_t bucket = loom__hash_bucket(lower, buckets), half = bucket % 2 * 16;
-                uint32_t slot = atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
+                uint32_t bucket = loom__hash_bucket(lower, own->buckets), slot = take_place(taken, bucket);
                 is_late = slot >= open_slots(kind);
                 if (!is_late)
-                    place<kind>(lines, buckets, bucket, slot, ones[k], values[k]);
+                    place<kind>(lines, own->buckets, bucket, slot, ones[k], values[k]);
             }
-            uint32_t lates = __ballot_sync(CUDA_FULL_MASK, is_late);
-            if (is_late) {
-                size_t to = first + begin + late + __popc(lates & ((1u << lane) - 1));
-                work.records.to.heads[to] = ones[k];
-                columns::set_tail(work.records.to, to, values[k]);
-            }
-            late += __popc(lates);
+            set_aside<kind>(records, first + share->begin, &share->late, is_late, ones[k], values[k]);
         }
     }
-    __syncthreads();
-    if (open_values_apart(kind)) {
-        for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x) {
-            uint32_t keys = taken[bucket / 2] >> bucket % 2 * 16 & 0xffff;
-            *(uint64_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET) =
-                ((uint64_t)1 << (keys < open_slots(kind) ? keys : open_slots(kind))) - 1;
-        }
-        __syncthreads();
-    }
-    counts->ok += (end > begin ? end - begin : 0) * (lane == 0);
-    for (uint32_t i = lane; i < late; i += 32) {
-        head one = work.records.to.heads[first + begin + i];
-        uint64_t value = columns::value_of(one, work.records.to, first + begin + i);
-        if (insert_record<kind>(own, OPEN_KEEP, columns::key_of(one), value) == OPEN_WAS_THERE) {
-            counts->ok--;
-            counts->exists++;
-        }
-    }
-    __syncthreads();
 }
 
-/* Takes equal keys out of a bucket, of which this lane holds a quarter and the lanes beside it the rest: of two the one in the
- * higher slot. Returns the slots that this lane has emptied, as bits. All lanes of the warp. */
-template <loom__open_kind kind>
-__device__ __forceinline__ uint32_t drop_equal(uint4 *quarter, uint64_t empty)
+/* Is the key in this full line? Lanes begin with different quarters, which lie in different banks. */
+template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
 {
-    constexpr int slots = 16 / bulk_columns<kind>::slot_stride;
-    const uint32_t own = threadIdx.x % 4, first = own * slots;
-    uint64_t words[2] = {(uint64_t)quarter->y << 32 | quarter->x, (uint64_t)quarter->w << 32 | quarter->z};
-    auto key = [](const uint64_t *from, int slot) -> uint64_t {
-        if (kind == OPEN_PAIR_4_4)
-            return (uint32_t)from[slot];
-        if (slots == 2)
-            return from[slot];
-        return (uint32_t)(from[slot / 2] >> slot % 2 * 32);
-    };
-    uint32_t dropped = 0;
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int apart = bulk_columns<kind>::slot_stride / sizeof(key), slots = 16 / bulk_columns<kind>::slot_stride;
+    bool found = false;
 #pragma unroll
-    for (int distance = 0; distance < 4; distance++) {
-        uint64_t others[2] = {words[0], words[1]};
-        if (distance > 0) {
-            others[0] = __shfl_xor_sync(CUDA_FULL_MASK, words[0], distance);
-            others[1] = __shfl_xor_sync(CUDA_FULL_MASK, words[1], distance);
-        }
-        uint32_t other_first = (own ^ distance) * slots;
+    for (int k = 0; k < 4; k++) {
+        uint32_t part = (threadIdx.x + k) % 4;
+        uint4 quarter = *(const uint4 *)(line + part * 16);
+        const key *keys = (const key *)&quarter;
 #pragma unroll
-        for (int i = 0; i < slots; i++) {
-#pragma unroll
-            for (int j = 0; j < slots; j++)
-                if (other_first + j < first + i && first + i < open_slots(kind) && key(words, i) == key(others, j) &&
-                    key(words, i) != empty)
-                    dropped |= 1u << i;
-        }
+        for (int i = 0; i < slots; i++)
+            found |= keys[i * apart] == (key)sought && part * slots + i < open_slots(kind);
     }
-    uint32_t *parts = (uint32_t *)quarter;
-#pragma unroll
-    for (int i = 0; i < slots; i++) {
-        if (!(dropped >> i & 1))
-            continue;
-        if (slots == 4) {
-            parts[i] = (uint32_t)empty;
-        } else {
-            parts[2 * i] = (uint32_t)empty;
-            parts[2 * i + 1] = (uint32_t)(empty >> 32); /* of a pair: the value, zero */
-        }
-    }
-    return dropped << first;
+    return found;
 }
 
-/* Four lanes to a line: equal keys go, and the line is written. All threads of the block. */
+/* Step 2: those that were set aside take the next place on their chains. Who finds its bit set at home may have an equal key
+ * further on, and is set aside once more. Returns how many were found at home. */
 template <loom__open_kind kind>
-__device__ __forceinline__ void write_lines(unsigned char *to, unsigned char *lines, uint32_t buckets, uint64_t empty,
-                                            build_counts *counts)
+__device__ __forceinline__ uint32_t place_on_chain(const typename bulk_columns<kind>::arrays &records, size_t first,
+                                                   const loom__open_view *own, unsigned char *lines, uint32_t *taken,
+                                                   warp_share *share)
 {
-    const uint32_t per_round = blockDim.x / 4, part = threadIdx.x % 4;
-    for (uint32_t round = 0; round < buckets; round += per_round) {
-        uint32_t bucket = round + threadIdx.x / 4;
-        bool there = bucket < buckets;
-        uint32_t at = (there ? bucket : 0) * open_line_stride(kind) + part * 16;
-        uint4 quarter = *(const uint4 *)(lines + at);
-        uint32_t dropped = drop_equal<kind>(&quarter, empty);
-        if (open_values_apart(kind)) {
-            uint32_t all = dropped | __shfl_xor_sync(CUDA_FULL_MASK, dropped, 1);
-            all |= __shfl_xor_sync(CUDA_FULL_MASK, all, 2);
-            if (part == 3)
-                quarter.z &= ~all; /* their values are not ready */
-            if (there)
-                for (uint32_t left = dropped; left != 0; left &= left - 1) {
-                    uint32_t slot = (uint32_t)__ffs((int)left) - 1;
-                    unsigned char *value = lines + open_value_offset(kind, buckets) +
-                                           bucket * open_value_stride(kind) + slot * open_value_bytes(kind);
-                    for (uint32_t i = 0; i < open_value_bytes(kind); i += 4)
-                        *(uint32_t *)(value + i) = 0;
+    typedef bulk_columns<kind> columns;
+    const uint32_t lane = threadIdx.x % 32, all = share->late;
+    uint32_t equal = 0;
+    share->late = 0;
+    __syncwarp(); /* others have written what this lane reads */
+    for (uint32_t next = 0; next < all; next += 32) {
+        bool suspect = false;
+        typename columns::head one = {};
+        uint64_t value = 0;
+        if (next + lane < all) {
+            one = records.heads[first + share->begin + next + lane];
+            value = columns::value_of(one, records, first + share->begin + next + lane);
+            const uint64_t key = columns::key_of(one);
+            open_walk walk = open_start(kind, own, key);
+            const uint32_t bit = open_filter_bit(kind, walk.lower), step = loom__hash_step(walk.lower, own->buckets);
+            const bool at_home = holds<kind>(lines + walk.bucket * open_line_stride(kind), key);
+            equal += at_home;
+            if (!at_home) {
+                suspect = set_bit(lines + walk.bucket * open_line_stride(kind), bit);
+                for (uint32_t bucket = walk.bucket;
+                     !suspect;) { /* a slot is free somewhere: at most `buckets` rounds */
+                    bucket += step;
+                    bucket -= bucket >= own->buckets ? own->buckets : 0;
+                    uint32_t slot = take_place(taken, bucket);
+                    if (slot < open_slots(kind)) {
+                        place<kind>(lines, own->buckets, bucket, slot, one, value);
+                        break;
+                    }
+                    (void)set_bit(lines + bucket * open_line_stride(kind), bit);
                 }
+            }
         }
-        if (there) {
-            *(uint4 *)(to + at) = quarter;
-            counts->ok -= __popc(dropped);
-            counts->exists += __popc(dropped);
-        }
+        __syncwarp();
+        set_aside<kind>(records, first + share->begin, &share->late, suspect, one, value);
     }
+    return equal;
 }
 
-/* What does not lie in lines: rows of values. */
+/* The slot's key goes, with its value. */
 template <loom__open_kind kind>
-__device__ __forceinline__ void write_values(uint4 *to, const uint4 *from, uint32_t bytes, uint32_t buckets)
+__device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+                                           uint64_t empty)
 {
-    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
-        bool keys = kind == OPEN_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES
-                                               : i * 16 % open_line_stride(kind) < OPEN_LINE_BYTES;
-        if (!keys)
-            to[i] = from[i];
-    }
+    place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
+    if (open_values_apart(kind))
+        *(uint64_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET) &= ~((uint64_t)1 << slot);
 }
 
-__device__ __forceinline__ void add_up(unsigned long long *to, uint32_t mine)
+/* Step 3, one bucket, which belongs to this lane: values are ready, and of equal keys one remains. Returns how many went. */
+template <loom__open_kind kind>
+__device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
+                                                  uint32_t taken, uint64_t empty)
 {
-    uint32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* not seldom a key or a word only by chance */
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    if (open_values_apart(kind))
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
+            ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
+    /* Quarters in an order in which neighbouring lanes read from different banks. The filter word may look like a key, and
+     * what stands for empty slots, too: then there is one more look, and that is all. */
+    key keys[words];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint4 quarter = *(const uint4 *)(line + (bucket / 2 + k) % 4 * 16);
+        const key *parts = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < words / 4; i++) {
+            key one = parts[i * (int)(stride / sizeof(key))];
+            keys[k * (words / 4) + i] = one == (key)empty ? (key)(NOBODYS + k * (words / 4) + i) : one;
+        }
+    }
+    bool suspect = false;
+#pragma unroll
+    for (int i = 1; i < words; i++)
+#pragma unroll
+        for (int j = 0; j < i; j++)
+            suspect = suspect || keys[i] == keys[j];
+    uint32_t went = 0;
+    for (uint32_t i = 1; suspect && i < open_slots(kind); i++) {
+        key one = *(const key *)(line + i * stride);
+        for (uint32_t j = 0; j < i && one != (key)empty; j++)
+            if (*(const key *)(line + j * stride) == one) {
+                empty_slot<kind>(lines, buckets, bucket, i, empty);
+                went++;
+                break;
+            }
+    }
+    return went;
+}
+
+/* The records of an empty partition, not more than it has slots. `taken`: zero. All threads of the block, which wait for each
+ * other. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void fill_partition(const build_work<kind> &work, const loom__open_view *own,
+                                               unsigned char *lines, uint32_t *taken, size_t first, uint32_t count,
+                                               uint64_t empty, build_counts *counts)
+{
+    typedef bulk_columns<kind> columns;
+    const typename columns::arrays &records = work.records.to;
+    const uint32_t buckets = own->buckets, warps = blockDim.x / 32;
+    const uint32_t each = (count + warps * 32 - 1) / (warps * 32) * 32, begin = threadIdx.x / 32 * each;
+    warp_share share = {begin < count ? begin : count, begin + each < count ? begin + each : count, 0};
+    place_at_home<kind>(records, first, own, lines, taken, &share);
+    __syncthreads();
+    uint32_t equal = place_on_chain<kind>(records, first, own, lines, taken, &share);
+    __syncthreads();
+    for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
+        equal += finish_bucket<kind>(lines, buckets, bucket, taken[bucket / 2] >> bucket % 2 * 16 & 0xffff, empty);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x % 32; i < share.late; i += 32) {
+        typename columns::head one = records.heads[first + share.begin + i];
+        uint64_t value = columns::value_of(one, records, first + share.begin + i);
+        equal += insert_record<kind>(own, OPEN_KEEP, columns::key_of(one), value) == OPEN_WAS_THERE;
+    }
+    counts->exists += (int32_t)equal;
+    counts->ok += (int32_t)((threadIdx.x == 0 ? count : 0) - equal);
+}
+
+/* The partition from shared memory to where it belongs. */
+__device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* what this thread wrote is there for the copy */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                     "r"((uint32_t)__cvta_generic_to_shared(from)), "r"(bytes)
+                     : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    }
+#else
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
+        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+#endif
+}
+
+/* `mine` may be negative, all of a block's together are not. */
+__device__ __forceinline__ void add_up(unsigned long long *to, int32_t mine)
+{
+    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
     if (threadIdx.x % 32 == 0 && sum != 0)
-        atomicAdd(to, (unsigned long long)sum);
+        atomicAdd(to, (unsigned long long)(long long)sum);
 }
 
 /* One block to a partition. Shared memory: the partition, then its counters. */
-template <loom__open_kind kind>
-__global__ void __launch_bounds__(1024) build_kernel(const build_work<kind> work)
+template <loom__open_kind kind> __global__ void __launch_bounds__(1024) build_kernel(const build_work<kind> work)
 {
     extern __shared__ __align__(128) unsigned char lines[];
     __shared__ uint32_t mark, stale;
@@ -353,18 +470,11 @@ __global__ void __launch_bounds__(1024) build_kernel(const build_work<kind> work
     own.stale = &stale - partition;
     build_counts counts = {};
     size_t first = (size_t)partition * work.records.room;
-    if (fills) {
-        fill_partition<kind>(work, &own, lines, taken, first, count, &counts);
-        write_lines<kind>(there, lines, buckets, empty, &counts);
-        __syncthreads();
-        if (open_values_apart(kind))
-            write_values<kind>((uint4 *)there, (const uint4 *)lines, bytes, buckets);
-    } else {
+    if (fills)
+        fill_partition<kind>(work, &own, lines, taken, first, count, empty, &counts);
+    else
         insert_all<kind>(work, &own, first, count, &counts);
-        __syncthreads();
-        for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
-            ((uint4 *)there)[i] = ((const uint4 *)lines)[i];
-    }
+    write_partition(there, lines, bytes);
     if (threadIdx.x == 0) {
         work.view.marks[partition] = mark;
         work.view.stale[partition] = stale;
@@ -383,9 +493,9 @@ template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 }
 
-template <loom__open_kind kind> size_t split_bytes(uint32_t bins)
+template <loom__open_kind kind> size_t split_bytes(int items, uint32_t bins)
 {
-    return split_shared_bytes<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail>(bins);
+    return split_shared_bytes<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail>(items, bins);
 }
 
 template <loom__open_kind kind>
@@ -396,11 +506,13 @@ cudaError_t split(const loom__open_view *view, const cuda_batch *batch, uint64_t
                                               : bulk_fine_regions<kind>(plan, workspace);
     const uint32_t bins = plan->coarse > 0 ? plan->coarse : plan->fine;
     const partition_of_head<kind> bin_of = {view->seed, view->partitions, plan->shift, 0xffffffffu};
-    cudaError_t error = allow_shared(split_batch_kernel<kind>, split_bytes<kind>(SPLIT_MOST_BINS));
+    auto kernel = plan->with_index ? split_batch_kernel<kind, true> : split_batch_kernel<kind, false>;
+    cudaError_t error = allow_shared(kernel, split_bytes<kind>(split_shape<kind>::batch_items, SPLIT_MOST_BINS));
     if (error != cudaSuccess)
         return error;
-    split_batch_kernel<kind><<<(unsigned)((batch->n + SPLIT_TILE - 1) / SPLIT_TILE), SPLIT_THREADS,
-                               split_bytes<kind>(bins), stream>>>(*batch, first, out, bins, bin_of);
+    const uint32_t tile = SPLIT_THREADS * split_shape<kind>::batch_items;
+    kernel<<<(unsigned)((batch->n + tile - 1) / tile), SPLIT_THREADS,
+             split_bytes<kind>(split_shape<kind>::batch_items, bins), stream>>>(*batch, first, out, bins, bin_of);
     return cudaGetLastError();
 }
 
@@ -409,7 +521,8 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
                   unsigned char *workspace, bool replace, bool overwrite, cudaStream_t stream)
 {
     const bulk_regions<kind> fine = bulk_fine_regions<kind>(plan, workspace);
-    cudaError_t error = allow_shared(split_region_kernel<kind>, split_bytes<kind>(SPLIT_MOST_BINS));
+    auto kernel = plan->with_index ? split_region_kernel<kind, true> : split_region_kernel<kind, false>;
+    cudaError_t error = allow_shared(kernel, split_bytes<kind>(split_shape<kind>::region_items, SPLIT_MOST_BINS));
     if (error == cudaSuccess)
         error = allow_shared(build_kernel<kind>, (size_t)cuda->shared_bytes - BULK_STATIC_BYTES);
     if (error != cudaSuccess)
@@ -417,13 +530,14 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
     if (plan->coarse > 0) {
         const uint32_t bins = 1u << plan->shift;
         const partition_of_head<kind> bin_of = {view->seed, view->partitions, 0, bins - 1};
-        const dim3 grid((plan->coarse_room + SPLIT_TILE - 1) / SPLIT_TILE, plan->coarse);
-        split_region_kernel<kind><<<grid, SPLIT_THREADS, split_bytes<kind>(bins), stream>>>(
+        const uint32_t tile = SPLIT_THREADS * split_shape<kind>::region_items;
+        const dim3 grid((plan->coarse_room + tile - 1) / tile, plan->coarse);
+        kernel<<<grid, SPLIT_THREADS, split_bytes<kind>(split_shape<kind>::region_items, bins), stream>>>(
             bulk_coarse_regions<kind>(plan, workspace, view->base), fine, bins, bin_of);
     }
     const build_work<kind> work = {*view, fine, replace, overwrite, batch->status, batch->counts};
-    const uint32_t bytes = bulk_shared_bytes(view);
-    build_kernel<kind><<<view->partitions, bytes > BULK_HALF_BYTES ? 1024 : 512, bytes, stream>>>(work);
+    const uint32_t bytes = bulk_shared_bytes(view), threads = bytes > BULK_HALF_BYTES ? 1024 : HALF_THREADS;
+    build_kernel<kind><<<view->partitions, threads, bytes, stream>>>(work);
     return cudaGetLastError();
 }
 

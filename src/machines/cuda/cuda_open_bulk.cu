@@ -7,22 +7,24 @@ namespace
 {
 
 enum {
-    ONE_PASS = 512,        /* partitions that one pass splits well */
-    SPILL_SHARE = 256,     /* one record of so many may spill */
+    ONE_PASS = 512,         /* partitions that one pass splits well */
+    SPILL_SHARE = 256,      /* one record of so many may spill */
     LARGEST_BATCH = 1 << 30 /* records; positions are 31 bits wide */
 };
 
-/* Room for what a region gets: the mean and six deviations. */
-uint32_t room_for(double mean)
+/* Room for what a region gets of n records: the mean and six deviations. They are those of its different keys, which come
+ * equally often. */
+uint32_t room_for(uint64_t n, uint64_t keys, double regions)
 {
-    return ((uint32_t)ceil(mean + 6 * sqrt(mean) + 16) + 31) / 32 * 32;
+    double mean = (double)n / regions, different = (double)(keys < n ? keys : n) / regions;
+    return ((uint32_t)ceil(mean + 6 * mean / sqrt(different > 1 ? different : 1) + 16) + 31) / 32 * 32;
 }
 
 uint64_t record_bytes(loom__open_kind kind, uint64_t records, bool with_index)
 {
     uint64_t bytes = 0;
-#define CALL(kind)                                                                              \
-    bytes = bulk_column_bytes(records, sizeof(bulk_columns<kind>::head)) +                      \
+#define CALL(kind)                                                         \
+    bytes = bulk_column_bytes(records, sizeof(bulk_columns<kind>::head)) + \
             (bulk_columns<kind>::has_tail ? bulk_column_bytes(records, sizeof(bulk_columns<kind>::value)) : 0)
     OPEN_FOR_KIND(kind, CALL)
 #undef CALL
@@ -31,8 +33,8 @@ uint64_t record_bytes(loom__open_kind kind, uint64_t records, bool with_index)
 
 } // namespace
 
-bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool with_index, bool replace,
-                         bulk_plan *plan)
+bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint64_t keys,
+                         bool with_index, bool replace, bulk_plan *plan)
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
     *plan = bulk_plan{};
@@ -45,9 +47,9 @@ bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, ui
             plan->shift++;
         plan->coarse = (view->partitions + (1u << plan->shift) - 1) >> plan->shift;
         plan->fine = plan->coarse << plan->shift;
-        plan->coarse_room = room_for((double)n / view->partitions * (1u << plan->shift));
+        plan->coarse_room = room_for(n, keys, (double)view->partitions / (1u << plan->shift));
     }
-    plan->fine_room = room_for((double)n / view->partitions);
+    plan->fine_room = room_for(n, keys, view->partitions);
     plan->spill_room = with_index ? 0 : (uint32_t)(n / SPILL_SHARE + 1024) / 1024 * 1024;
     if (plan->coarse > SPLIT_MOST_BINS || (1u << plan->shift) > SPLIT_MOST_BINS ||
         (uint64_t)plan->fine * plan->fine_room > INT32_MAX || (uint64_t)plan->coarse * plan->coarse_room > INT32_MAX)

@@ -7,7 +7,7 @@
 #include "machines/cuda/cuda_state.cuh"
 
 enum {
-    BULK_STATIC_BYTES = 1024,          /* shared memory that kernels have besides a partition and its counters, at most */
+    BULK_STATIC_BYTES = 1024, /* shared memory that kernels have besides a partition and its counters, at most */
     BULK_HALF_BYTES = 113 * 1024 - 256 /* what one of two blocks on a Hopper multiprocessor may take */
 };
 
@@ -30,10 +30,14 @@ template <loom__open_kind kind> struct bulk_columns {
     static constexpr bool packed = kind == OPEN_PAIR_4_4;
     static constexpr bool has_tail =
         kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
+    static constexpr bool wide_value = kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8;
     static constexpr int slot_stride = wide_key || packed ? 8 : 4; /* sizeof(head), too */
+    /* Records that a thread reads at once: 16 bytes of the widest column; in a batch pairs are not packed yet. */
+    static constexpr int neighbours = slot_stride == 8 || (has_tail && wide_value) ? 2 : 4;
+    static constexpr int batch_neighbours = wide_key || (has_tail && wide_value) ? 2 : 4;
     typedef typename either<uint64_t, uint32_t, wide_key>::type key;
     typedef typename either<uint64_t, uint32_t, wide_key || packed>::type head;
-    typedef typename either<uint64_t, uint32_t, kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value;
+    typedef typename either<uint64_t, uint32_t, wide_value>::type value;
     typedef typename either<value, no_column, has_tail>::type tail;
     typedef split_columns<head, tail> arrays;
 
@@ -53,25 +57,11 @@ template <loom__open_kind kind> struct bulk_columns {
         if constexpr (has_tail)
             to.tails[at] = (tail)value;
     }
-    static __device__ __forceinline__ head read_head(const cuda_batch &batch, uint64_t i)
-    {
-        head one = __ldcs((const key *)batch.keys + i);
-        if constexpr (packed)
-            one |= (head)(batch.values != NULL ? __ldcs((const uint32_t *)batch.values + i) : 1u) << 32;
-        return one;
-    }
-    static __device__ __forceinline__ tail read_tail(const cuda_batch &batch, uint64_t i)
-    {
-        if constexpr (has_tail)
-            return batch.values != NULL ? __ldcs((const tail *)batch.values + i) : (tail)1;
-        else
-            return tail();
-    }
 };
 
 template <loom__open_kind kind>
-using bulk_regions = split_regions<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail,
-                                   bulk_columns<kind>::packed>;
+using bulk_regions =
+    split_regions<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail, bulk_columns<kind>::packed>;
 
 /* How a batch is split, and what lies where in the workspace: counters, the spill list, regions of partitions, and, unless
  * they go into the table's memory, coarse regions. */
@@ -107,8 +97,7 @@ typename bulk_columns<kind>::arrays bulk_arrays(unsigned char *at, uint64_t reco
 }
 
 /* The regions of a plan: of partitions, and of the first of two passes. */
-template <loom__open_kind kind>
-bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace)
+template <loom__open_kind kind> bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace)
 {
     uint32_t *spilled = (uint32_t *)workspace;
     return bulk_regions<kind>{
@@ -131,10 +120,10 @@ bulk_regions<kind> bulk_coarse_regions(const bulk_plan *plan, unsigned char *wor
     return regions;
 }
 
-/* How many records, of how many bytes, so many partitions split; false if that is beyond the kernels. `table_bytes`: of a table
- * whose contents go. */
-bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool with_index, bool replace,
-                         bulk_plan *plan);
+/* How n records, of about so many different keys, are split by partition; false if that is beyond the kernels. With `replace`
+ * the table's contents go, and its memory may be used. */
+bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint64_t keys,
+                         bool with_index, bool replace, bulk_plan *plan);
 
 /* In this order, in one stream: begin; split, once or for each piece of the batch (`first` is its place there); build. The
  * arrays are on the device; build counts. What has spilled is left to cuda_open_launch_rest. */
@@ -144,6 +133,15 @@ cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                  const bulk_plan *plan, unsigned char *workspace, bool replace, bool overwrite,
                                  cudaStream_t stream);
+
+/* Accumulating rows with many equal keys: not so; without a split; with one, for which there is a plan. */
+typedef enum cuda_combine_way { COMBINE_NOT, COMBINE_SLICES, COMBINE_SPLIT } cuda_combine_way;
+cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool ones,
+                                       bulk_plan *plan);
+
+/* `plan` and `workspace`: NULL without a split. Arrays are on the device; counts are counted. */
+cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                              const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
 /* What is left over. */
 cuda_rest cuda_open_bulk_rest(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace);

@@ -20,10 +20,8 @@
 
 enum {
     SPLIT_THREADS = 512,
-    SPLIT_ITEMS = 16, /* of a thread */
-    SPLIT_TILE = SPLIT_THREADS * SPLIT_ITEMS,
-    SPLIT_MOST_BINS = 1024, /* two for each thread */
-    SPLIT_FILL_STRIDE = 8   /* counters lie in sectors of their own */
+    SPLIT_MOST_BINS = 512,
+    SPLIT_FILL_STRIDE = 8 /* counters lie in sectors of their own */
 };
 
 struct no_column {
@@ -39,10 +37,10 @@ template <class head, class tail> struct split_columns {
 /* `packed`: a head is two words of 4 bytes, which spill into two arrays, one behind the other. */
 template <class head, class tail, bool packed> struct split_regions {
     split_columns<head, tail> to;
-    uint32_t *fill; /* [regions * SPLIT_FILL_STRIDE]: records that wanted to go there; zero at first */
-    uint32_t room;  /* of each region */
-    split_columns<head, tail> spill;
-    uint32_t *spilled; /* records that wanted to go there; zero at first */
+    uint32_t *fill;                  /* [regions * SPLIT_FILL_STRIDE]: records that wanted to go there; zero at first */
+    uint32_t room;                   /* of each region */
+    split_columns<head, tail> spill; /* without places in the batch: who asks for them gives no room here */
+    uint32_t *spilled;               /* records that wanted to go there; zero at first */
     uint32_t spill_room;
 
     __device__ __forceinline__ uint32_t count(uint32_t region) const
@@ -65,16 +63,10 @@ template <class head, class tail, bool packed> struct split_regions {
     }
 };
 
-/* Bytes of shared memory that a split into so many bins takes. */
-template <class head, class tail> constexpr size_t split_shared_bytes(uint32_t bins)
-{
-    size_t wide = sizeof(head) > sizeof(tail) ? sizeof(head) : sizeof(tail);
-    return SPLIT_TILE * wide + bins * 2 * sizeof(uint32_t) + (SPLIT_THREADS / 32 + 1) * sizeof(uint32_t);
-}
-
 /* Exclusive sums over counts[0 .. bins), in place; all threads of the block. `sums` has a place for each warp. */
 __device__ __forceinline__ void split_scan(uint32_t *counts, uint32_t bins, uint32_t *sums)
 {
+    static_assert(SPLIT_MOST_BINS <= 2 * SPLIT_THREADS, "two bins for each thread");
     uint32_t bin = 2 * threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     uint32_t a = bin < bins ? counts[bin] : 0, b = bin + 1 < bins ? counts[bin + 1] : 0, sum = a + b;
 #pragma unroll
@@ -104,110 +96,176 @@ __device__ __forceinline__ void split_scan(uint32_t *counts, uint32_t bins, uint
     __syncthreads();
 }
 
-/* One tile. `read_head(i)`, `read_tail(i)` and `read_index(i)` give the columns of its records 0 .. count - 1, each asked for
- * once; `bin_of(head)` is below `bins`, whose regions begin with `first_region`. All threads of the block. */
-template <class head, class tail, bool packed, class head_reader, class tail_reader, class index_reader, class chooser>
-__device__ __forceinline__ void split_tile(const split_regions<head, tail, packed> &out, uint32_t first_region, uint32_t bins,
-                                           uint32_t count, head_reader read_head, tail_reader read_tail,
-                                           index_reader read_index, chooser bin_of)
+/* Neighbouring elements of an array in device memory: one load of 4, 8 or 16 bytes, aligned to that. */
+template <int some, class element> __device__ __forceinline__ void split_load(const element *at, element *to)
 {
-    constexpr bool has_tail = sizeof(tail) > 1;
-    constexpr uint32_t NOWHERE = 0xffffffffu, SPILLED = 0x80000000u;
+    constexpr int bytes = some * sizeof(element);
+    typedef typename std::conditional<bytes == 8, uint2, uint32_t>::type short_piece;
+    typedef typename std::conditional<bytes == 16, uint4, short_piece>::type piece_type;
+    static_assert(sizeof(piece_type) == bytes, "one load");
+    piece_type piece = __ldcs((const piece_type *)at);
+#pragma unroll
+    for (int i = 0; i < some; i++)
+        to[i] = ((const element *)&piece)[i];
+}
+
+/* Reads a column from an array. */
+template <class element> struct split_array_reader {
+    const element *from;
+    template <int some> __device__ __forceinline__ void many(uint32_t i, element *to) const
+    {
+        split_load<some>(from + i, to);
+    }
+};
+
+struct split_no_reader {
+};
+
+/* A record's place in the batch. */
+struct split_place_reader {
+    uint32_t first;
+    template <int some> __device__ __forceinline__ void many(uint32_t i, uint32_t *to) const
+    {
+#pragma unroll
+        for (int k = 0; k < some; k++)
+            to[k] = first + i + k;
+    }
+};
+
+/* Item k of a thread is this record of the tile: a thread takes `some` neighbours at a time. */
+template <int some> __device__ __forceinline__ uint32_t split_item(int k)
+{
+    return k / some * some * SPLIT_THREADS + threadIdx.x * some + k % some;
+}
+
+/* Reads a column of a tile. `wide`: all of it is there, and aligned. That is asked once: loads inside branches of their own
+ * would be waited for one after the other, which cost a third. */
+template <int items, int some, class element, class reader>
+__device__ __forceinline__ void split_read(element (&elements)[items], uint32_t count, bool wide, reader read)
+{
+    if (wide) {
+#pragma unroll
+        for (int k = 0; k < items; k += some)
+            read.template many<some>(split_item<some>(k), elements + k);
+    } else {
+#pragma unroll
+        for (int k = 0; k < items; k++)
+            if (split_item<some>(k) < count)
+                read.template many<1>(split_item<some>(k), elements + k);
+    }
+}
+
+/* One bin of a tile: its records' places in the tile's new order, and where they go. */
+struct split_run {
+    uint32_t begin;     /* in the tile; it ends where the next one begins */
+    uint32_t in_region; /* of its first record; at the region's room and beyond: in the spill list … */
+    uint32_t in_spill;  /* … from here on, for the first of those */
+};
+
+/* Bytes of shared memory that a split into so many bins takes, with so many records to a thread. */
+template <class head, class tail> constexpr size_t split_shared_bytes(int items, uint32_t bins)
+{
+    size_t widest = sizeof(head) > sizeof(tail) ? sizeof(head) : sizeof(tail);
+    return SPLIT_THREADS * items * widest + (bins + SPLIT_THREADS / 32) * sizeof(uint32_t) +
+           (bins + 1) * sizeof(split_run);
+}
+
+/* One tile of `items` records to a thread, 0 .. count - 1. The readers give columns, each record's once:
+ * `read.many<some>(i, to)` of records i .. i + some - 1, `aligned` if they may be asked for so. `bin_of(head)` is below `bins`,
+ * whose regions begin with `first_region`. All threads of the block.
+ *
+ * A warp writes one bin's run after the other. (Writing the tile in order, whatever the bin, asks the L2 cache for a third more
+ * pieces of lines, and for each record's bin once more.) */
+template <int items, int some, bool with_index, class head, class tail, bool packed, class head_reader,
+          class tail_reader, class index_reader, class chooser>
+__device__ __forceinline__ void split_tile(const split_regions<head, tail, packed> &out, uint32_t first_region,
+                                           uint32_t bins, uint32_t count, bool aligned, head_reader read_heads,
+                                           tail_reader read_tails, index_reader read_index, chooser bin_of)
+{
+    constexpr uint32_t tile = SPLIT_THREADS * items;
+    constexpr bool has_tail = !std::is_same<tail, no_column>::value;
     extern __shared__ __align__(16) unsigned char split_memory[];
     __shared__ bool idle;
-    constexpr size_t wide = has_tail && sizeof(tail) > sizeof(head) ? sizeof(tail) : sizeof(head);
-    uint32_t *offsets = (uint32_t *)(split_memory + SPLIT_TILE * wide), *shifts = offsets + bins, *sums = shifts + bins;
+    /* The tile in the order of bins, one column after the other; counts of bins, then where their runs begin; runs. */
+    constexpr size_t widest = has_tail && sizeof(tail) > sizeof(head) ? sizeof(tail) : sizeof(head);
+    uint32_t *offsets = (uint32_t *)(split_memory + tile * widest), *sums = offsets + bins;
+    split_run *runs = (split_run *)(sums + SPLIT_THREADS / 32); /* [bins + 1] */
+    const bool wide = aligned && count == tile;
     for (uint32_t bin = threadIdx.x; bin < bins; bin += SPLIT_THREADS)
         offsets[bin] = 0;
     if (threadIdx.x == 0)
         idle = out.gave_up();
-    head heads[SPLIT_ITEMS];
-    uint32_t at[SPLIT_ITEMS]; /* bin and rank in it, then the place in the tile */
-#pragma unroll
-    for (int k = 0; k < SPLIT_ITEMS; k++) {
-        uint32_t i = threadIdx.x + k * SPLIT_THREADS;
-        if (i < count)
-            heads[k] = read_head(i);
-    }
+    head heads[items];
+    uint32_t at[items]; /* bin and rank in it, then the place in the tile */
+    split_read<items, some>(heads, count, wide, read_heads);
     __syncthreads();
     if (idle)
         return;
 #pragma unroll
-    for (int k = 0; k < SPLIT_ITEMS; k++) {
-        if (threadIdx.x + k * SPLIT_THREADS < count) {
+    for (int k = 0; k < items; k++) {
+        if (split_item<some>(k) < count) {
             uint32_t bin = bin_of(heads[k]);
             at[k] = bin << 16 | atomicAdd(&offsets[bin], 1u);
         }
     }
     __syncthreads();
-    uint32_t wanted[SPLIT_MOST_BINS / SPLIT_THREADS];
-#pragma unroll
-    for (int k = 0; k < SPLIT_MOST_BINS / SPLIT_THREADS; k++) {
-        uint32_t bin = threadIdx.x + k * SPLIT_THREADS;
-        wanted[k] = bin < bins ? offsets[bin] : 0;
-        if (wanted[k] > 0) /* where the region's next records go */
-            wanted[k] = atomicAdd(&out.fill[(size_t)(first_region + bin) * SPLIT_FILL_STRIDE], wanted[k]);
+    for (uint32_t bin = threadIdx.x; bin < bins; bin += SPLIT_THREADS) {
+        const uint32_t mine = offsets[bin];
+        uint32_t in_region = 0, in_spill = 0;
+        if (mine > 0)
+            in_region = atomicAdd(&out.fill[(size_t)(first_region + bin) * SPLIT_FILL_STRIDE], mine);
+        runs[bin].in_region = in_region;
+        if (in_region + mine > out.room)
+            in_spill = atomicAdd(out.spilled, in_region + mine - (in_region > out.room ? in_region : out.room));
+        runs[bin].in_spill = in_spill;
     }
     __syncthreads();
     split_scan(offsets, bins, sums);
+    for (uint32_t bin = threadIdx.x; bin < bins; bin += SPLIT_THREADS)
+        runs[bin].begin = offsets[bin];
+    if (threadIdx.x == 0)
+        runs[bins].begin = count;
 #pragma unroll
-    for (int k = 0; k < SPLIT_MOST_BINS / SPLIT_THREADS; k++) {
-        uint32_t bin = threadIdx.x + k * SPLIT_THREADS;
-        if (bin < bins)
-            shifts[bin] = wanted[k] - offsets[bin]; /* modulo 2^32 */
-    }
-#pragma unroll
-    for (int k = 0; k < SPLIT_ITEMS; k++) {
-        if (threadIdx.x + k * SPLIT_THREADS < count) {
+    for (int k = 0; k < items; k++) {
+        if (split_item<some>(k) < count) {
             at[k] = offsets[at[k] >> 16] + (at[k] & 0xffff);
             ((head *)split_memory)[at[k]] = heads[k];
         }
     }
     __syncthreads();
-    uint32_t to[SPLIT_ITEMS]; /* of the tile's records in their new order */
-#pragma unroll
-    for (int k = 0; k < SPLIT_ITEMS; k++) {
-        uint32_t place = threadIdx.x + k * SPLIT_THREADS;
-        if (place >= count)
-            continue;
-        head one = ((const head *)split_memory)[place];
-        uint32_t bin = bin_of(one), in_region = place + shifts[bin];
-        if (in_region < out.room) {
-            to[k] = (first_region + bin) * out.room + in_region;
-            out.to.heads[to[k]] = one;
-        } else {
-            uint32_t spilled = atomicAdd(out.spilled, 1u);
-            to[k] = spilled < out.spill_room ? spilled | SPILLED : NOWHERE;
-            if (spilled < out.spill_room)
-                out.spill_head(spilled, one);
-        }
-    }
-    auto move_column = [&](auto *column, auto *spill_column, auto read) {
+    auto write_column = [&](auto *column, auto spill) {
         typedef typename std::remove_pointer<decltype(column)>::type element;
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < SPLIT_ITEMS; k++) {
-            uint32_t i = threadIdx.x + k * SPLIT_THREADS;
-            if (i < count)
-                ((element *)split_memory)[at[k]] = read(i);
-        }
-        __syncthreads();
-#pragma unroll
-        for (int k = 0; k < SPLIT_ITEMS; k++) {
-            uint32_t place = threadIdx.x + k * SPLIT_THREADS;
-            if (place >= count || to[k] == NOWHERE)
-                continue;
-            element one = ((const element *)split_memory)[place];
-            if (to[k] & SPILLED)
-                spill_column[to[k] ^ SPILLED] = one;
-            else
-                column[to[k]] = one;
+        const uint32_t lane = threadIdx.x % 32;
+        for (uint32_t bin = threadIdx.x / 32; bin < bins; bin += SPLIT_THREADS / 32) {
+            const split_run run = runs[bin];
+            const uint32_t length = runs[bin + 1].begin - run.begin;
+            const size_t region = (size_t)(first_region + bin) * out.room;
+            for (uint32_t i = lane; i < length; i += 32) {
+                element one = ((const element *)split_memory)[run.begin + i];
+                uint32_t place = run.in_region + i, first = run.in_region > out.room ? run.in_region : out.room;
+                if (place < out.room)
+                    column[region + place] = one;
+                else if (run.in_spill + (place - first) < out.spill_room)
+                    spill(run.in_spill + (place - first), one);
+            }
         }
     };
+    auto next_column = [&](auto *column, auto read, auto spill) {
+        typename std::remove_pointer<decltype(column)>::type elements[items];
+        split_read<items, some>(elements, count, wide, read);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < items; k++)
+            if (split_item<some>(k) < count)
+                ((decltype(column))split_memory)[at[k]] = elements[k];
+        __syncthreads();
+        write_column(column, spill);
+    };
+    write_column(out.to.heads, [&](uint32_t to, head one) { out.spill_head(to, one); });
     if constexpr (has_tail)
-        move_column(out.to.tails, out.spill.tails, read_tail);
-    if (out.to.index != NULL)
-        move_column(out.to.index, out.spill.index, read_index);
+        next_column(out.to.tails, read_tails, [&](uint32_t to, tail one) { out.spill.tails[to] = one; });
+    if constexpr (with_index) /* who asks for places gives the spill list no room */
+        next_column(out.to.index, read_index, [](uint32_t, uint32_t) {});
 }
 
 #endif

@@ -8,6 +8,7 @@
  *   cuda_split.cuh       records dealt into regions
  *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
  *   cuda_open_build.cu   tables built by partition, in shared memory
+ *   cuda_open_combine.cu rows with equal keys combined before they go to the table
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
  *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks

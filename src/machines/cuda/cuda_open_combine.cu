@@ -1,0 +1,420 @@
+/* Accumulating a batch that has each key many times: rows are split by the hash of their keys (cuda_split.cuh), a block takes
+ * all rows of a range of hashes, combines those with equal keys in shared memory, and gives the table one value for each key.
+ *
+ * A row that goes to the table by itself reads a line and changes a value, at random, in the L2 cache at best: 100 M rows of
+ * 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here they are read, written and read again in order: 3.6 GB, 0.85
+ * ms at the speed of a copy.
+ *
+ * A table of so few keys that a block can hold them all needs no split. What a split had no room for, and the whole batch if it
+ * gave up, is shared out among further blocks, which hold what they can and send the rest of their rows to the table one
+ * by one; so half a batch of one key does no harm. A key that equals the mark of a free place goes that way, too. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "engines/open/open_ops.h"
+#include "machines/cuda/cuda_merge.cuh"
+#include "machines/cuda/cuda_open_bulk.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 1024,
+    UNROLLED = 4,
+    ROW = 4,
+    BLOCKS = 1,               /* on one multiprocessor */
+    BINS = 256,               /* ranges of hashes */
+    PLACES_BYTES = 192 << 10, /* of shared memory */
+    PROBES = 64,              /* places that a key looks at before it goes to the table by itself */
+    SLICES = 4,               /* blocks for each multiprocessor that take rows which were not split */
+    NO_PLACE = 0x7fffffff,
+    LEAST_ROWS = 1 << 16,
+    LEAST_ROWS_PER_SLOT = 4 /* of the table: below, most keys come so seldom that combining them does not pay */
+};
+
+/* Counting needs no values: its records have none. */
+template <loom__open_kind kind, bool ones> constexpr loom__open_kind record_kind()
+{
+    return !ones ? kind : kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 ? OPEN_KEY_4 : OPEN_KEY_8;
+}
+
+template <loom__open_kind kind, bool ones> struct combining {
+    static constexpr loom__open_kind records_of = record_kind<kind, ones>();
+    typedef bulk_columns<records_of> columns;
+    typedef typename bulk_columns<kind>::key key;
+    typedef typename bulk_columns<kind>::value value;
+    static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
+};
+
+template <class value> __device__ __forceinline__ value neutral_value(loom__how how)
+{
+    constexpr int bits = 8 * sizeof(value);
+    const value top = (value)1 << (bits - 1), infinity = (value)(bits == 32 ? 0x7f800000u : 0x7ff0000000000000u);
+    switch (how) {
+    case LOOM__MIN_UNSIGNED:
+        return (value) ~(value)0;
+    case LOOM__MIN_SIGNED:
+        return (value)(top - 1);
+    case LOOM__MAX_SIGNED:
+    case LOOM__ADD_FLOAT: /* -0.0: a sum of it and x is x, whatever x is */
+        return top;
+    case LOOM__MIN_FLOAT:
+        return infinity;
+    case LOOM__MAX_FLOAT:
+        return infinity | top;
+    default:
+        return 0;
+    }
+}
+
+__device__ __forceinline__ void combine_in_place(uint32_t *at, loom__how how, uint32_t value)
+{
+    merge_values(at, how, value);
+}
+
+/* Shared memory adds 32 bits at a time. A sum is complete when all have added, so the carry may come later. */
+__device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, uint64_t value)
+{
+    if (how != LOOM__ADD) {
+        merge_values(at, how, value);
+        return;
+    }
+    uint32_t *halves = (uint32_t *)at, low = (uint32_t)value, high = (uint32_t)(value >> 32);
+    high += atomicAdd(halves, low) > ~low;
+    if (high != 0)
+        atomicAdd(halves + 1, high);
+}
+
+/* What is combined: ones; numbers that are added; others, as the batch says. */
+enum combine_what { ONES, SUMS, OTHERS };
+
+template <loom__open_kind kind, bool ones> struct combine_work {
+    loom__open_view view;
+    cuda_batch batch;
+    split_regions<typename combining<kind, ones>::columns::head, typename combining<kind, ones>::columns::tail,
+                  combining<kind, ones>::columns::packed>
+        records;
+    uint32_t bins; /* 0: nothing was split */
+};
+
+struct combine_counts {
+    uint32_t ok, exists, full;
+};
+
+/* To the table itself. */
+template <loom__open_kind kind>
+__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
+{
+    open_walk walk = open_start(kind, view, key);
+    lane_truth tells;
+    for (;;) { /* bounded as every insertion is */
+        open_outcome outcome =
+            open_insert_turn(kind, OPEN_COMBINE, how, OPEN_SHARED, lane_own_group(), view, &walk, &value, 1, &tells);
+        if (outcome != OPEN_GO_ON)
+            return outcome;
+    }
+}
+
+__device__ __forceinline__ void count_outcome(combine_counts *counts, open_outcome outcome)
+{
+    counts->ok += outcome == OPEN_DONE;
+    counts->exists += outcome == OPEN_WAS_THERE;
+    counts->full += outcome == OPEN_NO_ROOM;
+}
+
+/* Keys lie in rows of four, which a lane reads at once. Is the key in this row? */
+template <class key> __device__ __forceinline__ uint32_t place_in_row(const key *row, key sought)
+{
+    key there[ROW];
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(key) * ROW / 16); i++)
+        ((uint4 *)there)[i] = ((const uint4 *)row)[i];
+    uint32_t at = NO_PLACE;
+#pragma unroll
+    for (int i = 0; i < ROW; i++)
+        at = there[i] == sought ? i : at;
+    return at;
+}
+
+/* The place of a key, taken for it if `takes`; NO_PLACE if it has none. Keys are put into the first free place from the
+ * beginning of their row on, so the first free one ends the search. */
+template <class key>
+__device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t places, key free, key sought,
+                                             bool takes)
+{
+    uint32_t at = first;
+    for (int probe = 0; probe < PROBES; probe++) {
+        key there = *(volatile key *)(keys + at);
+        if (there == sought)
+            return at;
+        if (there == free) {
+            if (!takes)
+                return NO_PLACE;
+            if (sizeof(key) == 4)
+                there = (key)atomicCAS((unsigned *)(keys + at), (unsigned)free, (unsigned)sought);
+            else
+                there = (key)atomicCAS((unsigned long long *)(keys + at), (unsigned long long)free,
+                                       (unsigned long long)sought);
+            if (there == free || there == sought)
+                return at;
+        }
+        at = at + 1 < places ? at + 1 : 0;
+    }
+    return NO_PLACE;
+}
+
+/* Keys and what their rows have come to. */
+template <class key_type, class value_type, uint32_t places> struct combine_table {
+    typedef key_type key;
+    typedef value_type value;
+    key *keys;
+    value *values;
+    key free; /* the mark of a place that nobody has */
+    loom__seed seed;
+    bool *missed; /* some rows have no place */
+
+    __device__ __forceinline__ uint32_t first_place(key one) const
+    {
+        uint32_t lower = (uint32_t)loom__hash_key(one, sizeof(key), seed);
+        return loom__multiply_high(lower, places / ROW) * ROW;
+    }
+    template <combine_what what> __device__ __forceinline__ bool may_stay(loom__how how, key one, value with) const
+    {
+        return one != free && (what != OTHERS || may_merge(how, with));
+    }
+    __device__ __forceinline__ uint32_t take_place(uint32_t first, key one) const
+    {
+        return place_of(keys, first, places, free, one, true);
+    }
+};
+
+/* Rows next, next + THREADS and so on. Most keys are in their row of places already: all are looked for there before anything
+ * waits. (What is read may be old: then the key is looked for once more.) */
+template <combine_what what, class table_type, class reader>
+__device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
+                                             reader read, combine_counts *counts)
+{
+    typename table_type::key keys[UNROLLED];
+    typename table_type::value values[UNROLLED];
+    uint32_t first[UNROLLED], at[UNROLLED];
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        keys[k] = table.free;
+        if (next + k * THREADS < rows)
+            read(next + k * THREADS, &keys[k], &values[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        first[k] = table.first_place(keys[k]);
+        at[k] = place_in_row(table.keys + first[k], keys[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        if (next + k * THREADS >= rows)
+            continue;
+        uint32_t own = at[k] != NO_PLACE ? first[k] + at[k] : (uint32_t)NO_PLACE;
+        if (!table.template may_stay<what>(how, keys[k], values[k]))
+            own = NO_PLACE;
+        else if (own == NO_PLACE)
+            own = table.take_place(first[k], keys[k]);
+        if (own != NO_PLACE)
+            combine_in_place(table.values + own, how, values[k]);
+        else
+            *table.missed = true;
+        counts->exists += own != NO_PLACE;
+    }
+}
+
+/* Rows 0 .. rows - 1, which `read(i, &key, &value)` gives: combined, then sent. All threads of the block. */
+template <combine_what what, loom__open_kind kind, bool ones, class reader>
+__device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &work, uint64_t rows, reader read,
+                                             combine_counts *counts)
+{
+    typedef combining<kind, ones> types;
+    typedef typename types::key key;
+    typedef typename types::value value;
+    constexpr uint32_t places = types::places;
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ bool missed, refused;
+    key *keys = (key *)memory; /* aligned to rows */
+    value *values = (value *)(keys + places);
+    const key free = (key)work.view.empty[0];
+    const loom__how how = what == OTHERS ? work.batch.how : LOOM__ADD;
+    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+        keys[i] = free;
+        values[i] = neutral_value<value>(how);
+    }
+    if (threadIdx.x == 0)
+        missed = refused = false;
+    __syncthreads();
+    const combine_table<key, value, places> table = {keys, values, free, work.view.seed, &missed};
+    for (uint64_t next = threadIdx.x; next < rows; next += THREADS * UNROLLED)
+        combine_some<what>(table, how, next, rows, read, counts);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+        if (keys[i] == free)
+            continue;
+        open_outcome outcome = send<kind>(&work.view, how, keys[i], values[i]);
+        values[i] = outcome == OPEN_NO_ROOM;
+        counts->ok += outcome == OPEN_DONE; /* one of its rows was not there */
+        counts->exists -= outcome == OPEN_DONE;
+        if (outcome == OPEN_NO_ROOM)
+            refused = true;
+    }
+    __syncthreads();
+    /* Once more, if need be: rows without a place go one by one, and those of keys that were refused are counted. */
+    for (uint64_t i = threadIdx.x; (missed || refused) && i < rows; i += THREADS) {
+        key one;
+        value with;
+        read(i, &one, &with);
+        uint32_t at = NO_PLACE;
+        if (table.template may_stay<what>(how, one, with))
+            at = place_of(keys, table.first_place(one), places, free, one, false);
+        if (at == NO_PLACE) {
+            count_outcome(counts, send<kind>(&work.view, how, one, with));
+        } else if (values[at] != 0) {
+            counts->full++;
+            counts->exists--;
+        }
+    }
+}
+
+__device__ __forceinline__ void add_up(unsigned long long *to, uint32_t mine)
+{
+    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, (int32_t)mine);
+    if (threadIdx.x % 32 == 0 && sum != 0)
+        atomicAdd(to, (unsigned long long)(long long)sum);
+}
+
+template <loom__open_kind kind, combine_what what>
+__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, what == ONES> work)
+{
+    constexpr bool ones = what == ONES;
+    typedef combining<kind, ones> types;
+    typedef typename types::columns columns;
+    typedef typename types::key key;
+    typedef typename types::value value;
+    const bool gave_up = work.bins == 0 || work.records.gave_up();
+    combine_counts counts = {};
+    if (blockIdx.x < work.bins) { /* the rows of one region */
+        const uint32_t rows = gave_up ? 0 : work.records.count(blockIdx.x);
+        const size_t first = (size_t)blockIdx.x * work.records.room;
+        if (rows == 0)
+            return;
+        combine_rows<what>(
+            work, rows,
+            [&](uint64_t i, key *one, value *with) {
+                typename columns::head head = work.records.to.heads[first + i];
+                *one = (key)columns::key_of(head);
+                *with = ones ? (value)1 : (value)columns::value_of(head, work.records.to, first + i);
+            },
+            &counts);
+    } else { /* a slice of what was not split */
+        const uint64_t all = gave_up ? work.batch.n : *work.records.spilled;
+        const uint64_t slices = gridDim.x - work.bins, slice = blockIdx.x - work.bins;
+        const uint64_t first = all / slices * slice + (slice < all % slices ? slice : all % slices);
+        const uint64_t rows = all / slices + (slice < all % slices);
+        const key *keys = gave_up ? (const key *)work.batch.keys : (const key *)work.records.spill.heads;
+        const value *values = gave_up           ? (const value *)work.batch.values
+                              : columns::packed ? (const value *)work.records.spill.heads + work.records.spill_room
+                                                : (const value *)work.records.spill.tails;
+        if (rows == 0)
+            return;
+        combine_rows<what>(
+            work, rows,
+            [&](uint64_t i, key *one, value *with) {
+                *one = keys[first + i];
+                *with = ones ? (value)1 : values[first + i];
+            },
+            &counts);
+    }
+    cuda_counts *to = work.batch.counts + blockIdx.x % COUNT_COPIES;
+    add_up(&to->ok, counts.ok);
+    add_up(&to->exists, counts.exists);
+    add_up(&to->full, counts.full);
+}
+
+template <loom__open_kind kind, combine_what what>
+cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
+                   unsigned char *workspace, cudaStream_t stream)
+{
+    constexpr loom__open_kind records = combining<kind, what == ONES>::records_of;
+    combine_work<kind, what == ONES> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
+    if (plan != NULL)
+        work.records = bulk_fine_regions<records>(plan, workspace);
+    cudaError_t error =
+        cudaFuncSetAttribute(combine_kernel<kind, what>, cudaFuncAttributeMaxDynamicSharedMemorySize, PLACES_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    combine_kernel<kind, what>
+        <<<work.bins + (unsigned)cuda->multiprocessors * SLICES, THREADS, PLACES_BYTES, stream>>>(work);
+    return cudaGetLastError();
+}
+
+template <loom__open_kind kind>
+cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                        const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    if constexpr (kind == OPEN_KEY_4 || kind == OPEN_KEY_8)
+        return cudaErrorInvalidValue; /* sets are not accumulated */
+    else if (batch->values == NULL)
+        return launch<kind, ONES>(cuda, view, batch, plan, workspace, stream);
+    else if (batch->how == LOOM__ADD)
+        return launch<kind, SUMS>(cuda, view, batch, plan, workspace, stream);
+    else
+        return launch<kind, OTHERS>(cuda, view, batch, plan, workspace, stream);
+}
+
+uint32_t places_of(const loom__open_view *view)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    return PLACES_BYTES / (open_key_bytes(kind) + open_value_bytes(kind));
+}
+
+uint64_t slots_of(const loom__open_view *view)
+{
+    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
+}
+
+/* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
+loom__open_view bins_view(const loom__open_view *view, bool ones)
+{
+    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__open_view bins = *view;
+    bins.kind = ones ? open_kind_of(open_key_bytes(kind), 0) : kind;
+    bins.partitions = BINS;
+    bins.partition_bytes = OPEN_LINE_BYTES;
+    bins.buckets = 1;
+    return bins;
+}
+
+} // namespace
+
+cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool ones,
+                                       bulk_plan *plan)
+{
+    const uint64_t slots = slots_of(view);
+    if (n < LEAST_ROWS || n / LEAST_ROWS_PER_SLOT < slots || cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
+        return COMBINE_NOT;
+    if (slots <= places_of(view) / 2)
+        return COMBINE_SLICES;
+    const loom__open_view bins = bins_view(view, ones);
+    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, n, slots, false, false, plan)
+               ? COMBINE_SPLIT
+               : COMBINE_NOT;
+}
+
+cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                              const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+    if (plan != NULL) {
+        const loom__open_view bins = bins_view(view, batch->values == NULL);
+        error = cuda_open_bulk_begin(plan, workspace, stream);
+        if (error == cudaSuccess)
+            error = cuda_open_bulk_split(&bins, batch, 0, plan, workspace, stream);
+    }
+#define CALL(kind) error = error == cudaSuccess ? launch_kind<kind>(cuda, view, batch, plan, workspace, stream) : error
+    OPEN_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}
