@@ -123,8 +123,9 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
     uint32_t bytes = (uint32_t)cuda->shared_bytes - (THREADS + 64) * (uint32_t)sizeof(uint32_t);
     uint32_t room = wanted < most ? wanted : most;
     room = room < bytes / sizeof(lifted<kind>) ? room : bytes / (uint32_t)sizeof(lifted<kind>);
-    cudaError_t error = cudaFuncSetAttribute(upkeep_kernel<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             (int)(room * sizeof(lifted<kind>)));
+    /* Always the same: it belongs to the kernel, which other threads may be launching for other tables. */
+    cudaError_t error =
+        cudaFuncSetAttribute(upkeep_kernel<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error != cudaSuccess)
         return error;
     uint32_t blocks = (uint32_t)cuda->multiprocessors * BLOCKS;
