@@ -1,6 +1,7 @@
 /* Upkeep (open_upkeep.h): tables whose keys come and go, are refused, or were made to collide. Contents stay right, the
  * invariants hold, and lookups stay about as cheap as in a table that was just built. What is counted are buckets read, by
  * the table's own statistics; nothing is timed. */
+#include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -130,6 +131,27 @@ TEST_EACH_KIND(test_open_upkeep_churn_by_single_keys)
     }
     free_churn(&c);
     loom_context_destroy(context);
+}
+
+/* Without memory for its list upkeep does what it can: contents are right, and misses cheap, since all filter bits are set
+ * anew. Measured: 1.05 to 1.08 buckets per miss, 1.2 to 1.7 per hit. */
+TEST_EACH_KIND(test_open_upkeep_out_of_memory)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 2);
+    churn c = make_churn(t, context, 20000, 0.9);
+    for (int round = 0; round < 60; round++) {
+        counting_limit(counter, counting_bytes(counter));
+        replace_keys(&c, c.live.n / 30);
+        counting_limit(counter, 0);
+    }
+    check_contents(c.map, &c.live);
+    loom_stats stats = map_stats(c.map);
+    test_note("%.4f buckets per hit, %.4f per miss", stats.accesses_per_hit, stats.accesses_per_miss);
+    CHECK(stats.accesses_per_miss < 1.2);
+    free_churn(&c);
+    loom_context_destroy(context);
+    counting_destroy(counter);
 }
 
 /* Upkeep reads whole partitions, so it must not come with every call. Without it an erasure leaves all filter bits as they

@@ -102,6 +102,10 @@ TEST(test_simt_open_mixed_full, .timeout_seconds = 240)
 {
     run_case(t, "mixed/full", RUNS);
 }
+TEST(test_simt_open_upkeep, .timeout_seconds = 240)
+{
+    run_case(t, "upkeep", RUNS);
+}
 
 /* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
  * calls. */

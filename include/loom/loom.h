@@ -252,7 +252,9 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *
  * On the cuda machine any call may also return DEVICE; UNSUPPORTED while its stream is being captured into a graph; and
  * OUT_OF_MEMORY, since the first call that takes host arrays or reads a whole table makes the context's staging buffers.
- * "Does not allocate" is meant apart from that. While a device view is out, calls that it may not overlap return IN_USE.
+ * "Does not allocate" is meant apart from that. On the cpu machine a call that puts partitions in order (CAVEATS) takes host
+ * memory for it, for as long as that lasts: four to eight bytes for each slot of a partition, a thread; where there is
+ * none it does with less, and the order is less good. While a device view is out, calls that it may not overlap return IN_USE.
  *
  * What may run at the same time. A handle may be used by any number of host threads. Where a call has ended when it returns
  * (the cpu machine; calls without a result) those that read (find, contains, size, retrieve_all, save, clone, stats) run
