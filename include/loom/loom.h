@@ -541,7 +541,7 @@ typedef struct loom_map_view {
     uint64_t table[22];  /* for device.cuh */
 } loom_map_view;
 
-#define LOOM_VIEW_LAYOUT 1
+#define LOOM_VIEW_LAYOUT 2
 
 /* Lends the table to kernels that are launched into `stream` from now on, and takes it back behind those that were. Between
  * the two, calls that may not overlap with what the view does, as the table above says, return IN_USE; those that may, and

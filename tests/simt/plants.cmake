@@ -223,10 +223,8 @@ plant(marked_although_slots_are_retired mixed/full
 "            if (lane_leads(group))")
 
 plant(retired_key_not_counted mixed/insert+erase
-"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
-            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));"
-"        if (erased && walk->depth > 0)
-            open_add_stale(shared, view, walk, walk->depth);")
+"            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);"
+"            (void)0;")
 
 # ---- sets ----
 
@@ -258,8 +256,10 @@ plant(set_erased_without_a_swap erase+erase
 # ---- the count of stale filter bits ----
 
 plant(bits_of_an_erased_key_not_counted erase+erase
-"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired"
-"        if (erased && shared == OPEN_MIXED) /* a retired")
+"        if (erased && walk->depth > 0)
+"
+"        if (0)
+")
 
 plant(bits_of_a_refused_key_not_counted insert+insert/full
 "            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);"

@@ -152,7 +152,7 @@ static void name_word(const void *at, char *text, size_t bytes)
     loom__open_kind kind = now.shape.kind;
     uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
     if (offset >= table + sizeof(loom__open_totals)) {
-        static const char *const counts[] = {"full?", "stale bits"};
+        static const char *const counts[] = {"full?", "stale bits", "retired slots"};
         uint64_t pair = (offset - table - sizeof(loom__open_totals)) / 8;
         if (pair < sizeof counts / sizeof counts[0])
             snprintf(text, bytes, "%s of partitions 0, 1", counts[pair]);
@@ -263,7 +263,8 @@ static void draw_table(int tiny)
     now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);
     now.view.stale = now.view.marks + 2;
-    now.away = now.view.stale + 2;
+    now.view.retired_slots = now.view.stale + 2;
+    now.away = now.view.retired_slots + 2;
     now.list = (uint64_t *)(void *)(now.away + 2);
     now.bytes = (size_t)((unsigned char *)now.list - table_memory);
     if (now.c->streams[0] == SIM_UPKEEP) { /* the team's memory holds what was there before */
@@ -345,7 +346,8 @@ static void retire_key(uint32_t i)
     uint32_t slot = slot_of(&now.keys[i], &here);
     uint64_t pair = open_pair(now.keys[i].key, now.keys[i].before.value);
     (void)open_free_slot(kind, OPEN_MIXED, &now.view, &here, slot, pair);
-    open_add_stale(OPEN_ALONE, &now.view, &here, here.depth + 1);
+    open_add_stale(OPEN_ALONE, &now.view, &here, here.depth);
+    now.view.retired_slots[now.keys[i].partition]++;
     now.view.marks[now.keys[i].partition] = OPEN_UNMARKED;
     now.view.totals->size--;
     now.keys[i].before = (sim_state){0, 0};
@@ -469,8 +471,9 @@ static void sweep(void)
     const open_desk none = {NULL, 0, &(uint32_t){0}};
     for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
         uint32_t retired = retired_keys(partition);
-        if (retired > 0 && now.view.stale[partition] == 0)
-            simt_fail("partition %u has %u retired keys, but a sweep would pass it by", partition, retired);
+        if (retired != now.view.retired_slots[partition])
+            simt_fail("partition %u has %u retired keys, but %u were counted", partition, retired,
+                      now.view.retired_slots[partition]);
         open_put_in_order(now.shape.kind, OPEN_ALONE, &now.view, partition, 0, (lane_team){0}, (lane_group){0}, &none);
     }
 }
@@ -566,7 +569,7 @@ static void judge_upkeep(const simt_open_call *call)
     for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
         if (retired_keys(partition) > 0)
             simt_fail("afterwards partition %u holds retired keys", partition);
-        if (call->order && now.view.stale[partition] != 0)
+        if (now.view.retired_slots[partition] != 0 || (call->order && now.view.stale[partition] != 0))
             simt_fail("afterwards partition %u counts as worn", partition);
         if (call->order && call->room >= now.view.buckets * open_slots(now.shape.kind))
             judge_order(partition);

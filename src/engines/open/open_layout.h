@@ -181,7 +181,8 @@ typedef struct loom__open_view {
     loom__open_totals *totals; /* behind the last partition */
     loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a view is out */
     uint32_t *marks;           /* [partitions], behind those: loom__open_mark */
-    uint32_t *stale; /* [partitions], behind the marks: filter bits that may be stale, at most; open_upkeep.h */
+    uint32_t *stale;           /* [partitions], behind the marks: filter bits that may be stale, at most */
+    uint32_t *retired_slots;   /* [partitions], behind those: slots with the retired key; zero unless a view is out */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)

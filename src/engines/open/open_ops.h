@@ -568,8 +568,10 @@ LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_gr
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
         if (erased && lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
             lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
-        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
-            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));
+        if (erased && walk->depth > 0)
+            open_add_stale(shared, view, walk, walk->depth);
+        if (erased && shared == OPEN_MIXED) /* it must be swept */
+            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)

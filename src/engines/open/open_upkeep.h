@@ -235,8 +235,11 @@ LOOM_LANE void open_put_in_order(loom__open_kind kind, int shared, const loom__o
                 open_put_back(kind, shared, alone, view, &one);
         }
     }
-    if (first == 0 && order)
-        lane_store_4(&view->stale[partition], 0);
+    if (first == 0) {
+        lane_store_4(&view->retired_slots[partition], 0);
+        if (order)
+            lane_store_4(&view->stale[partition], 0);
+    }
 }
 
 #endif

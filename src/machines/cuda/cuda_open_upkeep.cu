@@ -24,11 +24,13 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
     /* Each lane looks at one partition; then the block takes those that were found. */
     for (uint64_t first = blockIdx.x; first < view.partitions; first += (uint64_t)gridDim.x * THREADS) {
         uint64_t partition = first + (uint64_t)threadIdx.x * gridDim.x;
-        uint32_t stale = partition < view.partitions ? view.stale[partition] : 0;
+        bool is_one = partition < view.partitions;
+        bool wanted =
+            is_one && (open_is_worn(&view, view.stale[partition]) || (sweep && view.retired_slots[partition] > 0));
         if (threadIdx.x == 0)
             found = 0;
         __syncthreads();
-        if (open_is_worn(&view, stale) || (sweep && stale > 0))
+        if (wanted)
             worn[atomicAdd(&found, 1u)] = (uint32_t)partition;
         __syncthreads();
         for (uint32_t i = 0; i < found; i++)
