@@ -256,7 +256,7 @@ plant(set_erased_without_a_swap erase+erase
 # ---- the count of stale filter bits ----
 
 plant(bits_of_an_erased_key_not_counted erase+erase
-"        if (erased && walk->depth > 0)
+"        if (erased && open_wear_of(walk) > 0)
 "
 "        if (0)
 ")

@@ -1,27 +1,31 @@
-/* Putting a partition in order: what keeps lookups as fast as in a fresh table, however often keys come and go.
+/* Putting a partition in order: what keeps lookups about as fast as in a fresh table, however often keys come and go.
  *
  * Erasing a key leaves its filter bits behind, and so does an insertion that is refused; keys that came while their home
  * bucket was full stay away when it has room again. At load 0.9, after ten turnovers in batches of a hundredth of the table,
- * a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.26. So each partition counts the bits that may be
- * stale (view->stale, an upper bound), and when one of OPEN_STALE_SHARE may be, the partition is put in order, alone:
+ * a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition counts how worn it is
+ * (view->stale): one for each filter bit that may be stale, which is an upper bound, and one for each slot that was freed,
+ * which is estimated (open_wear_of). When that is one for every OPEN_STALE_SHARE of its filter bits the partition is put in order, by
+ * a team of lanes (core/lanes.h), alone:
  *   1. lift   retired keys become free slots; keys away from home are taken out into a list; all filter bits go. Every
- *             bucket belongs to one lane.
+ *             bucket belongs to one lane, which reads its line once and writes what changes.
  *   2. mark   if the list was too short: keys that stayed away from home set their bits anew.
- *   3. home   keys of the list go home where there is room.
+ *   3. home   keys of the list go home where there is room, and are marked in it by the empty key.
  *   4. chain  the others are inserted as any key is: it cannot fail, since the slots that they came from are free.
- * Each step is over for the whole partition before the next begins. Nothing but the list needs memory; a list of half a
- * partition's slots is long enough unless keys were made to collide, and then the order is less good, never wrong. (On a CPU it has 4,096 places,
- * too few for partitions of 3499 buckets at load 0.95.)
+ * All wait for each other before the first step, after it, and before the last. Between 2 and 3 nobody need wait: keys that go
+ * home need no bits, and who meets one there sets none. Nothing but the list needs memory; a list of half a partition's slots is
+ * long enough unless keys were made to collide, and then, or where a CPU has no memory for it, the order is less good,
+ * never wrong. The lane simulator runs all of it (case `upkeep`), and finds each wait left out.
  *
- * Erasing the oldest keys first is hardly noticed, since they lie at home and leave no bits: hits then settle at 1.35 to 1.5 at
- * load 0.9. Counting each freed slot as well, and a share of 1/100, gives 1.27 to 1.34 (measured on a GPU: 1.28), and has the
- * whole table put in order when half of it is erased at once, which as it stands takes as long as the erasing; a
- * faster first step should come before that.
+ * Retired keys (open_ops.h: insertions beside erasures) are counted apart, view->retired_slots, since they must go after every
+ * mixed batch, from partitions that are hardly worn, too: then step 1 does that alone (order = 0).
  *
- * Simulated, partitions of 1747 buckets of 7 slots, ten turnovers, load 0.9: with a share of 1/200 hits read 1.28 buckets
- * (batches of a tenth) to 1.36 (a hundredth) and misses 1.03 to 1.04; with 1/50 1.40 to 1.48 and 1.05 to 1.06. Setting
- * filter bits anew without moving keys leaves hits at 1.83. A partition is read 5 to 7 times in a turnover: some 70 bytes in
- * order for each key erased, which itself cost a line at random. */
+ * Measured (a CPU's counts; 19 partitions of 1699 buckets of 7 slots, 10 moments in each of ten turnovers): at load 0.9, in batches of a tenth and of
+ * a hundredth, hits read 1.25 and 1.30 buckets on average if keys are erased at random, 1.28 and 1.33 if the oldest go
+ * first (1.37 at the worst moment), misses at most 1.04; a fresh table 1.25 and 1.03. At load 0.8 hits read 1.16 (hundredths, the
+ * oldest first; fresh 1.12), at 0.95, in partitions of 3499, 1.40 to 1.53 (1.40). If freed slots did not count, the oldest leaving first would hardly be
+ * noticed, since they lie at home and leave no bits: 1.45 to 1.51, and 2.1 at worst. Setting filter bits anew without moving keys leaves
+ * hits at 1.83. A partition is read 10 to 12 times in a turnover (20 to 24 with 14 slots to a bucket): some 110 to 130 bytes in order for
+ * each key erased, which itself cost a line at random. */
 #ifndef LOOM_OPEN_UPKEEP_H
 #define LOOM_OPEN_UPKEEP_H
 
