@@ -28,7 +28,8 @@
  *                                      is none
  *   lane_filter(group, line, bit)      is this bit of the line's last word set? 0 on lanes that do not hold the word
  *
- *   lane_line_word(line, i)            word i of the line, in a group of one lane; `i` is a literal or counts an unrolled loop
+ *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or counts an
+ *                                      unrolled loop
  *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes. All must arrive, as for a poll
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,

@@ -42,6 +42,16 @@ LOOM_LANE uint32_t loom__count_bits(uint64_t word)
 #endif
 }
 
+/* The number of the lowest bit that is set; there is one. */
+LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
+{
+#if defined(__CUDACC__)
+    return (uint32_t)__ffs((int)bits) - 1;
+#else
+    return (uint32_t)__builtin_ctz(bits);
+#endif
+}
+
 /* The upper half of the product maps a uniform 32-bit x to 0 .. range - 1 without a division. */
 LOOM_LANE uint32_t loom__multiply_high(uint32_t x, uint32_t range)
 {

@@ -309,8 +309,8 @@ plant(value_left_in_a_lifted_slot upkeep
     open_store_key(kind, at, slot, empty);")
 
 plant(ready_bit_left_at_a_lifted_slot upkeep
-"            holders &= ~((uint32_t)1 << slot);"
-"            (void)0;")
+"        holders &= ~((uint32_t)1 << slot);"
+"        (void)0;")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -1,31 +1,32 @@
 /* Putting a partition in order: what keeps lookups about as fast as in a fresh table, however often keys come and go.
  *
  * Erasing a key leaves its filter bits behind, and so does an insertion that is refused; keys that came while their home
- * bucket was full stay away when it has room again. At load 0.9, after ten turnovers in batches of a hundredth of the table,
- * a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition counts how worn it is
- * (view->stale): one for each filter bit that may be stale, which is an upper bound, and one for each slot that was freed,
- * which is estimated (open_wear_of). When that is one for every OPEN_STALE_SHARE of its filter bits the partition is put in order, by
- * a team of lanes (core/lanes.h), alone:
+ * bucket was full stay away when it has room again. At load 0.9, after ten turnovers in batches of a hundredth of the
+ * table, a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition counts how worn it
+ * is (view->stale): one for each filter bit that may be stale, an upper bound, and one for each slot that was freed, an
+ * estimate (open_wear_of). When that makes one for every OPEN_STALE_SHARE of its filter bits the partition is put in order,
+ * by a team of lanes (core/lanes.h), alone:
  *   1. lift   retired keys become free slots; keys away from home are taken out into a list; all filter bits go. Every
  *             bucket belongs to one lane, which reads its line once and writes what changes.
  *   2. mark   if the list was too short: keys that stayed away from home set their bits anew.
  *   3. home   keys of the list go home where there is room, and are marked in it by the empty key.
  *   4. chain  the others are inserted as any key is: it cannot fail, since the slots that they came from are free.
- * All wait for each other before the first step, after it, and before the last. Between 2 and 3 nobody need wait: keys that go
- * home need no bits, and who meets one there sets none. Nothing but the list needs memory; a list of half a partition's slots is
- * long enough unless keys were made to collide, and then, or where a CPU has no memory for it, the order is less good,
+ * All wait for each other before the first step, after it, and before the last. Between 2 and 3 nobody need wait: keys that
+ * go home need no bits, and who meets one there sets none. Nothing but the list needs memory; a list of half a partition's
+ * slots is long enough unless keys were made to collide. Then, or where a CPU has no memory for it, the order is less good,
  * never wrong. The lane simulator runs all of it (case `upkeep`), and finds each wait left out.
  *
- * Retired keys (open_ops.h: insertions beside erasures) are counted apart, view->retired_slots, since they must go after every
- * mixed batch, from partitions that are hardly worn, too: then step 1 does that alone (order = 0).
+ * Retired keys (open_ops.h: insertions beside erasures) are counted apart, view->retired_slots, since they must go after
+ * every mixed batch, from partitions that are hardly worn, too: then step 1 does that alone (order = 0).
  *
- * Measured (a CPU's counts; 19 partitions of 1699 buckets of 7 slots, 10 moments in each of ten turnovers): at load 0.9, in batches of a tenth and of
- * a hundredth, hits read 1.25 and 1.30 buckets on average if keys are erased at random, 1.28 and 1.33 if the oldest go
- * first (1.37 at the worst moment), misses at most 1.04; a fresh table 1.25 and 1.03. At load 0.8 hits read 1.16 (hundredths, the
- * oldest first; fresh 1.12), at 0.95, in partitions of 3499, 1.40 to 1.53 (1.40). If freed slots did not count, the oldest leaving first would hardly be
- * noticed, since they lie at home and leave no bits: 1.45 to 1.51, and 2.1 at worst. Setting filter bits anew without moving keys leaves
- * hits at 1.83. A partition is read 10 to 12 times in a turnover (20 to 24 with 14 slots to a bucket): some 110 to 130 bytes in order for
- * each key erased, which itself cost a line at random. */
+ * Measured, by a CPU's counts, 19 partitions of 1699 buckets of 7 slots, ten moments in each of ten turnovers, load 0.9: in
+ * batches of a tenth and of a hundredth hits read 1.25 and 1.30 buckets on average if keys are erased at random, 1.28 and
+ * 1.33 if the oldest go first (1.37 at worst), misses at most 1.04; a fresh table 1.25 and 1.03. At load 0.8 hits read 1.16
+ * (hundredths, the oldest first; fresh 1.12); at 0.95, in partitions of 3499, 1.40 to 1.53 (fresh 1.40). If freed slots did
+ * not count, the oldest leaving first would hardly be noticed, since they lie at home and leave no bits: 1.45 to 1.51, and
+ * 2.1 at worst. Setting filter bits anew without moving keys leaves hits at 1.83. With batches of a hundredth a partition is
+ * read some 12 times in a turnover, with 14 slots to a bucket 22 times: 110 to 130 bytes in order for each key erased, which
+ * itself cost a line at random. */
 #ifndef LOOM_OPEN_UPKEEP_H
 #define LOOM_OPEN_UPKEEP_H
 
@@ -80,7 +81,7 @@ LOOM_LANE open_walk open_stand_at(loom__open_kind kind, const loom__open_view *v
     return walk;
 }
 
-/* The key in a slot of a line that one lane has taken whole. `slot` is a literal. */
+/* The key in a slot of a line that one lane has taken whole. */
 LOOM_LANE uint64_t open_taken_key(loom__open_kind kind, const lane_line *line, uint32_t slot)
 {
     uint32_t stride = open_slot_stride(kind);
@@ -128,18 +129,16 @@ LOOM_LANE void open_lift_bucket(loom__open_kind kind, const loom__open_view *vie
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
     }
-    for (uint32_t slot = 0; gone >> slot != 0; slot++)
-        if (gone >> slot & 1)
-            open_store_key(kind, at, slot, empty); /* its value is zero already */
+    for (; gone != 0; gone &= gone - 1)
+        open_store_key(kind, at, loom__lowest_bit(gone), empty); /* its value is zero already */
     if (!order)
         return;
     uint32_t place = away != 0 ? lane_team_draw(desk->away, loom__count_bits(away)) : 0;
-    LOOM_UNROLL
-    for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-        if ((away >> slot & 1) && place < desk->room) {
-            open_lift_slot(kind, view, &here, &line, slot, desk, place++);
-            holders &= ~((uint32_t)1 << slot);
-        }
+    for (; away != 0 && place < desk->room; away &= away - 1) {
+        uint32_t slot = loom__lowest_bit(away);
+        open_lift_slot(kind, view, &here, &line, slot, desk, place++);
+        holders &= ~((uint32_t)1 << slot);
+    }
     uint64_t word = open_values_apart(kind) ? holders : 0;
     if (word != lane_line_word(&line, 7))
         lane_store_8((uint64_t *)(at + OPEN_WORD_OFFSET), word);
@@ -230,8 +229,8 @@ LOOM_LANE void open_put_in_order(loom__open_kind kind, int shared, const loom__o
             if (open_bring_home(kind, shared, alone, view, &one))
                 lane_team_store(&desk->list[place], empty);
         }
-        /* Who belongs into a bucket has gone there before others take what is left. And all know how many are away: this is the
-         * last wait before the next partition's counting begins. */
+        /* Who belongs into a bucket has gone there before others take what is left. And all know how many are away: this is
+         * the last wait before the next partition's counting begins. */
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, desk, place);

@@ -163,7 +163,11 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
 
 LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
 {
-    return line->words[i % LANE_WORDS];
+    uint64_t word = line->words[0];
+#pragma unroll
+    for (uint32_t at = 1; at < LANE_WORDS; at++)
+        word = i == at ? line->words[at] : word;
+    return word;
 }
 
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
