@@ -102,9 +102,13 @@ TEST(test_simt_open_mixed_full, .timeout_seconds = 240)
 {
     run_case(t, "mixed/full", RUNS);
 }
+TEST(test_simt_open_upkeep, .timeout_seconds = 240)
+{
+    run_case(t, "upkeep", RUNS);
+}
 
 /* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
- * calls. */
+ * calls, and in upkeep, which takes more steps. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};
@@ -117,7 +121,8 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
             char replay[100];
             uint64_t runs;
             int complete;
-            uint32_t detours = sim_cases[i].crowded || sim_cases[i].mixed ? 2 : 3;
+            int longer = sim_cases[i].crowded || sim_cases[i].mixed || sim_cases[i].streams[0] == SIM_UPKEEP;
+            uint32_t detours = longer ? 2 : 3;
             snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %u", sim_cases[i].name,
                      (unsigned long long)seed, detours);
             options.replay = replay;

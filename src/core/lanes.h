@@ -2,7 +2,10 @@
  *
  * A *lane group* works on one key. On the cpu machine a thread is the whole group; on a GPU it is 1, 2, 4 or 8 lanes,
  * each holding its share of a bucket's line in registers; in the lane simulator each lane is a coroutine. The including
- * file names the machine's header in LOOM_LANES_HEADER; that header defines:
+ * file names the machine's header in LOOM_LANES_HEADER; that header defines what follows.
+ *
+ * A *team* works on one partition: a block on a GPU, a thread on a CPU, all lanes of a call in the simulator. Each of its lanes
+ * is a group of its own. It has some memory of its own beside the table: shared memory on a GPU.
  *
  *   lane_group                         which lane of which group this is; nothing on a CPU
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
@@ -25,6 +28,8 @@
  *                                      is none
  *   lane_filter(group, line, bit)      is this bit of the line's last word set? 0 on lanes that do not hold the word
  *
+ *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or counts an
+ *                                      unrolled loop
  *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes. All must arrive, as for a poll
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,
@@ -49,6 +54,15 @@
  *   lane_acquire(shared)               what it read before comes before what it reads and writes after
  *   With shared = 0 nobody writes what is read; or the group, which then has one lane, owns what it touches. These are
  *   then plain loads and stores.
+ *
+ *   lane_team                          which lane of which team this is; nothing on a CPU
+ *   lane_team_rank(team), lane_team_size(team)
+ *                                      this lane's number, and how many there are
+ *   lane_team_wait(team)               all lanes of the team arrive; what any of them saw or wrote before, in the table or
+ *                                      in the team's memory, all see after
+ *   lane_team_load / lane_team_store(at[, x]), lane_team_load_4 / lane_team_store_4(at[, x])
+ *                                      8 or 4 bytes of the team's memory; lanes that touch the same ones wait in between
+ *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
  *
  * Polls and joins never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
  * takes as a whole. */

@@ -6,15 +6,18 @@
 #include <stdint.h>
 
 /* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
- * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too. */
+ * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too.
+ * LOOM_UNROLL: the loop that follows runs over words of a line that a GPU has in registers, which have no computed index. */
 #if defined(__CUDACC__)
 #define LOOM_LANE               static __device__ __forceinline__
 #define LOOM_BOTH               static __host__ __device__ __forceinline__
 #define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
+#define LOOM_UNROLL             _Pragma("unroll")
 #else
 #define LOOM_LANE               static inline __attribute__((always_inline, unused))
 #define LOOM_BOTH               LOOM_LANE
 #define LOOM_STATIC_ASSERT(...) _Static_assert(__VA_ARGS__)
+#define LOOM_UNROLL
 #endif
 
 /* 32 x 32 -> 64 bits. On Arm the instruction is named outright: gcc, knowing both factors to be zero-extended, would
@@ -36,6 +39,16 @@ LOOM_LANE uint32_t loom__count_bits(uint64_t word)
     return (uint32_t)__popcll(word);
 #else
     return (uint32_t)__builtin_popcountll(word);
+#endif
+}
+
+/* The number of the lowest bit that is set; there is one. */
+LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
+{
+#if defined(__CUDACC__)
+    return (uint32_t)__ffs((int)bits) - 1;
+#else
+    return (uint32_t)__builtin_ctz(bits);
 #endif
 }
 

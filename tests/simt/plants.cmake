@@ -2,32 +2,42 @@
 # the simulator's tests alone. A text that no longer stands there exactly once is an error here: write the plant anew.
 #
 #   plant(NAME CASE
-#         "text in src/engines/open/open_ops.h"
+#         "text in src/engines/open/open_ops.h or open_upkeep.h"
 #         "what stands there instead")
 #
 # CASE is the case of sim_case.c in which it is looked for.
 
-set(plant_source ${PROJECT_SOURCE_DIR}/src/engines/open/open_ops.h)
-file(READ ${plant_source} plant_text)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${plant_source})
+set(plant_headers open_ops.h open_upkeep.h)
+set(plant_kernel_open_ops.h simt_open.c)
+set(plant_kernel_open_upkeep.h simt_open_upkeep.c)
+foreach(header ${plant_headers})
+    file(READ ${PROJECT_SOURCE_DIR}/src/engines/open/${header} plant_text_${header})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/engines/open/${header})
+endforeach()
 set(plant_objects "")
 set(plant_rows "")
 set(plant_declarations "")
 
 function(plant name case old new)
-    string(REPLACE "${old}" "" without "${plant_text}")
-    string(LENGTH "${plant_text}" length)
-    string(LENGTH "${without}" length_without)
     string(LENGTH "${old}" length_old)
-    math(EXPR times "(${length} - ${length_without}) / ${length_old}")
+    set(times 0)
+    foreach(candidate ${plant_headers})
+        string(REPLACE "${old}" "" without "${plant_text_${candidate}}")
+        string(LENGTH "${plant_text_${candidate}}" length)
+        string(LENGTH "${without}" length_without)
+        math(EXPR times "${times} + (${length} - ${length_without}) / ${length_old}")
+        if(NOT length EQUAL length_without)
+            set(header ${candidate})
+        endif()
+    endforeach()
     if(NOT times EQUAL 1)
-        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in open_ops.h, not once:\n${old}")
+        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_headers}, not once:\n${old}")
     endif()
-    string(REPLACE "${old}" "${new}" text "${plant_text}")
+    string(REPLACE "${old}" "${new}" text "${plant_text_${header}}")
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
-    file(CONFIGURE OUTPUT ${directory}/engines/open/open_ops.h CONTENT "${text}" @ONLY)
+    file(CONFIGURE OUTPUT ${directory}/engines/open/${header} CONTENT "${text}" @ONLY)
     # An object library each: the same source, with the changed header found first.
-    add_library(plant_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/machines/simt/simt_open.c)
+    add_library(plant_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/machines/simt/${plant_kernel_${header}})
     target_include_directories(plant_${name} PRIVATE ${directory} ${PROJECT_SOURCE_DIR}/include
                                ${PROJECT_SOURCE_DIR}/src)
     target_compile_definitions(plant_${name} PRIVATE SIMT_OPEN_KERNEL=simt_open_run_${name})
@@ -213,10 +223,8 @@ plant(marked_although_slots_are_retired mixed/full
 "            if (lane_leads(group))")
 
 plant(retired_key_not_counted mixed/insert+erase
-"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
-            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));"
-"        if (erased && walk->depth > 0)
-            open_add_stale(shared, view, walk, walk->depth);")
+"            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);"
+"            (void)0;")
 
 # ---- sets ----
 
@@ -248,12 +256,61 @@ plant(set_erased_without_a_swap erase+erase
 # ---- the count of stale filter bits ----
 
 plant(bits_of_an_erased_key_not_counted erase+erase
-"        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired"
-"        if (erased && shared == OPEN_MIXED) /* a retired")
+"        if (erased && open_wear_of(walk) > 0)
+"
+"        if (0)
+")
 
 plant(bits_of_a_refused_key_not_counted insert+insert/full
 "            open_add_stale(shared, view, walk, walk->marked_to == OPEN_EAGERLY ? walk->depth : walk->marked_to);"
 "            (void)0;")
+
+# ---- upkeep ----
+
+plant(places_drawn_too_early upkeep
+"    lane_team_wait(team); /* places"
+"    (void)0; /* places")
+
+plant(keys_still_being_lifted upkeep
+"    lane_team_wait(team); /* all keys are lifted"
+"    (void)0; /* all keys are lifted")
+
+plant(strangers_before_those_at_home upkeep
+"        lane_team_wait(team);
+"
+"")
+
+plant(nobody_brought_home upkeep
+"            if (open_bring_home(kind, shared, alone, view, &one))
+"
+"            if (0)
+")
+
+plant(keys_that_stay_without_their_bits upkeep
+"        if (away > desk->room)
+"
+"        if (0)
+")
+
+plant(full_mark_left_standing upkeep
+"            lane_store_4(&view->marks[partition], OPEN_UNMARKED); /* slots"
+"            (void)0; /* slots")
+
+plant(key_at_home_put_back_again upkeep
+"            if (one.key != empty)
+"
+"")
+
+plant(value_left_in_a_lifted_slot upkeep
+"        open_store_value(kind, value, 0);
+    }
+    open_store_key(kind, at, slot, empty);"
+"    }
+    open_store_key(kind, at, slot, empty);")
+
+plant(ready_bit_left_at_a_lifted_slot upkeep
+"        holders &= ~((uint32_t)1 << slot);"
+"        (void)0;")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

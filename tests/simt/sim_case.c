@@ -83,6 +83,10 @@ const sim_case sim_cases[] = {
      .crowded = 1,
      .mixed = 1,
      .sets = 1},
+    {.name = "upkeep",
+     .about = "a team of lanes puts the partitions in order, or only sweeps them",
+     .streams = {SIM_UPKEEP, 0},
+     .sets = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 
@@ -119,6 +123,8 @@ typedef struct scenario {
     loom__open_shape shape;
     loom__open_view view;
     size_t bytes;
+    uint32_t *away; /* upkeep: the team's memory, behind the table's */
+    uint64_t *list;
     scenario_key keys[SIM_MOST_KEYS];
     uint32_t key_count, hot[SIM_HOT_KEYS], warps_per_block;
     scenario_call calls[SIM_MOST_CALLS];
@@ -146,9 +152,14 @@ static void name_word(const void *at, char *text, size_t bytes)
     loom__open_kind kind = now.shape.kind;
     uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
     if (offset >= table + sizeof(loom__open_totals)) {
-        uint64_t first = (offset - table - sizeof(loom__open_totals)) / 4;
-        snprintf(text, bytes, "%s of partitions %llu, %llu", first < 2 ? "full?" : "stale bits",
-                 (unsigned long long)first % 2, (unsigned long long)first % 2 + 1);
+        static const char *const counts[] = {"full?", "stale bits", "retired slots"};
+        uint64_t pair = (offset - table - sizeof(loom__open_totals)) / 8;
+        if (pair < sizeof counts / sizeof counts[0])
+            snprintf(text, bytes, "%s of partitions 0, 1", counts[pair]);
+        else if (pair == sizeof counts / sizeof counts[0])
+            snprintf(text, bytes, "keys away");
+        else
+            snprintf(text, bytes, "list %u", (unsigned)(pair - sizeof counts / sizeof counts[0] - 1));
         return;
     }
     if (offset >= table) {
@@ -252,7 +263,17 @@ static void draw_table(int tiny)
     now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);
     now.view.stale = now.view.marks + 2;
-    now.bytes = now.shape.table_bytes + sizeof(loom__open_totals) + 4 * sizeof(uint32_t);
+    now.view.retired_slots = now.view.stale + 2;
+    now.away = now.view.retired_slots + 2;
+    now.list = (uint64_t *)(void *)(now.away + 2);
+    now.bytes = (size_t)((unsigned char *)now.list - table_memory);
+    if (now.c->streams[0] == SIM_UPKEEP) { /* the team's memory holds what was there before */
+        uint32_t words = buckets * open_slots(kind) * open_list_words(kind);
+        for (uint32_t i = 0; i < words; i++)
+            now.list[i] = below(UINT32_MAX);
+        now.away[0] = now.away[1] = below(8);
+        now.bytes += words * sizeof *now.list;
+    }
     for (uint32_t partition = 0; partition < 2; partition++)
         loom__cpu_open_clear_partition(&now.view, partition);
     *now.view.totals = (loom__open_totals){0};
@@ -305,8 +326,67 @@ static simt_open_op draw_op(uint32_t from)
     }
 }
 
+/* The slot of a key that is in the table. */
+static uint32_t slot_of(const scenario_key *key, open_walk *here)
+{
+    loom__open_kind kind = now.shape.kind;
+    for (*here = open_start(kind, &now.view, key->key);; open_advance(&now.view, here))
+        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+            if (open_slot_key(kind, open_line(kind, here, here->bucket), slot) == key->key)
+                return slot;
+}
+
+/* As a mixed batch would have left it. */
+static void retire_key(uint32_t i)
+{
+    loom__open_kind kind = now.shape.kind;
+    open_walk here;
+    if (!now.keys[i].before.present)
+        return;
+    uint32_t slot = slot_of(&now.keys[i], &here);
+    uint64_t pair = open_pair(now.keys[i].key, now.keys[i].before.value);
+    (void)open_free_slot(kind, OPEN_MIXED, &now.view, &here, slot, pair);
+    open_add_stale(OPEN_ALONE, &now.view, &here, here.depth);
+    now.view.retired_slots[now.keys[i].partition]++;
+    now.view.marks[now.keys[i].partition] = OPEN_UNMARKED;
+    now.view.totals->size--;
+    now.keys[i].before = (sim_state){0, 0};
+}
+
+/* A team of up to 16 lanes; a list that is long enough, or not. */
+static void draw_upkeep(int tiny)
+{
+    scenario_call *call = &now.calls[0];
+    uint32_t slots = now.view.buckets * open_slots(now.shape.kind);
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < now.key_count; i++)
+        present += now.keys[i].partition == 0 && now.keys[i].before.present;
+    if (present == slots && below(2) == 0)
+        now.view.marks[0] = OPEN_FULL;
+    for (uint32_t retired = tiny ? below(2) : below(2) * below(8); retired > 0; retired--)
+        retire_key(below(now.key_count));
+    now.config.group_lanes = 1;
+    now.config.warp_lanes = tiny ? 1 : 1u << below(4);
+    now.config.turn_together = 0;
+    now.warps_per_block = 2;
+    memset(call, 0, sizeof *call);
+    call->open = (simt_open_call){.op = SIMT_OPEN_UPKEEP,
+                                  .shared = OPEN_SHARED,
+                                  .view = now.view,
+                                  .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
+                                  .order = below(8) != 0,
+                                  .list = now.list,
+                                  .room = below(4) != 0 ? slots : below(slots / 2),
+                                  .away = now.away};
+    now.call_count = 1;
+}
+
 static void draw_calls(int tiny)
 {
+    if (now.c->streams[0] == SIM_UPKEEP) {
+        draw_upkeep(tiny);
+        return;
+    }
     uint32_t hot = now.c->crowded ? 2 + below(2) : 1 + below(SIM_HOT_KEYS), written = 1000;
     if (now.c->mixed && below(2) == 0)
         hot = 1; /* the same key comes and goes */
@@ -359,7 +439,7 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
 
 /* ---- Verdict ---- */
 
-static const char *const op_names[] = {"find", "keep", "overwrite", "fetch", "accumulate", "update", "erase"};
+static const char *const op_names[] = {"find", "keep", "overwrite", "fetch", "accumulate", "update", "erase", "upkeep"};
 
 static void read_table(void)
 {
@@ -373,22 +453,28 @@ static void read_table(void)
     }
 }
 
+static uint32_t retired_keys(uint32_t partition)
+{
+    loom__open_kind kind = now.shape.kind;
+    uint32_t retired = 0;
+    for (uint32_t number = 0; number < now.view.buckets; number++) {
+        open_walk here = open_stand_at(kind, &now.view, partition, number);
+        for (uint32_t slot = 0; slot < open_slots(kind); slot++)
+            retired += open_slot_key(kind, open_line(kind, &here, number), slot) == open_retired(&now.view, partition);
+    }
+    return retired;
+}
+
 /* After a mixed batch: what retired keys leave are free slots, as the upkeep with `sweep` makes them. */
 static void sweep(void)
 {
-    loom__open_kind kind = now.shape.kind;
+    const open_desk none = {NULL, 0, &(uint32_t){0}};
     for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
-        uint32_t retired = 0;
-        for (uint32_t number = 0; number < now.view.buckets; number++) {
-            open_walk here = open_stand_at(kind, &now.view, partition, number);
-            for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
-                uint64_t key = open_slot_key(kind, open_line(kind, &here, number), slot);
-                retired += key == open_retired(&now.view, partition);
-                (void)open_tidy_slot(kind, &now.view, &here, slot);
-            }
-        }
-        if (retired > 0 && now.view.stale[partition] == 0)
-            simt_fail("partition %u has %u retired keys, but a sweep would pass it by", partition, retired);
+        uint32_t retired = retired_keys(partition);
+        if (retired != now.view.retired_slots[partition])
+            simt_fail("partition %u has %u retired keys, but %u were counted", partition, retired,
+                      now.view.retired_slots[partition]);
+        open_put_in_order(now.shape.kind, OPEN_ALONE, &now.view, partition, 0, (lane_team){0}, (lane_group){0}, &none);
     }
 }
 
@@ -460,6 +546,36 @@ static void judge_layout(void)
     }
 }
 
+/* A key lies away from home only if its home bucket is full of keys that are at home there. */
+static void judge_order(uint32_t partition)
+{
+    loom__open_kind kind = now.shape.kind;
+    uint32_t at_home[MOST_BUCKETS] = {0};
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < now.key_count; i++) {
+            if (now.keys[i].partition != partition || !now.keys[i].after.present)
+                continue;
+            uint32_t home = open_start(kind, &now.view, now.keys[i].key).bucket;
+            if (pass == 0)
+                at_home[home] += times_in(&now.keys[i], home);
+            else if (times_in(&now.keys[i], home) == 0 && at_home[home] < open_slots(kind))
+                simt_fail("afterwards key %#llx is away from home, and its home bucket holds %u keys of its own",
+                          (unsigned long long)now.keys[i].key, at_home[home]);
+        }
+}
+
+static void judge_upkeep(const simt_open_call *call)
+{
+    for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
+        if (retired_keys(partition) > 0)
+            simt_fail("afterwards partition %u holds retired keys", partition);
+        if (now.view.retired_slots[partition] != 0 || (call->order && now.view.stale[partition] != 0))
+            simt_fail("afterwards partition %u counts as worn", partition);
+        if (call->order && call->room >= now.view.buckets * open_slots(now.shape.kind))
+            judge_order(partition);
+    }
+}
+
 static int inserts(simt_open_op op)
 {
     return op == SIMT_OPEN_KEEP || op == SIMT_OPEN_OVERWRITE || op == SIMT_OPEN_FETCH || op == SIMT_OPEN_COMBINE;
@@ -527,7 +643,8 @@ static int matters(const simt_event *event)
         return 0;
     for (uint32_t i = 0; i < now.call_count; i++)
         if (now.calls[i].launched == event->call)
-            return key_at_fault == UINT32_MAX || now.calls[i].of[event->item] == key_at_fault;
+            return key_at_fault == UINT32_MAX || now.calls[i].open.op == SIMT_OPEN_UPKEEP ||
+                   now.calls[i].of[event->item] == key_at_fault;
     return 0;
 }
 
@@ -598,7 +715,9 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
     for (uint32_t i = 0; i < now.call_count; i++) {
         scenario_call *call = &now.calls[i];
         simt_call launch = {
-            .kernel = options->kernel != NULL ? options->kernel : simt_open_run,
+            .kernel = options->kernel != NULL             ? options->kernel
+                      : call->open.op == SIMT_OPEN_UPKEEP ? simt_open_upkeep
+                                                          : simt_open_run,
             .argument = &call->open,
             .name = op_names[call->open.op],
             .groups = call->open.groups,
@@ -614,6 +733,8 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
         if (now.c->mixed)
             sweep();
         read_table();
+        if (now.c->streams[0] == SIM_UPKEEP)
+            judge_upkeep(&now.calls[0].open);
         judge_layout();
         for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
             judge_key(i);

@@ -26,9 +26,10 @@ enum {
     SIM_COMBINE = 1 << SIMT_OPEN_COMBINE,
     SIM_UPDATE = 1 << SIMT_OPEN_UPDATE,
     SIM_ERASE = 1 << SIMT_OPEN_ERASE,
+    SIM_UPKEEP = 1 << SIMT_OPEN_UPKEEP, /* alone, in a stream of its own */
     SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
-    SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE, /* may run at the same time if keys are retired */
-    SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE /* what makes sense without values */
+    SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE,              /* may run at the same time if keys are retired */
+    SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE | SIM_UPKEEP /* what makes sense without values */
 };
 
 typedef struct sim_case {

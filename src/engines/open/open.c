@@ -18,11 +18,11 @@ struct loom__table {
     uint64_t worn; /* keys given to calls that may have left stale filter bits, since the last upkeep */
 };
 
-/* Partitions, totals, what views add, marks, stale counts. */
+/* Partitions, totals, what views add, marks, stale counts, counts of retired slots. */
 static uint64_t table_memory(const loom__open_shape *shape)
 {
     return shape->table_bytes + sizeof(loom__open_totals) + OPEN_ADDED_COPIES * sizeof(loom__open_added) +
-           shape->partitions * 2 * sizeof(uint32_t);
+           shape->partitions * 3 * sizeof(uint32_t);
 }
 
 /* Tables that get the same memory one after the other have different ones, if their seeds differ: a view of the first is
@@ -61,6 +61,7 @@ static loom_status make_table(loom__machine *machine, const loom__open_shape *sh
     table->view.added = (loom__open_added *)(table->view.totals + 1);
     table->view.marks = (uint32_t *)(table->view.added + OPEN_ADDED_COPIES);
     table->view.stale = table->view.marks + shape->partitions;
+    table->view.retired_slots = table->view.stale + shape->partitions;
     *made = table;
     return LOOM_OK;
 }

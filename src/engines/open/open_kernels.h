@@ -7,11 +7,12 @@
 #include "engines/open/open_layout.h"
 
 typedef struct loom__open_kernels {
-    /* Sets the totals, removes all marks, takes no filter bit for stale; the partitions were written by other means. */
+    /* Sets the totals, removes all marks, takes no filter bit for stale and no slot for retired; the partitions were written
+     * by other means. */
     loom_status (*reset_totals)(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                 loom_stream stream);
 
-    /* Every slot empty, every word zero; totals, marks and stale counts too. */
+    /* Every slot empty, every word zero; totals, marks and counts of what is stale or retired too. */
     loom_status (*clear)(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
@@ -30,8 +31,8 @@ typedef struct loom__open_kernels {
     loom_status (*survey)(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                           loom_stream stream);
 
-    /* Puts partitions in order whose filters are worn (open_upkeep.h); with `sweep` also all that may have retired keys.
-     * Does not wait. */
+    /* Puts partitions in order whose filters are worn (open_upkeep.h); with `sweep` retired keys become
+     * free slots, everywhere. Does not wait. */
     loom_status (*upkeep)(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 
     /* Adds to the table's size what kernels of users have added; NULL where there are none. Does not wait. */

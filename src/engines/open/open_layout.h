@@ -73,7 +73,8 @@ enum {
     OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_STALE_SHARE =
-        200, /* a partition is put in order when one of so many filter bits may be stale; open_upkeep.h */
+        100,              /* a partition is put in order when it is worn once for so many filter bits; open_upkeep.h */
+    OPEN_WEAR_SAMPLE = 8, /* a freed slot is counted for one key in so many, as many times */
     OPEN_ADDED_COPIES = 32,
     OPEN_MOST_PARTITIONS =
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
@@ -182,7 +183,8 @@ typedef struct loom__open_view {
     loom__open_totals *totals; /* behind the last partition */
     loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a view is out */
     uint32_t *marks;           /* [partitions], behind those: loom__open_mark */
-    uint32_t *stale; /* [partitions], behind the marks: filter bits that may be stale, at most; open_upkeep.h */
+    uint32_t *stale;           /* [partitions], behind the marks: how worn each is; open_upkeep.h */
+    uint32_t *retired_slots;   /* [partitions], behind those: slots with the retired key; zero unless a view is out */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
@@ -196,7 +198,7 @@ LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
     return partition == view->retired_exception ? view->retired[1] : view->retired[0];
 }
 
-/* So many filter bits of a partition may be stale … */
+/* So often a partition may be worn … */
 LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
 {
     return view->buckets * (64 - open_ready_bits((loom__open_kind)view->kind)) / OPEN_STALE_SHARE;

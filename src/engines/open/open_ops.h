@@ -398,10 +398,10 @@ LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how h
     return 1;
 }
 
-/* Counts filter bits that the key has left behind, or will never need again. */
-LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const open_walk *walk, uint32_t bits)
+/* Counts what the key has left behind; open_upkeep.h. */
+LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const open_walk *walk, uint32_t wear)
 {
-    lane_combine_4(&view->stale[walk->partition_index], LOOM__ADD, bits, shared);
+    lane_combine_4(&view->stale[walk->partition_index], LOOM__ADD, wear, shared);
 }
 
 /* What a group does at a bucket of an insertion. */
@@ -558,6 +558,13 @@ LOOM_LANE lane_truth open_free_slot(loom__open_kind kind, int shared, const loom
     return 1;
 }
 
+/* What an erasure leaves behind: the key's filter bits, and a slot that a key away from home might come back to. The slot is
+ * counted for one key of some, as many times: counting each would cost as much as erasing. */
+LOOM_LANE uint32_t open_wear_of(const open_walk *walk)
+{
+    return walk->depth + (walk->lower % OPEN_WEAR_SAMPLE == 0 ? OPEN_WEAR_SAMPLE : 0);
+}
+
 /* One bucket of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, lane_truth active)
@@ -568,8 +575,10 @@ LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_gr
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
         if (erased && lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
             lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
-        if (erased && walk->depth + (shared == OPEN_MIXED) > 0) /* a retired slot counts: it must be swept */
-            open_add_stale(shared, view, walk, walk->depth + (shared == OPEN_MIXED));
+        if (erased && open_wear_of(walk) > 0)
+            open_add_stale(shared, view, walk, open_wear_of(walk));
+        if (erased && shared == OPEN_MIXED) /* it must be swept */
+            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)

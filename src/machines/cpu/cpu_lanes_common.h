@@ -46,6 +46,13 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
+LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
+{
+    uint64_t word;
+    memcpy(&word, line->at + 8 * i, 8);
+    return word;
+}
+
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
     uint64_t word;
@@ -252,6 +259,56 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
         LANE_COPY(line, at);
         line->at = line->copy;
     }
+}
+
+/* ---- Teams: a thread is the whole team, too ---- */
+
+typedef struct lane_team {
+    char whole; /* nothing to say */
+} lane_team;
+
+LOOM_LANE uint32_t lane_team_rank(lane_team team)
+{
+    (void)team;
+    return 0;
+}
+
+LOOM_LANE uint32_t lane_team_size(lane_team team)
+{
+    (void)team;
+    return 1;
+}
+
+LOOM_LANE void lane_team_wait(lane_team team)
+{
+    (void)team;
+}
+
+LOOM_LANE uint64_t lane_team_load(const uint64_t *at)
+{
+    return *at;
+}
+
+LOOM_LANE void lane_team_store(uint64_t *at, uint64_t value)
+{
+    *at = value;
+}
+
+LOOM_LANE uint32_t lane_team_load_4(const uint32_t *at)
+{
+    return *at;
+}
+
+LOOM_LANE void lane_team_store_4(uint32_t *at, uint32_t value)
+{
+    *at = value;
+}
+
+LOOM_LANE uint32_t lane_team_draw(uint32_t *at, uint32_t n)
+{
+    uint32_t old = *at;
+    *at = old + n;
+    return old;
 }
 
 #endif

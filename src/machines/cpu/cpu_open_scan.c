@@ -24,6 +24,7 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
     memset(base + lines_end, 0, view->partition_bytes - lines_end);
     view->marks[partition] = OPEN_UNMARKED;
     view->stale[partition] = 0;
+    view->retired_slots[partition] = 0;
 }
 
 loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
@@ -34,6 +35,7 @@ loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open
     *view->totals = *totals;
     memset(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks);
     memset(view->stale, 0, view->partitions * sizeof *view->stale);
+    memset(view->retired_slots, 0, view->partitions * sizeof *view->retired_slots);
     return LOOM_OK;
 }
 

@@ -194,6 +194,15 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
+LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
+{
+    uint64_t word = line->words[0];
+#pragma unroll
+    for (uint32_t at = 1; at < LANE_WORDS; at++)
+        word = i == at ? line->words[at] : word;
+    return word;
+}
+
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
     return group.lane == CUDA_LANES - 1 && ((uint32_t)(line->words[LANE_WORDS - 1] >> bit) & 1) != 0;
@@ -394,6 +403,59 @@ LOOM_LANE void lane_acquire(int shared)
 {
     if (shared)
         asm volatile(CUDA_ACQUIRE ::: "memory");
+}
+
+/* ---- Teams: the block and its shared memory ---- */
+
+typedef struct lane_team {
+    uint32_t rank, size;
+} lane_team;
+
+LOOM_LANE lane_team lane_own_team(void)
+{
+    lane_team team = {threadIdx.x, blockDim.x};
+    return team;
+}
+
+LOOM_LANE uint32_t lane_team_rank(lane_team team)
+{
+    return team.rank;
+}
+
+LOOM_LANE uint32_t lane_team_size(lane_team team)
+{
+    return team.size;
+}
+
+LOOM_LANE void lane_team_wait(lane_team team)
+{
+    (void)team;
+    __syncthreads();
+}
+
+LOOM_LANE uint64_t lane_team_load(const uint64_t *at)
+{
+    return *at;
+}
+
+LOOM_LANE void lane_team_store(uint64_t *at, uint64_t value)
+{
+    *at = value;
+}
+
+LOOM_LANE uint32_t lane_team_load_4(const uint32_t *at)
+{
+    return *at;
+}
+
+LOOM_LANE void lane_team_store_4(uint32_t *at, uint32_t value)
+{
+    *at = value;
+}
+
+LOOM_LANE uint32_t lane_team_draw(uint32_t *at, uint32_t n)
+{
+    return atomicAdd(at, n);
 }
 
 #endif

@@ -27,6 +27,7 @@ template <loom__open_kind kind> __global__ void clear_kernel(const loom__open_vi
     if (threadIdx.x == 0) {
         view.marks[partition] = OPEN_UNMARKED;
         view.stale[partition] = 0;
+        view.retired_slots[partition] = 0;
     }
 }
 
@@ -307,6 +308,7 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
     CUDA_TRY(cudaMemsetAsync(view->stale, 0, view->partitions * sizeof *view->stale, stream));
+    CUDA_TRY(cudaMemsetAsync(view->retired_slots, 0, view->partitions * sizeof *view->retired_slots, stream));
     CUDA_TRY(cudaMemsetAsync(view->added, 0, OPEN_ADDED_COPIES * sizeof *view->added, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;

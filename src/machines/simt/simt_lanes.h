@@ -87,6 +87,11 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return line->words[slot];
 }
 
+LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
+{
+    return line->words[i];
+}
+
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
     return group.lane + 1 == group.lanes && (line->words[7] >> bit & 1);
@@ -137,5 +142,34 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_combine_4(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 4, how, value, SIMT_HERE))
 #define lane_release(shared)                   ((shared) ? simt_release(SIMT_HERE) : (void)0)
 #define lane_acquire(shared)                   ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
+
+/* ---- Teams: all lanes of a call, which has one block. Their memory is part of the simulator's, and as weak ---- */
+
+typedef struct lane_team {
+    uint32_t rank, size;
+} lane_team;
+
+LOOM_LANE lane_team lane_own_team(void)
+{
+    lane_team team = {simt.current->index, simt.current->call->lanes};
+    return team;
+}
+
+LOOM_LANE uint32_t lane_team_rank(lane_team team)
+{
+    return team.rank;
+}
+
+LOOM_LANE uint32_t lane_team_size(lane_team team)
+{
+    return team.size;
+}
+
+#define lane_team_wait(team)         ((void)(team), simt_barrier(SIMT_HERE))
+#define lane_team_load(at)           simt_load(at, 8, 1, SIMT_HERE)
+#define lane_team_store(at, value)   simt_store(at, 8, value, SIMT_HERE)
+#define lane_team_load_4(at)         ((uint32_t)simt_load(at, 4, 1, SIMT_HERE))
+#define lane_team_store_4(at, value) simt_store(at, 4, value, SIMT_HERE)
+#define lane_team_draw(at, n)        ((uint32_t)simt_combine(at, 4, LOOM__ADD, n, SIMT_HERE))
 
 #endif

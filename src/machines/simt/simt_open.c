@@ -1,4 +1,7 @@
 #define LOOM_LANES_HEADER "machines/simt/simt_lanes.h"
+#ifndef SIMT_OPEN_KERNEL
+#define SIMT_OPEN_KERNEL simt_open_run
+#endif
 #include "machines/simt/simt_open.h"
 
 #include "engines/open/open_items.h"

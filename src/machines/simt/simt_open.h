@@ -12,7 +12,8 @@ typedef enum simt_open_op {
     SIMT_OPEN_FETCH,   /* find or insert */
     SIMT_OPEN_COMBINE, /* accumulate */
     SIMT_OPEN_UPDATE,
-    SIMT_OPEN_ERASE
+    SIMT_OPEN_ERASE,
+    SIMT_OPEN_UPKEEP /* has no items; each lane is a group, and all of them one block */
 } simt_open_op;
 
 typedef struct simt_open_item {
@@ -28,14 +29,18 @@ typedef struct simt_open_call {
     loom__open_view view;
     simt_open_item *items;
     uint32_t n, groups; /* groups share out the items */
+    /* upkeep: */
+    int order; /* 0: only retired keys go */
+    uint64_t *list;
+    uint32_t room, *away; /* of open_upkeep.h */
 } simt_open_call;
 
-/* A kernel; `argument` is a simt_open_call. With a plant (tests/simt/plants.cmake) it has another name. */
+/* A kernel; `argument` is a simt_open_call. With a plant (tests/simt/plants.cmake) one of them has another name,
+ * SIMT_OPEN_KERNEL. */
 typedef void simt_open_kernel(void *argument);
-
-#ifndef SIMT_OPEN_KERNEL
-#define SIMT_OPEN_KERNEL simt_open_run
-#endif
+simt_open_kernel simt_open_run, simt_open_upkeep;
+#ifdef SIMT_OPEN_KERNEL
 simt_open_kernel SIMT_OPEN_KERNEL;
+#endif
 
 #endif
