@@ -329,11 +329,14 @@ typedef struct loom_map_config {
     uint32_t concurrent_reads;      /* 0; 1 is for machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t buckets_per_partition; /* 0: chosen by the library; else a prime up to 3499 */
     loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
+    double
+        growth; /* 0: a table that is full stays as it is and refuses keys; above 1, up to 16: it grows to so many times its
+                      capacity, by itself (loom_map_reserve). Not part of files */
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                                \
-    {                                                                                       \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT \
+#define LOOM_MAP_CONFIG_INIT                                                                     \
+    {                                                                                            \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 0.0 \
     }
 
 typedef struct loom_memory {
@@ -362,6 +365,21 @@ LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_confi
  * stream, and warns in the log. Such a view is gone, too: kernels that were launched with it are over, and to launch one
  * afterwards is an error that cannot be detected for certain. */
 LOOM_API void loom_map_destroy(loom_map *map);
+
+/* Makes room for `capacity` keys in all, if there is not: moves the table, partition by partition, into a larger one. While that
+ * lasts both are in memory; lookups afterwards are as fast as in a fresh table. What the table was made with (max_load, type, seed)
+ * stays; a partition size that was asked for does not.
+ *
+ * A table with `growth` does the same by itself when a batch might pass its capacity (insert, find_or_insert, accumulate, count;
+ * build, if the batch is larger). Calls that insert overlap with nothing in such a table; one that might pass the capacity waits
+ * for its end, and gives the table as many keys at a time as surely fit. If the memory for a larger table cannot be had, what still fits is stored, the rest is refused, and the
+ * sentence tells how many bytes were missing. Device views have no growth.
+ *
+ * Synchronous; allocates. IN_USE: device views are out. OUT_OF_MEMORY: the table is as it was. */
+LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
+
+/* Moves the table into one for the keys that it holds, if that is smaller. Otherwise as loom_map_reserve. */
+LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
 
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
  *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins;

@@ -41,6 +41,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)config->engine);
     config->engine = LOOM_ENGINE_OPEN;
+    RETURN_ERROR_IF(config->growth != 0 && !(config->growth > 1 && config->growth <= 16), LOOM_INVALID_ARGUMENT,
+                    "growth = %g: it is 0 (off), or above 1 and at most 16", config->growth);
     RETURN_ERROR_IF(config->concurrent_reads > 1, LOOM_INVALID_ARGUMENT, "concurrent_reads = %u: it is 0 or 1",
                     config->concurrent_reads);
     if (config->concurrent_reads)
@@ -99,7 +101,9 @@ loom_status loom_map_create(loom_context *context, const loom_map_config *given,
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(complete_config(context, given, &config));
     RETURN_IF_FAILED(loom__open_map.create(context->machine, &config, loom__context_seed(context), &table));
-    return loom__map_wrap(context, &loom__open_map, table, made);
+    RETURN_IF_FAILED(loom__map_wrap(context, &loom__open_map, table, made));
+    (*made)->growth = config.growth;
+    return LOOM_OK;
 }
 
 void loom_map_destroy(loom_map *map)
@@ -210,6 +214,8 @@ loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
     loom_status status = map->engine->clone(map->table, &twin, stream);
     if (status == LOOM_OK)
         status = loom__map_wrap(map->context, map->engine, twin, made);
+    if (status == LOOM_OK)
+        (*made)->growth = map->growth;
     loom__map_leave(map, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -255,6 +261,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->buckets_per_partition = image.buckets;
     config->concurrent_reads = image.concurrent_reads;
     config->type = image.type;
+    config->growth = map->growth;
     return LOOM_OK;
 }
 

@@ -8,6 +8,8 @@
 
 enum { LOOM__MOST_VIEWS = 16 /* of a table out at once; loom.h says so */ };
 
+typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* an engine's */
+
 struct loom_map {
     loom_context *context; /* held */
     const loom__map_engine *engine;
@@ -15,6 +17,7 @@ struct loom_map {
     uint32_t key_bytes, value_bytes;
     loom_type type;
     int concurrent_reads;
+    double growth;        /* 0: none */
     loom__access lent_as; /* while a device view is out: what its kernels do … */
     uint32_t lent;        /* … and how many of them are out. All three change only inside the gate, as a writer */
     uint64_t lent_serials[LOOM__MOST_VIEWS]; /* which: the first `lent`, in any order */
@@ -34,6 +37,12 @@ loom_status loom__map_check_values(const loom_map *map, const char *name, const 
 
 /* OK, or IN_USE and a sentence, if a device view is out that a call with this access may not overlap. */
 loom_status loom__map_check_views(const loom_map *map, loom__access access);
+
+uint64_t loom__map_capacity(const loom_map *map);
+
+/* A batch that might not fit, put into a table that grows: `work` as many keys at a time as surely fit. The table is the
+ * caller's alone. *outcome sums up. */
+loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
 
 /* Around whatever a call does to the table: waits for, or is ordered behind, the calls that it may not overlap. After a
  * failure there is nothing to leave. Leaving is the last touch: the map may be destroyed from there on. */

@@ -3,19 +3,43 @@
 #include "api/map.h"
 #include "core/error.h"
 
-typedef loom_status (*bulk_work)(loom__table *table, const loom__batch *batch);
+#include <stdio.h>
+
+static int inserts(loom__access access)
+{
+    return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
+}
+
+/* The table is this call's alone: sees to it that the batch fits, or puts it in by parts. */
+static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
+{
+    const loom__machine_ops *ops = map->context->machine->ops;
+    loom_result outcome, *given = batch->result;
+    if (work == map->engine->build) {
+        if (batch->n > loom__map_capacity(map))
+            RETURN_IF_FAILED(map->engine->resize(map->table, batch->n, batch->stream));
+        return work(map->table, batch);
+    }
+    if (map->engine->surely_fits(map->table, batch->n))
+        return work(map->table, batch);
+    RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
+    return ops->write_table(map->context->machine, given, &outcome, sizeof outcome, batch->stream);
+}
 
 /* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
-static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, loom__access access)
+static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
+    const int grows = map->growth > 0 && inserts(access);
     loom_result own = {0};
     loom_result *given = batch->result;
     if (given == NULL) {
         batch->result = &own;
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
+    if (grows)
+        access = LOOM__ACCESS_ALONE;
     RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
-    loom_status status = work(map->table, batch);
+    loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__map_leave(map, access, batch->stream);
     } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
@@ -24,10 +48,13 @@ static loom_status run_batch(loom_map *map, bulk_work work, loom__batch *batch, 
     }
     if (status != LOOM_OK || given != NULL)
         return status;
+    char why[200] = "";
+    if (grows && own.status == LOOM_FULL)
+        snprintf(why, sizeof why, "; the table could not grow: %s", loom_last_error());
     RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,
                     "%llu of %llu keys did not fit, the others are stored (the status array tells which); make the "
-                    "table for more keys",
-                    (unsigned long long)own.full, (unsigned long long)own.keys);
+                    "table for more keys%s",
+                    (unsigned long long)own.full, (unsigned long long)own.keys, why);
     return (loom_status)own.status;
 }
 

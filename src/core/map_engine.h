@@ -86,6 +86,14 @@ typedef struct loom__map_engine {
     loom_status (*lend)(loom__table *table, loom_map_view *view);
     loom_status (*take_back)(loom__table *table, const loom_map_view *view, loom_stream stream);
 
+    /* How many more keys surely fit. `surely_fits` asks what is known without looking; `room` counts, and waits. */
+    int (*surely_fits)(const loom__table *table, uint64_t n);
+    loom_status (*room)(loom__table *table, uint64_t *room, loom_stream stream);
+
+    /* Moves all keys into a table for `capacity` keys, at least as many as there are; waits. After a failure the table is as it
+     * was. */
+    loom_status (*resize)(loom__table *table, uint64_t capacity, loom_stream stream);
+
     loom_status (*clear)(loom__table *table, loom_stream stream);
     loom_status (*clone)(loom__table *table, loom__table **clone, loom_stream stream);
 

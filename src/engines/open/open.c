@@ -25,11 +25,11 @@ static uint64_t table_memory(const loom__open_shape *shape)
            shape->partitions * 3 * sizeof(uint32_t);
 }
 
-/* Tables that get the same memory one after the other have different ones, if their seeds differ: a view of the first is
- * then noticed. */
+/* Tables that get the same memory one after the other have different ones, if their seeds or capacities differ: a view of
+ * the first is then noticed. */
 static uint64_t generation_of(const loom__table *table)
 {
-    return loom__mix64(table->seed + 4 * 0x9e3779b97f4a7c15u);
+    return loom__mix64(loom__mix64(table->seed + 4 * 0x9e3779b97f4a7c15u) + table->capacity);
 }
 
 /* A table with memory, whose contents are still whatever was there. */
@@ -166,6 +166,95 @@ static loom_status take_back(loom__table *table, const loom_map_view *view, loom
     return table->kernels->upkeep(table->machine, &table->view, view->access == LOOM_VIEW_MIXED, stream);
 }
 
+static loom_status size(loom__table *table, uint64_t *keys, loom_stream stream)
+{
+    return table->machine->ops->read_table(table->machine, keys, &table->view.totals->size, sizeof *keys, stream);
+}
+
+static int surely_fits(const loom__table *table, uint64_t n)
+{
+    return table->most <= table->capacity && n <= table->capacity - table->most;
+}
+
+static loom_status room(loom__table *table, uint64_t *left, loom_stream stream)
+{
+    RETURN_IF_FAILED(size(table, &table->most, stream));
+    *left = table->most < table->capacity ? table->capacity - table->most : 0;
+    return LOOM_OK;
+}
+
+/* Where partitions cannot be filled whole: through arrays. */
+static loom_status refill_directly(loom__table *from, loom__table *to, loom_stream stream)
+{
+    enum { AT_ONCE = 1 << 20 };
+    const loom_allocator *allocator = &from->machine->allocator;
+    const uint32_t key_bytes = open_key_bytes(from->shape.kind), value_bytes = open_value_bytes(from->shape.kind);
+    const size_t bytes = (size_t)AT_ONCE * (key_bytes + value_bytes);
+    unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    if (pairs == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    loom__position position = {0};
+    loom_result result = {0};
+    loom__batch batch = {.keys = pairs,
+                         .values = value_bytes != 0 ? pairs + (size_t)AT_ONCE * key_bytes : NULL,
+                         .write = LOOM__WRITE_KEEP,
+                         .result = &result,
+                         .stream = stream};
+    loom_status status = to->kernels->clear(to->machine, &to->view, stream);
+    do {
+        if (status == LOOM_OK)
+            status = from->kernels->retrieve(from->machine, &from->view, &position, pairs, (void *)batch.values,
+                                             AT_ONCE, &batch.n, stream);
+        if (status == LOOM_OK && batch.n > 0)
+            status = to->kernels->write(to->machine, &to->view, &batch);
+    } while (status == LOOM_OK && batch.n > 0 && result.full == 0);
+    loom__release(allocator, pairs, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    RETURN_ERROR_IF(status == LOOM_OK && result.full > 0, LOOM_FULL, "the keys do not fit");
+    return status;
+}
+
+static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loom_stream stream)
+{
+    uint64_t refused = 0;
+    loom_status status = from->kernels->refill(from->machine, &from->view, &to->view, &refused, stream);
+    if (status == LOOM_UNSUPPORTED)
+        status = refill_directly(from, to, stream);
+    RETURN_ERROR_IF(
+        status == LOOM_FULL || (status == LOOM_OK && refused > 0), LOOM_FULL,
+        "%llu keys did not fit a table for %llu, since too many fell into one partition (their hashes are very "
+        "unlucky, or made so); make it larger",
+        (unsigned long long)keys, (unsigned long long)to->capacity);
+    RETURN_IF_FAILED(status);
+    loom__open_totals totals = {.size = keys, .generation = generation_of(to)};
+    return to->kernels->reset_totals(to->machine, &to->view, &totals, stream);
+}
+
+static loom_status resize(loom__table *table, uint64_t capacity, loom_stream stream)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom__open_shape shape;
+    loom__table *made;
+    uint64_t keys;
+    config.key_bytes = open_key_bytes(table->shape.kind);
+    config.value_bytes = open_value_bytes(table->shape.kind);
+    config.max_load = table->max_load;
+    config.type = table->type;
+    config.capacity = capacity;
+    RETURN_IF_FAILED(loom__open_choose_shape(&config, &shape));
+    RETURN_IF_FAILED(size(table, &keys, stream));
+    RETURN_IF_FAILED(make_table(table->machine, &shape, capacity, table->max_load, table->view.concurrent_reads,
+                                table->type, table->seed, &made, stream));
+    made->most = keys;
+    loom_status status = refill(table, made, keys, stream);
+    if (status == LOOM_OK) {
+        loom__table old = *table;
+        *table = *made;
+        *made = old;
+    }
+    destroy(made);
+    return status;
+}
+
 static loom_status build(loom__table *table, const loom__batch *batch)
 {
     loom__batch whole = *batch;
@@ -210,11 +299,6 @@ static loom_status clone(loom__table *table, loom__table **made, loom_stream str
     else
         *made = twin;
     return status;
-}
-
-static loom_status size(loom__table *table, uint64_t *keys, loom_stream stream)
-{
-    return table->machine->ops->read_table(table->machine, keys, &table->view.totals->size, sizeof *keys, stream);
 }
 
 static loom_status retrieve(loom__table *table, loom__position *position, void *keys, void *values, uint64_t room,
@@ -323,6 +407,9 @@ const loom__map_engine loom__open_map = {
     .upkeep = upkeep,
     .lend = lend,
     .take_back = take_back,
+    .surely_fits = surely_fits,
+    .room = room,
+    .resize = resize,
     .clear = clear,
     .clone = clone,
     .size = size,

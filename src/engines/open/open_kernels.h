@@ -23,6 +23,12 @@ typedef struct loom__open_kernels {
     loom_status (*insert_bulk)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
     uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
 
+    /* Fills the partitions of `to`, whatever is in them, with the keys of `from`, and waits; totals, marks and the like are the
+     * caller's. *refused: keys for which their partition had no room; then `to` is not to be used. UNSUPPORTED where partitions of
+     * that size cannot be filled so. */
+    loom_status (*refill)(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
+                          uint64_t *refused, loom_stream stream);
+
     /* Copies pairs out from `position` on, at most `room`, and moves the position; *got is 0 at the end. */
     loom_status (*retrieve)(loom__machine *machine, const loom__open_view *view, loom__position *position, void *keys,
                             void *values, uint64_t room, uint64_t *got, loom_stream stream);

@@ -68,9 +68,9 @@ enum {
     OPEN_LINE_BYTES = 64,
     OPEN_WORD_OFFSET = 56,
     OPEN_LEAST_PARTITIONS = 2,
-    OPEN_MOST_BUCKETS = 3499,      /* 224 KB of lines: the shared memory of one Hopper SM … */
+    OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM … */
     OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* … which partitions with values apart should fit, too */
-    OPEN_PREFERRED_BUCKETS = 1747, /* 112 KB: two to an SM, eight to the L2 of a server core */
+    OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two to an SM, eight to the L2 of a server core */
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_STALE_SHARE =
         100,              /* a partition is put in order when it is worn once for so many filter bits; open_upkeep.h */
@@ -208,6 +208,15 @@ LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
 LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
 {
     return stale > open_most_stale(view);
+}
+
+/* Of a table with `from` partitions: those whose keys may fall into partition `index` of one with `to` partitions and the same
+ * seed. Partitions are ranges of hashes, so they lie together. */
+LOOM_BOTH void open_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t *first, uint32_t *last)
+{
+    uint64_t begin = (((uint64_t)index << 32) + to - 1) / to, end = (((uint64_t)(index + 1) << 32) + to - 1) / to;
+    *first = (uint32_t)(begin * from >> 32);
+    *last = (uint32_t)((end - 1) * from >> 32);
 }
 
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */

@@ -104,6 +104,7 @@ const loom__open_kernels loom__cpu_open_kernels = {
     .bulk_bytes = loom__cpu_open_bulk_bytes,
     .retrieve = loom__cpu_open_retrieve,
     .survey = loom__cpu_open_survey,
+    .refill = loom__cpu_open_refill,
     .upkeep = loom__cpu_open_upkeep,
     .count_accesses = count_accesses,
 };

@@ -6,6 +6,7 @@
  *   cpu_open_bulk.c    split by partition, then one thread to a partition
  *   cpu_open_scan.c    what reads whole tables: clear, retrieve, survey
  *   cpu_open_upkeep.c  partitions put in order
+ *   cpu_open_refill.c  a table filled with the keys of another one
  */
 #ifndef LOOM_CPU_OPEN_H
 #define LOOM_CPU_OPEN_H
@@ -75,6 +76,8 @@ loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_
 uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
 loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
                                     void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status loom__cpu_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
+                                  uint64_t *refused, loom_stream stream);
 loom_status loom__cpu_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                                   loom_stream stream);

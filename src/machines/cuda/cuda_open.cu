@@ -497,6 +497,7 @@ const loom__open_kernels cuda_open_kernels = {
     write,
     insert_bulk,
     bulk_bytes,
+    cuda_open_refill,
     cuda_open_retrieve,
     cuda_open_survey,
     cuda_open_upkeep,

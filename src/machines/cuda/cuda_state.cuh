@@ -192,6 +192,8 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
 loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
                                void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status cuda_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
+                             uint64_t *refused, loom_stream stream);
 loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
 loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
                              loom_stream stream);
