@@ -139,6 +139,11 @@ loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_resul
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+void map_make_extension(map_bench *bench, double hit);
+loom_status map_reset_extension(map_bench *bench);
+loom_status map_run_extension(map_bench *bench);
+loom_status map_run_extension_by_partition(map_bench *bench);
 loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);

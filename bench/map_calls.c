@@ -49,6 +49,54 @@ loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_resu
     return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
 }
 
+/* By twice, whatever the keys. */
+loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    (void)at;
+    (void)n;
+    (void)result;
+    return loom_map_reserve(bench->map, 2 * bench->n, NULL);
+}
+
+/* ---- extend: of n keys the last eleventh ---- */
+
+static uint64_t extension_begin(const map_bench *bench)
+{
+    return bench->n - bench->n / 11;
+}
+
+void map_make_extension(map_bench *bench, double hit)
+{
+    map_make_all(bench, hit);
+    bench->operations = bench->longest_call = bench->n - extension_begin(bench);
+}
+
+loom_status map_reset_extension(map_bench *bench)
+{
+    bench->holds = MAP_HOLDS_OTHER;
+    return map_call_build(bench, 0, extension_begin(bench), NULL);
+}
+
+static loom_status extend(map_bench *bench, uint32_t flags)
+{
+    const uint64_t at = extension_begin(bench);
+    map_clock_start(bench);
+    const loom_status status = loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), bench->n - at,
+                                               LOOM_KEEP | flags, NULL, NULL, NULL);
+    map_clock_stop(bench);
+    return status;
+}
+
+loom_status map_run_extension(map_bench *bench)
+{
+    return extend(bench, LOOM_DIRECTLY);
+}
+
+loom_status map_run_extension_by_partition(map_bench *bench)
+{
+    return extend(bench, LOOM_BY_PARTITION);
+}
+
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
     return loom_map_find_or_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, found_at(bench, at), NULL,

@@ -27,6 +27,15 @@ static loom_status reset_filled(map_bench *bench)
     return status;
 }
 
+/* For growth: as it was made, though it has grown before. */
+static loom_status reset_small(map_bench *bench)
+{
+    loom_status status = loom_map_shrink(bench->map, NULL);
+    if (status == LOOM_OK)
+        status = loom_map_reserve(bench->map, bench->n, NULL);
+    return status == LOOM_OK ? reset_filled(bench) : status;
+}
+
 /* So that the answers of one repetition cannot pass for those of the next. */
 static loom_status spoil_answers(map_bench *bench)
 {
@@ -101,7 +110,9 @@ static uint64_t hold_all(const map_bench *bench)
  *            likewise
  *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
  *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
- *   churn    an erase and an insert */
+ *   churn    an erase and an insert
+ *   grow     the table read, and one of twice its size written
+ *   extend   as insert */
 
 enum { BUCKET = 64 };
 
@@ -109,6 +120,18 @@ static double bytes_of_build(const map_bench *bench, double accesses)
 {
     (void)accesses;
     return (double)bench->count * (bench->key_bytes + bench->value_bytes) + (double)bench->footprint;
+}
+
+static double bytes_of_growth(const map_bench *bench, double accesses)
+{
+    (void)accesses;
+    return 3.0 * (double)bench->footprint;
+}
+
+/* Whichever way: all of the table read and written would be the dearest. */
+static double bytes_of_extension(const map_bench *bench, double accesses)
+{
+    return (double)bench->operations * (bench->key_bytes + bench->value_bytes + BUCKET * (accesses + 1));
 }
 
 static double bytes_of_find(const map_bench *bench, double accesses)
@@ -142,7 +165,8 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
 /* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival.
  * `find_or_insert` finds half of its keys; `accumulate` adds up and `count` counts in an empty table; `update` and `overwrite`
  * (insert with LOOM_OVERWRITE) replace values of keys that are there. `find_churned` is to be compared with
- * `find`: the same lookups of the same keys. */
+ * `find`: the same lookups of the same keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last
+ * eleventh of the keys, a tenth of what is there, directly, `extend_by_partition` by partition. */
 const map_op map_ops[] = {
     {.name = "build",
      .traits = MAP_OP_WHOLE | MAP_OP_SETS,
@@ -238,6 +262,40 @@ const map_op map_ops[] = {
      .check_all = check_marked_absent,
      .keys_held = hold_all,
      .bytes = bytes_of_erase},
+    {.name = "grow",
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_COPY,
+     .make_input = map_make_all,
+     .reset = reset_small,
+     .call = map_call_grow,
+     .check = check_all_there,
+     .check_all = check_marked_present,
+     .keys_held = hold_all,
+     .bytes = bytes_of_growth},
+    {.name = "extend",
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_extension,
+     .reset = map_reset_extension,
+     .run = map_run_extension,
+     .check = check_all_there,
+     .check_all = check_marked_present,
+     .keys_held = hold_all,
+     .bytes = bytes_of_extension},
+    {.name = "extend_by_partition",
+     .asked_as = "extend",
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_extension,
+     .reset = map_reset_extension,
+     .run = map_run_extension_by_partition,
+     .check = check_all_there,
+     .check_all = check_marked_present,
+     .keys_held = hold_all,
+     .bytes = bytes_of_extension},
     {.name = "churn",
      .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
      .accesses = MAP_ACCESSES_AFTER,
