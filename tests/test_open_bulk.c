@@ -557,16 +557,21 @@ TEST_EACH_KIND(test_open_build_by_partition_replaces)
     for (int i = 0; i < 3; i++) {
         subject s = make_subject(t, context, some[i].capacity, 0.8, some[i].buckets);
         batch all = make_batch(t, some[i].capacity), few = make_batch(t, 3), none = make_batch(t, 0),
-              over = make_batch(t, 2 * s.shape.slots);
+              over = make_batch(t, 2 * s.shape.slots), kin = make_batch(t, 20),
+              narrow = make_batch(t, 4 * s.shape.partitions + 100);
         fill_keys(&s, &all, 0);
         fill_keys(&s, &few, some[i].capacity / 2); /* most partitions get nothing */
         fill_keys(&s, &over, some[i].capacity);
+        fill_colliding(&s, &kin, 1, s.view.buckets); /* many rows, all for one partition */
+        for (uint64_t row = 0; row < narrow.n; row++)
+            set_pair(&narrow, row, batch_key(&kin, row % kin.n), 0);
         for (int w = 0; w < PLACEMENTS; w++) {
             if (!is_tried(all.n, w))
                 continue;
             test_note("capacity %llu, %s", (unsigned long long)all.n, placements[w].name);
             CHECK_EQ(build_by_partition(&s, &all, LOOM_KEEP, &placements[w]).ok, all.n);
             CHECK_EQ(build_by_partition(&s, &all, LOOM_KEEP, &placements[w]).ok, all.n);
+            CHECK_EQ(build_by_partition(&s, &narrow, LOOM_KEEP, &placements[w]).ok, kin.n);
             CHECK_EQ(build_by_partition(&s, &few, LOOM_KEEP, &placements[w]).ok, few.n);
             CHECK_EQ(insert_by_partition(&s, &all, LOOM_KEEP, &placements[w]).exists, few.n);
             CHECK_EQ(build_by_partition(&s, &none, LOOM_KEEP, &placements[w]).keys, 0);
@@ -578,6 +583,8 @@ TEST_EACH_KIND(test_open_build_by_partition_replaces)
         free_batch(&few);
         free_batch(&none);
         free_batch(&over);
+        free_batch(&kin);
+        free_batch(&narrow);
         free_subject(&s);
     }
     loom_context_destroy(context);
