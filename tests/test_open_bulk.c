@@ -211,11 +211,11 @@ typedef struct bulk_shape {
 /* Large tables are tried with arrays of the machine only, without and with statuses. */
 static int is_tried(uint64_t rows, int where)
 {
-    return rows < 20000 || where == 1 || where == PLACED_STATUS;
+    return rows < 8000 || where == 1 || where == PLACED_STATUS;
 }
 
 /* 600 partitions and more are more than one pass of the cuda machine splits. */
-static const bulk_shape shapes[] = {{1500, 0, 2}, {3001, 31, 5}, {9973, 0, 2}, {60013, 7, 600}};
+static const bulk_shape shapes[] = {{1500, 0, 2}, {3001, 31, 5}, {7919, 0, 2}, {60013, 7, 600}};
 
 TEST_EACH_KIND(test_open_build_by_partition_distinct_keys)
 {
@@ -223,6 +223,8 @@ TEST_EACH_KIND(test_open_build_by_partition_distinct_keys)
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 3; j++) {
+            if (i == 3 && j == 1) /* the largest: few keys in many buckets, and many in few */
+                continue;
             subject s = make_subject(t, context, shapes[i].capacity, loads[j], shapes[i].buckets);
             batch b = make_batch(t, shapes[i].capacity);
             CHECK_GE(s.shape.partitions, shapes[i].least_partitions);
@@ -243,19 +245,19 @@ TEST_EACH_KIND(test_open_build_by_partition_batch_lengths)
 {
     static const uint64_t lengths[] = {0, 1, 2, 3, 5, 31, 32, 33, 127, 511, 513, 1999, 6144, 6145, 8191, 8193};
     loom_context *context = make_context(t);
-    for (uint32_t buckets = 7; buckets <= 31; buckets += 24)
-        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
-            subject s = make_subject(t, context, 8200, 0.8, buckets);
-            batch b = make_batch(t, lengths[i]);
-            fill_keys(&s, &b, 0);
-            for (int w = 0; w < PLACEMENTS; w++) {
-                test_note("%llu keys, %s", (unsigned long long)b.n, placements[w].name);
-                CHECK_EQ(build_by_partition(&s, &b, LOOM_KEEP, &placements[w]).ok, b.n);
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        subject s = make_subject(t, context, 8200, 0.8, i % 2 ? 7 : 31);
+        batch b = make_batch(t, lengths[i]);
+        fill_keys(&s, &b, 0);
+        for (int w = 0; w < PLACEMENTS; w++) {
+            test_note("%llu keys, %s", (unsigned long long)b.n, placements[w].name);
+            CHECK_EQ(build_by_partition(&s, &b, LOOM_KEEP, &placements[w]).ok, b.n);
+            if (b.n < 600)
                 CHECK_EQ(insert_by_partition(&s, &b, LOOM_OVERWRITE, &placements[w]).exists, b.n);
-            }
-            free_batch(&b);
-            free_subject(&s);
         }
+        free_batch(&b);
+        free_subject(&s);
+    }
     loom_context_destroy(context);
 }
 
@@ -340,12 +342,12 @@ TEST_EACH_KIND(test_open_build_by_partition_equal_keys_with_room)
 
 TEST_EACH_KIND(test_open_build_by_partition_overfull)
 {
-    static const bulk_shape small[] = {{0, 0, 2}, {1, 0, 2}, {100, 0, 2}, {1000, 7, 2}, {1000, 31, 2}, {9000, 7, 2}};
+    static const bulk_shape small[] = {{0, 0, 2}, {1, 0, 2}, {100, 0, 2}, {1000, 7, 2}, {1000, 31, 2}, {5000, 7, 2}};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int i = 0; i < 6; i++)
         for (uint64_t times = 1; times <= 3; times += 2) {
             subject s = make_subject(t, context, small[i].capacity, 0.8, small[i].buckets);
-            batch b = make_batch(t, 2 * s.shape.slots * times + 7);
+            batch b = make_batch(t, (s.shape.slots + s.shape.slots / 4) * times + 100);
             for (uint64_t row = 0; row < b.n; row++)
                 set_pair(&b, row, nth_key(&s, row / times), 0);
             for (int w = 0; w < PLACEMENTS; w++) {
@@ -452,7 +454,7 @@ static void erase_some(subject *s, uint64_t keys)
 
 TEST_EACH_KIND(test_open_insert_by_partition_beside_others)
 {
-    static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {30011, 7, 2}};
+    static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {22013, 7, 2}};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int i = 0; i < 3; i++)
         for (int w = 0; w < PLACEMENTS; w++) {
@@ -490,7 +492,7 @@ TEST_EACH_KIND(test_open_insert_directly_and_by_partition_agree)
 {
     static const uint32_t ways[] = {LOOM_DIRECTLY, LOOM_BY_PARTITION, 0};
     loom_context *context = make_context(t);
-    uint64_t n = 5000;
+    uint64_t n = 2000;
     for (int w = 0; w < PLACEMENTS; w++)
         for (uint32_t flags = LOOM_KEEP; flags <= LOOM_OVERWRITE; flags++) {
             subject s[3];
@@ -552,12 +554,12 @@ TEST_EACH_KIND(test_open_insert_ways_that_exclude_each_other)
 
 TEST_EACH_KIND(test_open_build_by_partition_replaces)
 {
-    static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {30011, 7, 2}};
+    static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {22013, 7, 2}};
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     for (int i = 0; i < 3; i++) {
         subject s = make_subject(t, context, some[i].capacity, 0.8, some[i].buckets);
         batch all = make_batch(t, some[i].capacity), few = make_batch(t, 3), none = make_batch(t, 0),
-              over = make_batch(t, 2 * s.shape.slots), kin = make_batch(t, 20),
+              over = make_batch(t, s.shape.slots + s.shape.slots / 8), kin = make_batch(t, 20),
               narrow = make_batch(t, 4 * s.shape.partitions + 100);
         fill_keys(&s, &all, 0);
         fill_keys(&s, &few, some[i].capacity / 2); /* most partitions get nothing */

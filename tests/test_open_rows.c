@@ -386,6 +386,8 @@ TEST_EACH(test_open_accumulate_many_rows_full)
     for (int size = 0; size < 2; size++)
         for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1)
             for (uint64_t times = 1; times <= 4; times += 3) {
+                if (size == 1 && (times == 1) == (w == 1)) /* a large table: each once */
+                    continue;
                 grouping g = make_grouping(t, context, capacities[size], capacities[size] * times * 9 / 5);
                 test_note("capacity %llu, %llu keys, %s", (unsigned long long)capacities[size],
                           (unsigned long long)g.keys, placements[w].name);
