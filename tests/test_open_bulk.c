@@ -652,7 +652,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
 {
     temporary_counter counter = {0};
     loom_context *context = make_temporary_context(t, &counter);
-    uint64_t n = 10000;
+    uint64_t n = t->machine == LOOM_MACHINE_CUDA ? 1 << 18 : 10000; /* so many that a build would go by partition */
     loom_map *map = make_map(t, context, 2 * n);
     batch stored = make_batch(t, n), b = make_batch(t, n);
     fill_distinct(&stored, 1, 0);
