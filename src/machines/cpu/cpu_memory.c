@@ -49,7 +49,7 @@ void loom__cpu_unmap_pages(void *memory, size_t bytes)
 
 static int takes_pages(size_t bytes, loom_memory_kind kind)
 {
-    return kind == LOOM_MEMORY_TABLE && bytes >= LEAST_FOR_PAGES;
+    return kind != LOOM_MEMORY_HOST && bytes >= LEAST_FOR_PAGES;
 }
 
 static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)

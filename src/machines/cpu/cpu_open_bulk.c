@@ -195,11 +195,11 @@ loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_
     bulk_sizes sizes = sizes_of(cpu, view, batch->n, batch->status != NULL);
     bulk_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .chunks = cpu->threads};
     work.record_bytes = open_key_bytes(kind) + open_value_bytes(kind);
-    work.fill = loom__allocate(allocator, sizes.fill, LOOM_MEMORY_TABLE, stream);
-    work.region = work.fill ? loom__allocate(allocator, sizes.region, LOOM_MEMORY_TABLE, stream) : NULL;
-    work.records = work.region ? loom__allocate(allocator, sizes.records, LOOM_MEMORY_TABLE, stream) : NULL;
+    work.fill = loom__allocate(allocator, sizes.fill, LOOM_MEMORY_TEMPORARY, stream);
+    work.region = work.fill ? loom__allocate(allocator, sizes.region, LOOM_MEMORY_TEMPORARY, stream) : NULL;
+    work.records = work.region ? loom__allocate(allocator, sizes.records, LOOM_MEMORY_TEMPORARY, stream) : NULL;
     if (sizes.index > 0 && work.records != NULL)
-        work.index = loom__allocate(allocator, sizes.index, LOOM_MEMORY_TABLE, stream);
+        work.index = loom__allocate(allocator, sizes.index, LOOM_MEMORY_TEMPORARY, stream);
     int complete = work.records != NULL && (sizes.index == 0 || work.index != NULL);
     if (complete) {
         loom__pool_run(cpu->pool, work.chunks, count_chunk, &work);
@@ -208,9 +208,9 @@ loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_
         loom__pool_run(cpu->pool, view->partitions, fill_partition, &work);
         finish(view, batch, &work.counts);
     }
-    loom__release(allocator, work.index, sizes.index, LOOM_MEMORY_TABLE, stream);
-    loom__release(allocator, work.records, sizes.records, LOOM_MEMORY_TABLE, stream);
-    loom__release(allocator, work.region, sizes.region, LOOM_MEMORY_TABLE, stream);
-    loom__release(allocator, work.fill, sizes.fill, LOOM_MEMORY_TABLE, stream);
+    loom__release(allocator, work.index, sizes.index, LOOM_MEMORY_TEMPORARY, stream);
+    loom__release(allocator, work.records, sizes.records, LOOM_MEMORY_TEMPORARY, stream);
+    loom__release(allocator, work.region, sizes.region, LOOM_MEMORY_TEMPORARY, stream);
+    loom__release(allocator, work.fill, sizes.fill, LOOM_MEMORY_TEMPORARY, stream);
     return complete ? LOOM_OK : LOOM_OUT_OF_MEMORY;
 }

@@ -401,7 +401,7 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     if (arrays->staged) { /* split as it arrives */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, NULL, stream, plan, workspace));
         CUDA_TRY(cudaMemcpy(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost));
-    } else {
+    } else if (batch->n > 0) { /* a grid has blocks */
         CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
     }
     if (batch->replace)
@@ -481,9 +481,8 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
 
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
-    bulk_plan plan;
-    if (n < LEAST_BY_PARTITION ||
-        !cuda_open_bulk_plan((cuda_state *)machine, view, n, slots_of(view), with_index, true, &plan))
+    bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
+    if (!cuda_open_bulk_plan((cuda_state *)machine, view, n, slots_of(view), with_index, true, &plan))
         return 0;
     return plan.bytes;
 }
