@@ -85,7 +85,7 @@ static loom_status memory_required(loom__machine *machine, const loom_map_config
     loom__open_shape shape;
     RETURN_IF_FAILED(check_machine(machine));
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
-    loom__open_view view = {.partitions = shape.partitions, .buckets = shape.buckets, .kind = shape.kind};
+    loom__open_view view = loom__open_view_make(&shape, 0);
     memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
     memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 0);
     memory->status_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);

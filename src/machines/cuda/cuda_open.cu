@@ -416,8 +416,12 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
 }
 
 /* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
-loom_status insert_directly(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status insert_directly(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, bool staged)
 {
+    if (batch->replace && staged) { /* what may fail comes before the table is cleared */
+        RETURN_IF_FAILED(cuda_stage_enter((cuda_state *)machine));
+        cuda_stage_leave((cuda_state *)machine);
+    }
     if (batch->replace)
         RETURN_IF_FAILED(cuda_open_clear(machine, view, batch->stream));
     return write(machine, view, batch);
@@ -443,13 +447,13 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
         "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
-        return insert_directly(machine, view, batch);
+        return insert_directly(machine, view, batch, arrays.staged);
     unsigned char *workspace = take_workspace(machine, &plan, batch->stream);
     RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
     if (workspace == NULL)
-        return insert_directly(machine, view, batch);
+        return insert_directly(machine, view, batch, arrays.staged);
     cuda_slot *slot;
     loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
     if (status == LOOM_OK) {

@@ -253,6 +253,7 @@ __device__ __forceinline__ void place_at_home(const typename bulk_columns<kind>:
                 values[k] = open_values_apart(kind) ? columns::value_of(ones[k], records, first + i) : 0;
             }
         }
+        __syncwarp(); /* all have read what those that are set aside may take the place of */
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
             bool is_late = false;
