@@ -17,6 +17,12 @@ inline uint32_t bulk_shared_bytes(const loom__open_view *view)
     return view->partition_bytes + (view->buckets + 1) / 2 * 4;
 }
 
+/* The most that any launch asks for: so host threads may set it at the same time. */
+template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t most)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+}
+
 template <class wide, class narrow, bool is_wide> struct either {
     typedef wide type;
 };
@@ -125,11 +131,14 @@ bulk_regions<kind> bulk_coarse_regions(const bulk_plan *plan, unsigned char *wor
 bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint64_t keys,
                          bool with_index, bool replace, bulk_plan *plan);
 
-/* In this order, in one stream: begin; split, once or for each piece of the batch (`first` is its place there); build. The
+/* In this order, in one stream: begin; split, once or for each piece of the batch (`first` is its place there); build, which
+ * splits further where there are two passes. The
  * arrays are on the device; build counts. What has spilled is left to cuda_open_launch_rest. */
 cudaError_t cuda_open_bulk_begin(const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *batch, uint64_t first,
                                  const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
+cudaError_t cuda_open_bulk_split_further(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace,
+                                         cudaStream_t stream);
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                  const bulk_plan *plan, unsigned char *workspace, bool replace, bool overwrite,
                                  cudaStream_t stream);

@@ -341,8 +341,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cu
     combine_work<kind, what == ONES> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
     if (plan != NULL)
         work.records = bulk_fine_regions<records>(plan, workspace);
-    cudaError_t error =
-        cudaFuncSetAttribute(combine_kernel<kind, what>, cudaFuncAttributeMaxDynamicSharedMemorySize, PLACES_BYTES);
+    cudaError_t error = allow_shared(combine_kernel<kind, what>, PLACES_BYTES);
     if (error != cudaSuccess)
         return error;
     combine_kernel<kind, what>

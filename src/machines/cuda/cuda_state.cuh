@@ -7,7 +7,11 @@
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
  *   cuda_split.cuh       records dealt into regions
  *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
- *   cuda_open_build.cu   tables built by partition, in shared memory
+ *   cuda_open_split.cu   batches of the open engine split by partition
+ *   cuda_open_partition.cuh  one partition in shared memory: what these two have in common
+ *   cuda_open_build.cu   tables built by partition
+ *   cuda_open_refill.cu  a table filled with the keys of another one
+ *   cuda_open_rest.cu    what is left over from a split
  *   cuda_open_combine.cu rows with equal keys combined before they go to the table
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order

@@ -1,0 +1,164 @@
+/* One partition in the shared memory of a block: what filling it from records and from another table have in common.
+ *
+ * A key takes the next place of a bucket from a counter of 16 bits, two to a word. A key counts at most once in each bucket,
+ * so no counter passes the number of keys, which is at most the number of slots (48,986). Included by files that define
+ * CUDA_LANES as 1 and CUDA_SHARED_TABLE. */
+#ifndef LOOM_CUDA_OPEN_PARTITION_CUH
+#define LOOM_CUDA_OPEN_PARTITION_CUH
+
+#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "engines/open/open_items.h"
+#include "machines/cuda/cuda_open_bulk.cuh"
+
+enum {
+    HALF_THREADS =
+        640 /* of a block that shares its multiprocessor with another one; more do not get enough registers */
+};
+
+/* A partition with no keys, or as it is. All threads of the block. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
+                                                uint32_t buckets)
+{
+    uint64_t word = open_key_bytes(kind) == 8 ? empty : kind == OPEN_PAIR_4_4 ? empty : empty << 32 | empty;
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
+        if (from != NULL) {
+            to[i] = from[i];
+            continue;
+        }
+        uint32_t in_bucket = i * 16 % open_line_stride(kind);
+        bool keys = kind == OPEN_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES : in_bucket < OPEN_LINE_BYTES;
+        uint64_t low = keys ? word : 0, high = keys && in_bucket < OPEN_WORD_OFFSET - 8 ? word : 0;
+        to[i] = make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+    }
+}
+
+/* Puts a key and its value into a slot. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+                                      typename bulk_columns<kind>::head one, uint64_t value)
+{
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    *(typename bulk_columns<kind>::head *)(line + slot * open_slot_stride(kind)) = one;
+    if (open_values_apart(kind)) {
+        unsigned char *at =
+            lines + open_value_offset(kind, buckets) + bucket * open_value_stride(kind) + slot * open_value_bytes(kind);
+        if (open_value_bytes(kind) == 8)
+            *(uint64_t *)at = value;
+        else
+            *(uint32_t *)at = (uint32_t)value;
+    }
+}
+
+/* Takes the next place of a bucket; `taken` has two counters to a word. */
+__device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
+{
+    uint32_t half = bucket % 2 * 16;
+    return atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
+}
+
+/* Sets the bit in a bucket's word; tells whether it was set before. */
+__device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
+{
+    uint32_t *half = (uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32, one = 1u << bit % 32;
+    return (atomicOr(half, one) & one) != 0;
+}
+
+/* Is the key in this full line? Lanes begin with different quarters, which lie in different banks. */
+template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int apart = bulk_columns<kind>::slot_stride / sizeof(key), slots = 16 / bulk_columns<kind>::slot_stride;
+    bool found = false;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint32_t part = (threadIdx.x + k) % 4;
+        uint4 quarter = *(const uint4 *)(line + part * 16);
+        const key *keys = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < slots; i++)
+            found |= keys[i * apart] == (key)sought && part * slots + i < open_slots(kind);
+    }
+    return found;
+}
+
+/* The slot's key goes, with its value. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+                                           uint64_t empty)
+{
+    place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
+    if (open_values_apart(kind))
+        *(uint64_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET) &= ~((uint64_t)1 << slot);
+}
+
+/* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys one remains. Returns how many went. */
+template <loom__open_kind kind>
+__device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
+                                                  uint32_t taken, uint64_t empty)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* not seldom a key or a word only by chance */
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    if (open_values_apart(kind))
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
+            ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
+    /* Quarters in an order in which neighbouring lanes read from different banks. The filter word may look like a key, and
+     * what stands for empty slots, too: then there is one more look, and that is all. */
+    key keys[words];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint4 quarter = *(const uint4 *)(line + (bucket / 2 + k) % 4 * 16);
+        const key *parts = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < words / 4; i++) {
+            key one = parts[i * (int)(stride / sizeof(key))];
+            keys[k * (words / 4) + i] = one == (key)empty ? (key)(NOBODYS + k * (words / 4) + i) : one;
+        }
+    }
+    bool suspect = false;
+#pragma unroll
+    for (int i = 1; i < words; i++)
+#pragma unroll
+        for (int j = 0; j < i; j++)
+            suspect = suspect || keys[i] == keys[j];
+    uint32_t went = 0;
+    for (uint32_t i = 1; suspect && i < open_slots(kind); i++) {
+        key one = *(const key *)(line + i * stride);
+        for (uint32_t j = 0; j < i && one != (key)empty; j++)
+            if (*(const key *)(line + j * stride) == one) {
+                empty_slot<kind>(lines, buckets, bucket, i, empty);
+                went++;
+                break;
+            }
+    }
+    return went;
+}
+
+/* The partition from shared memory to where it belongs. */
+__device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* what this thread wrote is there for the copy */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                     "r"((uint32_t)__cvta_generic_to_shared(from)), "r"(bytes)
+                     : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    }
+#else
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
+        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+#endif
+}
+
+inline uint32_t partition_threads(const loom__open_view *view)
+{
+    return bulk_shared_bytes(view) > BULK_HALF_BYTES ? 1024 : HALF_THREADS;
+}
+
+#endif
