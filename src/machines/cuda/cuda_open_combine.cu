@@ -20,13 +20,13 @@ namespace
 enum {
     THREADS = 1024,
     UNROLLED = 4,
-    ROW = 4,
+    ROW = 4,                  /* keys that a lane reads at once */
     BLOCKS = 1,               /* on one multiprocessor */
     BINS = 256,               /* ranges of hashes */
     PLACES_BYTES = 192 << 10, /* of shared memory */
     PROBES = 64,              /* places that a key looks at before it goes to the table by itself */
     SLICES = 4,               /* blocks for each multiprocessor that take rows which were not split */
-    NO_PLACE = 0x7fffffff,
+    NO_PLACE = 0x7fffffff,    /* instead of a place */
     LEAST_ROWS = 1 << 16,
     LEAST_ROWS_PER_SLOT = 4 /* of the table: below, most keys come so seldom that combining them does not pay */
 };

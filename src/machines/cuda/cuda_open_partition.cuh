@@ -11,9 +11,8 @@
 #include "machines/cuda/cuda_open_bulk.cuh"
 
 enum {
-    HALF_THREADS =
-        640 /* of a block that shares its multiprocessor with another one; more do not get enough registers */
-};
+    HALF_THREADS = 640
+}; /* of a block that shares its multiprocessor with another one; more have too few registers */
 
 /* A partition with no keys, or as it is. All threads of the block. */
 template <loom__open_kind kind>
