@@ -43,7 +43,7 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     if (access == LOOM__ACCESS_FIND) {
         loom__map_leave(map, access, batch->stream);
     } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
-        map->generation += status == LOOM_OK && (batch->n > 0 || work == map->engine->build);
+        map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == map->engine->build);
         loom__map_leave_written(map, access, batch->stream);
     }
     if (status != LOOM_OK || given != NULL)
