@@ -210,7 +210,7 @@ TEST(test_api_supports_cpu_features)
         {LOOM_FEATURE_RETRIEVE_ALL, 1, 1},
         {LOOM_FEATURE_SAVE, 1, 1},
         {LOOM_FEATURE_CLONE, 1, 1},
-        {LOOM_FEATURE_GROW, 0, 0},
+        {LOOM_FEATURE_GROW, 1, 1},
         {LOOM_FEATURE_CONCURRENT_READS, 0, 0},
         {LOOM_FEATURE_ASYNCHRONOUS, 0, 0},
         {LOOM_FEATURE_FIND_OR_INSERT, 1, 0},

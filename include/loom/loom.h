@@ -222,7 +222,7 @@ typedef enum loom_feature {
     LOOM_FEATURE_RETRIEVE_ALL = 6,
     LOOM_FEATURE_SAVE = 7,
     LOOM_FEATURE_CLONE = 8,
-    LOOM_FEATURE_GROW = 9,
+    LOOM_FEATURE_GROW = 9, /* loom_map_reserve, loom_map_shrink, loom_map_config.growth */
     LOOM_FEATURE_CONCURRENT_READS =
         10,                         /* find while a call of another stream inserts, accumulates, updates or erases */
     LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a loom_result may return before the work is done */
@@ -263,7 +263,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * beside each other, and one that writes runs alone: a call waits for those it may not overlap, in the order of arrival.
  * Calls that return before their end (LOOM_FEATURE_ASYNCHRONOUS) are put in order on the device, whatever their streams:
  * those that the table below lets overlap may overlap, the others follow each other. contains counts as find; size,
- * retrieve_all, save, clone and stats wait for all that write; build, clear and LOOM_IN_ORDER overlap with nothing.
+ * retrieve_all, save, clone and stats wait for all that write; build, clear, reserve, shrink, LOOM_IN_ORDER and
+ * LOOM_BY_PARTITION overlap with nothing, nor does any call that inserts into a table with `growth`.
  *
  * Inside a table these may work at the same time; the lane simulator (docs/simulator.md) runs every pair marked so under
  * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or

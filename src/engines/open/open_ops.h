@@ -515,6 +515,19 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
     return OPEN_GO_ON;
 }
 
+/* A whole insertion, by a group of one lane that waits for nobody; bounded as every insertion is. */
+LOOM_LANE open_outcome open_insert_alone(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+                                         lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
+{
+    open_walk walk = open_start(kind, view, key);
+    open_outcome outcome;
+    lane_truth tells;
+    do
+        outcome = open_insert_turn(kind, mode, how, shared, alone, view, &walk, &value, 1, &tells);
+    while (outcome == OPEN_GO_ON);
+    return outcome;
+}
+
 /* ---- update ---- */
 
 /* One bucket of an update, which gives a new value to a key that is there. GO_ON: `walk` stands at the bucket of the next

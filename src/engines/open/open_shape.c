@@ -9,7 +9,8 @@
  * cannot fail at all; that is how the smallest tables are made.
  *
  * What follows for packed pairs: partitions of 1747 buckets (12,229 slots) are good up to load 0.92 or so; at 0.95 they
- * would fail once in ten thousand builds of 10^8 keys, so such tables get partitions of up to 3499 buckets.
+ * would fail once in ten thousand builds of 10^8 keys, so such tables get partitions of up to 3499 buckets. With values outside
+ * the line partitions have fewer buckets, so that they, too, fit the shared memory of a GPU (OPEN_MOST_BYTES).
  */
 #include "core/error.h"
 #include "engines/open/open_layout.h"

@@ -178,19 +178,6 @@ LOOM_LANE lane_truth open_bring_home(loom__open_kind kind, int shared, lane_grou
     return 0;
 }
 
-/* Step 4. `alone` has one lane. There is room: the slot that the key came from, or one that another such key left. */
-LOOM_LANE void open_put_back(loom__open_kind kind, int shared, lane_group alone, const loom__open_view *view,
-                             const open_lifted *lifted)
-{
-    open_walk walk = open_start(kind, view, lifted->key);
-    uint64_t value = lifted->value;
-    open_outcome outcome;
-    lane_truth tells;
-    do /* bounded as every insertion is */
-        outcome = open_insert_turn(kind, OPEN_KEEP, LOOM__ADD, shared, alone, view, &walk, &value, 1, &tells);
-    while (outcome == OPEN_GO_ON);
-}
-
 LOOM_LANE open_lifted open_listed(loom__open_kind kind, const open_desk *desk, uint32_t place)
 {
     open_lifted one;
@@ -235,7 +222,7 @@ LOOM_LANE void open_put_in_order(loom__open_kind kind, int shared, const loom__o
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, desk, place);
             if (one.key != empty)
-                open_put_back(kind, shared, alone, view, &one);
+                (void)open_insert_alone(kind, OPEN_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
         }
     }
     if (first == 0) {

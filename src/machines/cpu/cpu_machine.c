@@ -170,13 +170,11 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_RETRIEVE_ALL:
     case LOOM_FEATURE_SAVE:
     case LOOM_FEATURE_CLONE:
+    case LOOM_FEATURE_GROW:
     case LOOM_FEATURE_FIND_OR_INSERT:
     case LOOM_FEATURE_UPDATE:
     case LOOM_FEATURE_ACCUMULATE:
         return LOOM_OK;
-    case LOOM_FEATURE_GROW:
-        return loom__fail(LOOM_UNSUPPORTED, "tables do not grow yet; make a larger one and build it from the pairs of "
-                                            "the old one (loom_map_retrieve_all)");
     case LOOM_FEATURE_VIEWS:
         return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "
                                             "loom_map_for_each");

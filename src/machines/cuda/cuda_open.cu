@@ -14,7 +14,7 @@ namespace
 
 enum {
     BUSY_WARPS = 48,             /* of a multiprocessor that has enough to do */
-    LEAST_BY_PARTITION = 1 << 18 /* keys of a build; below, direct insertion is as fast */
+    LEAST_BY_PARTITION = 1 << 18 /* keys of a build; a guess: the break-even point has not been measured */
 };
 
 /* ---- results ---- */
@@ -293,11 +293,6 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return LOOM_OK;
 }
 
-uint64_t slots_of(const loom__open_view *view)
-{
-    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
-}
-
 unsigned char *take_workspace(loom__machine *machine, const bulk_plan *plan, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
@@ -440,7 +435,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     const bool asked = batch->flags & LOOM_BY_PARTITION,
                staged_status = batch->status != NULL && arrays.all[STATUS].staged();
     bool possible =
-        cuda_open_bulk_plan(cuda, view, batch->n, slots_of(view), batch->status != NULL, batch->replace, &plan) &&
+        cuda_open_bulk_plan(cuda, view, batch->n, bulk_slots(view), batch->status != NULL, batch->replace, &plan) &&
         !staged_status;
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
@@ -486,7 +481,7 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
     bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
-    if (!cuda_open_bulk_plan((cuda_state *)machine, view, n, slots_of(view), with_index, true, &plan))
+    if (!cuda_open_bulk_plan((cuda_state *)machine, view, n, bulk_slots(view), with_index, true, &plan))
         return 0;
     return plan.bytes;
 }

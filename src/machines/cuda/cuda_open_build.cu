@@ -20,6 +20,8 @@
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/cuda_open_partition.cuh"
 
+#include "machines/cuda/cuda_open_counts.cuh"
+
 namespace
 {
 
@@ -33,35 +35,17 @@ template <loom__open_kind kind> struct build_work {
     cuda_counts *counts;
 };
 
-struct build_counts {
-    int32_t ok, exists, full;
-};
-
 template <loom__open_kind kind>
 __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own, open_mode mode, uint64_t key,
                                                       uint64_t value)
 {
-    open_walk walk = open_start(kind, own, key);
-    lane_truth tells;
-    for (;;) { /* bounded as every insertion is */
-        open_outcome outcome =
-            open_insert_turn(kind, mode, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, &walk, &value, 1, &tells);
-        if (outcome != OPEN_GO_ON)
-            return outcome;
-    }
-}
-
-__device__ __forceinline__ void count_outcome(build_counts *counts, open_outcome outcome)
-{
-    counts->ok += outcome == OPEN_DONE;
-    counts->exists += outcome == OPEN_WAS_THERE;
-    counts->full += outcome == OPEN_NO_ROOM;
+    return open_insert_alone(kind, mode, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
 }
 
 /* Every record inserted as any key is. */
 template <loom__open_kind kind>
 __device__ __forceinline__ void insert_all(const build_work<kind> &work, const loom__open_view *own, size_t first,
-                                           uint32_t count, build_counts *counts)
+                                           uint32_t count, outcome_counts *counts)
 {
     typedef bulk_columns<kind> columns;
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -182,7 +166,7 @@ __device__ __forceinline__ uint32_t place_on_chain(const typename bulk_columns<k
 template <loom__open_kind kind>
 __device__ __forceinline__ void fill_partition(const build_work<kind> &work, const loom__open_view *own,
                                                unsigned char *lines, uint32_t *taken, size_t first, uint32_t count,
-                                               uint64_t empty, build_counts *counts)
+                                               uint64_t empty, outcome_counts *counts)
 {
     typedef bulk_columns<kind> columns;
     const typename columns::arrays &records = work.records.to;
@@ -203,14 +187,6 @@ __device__ __forceinline__ void fill_partition(const build_work<kind> &work, con
     }
     counts->exists += (int32_t)equal;
     counts->ok += (int32_t)((threadIdx.x == 0 ? count : 0) - equal);
-}
-
-/* `mine` may be negative, all of a block's together are not. */
-__device__ __forceinline__ void add_up(unsigned long long *to, int32_t mine)
-{
-    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
-    if (threadIdx.x % 32 == 0 && sum != 0)
-        atomicAdd(to, (unsigned long long)(long long)sum);
 }
 
 /* One block to a partition. Shared memory: the partition, then its counters. */
@@ -240,7 +216,7 @@ template <loom__open_kind kind> __global__ void __launch_bounds__(1024) build_ke
     own.base = lines - (uint64_t)partition * bytes;
     own.marks = &mark - partition;
     own.stale = &stale - partition;
-    build_counts counts = {};
+    outcome_counts counts = {};
     size_t first = (size_t)partition * work.records.room;
     if (fills)
         fill_partition<kind>(work, &own, lines, taken, first, count, empty, &counts);
@@ -251,10 +227,7 @@ template <loom__open_kind kind> __global__ void __launch_bounds__(1024) build_ke
         work.view.marks[partition] = mark;
         work.view.stale[partition] = stale;
     }
-    cuda_counts *to = work.counts + blockIdx.x % COUNT_COPIES;
-    add_up(&to->ok, counts.ok);
-    add_up(&to->exists, counts.exists);
-    add_up(&to->full, counts.full);
+    tell_counts(work.counts, counts);
 }
 
 template <loom__open_kind kind>

@@ -17,6 +17,11 @@ inline uint32_t bulk_shared_bytes(const loom__open_view *view)
     return view->partition_bytes + (view->buckets + 1) / 2 * 4;
 }
 
+inline uint64_t bulk_slots(const loom__open_view *view)
+{
+    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
+}
+
 /* The most that any launch asks for: so host threads may set it at the same time. */
 template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t most)
 {

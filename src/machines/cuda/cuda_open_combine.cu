@@ -13,6 +13,7 @@
 #include "engines/open/open_ops.h"
 #include "machines/cuda/cuda_merge.cuh"
 #include "machines/cuda/cuda_open_bulk.cuh"
+#include "machines/cuda/cuda_open_counts.cuh"
 
 namespace
 {
@@ -96,29 +97,11 @@ template <loom__open_kind kind, bool ones> struct combine_work {
     uint32_t bins; /* 0: nothing was split */
 };
 
-struct combine_counts {
-    uint32_t ok, exists, full;
-};
-
 /* To the table itself. */
 template <loom__open_kind kind>
 __device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
 {
-    open_walk walk = open_start(kind, view, key);
-    lane_truth tells;
-    for (;;) { /* bounded as every insertion is */
-        open_outcome outcome =
-            open_insert_turn(kind, OPEN_COMBINE, how, OPEN_SHARED, lane_own_group(), view, &walk, &value, 1, &tells);
-        if (outcome != OPEN_GO_ON)
-            return outcome;
-    }
-}
-
-__device__ __forceinline__ void count_outcome(combine_counts *counts, open_outcome outcome)
-{
-    counts->ok += outcome == OPEN_DONE;
-    counts->exists += outcome == OPEN_WAS_THERE;
-    counts->full += outcome == OPEN_NO_ROOM;
+    return open_insert_alone(kind, OPEN_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
 }
 
 /* Keys lie in rows of four, which a lane reads at once. Is the key in this row? */
@@ -191,7 +174,7 @@ template <class key_type, class value_type, uint32_t places> struct combine_tabl
  * waits. (What is read may be old: then the key is looked for once more.) */
 template <combine_what what, class table_type, class reader>
 __device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
-                                             reader read, combine_counts *counts)
+                                             reader read, outcome_counts *counts)
 {
     typename table_type::key keys[UNROLLED];
     typename table_type::value values[UNROLLED];
@@ -227,7 +210,7 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__how 
 /* Rows 0 .. rows - 1, which `read(i, &key, &value)` gives: combined, then sent. All threads of the block. */
 template <combine_what what, loom__open_kind kind, bool ones, class reader>
 __device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &work, uint64_t rows, reader read,
-                                             combine_counts *counts)
+                                             outcome_counts *counts)
 {
     typedef combining<kind, ones> types;
     typedef typename types::key key;
@@ -278,13 +261,6 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &wor
     }
 }
 
-__device__ __forceinline__ void add_up(unsigned long long *to, uint32_t mine)
-{
-    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, (int32_t)mine);
-    if (threadIdx.x % 32 == 0 && sum != 0)
-        atomicAdd(to, (unsigned long long)(long long)sum);
-}
-
 template <loom__open_kind kind, combine_what what>
 __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, what == ONES> work)
 {
@@ -294,7 +270,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
     typedef typename types::key key;
     typedef typename types::value value;
     const bool gave_up = work.bins == 0 || work.records.gave_up();
-    combine_counts counts = {};
+    outcome_counts counts = {};
     if (blockIdx.x < work.bins) { /* the rows of one region */
         const uint32_t rows = gave_up ? 0 : work.records.count(blockIdx.x);
         const size_t first = (size_t)blockIdx.x * work.records.room;
@@ -327,10 +303,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
             },
             &counts);
     }
-    cuda_counts *to = work.batch.counts + blockIdx.x % COUNT_COPIES;
-    add_up(&to->ok, counts.ok);
-    add_up(&to->exists, counts.exists);
-    add_up(&to->full, counts.full);
+    tell_counts(work.batch.counts, counts);
 }
 
 template <loom__open_kind kind, combine_what what>
@@ -369,11 +342,6 @@ uint32_t places_of(const loom__open_view *view)
     return PLACES_BYTES / (open_key_bytes(kind) + open_value_bytes(kind));
 }
 
-uint64_t slots_of(const loom__open_view *view)
-{
-    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
-}
-
 /* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
 loom__open_view bins_view(const loom__open_view *view, bool ones)
 {
@@ -391,7 +359,7 @@ loom__open_view bins_view(const loom__open_view *view, bool ones)
 cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool ones,
                                        bulk_plan *plan)
 {
-    const uint64_t slots = slots_of(view);
+    const uint64_t slots = bulk_slots(view);
     if (n < LEAST_ROWS || n / LEAST_ROWS_PER_SLOT < slots || cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
         return COMBINE_NOT;
     if (slots <= places_of(view) / 2)
