@@ -9,6 +9,7 @@
 #define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
 #define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
 #define BENCH_DEFAULT_HOT         0.0        /* share of the entries that are one key */
+#define BENCH_DEFAULT_MORE        0.09       /* share of the keys that `extend` inserts */
 #define BENCH_DEFAULT_KEY_BYTES   4
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5

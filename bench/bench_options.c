@@ -102,6 +102,12 @@ static bool set_skew(void *target, const char *text)
     return bench_parse_real(text, &options->skew) && options->skew <= 100;
 }
 
+static bool set_more(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_real(text, &options->more) && options->more > 0 && options->more <= 1;
+}
+
 static bool set_hot(void *target, const char *text)
 {
     bench_options *options = target;
@@ -173,6 +179,7 @@ static const bench_option table[] = {
     {"--load", "loads above 0 and up to 0.95", true, add_load},
     {"--hit", "percentages from 0 to 100", true, add_hit},
     {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
+    {"--more", "a share above 0, up to 1", false, set_more},
     {"--hot", "a share from 0 to 1", false, set_hot},
     {"--batch", "a number of keys per call", false, set_batch},
     {"--wait", "each or last", false, set_wait},
@@ -258,6 +265,7 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
                                .type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
                                .hot = BENCH_DEFAULT_HOT,
+                               .more = BENCH_DEFAULT_MORE,
                                .key_bytes = BENCH_DEFAULT_KEY_BYTES,
                                .repeat = BENCH_DEFAULT_REPEAT};
     if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, error))

@@ -26,6 +26,7 @@ typedef struct bench_options {
     double hits[BENCH_MAX_VALUES]; /* percent */
     size_t hit_count;
     double skew;
+    double more;         /* the share of keys that `extend` inserts, above 0, up to 1 */
     double hot;          /* the share of entries that are one key, 0 to 1 */
     uint64_t batch;      /* keys per call */
     bool waits_for_last; /* not for every call */

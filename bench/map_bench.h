@@ -136,6 +136,9 @@ void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` p
 loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end);
 
 loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_build_low_memory(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_build_in_order(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_build_with_status(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);

@@ -44,6 +44,26 @@ loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_resul
     return loom_map_build(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
 }
 
+/* ---- build, in other ways ---- */
+
+loom_status map_call_build_low_memory(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_build(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP | LOOM_LOW_MEMORY, NULL,
+                          result, NULL);
+}
+
+loom_status map_call_build_in_order(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_build(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP | LOOM_IN_ORDER, NULL,
+                          result, NULL);
+}
+
+loom_status map_call_build_with_status(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_build(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP,
+                          bench_at(bench->near_status, at, 1), result, NULL);
+}
+
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
     return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
@@ -58,11 +78,11 @@ loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result
     return loom_map_reserve(bench->map, 2 * bench->n, NULL);
 }
 
-/* ---- extend: of n keys the last eleventh ---- */
+/* ---- extend: of n keys the last ones, as many as --more says ---- */
 
 static uint64_t extension_begin(const map_bench *bench)
 {
-    return bench->n - bench->n / 11;
+    return bench->n - (uint64_t)((double)bench->n * bench->session->options->more);
 }
 
 void map_make_extension(map_bench *bench, double hit)

@@ -162,11 +162,12 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
 
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
-/* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival.
+/* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival; `build_low_memory`,
+ * `build_in_order` and `build_with_status` are builds in other ways.
  * `find_or_insert` finds half of its keys; `accumulate` adds up and `count` counts in an empty table; `update` and `overwrite`
  * (insert with LOOM_OVERWRITE) replace values of keys that are there. `find_churned` is to be compared with
  * `find`: the same lookups of the same keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last
- * eleventh of the keys, a tenth of what is there, directly, `extend_by_partition` by partition. */
+ * keys, as many as --more says, directly, `extend_by_partition` by partition. */
 const map_op map_ops[] = {
     {.name = "build",
      .traits = MAP_OP_WHOLE | MAP_OP_SETS,
@@ -175,6 +176,42 @@ const map_op map_ops[] = {
      .make_input = map_make_all,
      .reset = reset_empty,
      .call = map_call_build,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_build},
+    {.name = "build_low_memory",
+     .asked_as = "build_ways",
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_COPY,
+     .make_input = map_make_all,
+     .reset = reset_empty,
+     .call = map_call_build_low_memory,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_build},
+    {.name = "build_in_order",
+     .asked_as = "build_ways",
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_COPY,
+     .make_input = map_make_all,
+     .reset = reset_empty,
+     .call = map_call_build_in_order,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_build},
+    {.name = "build_with_status",
+     .asked_as = "build_ways",
+     .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_COPY,
+     .make_input = map_make_all,
+     .reset = reset_empty,
+     .call = map_call_build_with_status,
      .check = check_filled,
      .check_all = check_marked_present,
      .keys_held = hold_distinct,

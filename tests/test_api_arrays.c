@@ -425,7 +425,7 @@ TEST_EACH(test_open_bulk_unknown_flags)
 {
     arena a = make_arena(t);
     static const uint32_t flags[] = {
-        16, 17, 32, 0x80000000u, UINT32_MAX, LOOM_DIRECTLY | LOOM_BY_PARTITION, LOOM_DIRECTLY | LOOM_IN_ORDER};
+        32, 33, 64, 0x80000000u, UINT32_MAX, LOOM_DIRECTLY | LOOM_BY_PARTITION, LOOM_DIRECTLY | LOOM_IN_ORDER};
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
         test_note("flags 0x%x", flags[i]);
         INVALID(loom_map_insert(a.map, a.p, a.p + 8192, N, flags[i], NULL, NULL, NULL));

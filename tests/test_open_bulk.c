@@ -95,11 +95,22 @@ static uint64_t row_of_value(const subject *s, const batch *b, uint64_t key, uin
     return row;
 }
 
+/* The row whose value each key has after a call in order. */
+static reference_map *find_winners(const batch *b, uint32_t flags)
+{
+    reference_map *winners = reference_create();
+    for (uint64_t i = 0; i < b->n; i++) { /* whoever comes last here */
+        uint64_t row = flags & LOOM_OVERWRITE ? i : b->n - 1 - i;
+        reference_put(winners, batch_key(b, row), row);
+    }
+    return winners;
+}
+
 /* After a call: the table against the reference as it was before, which then becomes what it is now. */
 static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom_result *result, int with_status)
 {
     uint64_t *room = count_room(s), *wanted = count_new_keys(s, b), ok = 0, exists = 0, full = 0, most = 0;
-    reference_map *stored = reference_create(), *told = reference_create();
+    reference_map *stored = reference_create(), *told = reference_create(), *winners = find_winners(b, flags);
     batch got = copy_batch(b);
     checked_find(s->m.map, &got);
     for (uint64_t i = 0; i < s->shape.partitions; i++)
@@ -119,6 +130,11 @@ static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom
             CHECK_EQ(value, before);
         else if (b->value_bytes)
             from = row_of_value(s, b, key, value);
+        if (flags & LOOM_IN_ORDER && b->value_bytes && (!was || flags & LOOM_OVERWRITE)) {
+            uint64_t winner = b->n;
+            CHECK(reference_get(winners, key, &winner));
+            CHECK_EQ(from, winner);
+        }
         if (was) {
             CHECK(!with_status || status == LOOM_EXISTS);
             exists++;
@@ -145,6 +161,7 @@ static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom
             reference_put(s->m.reference, batch_key(b, i), batch_value(&got, i));
     reference_destroy(stored);
     reference_destroy(told);
+    reference_destroy(winners);
     free_batch(&got);
     free(room);
     free(wanted);
@@ -440,6 +457,53 @@ TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
     loom_context_destroy(context);
 }
 
+/* ---- Other ways to build -------------------------------------------------------------------------------------- */
+
+/* Rows that go by partition, that repeat keys, that find no room, and that all want to go to one partition; little memory
+ * means turns, and the last ones make a later turn give up. */
+static void build_each(test_run *t, loom_context *context, double load, uint32_t flags)
+{
+    subject s = make_subject(t, context, 20011, load, 31);
+    const uint64_t rows[] = {20011, 20011, s.shape.slots + s.shape.slots / 8, 6000, 20011};
+    CHECK_GE(s.shape.partitions, 80);
+    for (int i = 0; i < 5; i++) {
+        if (i == 2 && flags & LOOM_LOW_MEMORY) /* so many that they do not fit the table's memory */
+            continue;
+        batch b = make_batch(t, rows[i]);
+        if (i == 1)
+            fill_equal(t, &s, &b, 9000, 0);
+        else if (i == 3)
+            fill_colliding(&s, &b, (uint32_t)s.shape.partitions - 2, s.view.buckets);
+        else
+            fill_keys(&s, &b, (uint64_t)i * 100000);
+        if (i == 4) /* one key in many rows, besides others */
+            for (uint64_t row = 0; row < b.n; row += 2)
+                set_pair(&b, row, nth_key(&s, 7), 0);
+        for (uint32_t mode = LOOM_KEEP; mode <= LOOM_OVERWRITE; mode++) {
+            test_note("rows %llu, number %d, flags 0x%x", (unsigned long long)b.n, i, mode | flags);
+            build_by_partition(&s, &b, mode | flags, &placements[1]);
+        }
+        free_batch(&b);
+    }
+    free_subject(&s);
+}
+
+TEST_EACH_KIND(test_open_build_by_partition_low_memory)
+{
+    loom_context *context = make_context_with(t, 2, random_u64(&t->random));
+    build_each(t, context, 0.5, LOOM_LOW_MEMORY);
+    build_each(t, context, 0.8, LOOM_LOW_MEMORY);
+    loom_context_destroy(context);
+}
+
+TEST_EACH_KIND(test_open_build_by_partition_in_order)
+{
+    loom_context *context = make_context_with(t, 2, random_u64(&t->random));
+    build_each(t, context, 0.5, LOOM_IN_ORDER);
+    build_each(t, context, 0.95, LOOM_IN_ORDER);
+    loom_context_destroy(context);
+}
+
 /* ---- Beside what is there ------------------------------------------------------------------------------------- */
 
 /* The odd ones of the keys go, and leave what erasures leave. */
@@ -592,127 +656,3 @@ TEST_EACH_KIND(test_open_build_by_partition_replaces)
     loom_context_destroy(context);
 }
 
-/* ---- Memory --------------------------------------------------------------------------------------------------- */
-
-/* Gives out what the machine under test works with, counts what is temporary, and refuses it when told to. */
-typedef struct temporary_counter {
-    int on_device, refuses;
-    uint64_t out, peak, refused;
-} temporary_counter;
-
-static void *counted_allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
-{
-    temporary_counter *c = user;
-    (void)stream;
-    if (kind == LOOM_MEMORY_TEMPORARY) {
-        if (c->refuses) {
-            c->refused++;
-            return NULL;
-        }
-        c->out += bytes;
-        c->peak = c->out > c->peak ? c->out : c->peak;
-    }
-    if (c->on_device && kind != LOOM_MEMORY_HOST)
-        return cuda_memory_create(CUDA_DEVICE, bytes);
-    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void counted_release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
-{
-    temporary_counter *c = user;
-    if (kind == LOOM_MEMORY_TEMPORARY)
-        c->out -= bytes;
-    if (c->on_device && kind != LOOM_MEMORY_HOST) {
-        if (kind == LOOM_MEMORY_TEMPORARY)
-            cuda_stream_wait(stream); /* it may still be in use */
-        cuda_memory_destroy(CUDA_DEVICE, memory);
-    } else {
-        free(memory);
-    }
-}
-
-static loom_context *make_temporary_context(test_run *t, temporary_counter *c)
-{
-    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
-    loom_context *context = NULL;
-    if (t->machine == LOOM_MACHINE_CUDA)
-        need_cuda();
-    c->on_device = t->machine == LOOM_MACHINE_CUDA;
-    config.machine = t->machine;
-    config.simd = t->simd;
-    config.threads = 2;
-    config.fixed_seed = 1;
-    config.seed = random_u64(&t->random);
-    config.allocator = (loom_allocator){counted_allocate, counted_release, c};
-    CHECK_OK(loom_context_create(&config, &context));
-    return context;
-}
-
-TEST_EACH_KIND(test_open_build_temporary_memory_refused)
-{
-    temporary_counter counter = {0};
-    loom_context *context = make_temporary_context(t, &counter);
-    uint64_t n = t->machine == LOOM_MACHINE_CUDA ? 1 << 18 : 10000; /* so many that a build would go by partition */
-    loom_map *map = make_map(t, context, 2 * n);
-    batch stored = make_batch(t, n), b = make_batch(t, n);
-    fill_distinct(&stored, 1, 0);
-    fill_distinct(&b, 1, n / 2);
-    CHECK_OK(loom_map_build(map, stored.keys, stored.values, n, LOOM_BY_PARTITION, NULL, NULL, NULL));
-    check_contents(map, &stored);
-    CHECK_GT(counter.peak, 0);
-    counter.refuses = 1;
-    for (uint32_t flags = LOOM_KEEP; flags <= LOOM_OVERWRITE; flags++) {
-        CHECK_REFUSED(loom_map_build(map, b.keys, b.values, n, flags | LOOM_BY_PARTITION, NULL, NULL, NULL),
-                      LOOM_OUT_OF_MEMORY);
-        check_contents(map, &stored);
-        CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_BY_PARTITION, NULL, NULL, NULL),
-                      LOOM_OUT_OF_MEMORY);
-        check_contents(map, &stored);
-    }
-    CHECK_EQ(counter.refused, 4);
-    CHECK_EQ(counter.out, 0);
-    /* Asked for neither way, a machine takes the other one, or leaves the table as it was. */
-    loom_status status = loom_map_build(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL);
-    CHECK(status == LOOM_OK || (t->machine == LOOM_MACHINE_CPU && status == LOOM_OUT_OF_MEMORY));
-    check_contents(map, status == LOOM_OK ? &b : &stored);
-    CHECK_OK(loom_map_insert(map, stored.keys, stored.values, n, LOOM_KEEP, NULL, NULL, NULL));
-    CHECK_OK(loom_map_build(map, b.keys, b.values, n, LOOM_DIRECTLY, NULL, NULL, NULL));
-    check_contents(map, &b);
-    CHECK_OK(loom_map_build(map, stored.keys, stored.values, n, LOOM_DIRECTLY, stored.status, NULL, NULL));
-    check_contents(map, &stored);
-    free_batch(&stored);
-    free_batch(&b);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
-}
-
-/* What builds were said to take, they take at most; an insertion directly takes nothing. */
-TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
-{
-    temporary_counter counter = {0};
-    loom_context *context = make_temporary_context(t, &counter);
-    for (int i = 0; i < 4; i++)
-        for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1) {
-            loom_map_config config = make_config(t, shapes[i].capacity);
-            loom_memory memory = LOOM_MEMORY_INIT;
-            config.buckets_per_partition = shapes[i].buckets;
-            CHECK_OK(loom_map_memory_required(context, &config, &memory));
-            loom_map *map = make_map_from(context, &config);
-            batch b = make_batch(t, shapes[i].capacity);
-            fill_distinct(&b, 1, 0);
-            test_note("capacity %llu, %s", (unsigned long long)b.n, placements[w].name);
-            for (int round = 0; round < 3; round++) {
-                static const uint32_t flags[] = {LOOM_BY_PARTITION, LOOM_KEEP, LOOM_DIRECTLY};
-                counter.peak = 0;
-                placed_batch p = place_batch(context, &b, &placements[w]);
-                CHECK_OK(loom_map_build(map, p.keys, p.values, b.n, flags[round], p.status, p.result, NULL));
-                CHECK_EQ(take_back_batch(&p, &b).ok, b.n);
-                CHECK_EQ(counter.out, 0);
-                CHECK_LE(counter.peak, round == 2 ? 0 : p.status ? memory.status_bytes : memory.build_bytes);
-            }
-            check_contents(map, &b);
-            free_batch(&b);
-            loom_map_destroy(map);
-        }
-    loom_context_destroy(context);
-}

@@ -307,7 +307,9 @@ typedef enum loom_insert_flags {
     /* How the keys go into the table; without either the library chooses, by measured break-even points. */
     LOOM_BY_PARTITION = 4, /* sorted by partition first, then each partition filled whole; overlaps with nothing.
                               UNSUPPORTED if the batch cannot go that way */
-    LOOM_DIRECTLY = 8      /* one by one, without temporary memory */
+    LOOM_DIRECTLY = 8,     /* one by one, without temporary memory */
+    LOOM_LOW_MEMORY = 16   /* builds: with less than a quarter of the keys' and values' bytes of temporary memory, somewhat
+                              slower (cuda; the cpu machine then goes directly). Inserts go directly */
 } loom_insert_flags;
 
 /* ---- Map, set, counter -------------------------------------------------------------------------------- */

@@ -82,10 +82,10 @@ static loom_status check_has_values(loom_map *map, loom_stream stream)
 
 static loom_status check_insert(loom_map *map, const loom__batch *batch)
 {
-    const uint32_t known = LOOM_OVERWRITE | LOOM_IN_ORDER | LOOM_BY_PARTITION | LOOM_DIRECTLY;
+    const uint32_t known = LOOM_OVERWRITE | LOOM_IN_ORDER | LOOM_BY_PARTITION | LOOM_DIRECTLY | LOOM_LOW_MEMORY;
     RETURN_ERROR_IF(batch->flags & ~known, LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION and LOOM_DIRECTLY "
-                    "are known",
+                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION, LOOM_DIRECTLY and "
+                    "LOOM_LOW_MEMORY are known",
                     batch->flags);
     RETURN_ERROR_IF(batch->flags & LOOM_DIRECTLY && batch->flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER),
                     LOOM_INVALID_ARGUMENT,

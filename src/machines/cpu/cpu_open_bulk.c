@@ -181,12 +181,13 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    if (batch->flags & LOOM_DIRECTLY) {
+    const int low_memory = (batch->flags & LOOM_LOW_MEMORY) != 0, in_order = (batch->flags & LOOM_IN_ORDER) != 0;
+    if (batch->flags & LOOM_DIRECTLY || (low_memory && !in_order)) {
         if (batch->replace)
             RETURN_IF_FAILED(loom__cpu_open_clear(machine, view, batch->stream));
         return loom__cpu_open_write(machine, view, batch);
     }
-    if (is_small(view, batch->n))
+    if (is_small(view, batch->n) || low_memory)
         return insert_alone(cpu, view, batch);
 
     loom__open_kind kind = (loom__open_kind)view->kind;

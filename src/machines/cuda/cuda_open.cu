@@ -382,8 +382,8 @@ loom_status write(loom__machine *machine, const loom__open_view *view, const loo
 /* ---- by partition ---- */
 
 loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                             const call_arrays *arrays, const bulk_plan *plan, unsigned char *workspace,
-                             cuda_slot *slot)
+                             const call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
+                             unsigned char *workspace, cuda_slot *slot)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     const cuda_op op = (cuda_op)batch->write;
@@ -401,9 +401,13 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     }
     if (batch->replace)
         CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
-    CUDA_TRY(
-        cuda_open_bulk_build(cuda, view, &whole, plan, workspace, batch->replace != 0, op == OP_OVERWRITE, stream));
-    if (!arrays->staged || spilled <= rest.room)
+    CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, wish, op == OP_OVERWRITE, stream));
+    if (wish->in_order) {
+        CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        if (spilled > rest.room)
+            return CUDA_FAIL(LOOM_UNSUPPORTED, "gave up");
+    } else if (!arrays->staged || spilled <= rest.room)
         CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
     else /* the split gave up */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
@@ -425,18 +429,20 @@ loom_status insert_directly(loom__machine *machine, const loom__open_view *view,
 loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     cuda_state *cuda = (cuda_state *)machine;
-    RETURN_ERROR_IF(batch->flags & LOOM_IN_ORDER, LOOM_UNSUPPORTED,
-                    "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal keys from the batch, or "
-                    "use the cpu machine");
     call_arrays arrays;
     bulk_plan plan;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
     const bool asked = batch->flags & LOOM_BY_PARTITION,
                staged_status = batch->status != NULL && arrays.all[STATUS].staged();
-    bool possible =
-        cuda_open_bulk_plan(cuda, view, batch->n, bulk_slots(view), batch->status != NULL, batch->replace, &plan) &&
-        !staged_status;
+    bulk_wish wish = {};
+    wish.n = batch->n;
+    wish.keys = bulk_slots(view);
+    wish.in_order = (batch->flags & LOOM_IN_ORDER) != 0 && open_value_bytes((loom__open_kind)view->kind) != 0;
+    wish.with_index = batch->status != NULL || wish.in_order;
+    wish.replace = batch->replace != 0;
+    wish.low_memory = (batch->flags & LOOM_LOW_MEMORY) != 0;
+    const bool possible = cuda_open_bulk_plan(cuda, view, &wish, &plan) && !staged_status;
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
         "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
@@ -452,7 +458,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     cuda_slot *slot;
     loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
     if (status == LOOM_OK) {
-        status = run_by_partition(cuda, view, batch, &arrays, &plan, workspace, slot);
+        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, workspace, slot);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
     give_workspace(machine, &plan, workspace, batch->stream);
@@ -481,7 +487,12 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
 {
     bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
-    if (!cuda_open_bulk_plan((cuda_state *)machine, view, n, bulk_slots(view), with_index, true, &plan))
+    bulk_wish wish = {};
+    wish.n = n;
+    wish.keys = bulk_slots(view);
+    wish.with_index = with_index != 0;
+    wish.replace = true;
+    if (!cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan))
         return 0;
     return plan.bytes;
 }

@@ -75,15 +75,31 @@ using bulk_regions =
     split_regions<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail, bulk_columns<kind>::packed>;
 
 /* How a batch is split, and what lies where in the workspace: counters, the spill list, regions of partitions, and, unless
- * they go into the table's memory, coarse regions. */
+ * they go into the table's memory, coarse regions.
+ *
+ * With little memory the second pass and the build take turns: each takes some coarse regions, splits them into the same
+ * regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory. When turns have
+ * been taken up to coarse region e, the table is written up to its partition e << shift, and what has not been read begins with
+ * coarse region e: cuda_open_bulk_plan sees to it that the one is not behind the other. */
 struct bulk_plan {
     uint32_t fine;                   /* regions of partitions */
     uint32_t coarse;                 /* regions of the first of two passes; 0: there is one pass */
     uint32_t shift;                  /* a coarse region is so many partitions: 1 << shift */
+    uint32_t per_turn;               /* coarse regions; 1 without any */
     uint32_t fine_room, coarse_room; /* records */
     uint32_t spill_room;
     bool with_index, coarse_in_table;
+    uint64_t fine_bytes, coarse_bytes; /* of one region */
     uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
+
+    uint32_t turns() const
+    {
+        return coarse > 0 ? (coarse + per_turn - 1) / per_turn : 1;
+    }
+    uint32_t fine_per_turn() const
+    {
+        return coarse > 0 ? per_turn << shift : fine;
+    }
 };
 
 /* Columns one after the other, each aligned. */
@@ -107,15 +123,17 @@ typename bulk_columns<kind>::arrays bulk_arrays(unsigned char *at, uint64_t reco
     return arrays;
 }
 
-/* The regions of a plan: of partitions, and of the first of two passes. */
-template <loom__open_kind kind> bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace)
+/* The regions of a plan: of partitions, in one turn, and of the first of two passes. */
+template <loom__open_kind kind>
+bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace, uint32_t turn)
 {
-    uint32_t *spilled = (uint32_t *)workspace;
+    uint32_t *spilled = (uint32_t *)workspace, *fill = spilled + SPLIT_FILL_STRIDE;
     return bulk_regions<kind>{
-        bulk_arrays<kind>(workspace + plan->fine_at, (uint64_t)plan->fine * plan->fine_room, plan->with_index),
-        spilled + SPLIT_FILL_STRIDE,
+        bulk_arrays<kind>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
+        plan->fine_bytes,
+        fill + (size_t)turn * plan->fine_per_turn() * SPLIT_FILL_STRIDE,
         plan->fine_room,
-        bulk_arrays<kind>(workspace + plan->spill_at, plan->spill_room, plan->with_index),
+        bulk_arrays<kind>(workspace + plan->spill_at, plan->spill_room, false),
         spilled,
         plan->spill_room};
 }
@@ -123,29 +141,38 @@ template <loom__open_kind kind> bulk_regions<kind> bulk_fine_regions(const bulk_
 template <loom__open_kind kind>
 bulk_regions<kind> bulk_coarse_regions(const bulk_plan *plan, unsigned char *workspace, unsigned char *table)
 {
-    bulk_regions<kind> regions = bulk_fine_regions<kind>(plan, workspace);
-    regions.to = bulk_arrays<kind>(plan->coarse_in_table ? table : workspace + plan->coarse_at,
-                                   (uint64_t)plan->coarse * plan->coarse_room, plan->with_index);
+    bulk_regions<kind> regions = bulk_fine_regions<kind>(plan, workspace, 0);
+    unsigned char *base = (plan->coarse_in_table ? table : workspace) + plan->coarse_at;
+    regions.to = bulk_arrays<kind>(base, plan->coarse_room, plan->with_index);
+    regions.stride = plan->coarse_bytes;
     regions.fill += (size_t)plan->fine * SPLIT_FILL_STRIDE;
     regions.room = plan->coarse_room;
     return regions;
 }
 
-/* How n records, of about so many different keys, are split by partition; false if that is beyond the kernels. With `replace`
- * the table's contents go, and its memory may be used. */
-bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint64_t keys,
-                         bool with_index, bool replace, bulk_plan *plan);
+/* What a plan is to be for. */
+struct bulk_wish {
+    uint64_t n;    /* records */
+    uint64_t keys; /* different ones, about */
+    bool with_index;
+    bool replace;    /* the table's contents go, and its memory may be used */
+    bool in_order;   /* with `replace` and `with_index` alone */
+    bool low_memory; /* in turns; with `replace` alone */
+};
+
+/* How records are split by partition; false if that is beyond the kernels. */
+bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, const bulk_wish *wish, bulk_plan *plan);
 
 /* In this order, in one stream: begin; split, once or for each piece of the batch (`first` is its place there); build, which
- * splits further where there are two passes. The
- * arrays are on the device; build counts. What has spilled is left to cuda_open_launch_rest. */
+ * splits further where there are two passes. The arrays are on the device; build counts. What has spilled is left to
+ * cuda_open_launch_rest; in order, a build may find that it has to give up. */
 cudaError_t cuda_open_bulk_begin(const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *batch, uint64_t first,
                                  const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_open_bulk_split_further(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace,
-                                         cudaStream_t stream);
+                                         uint32_t turn, cudaStream_t stream);
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                 const bulk_plan *plan, unsigned char *workspace, bool replace, bool overwrite,
+                                 const bulk_plan *plan, unsigned char *workspace, const bulk_wish *wish, bool overwrite,
                                  cudaStream_t stream);
 
 /* Accumulating rows with many equal keys: not so; without a split; with one, for which there is a plan. */

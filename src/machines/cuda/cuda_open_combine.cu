@@ -273,15 +273,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
     outcome_counts counts = {};
     if (blockIdx.x < work.bins) { /* the rows of one region */
         const uint32_t rows = gave_up ? 0 : work.records.count(blockIdx.x);
-        const size_t first = (size_t)blockIdx.x * work.records.room;
+        const typename columns::arrays records = work.records.at(blockIdx.x);
         if (rows == 0)
             return;
         combine_rows<what>(
             work, rows,
             [&](uint64_t i, key *one, value *with) {
-                typename columns::head head = work.records.to.heads[first + i];
+                typename columns::head head = records.heads[i];
                 *one = (key)columns::key_of(head);
-                *with = ones ? (value)1 : (value)columns::value_of(head, work.records.to, first + i);
+                *with = ones ? (value)1 : (value)columns::value_of(head, records, i);
             },
             &counts);
     } else { /* a slice of what was not split */
@@ -313,7 +313,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cu
     constexpr loom__open_kind records = combining<kind, what == ONES>::records_of;
     combine_work<kind, what == ONES> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
     if (plan != NULL)
-        work.records = bulk_fine_regions<records>(plan, workspace);
+        work.records = bulk_fine_regions<records>(plan, workspace, 0);
     cudaError_t error = allow_shared(combine_kernel<kind, what>, PLACES_BYTES);
     if (error != cudaSuccess)
         return error;
@@ -365,9 +365,11 @@ cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_
     if (slots <= places_of(view) / 2)
         return COMBINE_SLICES;
     const loom__open_view bins = bins_view(view, ones);
-    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, n, slots, false, false, plan)
-               ? COMBINE_SPLIT
-               : COMBINE_NOT;
+    bulk_wish wish = {};
+    wish.n = n;
+    wish.keys = slots;
+    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &wish, plan) ? COMBINE_SPLIT
+                                                                                                     : COMBINE_NOT;
 }
 
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,

@@ -11,8 +11,10 @@
 #include "machines/cuda/cuda_open_bulk.cuh"
 
 enum {
-    HALF_THREADS = 640
-}; /* of a block that shares its multiprocessor with another one; more have too few registers */
+    WHOLE_THREADS = 1024,    /* of a block that has a multiprocessor for itself */
+    HALF_THREADS = 640,      /* of one that shares it with another one … */
+    PARTITION_REGISTERS = 48 /* … for which there are just enough registers of a thread */
+};
 
 /* A partition with no keys, or as it is. All threads of the block. */
 template <loom__open_kind kind>
@@ -32,21 +34,52 @@ __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, ui
     }
 }
 
+/* Where a slot's head lies, and its value, if that is not part of the head. */
+template <loom__open_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned char *lines, uint32_t bucket,
+                                                                      uint32_t slot)
+{
+    return (typename bulk_columns<kind>::head *)(lines + bucket * open_line_stride(kind) +
+                                                 slot * open_slot_stride(kind));
+}
+
+template <loom__open_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned char *lines, uint32_t buckets,
+                                                                        uint32_t bucket, uint32_t slot)
+{
+    return (typename bulk_columns<kind>::value *)(lines + open_value_offset(kind, buckets) +
+                                                  bucket * open_value_stride(kind) + slot * open_value_bytes(kind));
+}
+
 /* Puts a key and its value into a slot. */
 template <loom__open_kind kind>
 __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                       typename bulk_columns<kind>::head one, uint64_t value)
 {
-    unsigned char *line = lines + bucket * open_line_stride(kind);
-    *(typename bulk_columns<kind>::head *)(line + slot * open_slot_stride(kind)) = one;
-    if (open_values_apart(kind)) {
-        unsigned char *at =
-            lines + open_value_offset(kind, buckets) + bucket * open_value_stride(kind) + slot * open_value_bytes(kind);
-        if (open_value_bytes(kind) == 8)
-            *(uint64_t *)at = value;
-        else
-            *(uint32_t *)at = (uint32_t)value;
-    }
+    *head_at<kind>(lines, bucket, slot) = one;
+    if constexpr (bulk_columns<kind>::has_tail)
+        *value_at<kind>(lines, buckets, bucket, slot) = (typename bulk_columns<kind>::value)value;
+}
+
+/* Moves a key and its value to another slot of the bucket. */
+template <loom__open_kind kind>
+__device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t from,
+                                          uint32_t to)
+{
+    uint64_t value = 0;
+    if constexpr (bulk_columns<kind>::has_tail)
+        value = *value_at<kind>(lines, buckets, bucket, from);
+    place<kind>(lines, buckets, bucket, to, *head_at<kind>(lines, bucket, from), value);
+}
+
+/* The slot of a key in a bucket; open_slots: it is not there. One lane. */
+template <loom__open_kind kind>
+__device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucket, uint64_t sought)
+{
+    uint32_t slot = 0;
+    while (slot < open_slots(kind) && bulk_columns<kind>::key_of(*head_at<kind>(lines, bucket, slot)) != sought)
+        slot++;
+    return slot;
 }
 
 /* Takes the next place of a bucket; `taken` has two counters to a word. */
@@ -56,6 +89,11 @@ __device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
     return atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
 }
 
+__device__ __forceinline__ uint32_t places_taken(const uint32_t *taken, uint32_t bucket)
+{
+    return *((const volatile uint16_t *)taken + bucket);
+}
+
 /* Sets the bit in a bucket's word; tells whether it was set before. */
 __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
 {
@@ -63,7 +101,12 @@ __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
     return (atomicOr(half, one) & one) != 0;
 }
 
-/* Is the key in this full line? Lanes begin with different quarters, which lie in different banks. */
+__device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
+{
+    return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
+}
+
+/* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
 template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
 {
     typedef typename bulk_columns<kind>::key key;
@@ -91,10 +134,11 @@ __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t bucket
         *(uint64_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET) &= ~((uint64_t)1 << slot);
 }
 
-/* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys one remains. Returns how many went. */
-template <loom__open_kind kind>
+/* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys the one in the
+ * lowest slot remains; with the value of slot b, if takes_over(a, b) tells so for its own slot a. Returns how many went. */
+template <loom__open_kind kind, class chooser>
 __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
-                                                  uint32_t taken, uint64_t empty)
+                                                  uint32_t taken, uint64_t empty, chooser takes_over)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
@@ -127,12 +171,47 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
         key one = *(const key *)(line + i * stride);
         for (uint32_t j = 0; j < i && one != (key)empty; j++)
             if (*(const key *)(line + j * stride) == one) {
+                if (takes_over(j, i))
+                    move_slot<kind>(lines, buckets, bucket, i, j);
                 empty_slot<kind>(lines, buckets, bucket, i, empty);
                 went++;
                 break;
             }
     }
     return went;
+}
+
+/* One bucket of a partition that holds keys: they move to its first slots, if they are not there. Returns how many they are. */
+template <loom__open_kind kind>
+__device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
+                                                  uint64_t empty)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride;
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    uint32_t full = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) { /* in an order in which neighbouring lanes read from different banks */
+        const uint32_t part = (bucket / 2 + k) % 4;
+        uint4 quarter = *(const uint4 *)(line + part * 16);
+        const key *keys = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < slots; i++)
+            full |= (uint32_t)(keys[i * (int)(stride / sizeof(key))] != (key)empty) << (part * slots + i);
+    }
+    full &= (1u << open_slots(kind)) - 1;
+    const uint32_t count = __popc(full), first_ones = (1u << count) - 1;
+    if (full == first_ones)
+        return count;
+    for (uint32_t last = 31 - __clz(full); full != first_ones; last = 31 - __clz(full)) { /* one key fewer behind */
+        const uint32_t hole = __ffs(~full) - 1;
+        move_slot<kind>(lines, buckets, bucket, last, hole);
+        empty_slot<kind>(lines, buckets, bucket, last, empty);
+        full = (full | 1u << hole) & ~(1u << last);
+    }
+    if (open_values_apart(kind))
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* their values are ready */
+    return count;
 }
 
 /* The partition from shared memory to where it belongs. */
@@ -157,7 +236,7 @@ __device__ __forceinline__ void write_partition(unsigned char *to, unsigned char
 
 inline uint32_t partition_threads(const loom__open_view *view)
 {
-    return bulk_shared_bytes(view) > BULK_HALF_BYTES ? 1024 : HALF_THREADS;
+    return bulk_shared_bytes(view) > BULK_HALF_BYTES ? WHOLE_THREADS : HALF_THREADS;
 }
 
 #endif

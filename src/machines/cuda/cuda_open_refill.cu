@@ -49,7 +49,7 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
     }
 }
 
-template <loom__open_kind kind> __global__ void __launch_bounds__(1024) refill_kernel(const refill_work<kind> work)
+template <loom__open_kind kind> __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work<kind> work)
 {
     typedef bulk_columns<kind> columns;
     extern __shared__ __align__(128) unsigned char lines[];
@@ -80,8 +80,7 @@ template <loom__open_kind kind> __global__ void __launch_bounds__(1024) refill_k
     visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
         uint32_t bucket = loom__hash_bucket(lower, buckets);
         unsigned char *line = lines + bucket * open_line_stride(kind);
-        if ((*(volatile uint32_t *)&taken[bucket / 2] >> bucket % 2 * 16 & 0xffff) <= open_slots(kind) ||
-            holds<kind>(line, columns::key_of(one)))
+        if (places_taken(taken, bucket) <= open_slots(kind) || holds<kind>(line, columns::key_of(one)))
             return;
         const uint32_t bit = open_filter_bit(kind, lower), step = loom__hash_step(lower, buckets);
         for (;;) { /* a slot is free somewhere: at most `buckets` rounds */
@@ -97,7 +96,8 @@ template <loom__open_kind kind> __global__ void __launch_bounds__(1024) refill_k
     });
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
-        (void)finish_bucket<kind>(lines, buckets, bucket, taken[bucket / 2] >> bucket % 2 * 16 & 0xffff, empty);
+        (void)finish_bucket<kind>(lines, buckets, bucket, places_taken(taken, bucket), empty,
+                                  [](uint32_t, uint32_t) { return false; });
     write_partition(work.to.base + (uint64_t)partition * bytes, lines, bytes);
 }
 

@@ -62,29 +62,29 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<kind>::batch_blocks
     }
 }
 
-/* The second pass: one row of blocks to a coarse region. */
+/* The second pass: one row of blocks to a coarse region, from `first_region` on; the regions of partitions are this turn's. */
 template <loom__open_kind kind, bool with_index>
 __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<kind>::region_blocks)
-    split_region_kernel(const bulk_regions<kind> from, const bulk_regions<kind> out, uint32_t bins,
-                        const partition_of_head<kind> bin_of)
+    split_region_kernel(const bulk_regions<kind> from, uint32_t first_region, const bulk_regions<kind> out,
+                        uint32_t bins, const partition_of_head<kind> bin_of)
 {
     typedef bulk_columns<kind> columns;
     constexpr int items = split_shape<kind>::region_items;
     constexpr uint32_t tile = SPLIT_THREADS * items;
-    const uint32_t region = blockIdx.y, begin = blockIdx.x * tile, whole = from.count(region);
+    const uint32_t region = first_region + blockIdx.y, begin = blockIdx.x * tile, whole = from.count(region);
     if (begin >= whole)
         return;
-    const size_t first = (size_t)region * from.room + begin;
-    const uint32_t count = whole - begin < tile ? whole - begin : tile;
-    const split_array_reader<typename columns::head> heads = {from.to.heads + first};
-    const split_array_reader<uint32_t> index = {from.to.index + first};
+    const uint32_t count = whole - begin < tile ? whole - begin : tile, first_bin = blockIdx.y * bins;
+    const typename columns::arrays columns_of_region = from.at(region);
+    const split_array_reader<typename columns::head> heads = {columns_of_region.heads + begin};
+    const split_array_reader<uint32_t> index = {columns_of_region.index + begin};
     if constexpr (columns::has_tail) {
-        const split_array_reader<typename columns::tail> tails = {from.to.tails + first};
-        split_tile<items, columns::neighbours, with_index>(out, region * bins, bins, count, true, heads, tails, index,
+        const split_array_reader<typename columns::tail> tails = {columns_of_region.tails + begin};
+        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, tails, index,
                                                            bin_of);
     } else {
-        split_tile<items, columns::neighbours, with_index>(out, region * bins, bins, count, true, heads,
-                                                           split_no_reader(), index, bin_of);
+        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, split_no_reader(),
+                                                           index, bin_of);
     }
 }
 
@@ -98,7 +98,7 @@ cudaError_t split(const loom__open_view *view, const cuda_batch *batch, uint64_t
                   unsigned char *workspace, cudaStream_t stream)
 {
     bulk_regions<kind> out = plan->coarse > 0 ? bulk_coarse_regions<kind>(plan, workspace, view->base)
-                                              : bulk_fine_regions<kind>(plan, workspace);
+                                              : bulk_fine_regions<kind>(plan, workspace, 0);
     const uint32_t bins = plan->coarse > 0 ? plan->coarse : plan->fine;
     const partition_of_head<kind> bin_of = {view->seed, view->partitions, plan->shift, 0xffffffffu};
     auto kernel = plan->with_index ? split_batch_kernel<kind, true> : split_batch_kernel<kind, false>;
@@ -112,18 +112,20 @@ cudaError_t split(const loom__open_view *view, const cuda_batch *batch, uint64_t
 }
 
 template <loom__open_kind kind>
-cudaError_t split_further(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace,
+cudaError_t split_further(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace, uint32_t turn,
                           cudaStream_t stream)
 {
     auto kernel = plan->with_index ? split_region_kernel<kind, true> : split_region_kernel<kind, false>;
     const uint32_t bins = 1u << plan->shift, tile = SPLIT_THREADS * split_shape<kind>::region_items;
     const partition_of_head<kind> bin_of = {view->seed, view->partitions, 0, bins - 1};
-    const dim3 grid((plan->coarse_room + tile - 1) / tile, plan->coarse);
+    const uint32_t first = turn * plan->per_turn, left = plan->coarse - first;
+    const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_turn ? left : plan->per_turn);
     cudaError_t error = allow_shared(kernel, split_bytes<kind>(split_shape<kind>::region_items, SPLIT_MOST_BINS));
     if (error != cudaSuccess)
         return error;
     kernel<<<grid, SPLIT_THREADS, split_bytes<kind>(split_shape<kind>::region_items, bins), stream>>>(
-        bulk_coarse_regions<kind>(plan, workspace, view->base), bulk_fine_regions<kind>(plan, workspace), bins, bin_of);
+        bulk_coarse_regions<kind>(plan, workspace, view->base), first, bulk_fine_regions<kind>(plan, workspace, turn),
+        bins, bin_of);
     return cudaGetLastError();
 }
 
@@ -145,12 +147,12 @@ cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *
 }
 
 cudaError_t cuda_open_bulk_split_further(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace,
-                                         cudaStream_t stream)
+                                         uint32_t turn, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
     if (plan->coarse == 0)
         return error;
-#define CALL(kind) error = split_further<kind>(view, plan, workspace, stream)
+#define CALL(kind) error = split_further<kind>(view, plan, workspace, turn, stream)
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;
@@ -158,7 +160,7 @@ cudaError_t cuda_open_bulk_split_further(const loom__open_view *view, const bulk
 
 template <loom__open_kind kind> static cuda_rest rest_of(const bulk_plan *plan, unsigned char *workspace)
 {
-    const bulk_regions<kind> regions = bulk_fine_regions<kind>(plan, workspace);
+    const bulk_regions<kind> regions = bulk_fine_regions<kind>(plan, workspace, 0);
     cuda_rest rest = {regions.spilled, regions.spill_room, regions.spill.heads, regions.spill.tails};
     if (bulk_columns<kind>::packed)
         rest.values = (const uint32_t *)regions.spill.heads + regions.spill_room;

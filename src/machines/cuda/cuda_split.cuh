@@ -36,13 +36,22 @@ template <class head, class tail> struct split_columns {
 
 /* `packed`: a head is two words of 4 bytes, which spill into two arrays, one behind the other. */
 template <class head, class tail, bool packed> struct split_regions {
-    split_columns<head, tail> to;
+    split_columns<head, tail> to;    /* of the first region */
+    uint64_t stride;                 /* bytes from one region to the next, with all its columns */
     uint32_t *fill;                  /* [regions * SPLIT_FILL_STRIDE]: records that wanted to go there; zero at first */
     uint32_t room;                   /* of each region */
     split_columns<head, tail> spill; /* without places in the batch: who asks for them gives no room here */
     uint32_t *spilled;               /* records that wanted to go there; zero at first */
     uint32_t spill_room;
 
+    template <class element> __device__ __forceinline__ element *column(element *first, uint32_t region) const
+    {
+        return (element *)((unsigned char *)first + region * stride);
+    }
+    __device__ __forceinline__ split_columns<head, tail> at(uint32_t region) const
+    {
+        return {column(to.heads, region), column(to.tails, region), column(to.index, region)};
+    }
     __device__ __forceinline__ uint32_t count(uint32_t region) const
     {
         uint32_t wanted = fill[(size_t)region * SPLIT_FILL_STRIDE];
@@ -239,12 +248,12 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
         for (uint32_t bin = threadIdx.x / 32; bin < bins; bin += SPLIT_THREADS / 32) {
             const split_run run = runs[bin];
             const uint32_t length = runs[bin + 1].begin - run.begin;
-            const size_t region = (size_t)(first_region + bin) * out.room;
+            element *region = out.column(column, first_region + bin);
             for (uint32_t i = lane; i < length; i += 32) {
                 element one = ((const element *)split_memory)[run.begin + i];
                 uint32_t place = run.in_region + i, first = run.in_region > out.room ? run.in_region : out.room;
                 if (place < out.room)
-                    column[region + place] = one;
+                    region[place] = one;
                 else if (run.in_spill + (place - first) < out.spill_room)
                     spill(run.in_spill + (place - first), one);
             }

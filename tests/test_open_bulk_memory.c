@@ -1,0 +1,135 @@
+/* Temporary memory of builds: refused, counted, and held against what was said beforehand. */
+#include "harness/cuda_driver.h"
+#include "harness/map_model.h"
+#include "harness/placed_batch.h"
+
+#include <stdlib.h>
+
+/* 600 partitions and more are more than one pass of the cuda machine splits. */
+static const struct {
+    uint64_t capacity;
+    uint32_t buckets; /* 0: chosen by the library */
+} shapes[] = {{1500, 0}, {3001, 31}, {7919, 0}, {60013, 7}};
+
+/* Gives out what the machine under test works with, counts what is temporary, and refuses it when told to. */
+typedef struct temporary_counter {
+    int on_device, refuses;
+    uint64_t out, peak, refused;
+} temporary_counter;
+
+static void *counted_allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    temporary_counter *c = user;
+    (void)stream;
+    if (kind == LOOM_MEMORY_TEMPORARY) {
+        if (c->refuses) {
+            c->refused++;
+            return NULL;
+        }
+        c->out += bytes;
+        c->peak = c->out > c->peak ? c->out : c->peak;
+    }
+    if (c->on_device && kind != LOOM_MEMORY_HOST)
+        return cuda_memory_create(CUDA_DEVICE, bytes);
+    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+
+static void counted_release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    temporary_counter *c = user;
+    if (kind == LOOM_MEMORY_TEMPORARY)
+        c->out -= bytes;
+    if (c->on_device && kind != LOOM_MEMORY_HOST) {
+        if (kind == LOOM_MEMORY_TEMPORARY)
+            cuda_stream_wait(stream); /* it may still be in use */
+        cuda_memory_destroy(CUDA_DEVICE, memory);
+    } else {
+        free(memory);
+    }
+}
+
+static loom_context *make_temporary_context(test_run *t, temporary_counter *c)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    if (t->machine == LOOM_MACHINE_CUDA)
+        need_cuda();
+    c->on_device = t->machine == LOOM_MACHINE_CUDA;
+    config.machine = t->machine;
+    config.simd = t->simd;
+    config.threads = 2;
+    config.fixed_seed = 1;
+    config.seed = random_u64(&t->random);
+    config.allocator = (loom_allocator){counted_allocate, counted_release, c};
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
+TEST_EACH_KIND(test_open_build_temporary_memory_refused)
+{
+    temporary_counter counter = {0};
+    loom_context *context = make_temporary_context(t, &counter);
+    uint64_t n = t->machine == LOOM_MACHINE_CUDA ? 1 << 18 : 10000; /* so many that a build would go by partition */
+    loom_map *map = make_map(t, context, 2 * n);
+    batch stored = make_batch(t, n), b = make_batch(t, n);
+    fill_distinct(&stored, 1, 0);
+    fill_distinct(&b, 1, n / 2);
+    CHECK_OK(loom_map_build(map, stored.keys, stored.values, n, LOOM_BY_PARTITION, NULL, NULL, NULL));
+    check_contents(map, &stored);
+    CHECK_GT(counter.peak, 0);
+    counter.refuses = 1;
+    for (uint32_t flags = LOOM_KEEP; flags <= LOOM_OVERWRITE; flags++) {
+        CHECK_REFUSED(loom_map_build(map, b.keys, b.values, n, flags | LOOM_BY_PARTITION, NULL, NULL, NULL),
+                      LOOM_OUT_OF_MEMORY);
+        check_contents(map, &stored);
+        CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_BY_PARTITION, NULL, NULL, NULL),
+                      LOOM_OUT_OF_MEMORY);
+        check_contents(map, &stored);
+    }
+    CHECK_EQ(counter.refused, 4);
+    CHECK_EQ(counter.out, 0);
+    /* Asked for neither way, a machine takes the other one, or leaves the table as it was. */
+    loom_status status = loom_map_build(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL);
+    CHECK(status == LOOM_OK || (t->machine == LOOM_MACHINE_CPU && status == LOOM_OUT_OF_MEMORY));
+    check_contents(map, status == LOOM_OK ? &b : &stored);
+    CHECK_OK(loom_map_insert(map, stored.keys, stored.values, n, LOOM_KEEP, NULL, NULL, NULL));
+    CHECK_OK(loom_map_build(map, b.keys, b.values, n, LOOM_DIRECTLY, NULL, NULL, NULL));
+    check_contents(map, &b);
+    CHECK_OK(loom_map_build(map, stored.keys, stored.values, n, LOOM_DIRECTLY, stored.status, NULL, NULL));
+    check_contents(map, &stored);
+    free_batch(&stored);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* What builds were said to take, they take at most; an insertion directly takes nothing. */
+TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
+{
+    temporary_counter counter = {0};
+    loom_context *context = make_temporary_context(t, &counter);
+    for (int i = 0; i < 4; i++)
+        for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1) {
+            loom_map_config config = make_config(t, shapes[i].capacity);
+            loom_memory memory = LOOM_MEMORY_INIT;
+            config.buckets_per_partition = shapes[i].buckets;
+            CHECK_OK(loom_map_memory_required(context, &config, &memory));
+            loom_map *map = make_map_from(context, &config);
+            batch b = make_batch(t, shapes[i].capacity);
+            fill_distinct(&b, 1, 0);
+            test_note("capacity %llu, %s", (unsigned long long)b.n, placements[w].name);
+            for (int round = 0; round < 3; round++) {
+                static const uint32_t flags[] = {LOOM_BY_PARTITION, LOOM_KEEP, LOOM_DIRECTLY};
+                counter.peak = 0;
+                placed_batch p = place_batch(context, &b, &placements[w]);
+                CHECK_OK(loom_map_build(map, p.keys, p.values, b.n, flags[round], p.status, p.result, NULL));
+                CHECK_EQ(take_back_batch(&p, &b).ok, b.n);
+                CHECK_EQ(counter.out, 0);
+                CHECK_LE(counter.peak, round == 2 ? 0 : p.status ? memory.status_bytes : memory.build_bytes);
+            }
+            check_contents(map, &b);
+            free_batch(&b);
+            loom_map_destroy(map);
+        }
+    loom_context_destroy(context);
+}
