@@ -89,6 +89,7 @@ static loom_status memory_required(loom__machine *machine, const loom_map_config
     memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
     memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 0);
     memory->status_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);
+    memory->order_bytes = machine->open->order_bytes(machine, &view, config->capacity);
     return LOOM_OK;
 }
 

@@ -102,6 +102,7 @@ const loom__open_kernels loom__cpu_open_kernels = {
     .write = loom__cpu_open_write,
     .insert_bulk = loom__cpu_open_insert_bulk,
     .bulk_bytes = loom__cpu_open_bulk_bytes,
+    .order_bytes = loom__cpu_open_order_bytes,
     .retrieve = loom__cpu_open_retrieve,
     .survey = loom__cpu_open_survey,
     .refill = loom__cpu_open_refill,

@@ -178,6 +178,11 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
     return sizes.fill + sizes.region + sizes.records + sizes.index;
 }
 
+uint64_t loom__cpu_open_order_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n)
+{
+    return loom__cpu_open_bulk_bytes(machine, view, n, 1);
+}
+
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;

@@ -2,7 +2,8 @@
  *
  * Arrays in device or managed memory are used as they are, in the caller's stream, and the call returns before the work is
  * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
- * chunk is copied while the other is worked on; such a call waits for its end. */
+ * chunk is copied while the other is worked on; such a call waits for its end. Only those of a call in order come whole
+ * (cuda_open_order.cu). */
 #include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
@@ -293,17 +294,17 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return LOOM_OK;
 }
 
-unsigned char *take_workspace(loom__machine *machine, const bulk_plan *plan, loom_stream stream)
+unsigned char *take_workspace(loom__machine *machine, uint64_t bytes, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
-    return (unsigned char *)allocator->allocate(allocator->user, plan->bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
+    return (unsigned char *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
 }
 
-void give_workspace(loom__machine *machine, const bulk_plan *plan, unsigned char *workspace, loom_stream stream)
+void give_workspace(loom__machine *machine, uint64_t bytes, unsigned char *workspace, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
     if (workspace != NULL)
-        allocator->release(allocator->user, workspace, plan->bytes, LOOM_MEMORY_TEMPORARY, stream);
+        allocator->release(allocator->user, workspace, bytes, LOOM_MEMORY_TEMPORARY, stream);
 }
 
 /* Rows with many equal keys; not done: they had better go to the table one by one. */
@@ -315,13 +316,13 @@ loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_ba
     cuda_combine_way way =
         batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch->n, batch->values == NULL, &plan);
     if (way == COMBINE_SPLIT)
-        workspace = take_workspace(&cuda->base, &plan, stream);
+        workspace = take_workspace(&cuda->base, plan.bytes, stream);
     *done = way == COMBINE_SLICES || workspace != NULL;
     if (!*done)
         return LOOM_OK;
     cudaError_t error =
         cuda_step(cuda_open_combine(cuda, view, batch, workspace != NULL ? &plan : NULL, workspace, stream));
-    give_workspace(&cuda->base, &plan, workspace, stream);
+    give_workspace(&cuda->base, plan.bytes, workspace, stream);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
 }
 
@@ -422,16 +423,62 @@ loom_status insert_directly(loom__machine *machine, const loom__open_view *view,
     return write(machine, view, batch);
 }
 
+/* ---- in order ---- */
+
+loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                         const call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
+                         cuda_slot *slot)
+{
+    const cuda_op op = (cuda_op)batch->write;
+    cuda_place place;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
+    RETURN_IF_FAILED(cuda_open_insert_in_order(cuda, view, &whole, plan, workspace, batch->replace != 0,
+                                               op == OP_OVERWRITE, (cudaStream_t)batch->stream));
+    return finish(view, batch, op, arrays, slot, place);
+}
+
+loom_status insert_in_order(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
+                            const call_arrays *arrays)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    cuda_order_plan plan;
+    cuda_slot *slot;
+    if (batch->n == 0)
+        return insert_directly(machine, view, batch, arrays->staged);
+    RETURN_ERROR_IF(
+        batch->n > CUDA_ORDER_MOST, LOOM_UNSUPPORTED,
+        "n = %llu: the cuda machine inserts at most 2^31 keys at once in order (LOOM_IN_ORDER); insert them "
+        "in several calls",
+        (unsigned long long)batch->n);
+    CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[VALUES].staged(), arrays->all[STATUS].staged(), &plan));
+    unsigned char *workspace = take_workspace(machine, plan.bytes, stream);
+    RETURN_ERROR_IF(workspace == NULL, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
+                    (unsigned long long)plan.bytes);
+    loom_status status = cuda_take_slot(cuda, stream, &slot);
+    if (status == LOOM_OK) {
+        status = run_in_order(cuda, view, batch, arrays, &plan, workspace, slot);
+        cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
+    }
+    if (status != LOOM_OK && arrays->staged)
+        cudaStreamSynchronize(stream); /* a copy of the caller's arrays may be under way */
+    give_workspace(machine, plan.bytes, workspace, stream);
+    return status;
+}
+
+/* ---- all of them ---- */
+
 loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     cuda_state *cuda = (cuda_state *)machine;
-    RETURN_ERROR_IF(batch->flags & LOOM_IN_ORDER, LOOM_UNSUPPORTED,
-                    "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal keys from the batch, or "
-                    "use the cpu machine");
     call_arrays arrays;
     bulk_plan plan;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
+    if (batch->flags & LOOM_IN_ORDER)
+        return insert_in_order(machine, view, batch, &arrays);
     const bool asked = batch->flags & LOOM_BY_PARTITION,
                staged_status = batch->status != NULL && arrays.all[STATUS].staged();
     bool possible =
@@ -443,7 +490,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch, arrays.staged);
-    unsigned char *workspace = take_workspace(machine, &plan, batch->stream);
+    unsigned char *workspace = take_workspace(machine, plan.bytes, batch->stream);
     RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
@@ -455,7 +502,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         status = run_by_partition(cuda, view, batch, &arrays, &plan, workspace, slot);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    give_workspace(machine, &plan, workspace, batch->stream);
+    give_workspace(machine, plan.bytes, workspace, batch->stream);
     return status;
 }
 
@@ -486,6 +533,18 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
     return plan.bytes;
 }
 
+uint64_t order_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n)
+{
+    cuda_order_plan plan;
+    cuda_device_scope scope((cuda_state *)machine);
+    if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
+        return 0;
+    if (cuda_open_order_plan(view, n, false, false, &plan) == cudaSuccess)
+        return plan.bytes;
+    cudaGetLastError(); /* the call that needs the memory will tell */
+    return 0;
+}
+
 } // namespace
 
 const loom__open_kernels cuda_open_kernels = {
@@ -495,6 +554,7 @@ const loom__open_kernels cuda_open_kernels = {
     write,
     insert_bulk,
     bulk_bytes,
+    order_bytes,
     cuda_open_refill,
     cuda_open_retrieve,
     cuda_open_survey,
