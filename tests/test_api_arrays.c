@@ -147,7 +147,7 @@ TEST_EACH(test_open_bulk_no_keys)
     arena a = make_arena(t);
     uint64_t number = 99;
     CHECK_OK(loom_map_insert(a.map, NULL, NULL, 0, LOOM_KEEP, NULL, NULL, NULL));
-    CHECK_OK(loom_map_insert(a.map, NULL, NULL, 0, offered_flags(LOOM_OVERWRITE | LOOM_IN_ORDER), NULL, NULL, NULL));
+    CHECK_OK(loom_map_insert(a.map, NULL, NULL, 0, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
     CHECK_OK(loom_map_find(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_contains(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, NULL, 0, NULL, NULL, NULL));
@@ -165,7 +165,7 @@ TEST_EACH(test_open_bulk_no_keys)
     /* A build of nothing replaces the contents by nothing. */
     CHECK_EQ(checked_build(a.map, &none, LOOM_KEEP).keys, 0);
     CHECK_EQ(map_size(a.map), 0);
-    CHECK_OK(loom_map_build(a.map, NULL, NULL, 0, offered_flags(LOOM_OVERWRITE | LOOM_IN_ORDER), NULL, NULL, NULL));
+    CHECK_OK(loom_map_build(a.map, NULL, NULL, 0, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
     check_none_found(a.map, &a.stored);
     checked_verify(a.map);
     checked_insert(a.map, &a.stored, LOOM_KEEP);

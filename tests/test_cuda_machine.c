@@ -374,6 +374,7 @@ enum {
     LOST_UPDATE,
     LOST_FIND_OR_INSERT,
     LOST_ACCUMULATE,
+    LOST_INSERT_IN_ORDER,
     LOST_FOR_EACH,
     LOST_VIEW_FIND,
     LOST_VIEW_FIND_END,
@@ -385,6 +386,7 @@ enum {
     LOST_CLONE,
     LOST_VERIFY,
     LOST_COUNT,
+    LOST_BUILD_IN_ORDER,
     LOST_ERASE,
     LOST_CALLS
 };
@@ -423,6 +425,8 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
     case LOST_ACCUMULATE: /* of equal numbers the larger is the same */
         return loom_map_accumulate(map, b->keys, b->values, b->n, LOOM_COMBINE_MAX, LOOM_NUMBER_U64, got->status, NULL,
                                    NULL);
+    case LOST_INSERT_IN_ORDER:
+        return loom_map_insert(map, b->keys, b->values, b->n, LOOM_OVERWRITE | LOOM_IN_ORDER, got->status, NULL, NULL);
     case LOST_FOR_EACH:
         return loom_map_for_each(map, count_visited, &run->visited, NULL, NULL);
     /* A view that was not lent is not given back. */
@@ -444,6 +448,8 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
         return loom_map_verify(map, NULL);
     case LOST_COUNT:
         return loom_map_count(map, b->keys, b->n, NULL, &result, NULL);
+    case LOST_BUILD_IN_ORDER:
+        return loom_map_build(map, b->keys, b->values, b->n, LOOM_IN_ORDER, got->status, &result, NULL);
     default:
         return loom_map_erase(map, b->keys, b->n, NULL, NULL, NULL);
     }
@@ -538,6 +544,8 @@ TEST(test_cuda_faulty_kernel_is_told)
     CHECK_REFUSED(loom_map_find(map, b.keys, 1000, b.values, b.status, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_size(map, &size, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_KEEP, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_build(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_erase(map, b.keys, 1000, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_update(map, b.keys, b.values, 1000, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_find_or_insert(map, b.keys, b.values, 1000, NULL, NULL, NULL, NULL), LOOM_DEVICE);
@@ -576,17 +584,138 @@ TEST(test_cuda_forked_child_is_told)
     loom_context_destroy(context);
 }
 
-TEST(test_cuda_in_order_is_refused)
+/* ---- In order ---- */
+
+TEST(test_cuda_in_order_is_offered)
+{
+    static const loom_type types[] = {LOOM_TYPE_MAP, LOOM_TYPE_SET, LOOM_TYPE_COUNTER};
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(loom_supports(context, types[i], LOOM_ENGINE_OPEN, LOOM_FEATURE_INSERT_IN_ORDER));
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_ASYNCHRONOUS));
+    loom_context_destroy(context);
+}
+
+/* Every key twice, n / 2 apart: the status is OK, then EXISTS; the value is that of the first, or of the second. */
+TEST(test_cuda_in_order_arrays_in_every_memory, .timeout_seconds = 180)
 {
     need_cuda();
     loom_context *context = cuda_context(t, 0);
-    loom_map *map = map_of(context, 4, 4, 1000, 0);
-    uint32_t key = 1, value = 2;
-    CHECK_REFUSED(loom_map_insert(map, &key, &value, 1, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_UNSUPPORTED);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_INSERT_IN_ORDER),
-                  LOOM_UNSUPPORTED);
-    CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_ASYNCHRONOUS));
-    CHECK_EQ(map_size(map), 0);
+    uint64_t n = 20000, half = n / 2;
+    batch b = make_batch_of(8, 4, n), got = make_batch_of(8, 4, half);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, distinct_key(8, 3, i % half), i);
+    for (int which = 0; which < 64; which++) {
+        loom_map *map = map_of(context, 8, 4, half, 0);
+        placed keys = place(context, which % 4, b.keys, n * 8), values = place(context, which / 4 % 4, b.values, n * 4);
+        int overwrites = which % 3 == 0;
+        memset(b.status, 0xee, n);
+        placed status = place(context, which / 16, b.status, n);
+        test_note("keys %d, values %d, status %d", which % 4, which / 4 % 4, which / 16);
+        CHECK_OK((which % 2 ? loom_map_build : loom_map_insert)(
+            map, keys.at, values.at, n, LOOM_IN_ORDER | (overwrites ? LOOM_OVERWRITE : LOOM_KEEP), status.at, NULL,
+            NULL));
+        take_back(context, &status, b.status);
+        for (uint64_t i = 0; i < n; i++)
+            CHECK_EQ(b.status[i], i < half ? LOOM_OK : LOOM_EXISTS);
+        memcpy(got.keys, b.keys, half * 8);
+        checked_find(map, &got);
+        for (uint64_t i = 0; i < half; i++)
+            CHECK_EQ(batch_value(&got, i), overwrites ? half + i : i);
+        take_back(context, &keys, NULL);
+        take_back(context, &values, NULL);
+        checked_verify(map);
+        loom_map_destroy(map);
+    }
+    free_batch(&b);
+    free_batch(&got);
+    loom_context_destroy(context);
+}
+
+/* Calls of several streams, none of which is waited for: temporary memory comes and goes in stream order. */
+TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { STREAMS = 3, ROUNDS = 30 };
+    loom_context *context = cuda_context(t, 0);
+    uint64_t n = 100000, half = n / 2;
+    loom_map *map = map_of(context, 4, 4, n, 0);
+    batch b = make_batch_of(4, 4, n);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, distinct_key(4, 1, i % half), i);
+    placed keys = place(context, CUDA_DEVICE, b.keys, n * 4), values = place(context, CUDA_DEVICE, b.values, n * 4);
+    memset(b.values, 0, n * 4);
+    placed first = place(context, CUDA_DEVICE, b.values, n * 4), last = place(context, CUDA_DEVICE, b.values, n * 4);
+    loom_stream streams[STREAMS];
+    loom_result *results = cuda_memory_create(CUDA_PINNED, 5 * ROUNDS * sizeof *results);
+    memset(results, 0xee, 5 * ROUNDS * sizeof *results);
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = cuda_stream_create();
+    for (int i = 0; i < ROUNDS; i++) {
+        loom_result *r = results + 5 * i;
+        CHECK_OK(loom_map_build(map, keys.at, values.at, n, LOOM_IN_ORDER, NULL, r, streams[i % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, first.at, NULL, r + 1, streams[(i + 1) % STREAMS]));
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_IN_ORDER | LOOM_OVERWRITE, NULL, r + 2,
+                                 streams[(i + 2) % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, last.at, NULL, r + 3, streams[i % STREAMS]));
+        CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r + 4, streams[(i + 1) % STREAMS]));
+    }
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_wait(streams[i]);
+    for (int i = 0; i < ROUNDS; i++) {
+        test_note("round %d", i);
+        CHECK_EQ(results[5 * i].ok, half);
+        CHECK_EQ(results[5 * i].exists, half);
+        CHECK_EQ(results[5 * i + 1].ok, n);
+        CHECK_EQ(results[5 * i + 2].exists, n);
+        CHECK_EQ(results[5 * i + 3].ok, n);
+        CHECK_EQ(results[5 * i + 4].ok, half);
+    }
+    take_back(context, &first, b.values);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK_EQ(batch_value(&b, i), i % half);
+    take_back(context, &last, b.values);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK_EQ(batch_value(&b, i), half + i % half);
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_destroy(streams[i]);
+    cuda_memory_destroy(CUDA_PINNED, results);
+    take_back(context, &keys, NULL);
+    take_back(context, &values, NULL);
+    free_batch(&b);
     loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Keys whose bits a sort might take for a sign, or not look at. */
+TEST(test_cuda_in_order_special_keys)
+{
+    static const uint64_t special[] = {UINT64_MAX, 0,         1,        UINT64_C(1) << 63, INT64_MAX,
+                                       UINT32_MAX, INT32_MAX, 1u << 31, UINT64_C(1) << 32};
+    enum { KEYS = sizeof special / sizeof special[0], TIMES = 50 };
+    need_cuda();
+    loom_context *context = cuda_context(t, 0);
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (uint32_t flags = LOOM_KEEP; flags <= LOOM_OVERWRITE; flags++) {
+            loom_map *map = map_of(context, key_bytes, 8, 100, 0);
+            batch b = make_batch_of(key_bytes, 8, KEYS * TIMES);
+            reference_map *wanted = reference_create();
+            for (uint64_t i = 0; i < b.n; i++) {
+                set_pair(&b, i, special[i % KEYS], i);
+                if (flags == LOOM_OVERWRITE || !reference_get(wanted, batch_key(&b, i), NULL))
+                    reference_put(wanted, batch_key(&b, i), i);
+            }
+            CHECK_EQ(checked_insert(map, &b, flags | LOOM_IN_ORDER).ok, reference_size(wanted));
+            checked_find(map, &b);
+            for (uint64_t i = 0; i < b.n; i++) {
+                uint64_t value = 0;
+                CHECK(reference_get(wanted, batch_key(&b, i), &value));
+                CHECK_EQ(batch_value(&b, i), value);
+            }
+            reference_destroy(wanted);
+            free_batch(&b);
+            loom_map_destroy(map);
+        }
     loom_context_destroy(context);
 }

@@ -655,4 +655,3 @@ TEST_EACH_KIND(test_open_build_by_partition_replaces)
     }
     loom_context_destroy(context);
 }
-

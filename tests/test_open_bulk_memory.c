@@ -85,8 +85,14 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
         CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_BY_PARTITION, NULL, NULL, NULL),
                       LOOM_OUT_OF_MEMORY);
         check_contents(map, &stored);
+        CHECK_REFUSED(loom_map_build(map, b.keys, b.values, n, flags | LOOM_IN_ORDER, b.status, NULL, NULL),
+                      LOOM_OUT_OF_MEMORY);
+        check_contents(map, &stored);
+        CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_IN_ORDER, NULL, NULL, NULL),
+                      LOOM_OUT_OF_MEMORY);
+        check_contents(map, &stored);
     }
-    CHECK_EQ(counter.refused, 4);
+    CHECK_EQ(counter.refused, 8);
     CHECK_EQ(counter.out, 0);
     /* Asked for neither way, a machine takes the other one, or leaves the table as it was. */
     loom_status status = loom_map_build(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL);
@@ -103,7 +109,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
     loom_context_destroy(context);
 }
 
-/* What builds were said to take, they take at most; an insertion directly takes nothing. */
+/* What builds were said to take, in order or not, they take at most; an insertion directly takes nothing. */
 TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
 {
     temporary_counter counter = {0};
@@ -118,15 +124,24 @@ TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
             batch b = make_batch(t, shapes[i].capacity);
             fill_distinct(&b, 1, 0);
             test_note("capacity %llu, %s", (unsigned long long)b.n, placements[w].name);
-            for (int round = 0; round < 3; round++) {
-                static const uint32_t flags[] = {LOOM_BY_PARTITION, LOOM_KEEP, LOOM_DIRECTLY};
+            for (int round = 0; round < 4; round++) {
+                static const uint32_t flags[] = {LOOM_BY_PARTITION, LOOM_KEEP, LOOM_DIRECTLY, LOOM_IN_ORDER};
+                const uint64_t build = placements[w].status ? memory.status_bytes : memory.build_bytes;
+                const uint64_t most[] = {build, build, 0, memory.order_bytes};
                 counter.peak = 0;
                 placed_batch p = place_batch(context, &b, &placements[w]);
                 CHECK_OK(loom_map_build(map, p.keys, p.values, b.n, flags[round], p.status, p.result, NULL));
                 CHECK_EQ(take_back_batch(&p, &b).ok, b.n);
                 CHECK_EQ(counter.out, 0);
-                CHECK_LE(counter.peak, round == 2 ? 0 : p.status ? memory.status_bytes : memory.build_bytes);
+                CHECK_LE(counter.peak, most[round]);
             }
+            counter.peak = 0;
+            placed_batch p = place_batch(context, &b, &placements[w]);
+            CHECK_OK(
+                loom_map_insert(map, p.keys, p.values, b.n, LOOM_OVERWRITE | LOOM_IN_ORDER, p.status, p.result, NULL));
+            CHECK_EQ(take_back_batch(&p, &b).exists, b.n);
+            CHECK_EQ(counter.out, 0);
+            CHECK_LE(counter.peak, memory.order_bytes);
             check_contents(map, &b);
             free_batch(&b);
             loom_map_destroy(map);

@@ -241,9 +241,8 @@ static void exercise_full_table(test_run *t, loom_map *map, uint64_t capacity, u
         set_pair(&one, 0, batch_key(&news, i), 1);
         if (reference_get(m.reference, batch_key(&news, i), NULL))
             continue;
-        CHECK_REFUSED(loom_map_insert(map, one.keys, one.values, 1, offered_flags(flags), NULL, NULL, NULL), LOOM_FULL);
-        CHECK_REFUSED(loom_map_insert(map, one.keys, one.values, 1, offered_flags(flags), one.status, NULL, NULL),
-                      LOOM_FULL);
+        CHECK_REFUSED(loom_map_insert(map, one.keys, one.values, 1, flags, NULL, NULL, NULL), LOOM_FULL);
+        CHECK_REFUSED(loom_map_insert(map, one.keys, one.values, 1, flags, one.status, NULL, NULL), LOOM_FULL);
         CHECK_EQ(one.status[0], LOOM_FULL);
         CHECK_EQ(model_insert(&m, &one, flags).full, 1);
     }
@@ -337,7 +336,7 @@ TEST_EACH_KIND(test_open_build_overfull)
         test_note("flags %u", flags);
         CHECK_GE(model_build(&m, &b, flags).ok, capacity);
         model_compare(&m);
-        loom_status status = loom_map_build(map, b.keys, b.values, b.n, offered_flags(flags), NULL, NULL, NULL);
+        loom_status status = loom_map_build(map, b.keys, b.values, b.n, flags, NULL, NULL, NULL);
         CHECK_STATUS(status, LOOM_FULL);
         CHECK_GE(map_size(map), capacity);
         checked_verify(map);

@@ -192,10 +192,10 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
             uint8_t *status = outputs & 1 ? b.status : NULL;
             loom_result *out = outputs & 2 ? &result : NULL;
             test_note("outputs %u, flags %u", outputs, flags);
-            CHECK_OK(loom_map_insert(map, b.keys, b.values, n / 2, offered_flags(flags), status, out, NULL));
+            CHECK_OK(loom_map_insert(map, b.keys, b.values, n / 2, flags, status, out, NULL));
             if (out)
                 CHECK_EQ(result.ok, n / 2);
-            CHECK_OK(loom_map_insert(map, b.keys, b.values, n, offered_flags(flags), status, out, NULL));
+            CHECK_OK(loom_map_insert(map, b.keys, b.values, n, flags, status, out, NULL));
             for (uint64_t i = 0; status && i < n; i++)
                 CHECK_EQ(status[i], i < n / 2 ? LOOM_EXISTS : LOOM_OK);
             if (out) {
@@ -203,7 +203,7 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
                 CHECK_EQ(result.exists, n / 2);
             }
             check_contents(map, &b);
-            CHECK_OK(loom_map_build(map, b.keys, b.values, n, offered_flags(flags), status, out, NULL));
+            CHECK_OK(loom_map_build(map, b.keys, b.values, n, flags, status, out, NULL));
             check_contents(map, &b);
             CHECK_OK(loom_map_find(map, b.keys, n, b.values, status, out, NULL));
             if (out)
@@ -236,7 +236,7 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result)
             loom_result result;
             memset(&result, 0xee, sizeof result);
             test_note("flags %u, %s", flags, by_build ? "build" : "insert");
-            CHECK_OK(call(map, b.keys, b.values, b.n, offered_flags(flags), NULL, &result, NULL));
+            CHECK_OK(call(map, b.keys, b.values, b.n, flags, NULL, &result, NULL));
             CHECK_EQ(result.status, LOOM_FULL);
             CHECK_GT(result.full, 0);
             CHECK_GE(result.ok, 100);
@@ -244,10 +244,10 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result)
             uint64_t size = map_size(map);
             CHECK_EQ(size, result.ok);
             CHECK_OK(loom_map_clear(map, NULL, NULL));
-            CHECK_REFUSED(call(map, b.keys, b.values, b.n, offered_flags(flags), NULL, NULL, NULL), LOOM_FULL);
+            CHECK_REFUSED(call(map, b.keys, b.values, b.n, flags, NULL, NULL, NULL), LOOM_FULL);
             CHECK_EQ(map_size(map), size); /* a partition fills up to its last slot, whoever comes first */
             CHECK_OK(loom_map_clear(map, NULL, NULL));
-            CHECK_REFUSED(call(map, b.keys, b.values, b.n, offered_flags(flags), b.status, NULL, NULL), LOOM_FULL);
+            CHECK_REFUSED(call(map, b.keys, b.values, b.n, flags, b.status, NULL, NULL), LOOM_FULL);
             uint64_t full = 0;
             for (uint64_t i = 0; i < b.n; i++)
                 full += b.status[i] == LOOM_FULL;

@@ -229,9 +229,8 @@ static void *insert_subsets(void *argument)
             uint64_t key = distinct_key(b.key_bytes, 3, random_below(&w->random, SHARED_KEYS));
             set_pair(&b, i, key, value_for(key, b.value_bytes));
         }
-        CHECK_OK(loom_map_insert(w->map, b.keys, b.values, b.n,
-                                 offered_flags(round % 4 == 3 ? LOOM_IN_ORDER : (uint32_t)(round % 2)), b.status,
-                                 &result, NULL));
+        CHECK_OK(loom_map_insert(w->map, b.keys, b.values, b.n, round % 4 == 3 ? LOOM_IN_ORDER : (uint32_t)(round % 2),
+                                 b.status, &result, NULL));
         CHECK_EQ(result.full, 0);
         w->ok += result.ok;
     }
@@ -442,8 +441,7 @@ static void *make_held_call(void *argument)
         CHECK_OK(loom_map_build(c->map, c->b.keys, c->b.values, c->b.n, LOOM_KEEP, c->b.status, NULL, NULL));
         break;
     case HELD_INSERT:
-        CHECK_OK(loom_map_insert(c->map, c->b.keys, c->b.values, c->b.n, offered_flags(LOOM_IN_ORDER), c->b.status,
-                                 NULL, NULL));
+        CHECK_OK(loom_map_insert(c->map, c->b.keys, c->b.values, c->b.n, LOOM_IN_ORDER, c->b.status, NULL, NULL));
         break;
     case HELD_CLONE:
         CHECK_OK(loom_map_clone(c->map, &c->clone, NULL));

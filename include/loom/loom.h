@@ -302,14 +302,18 @@ typedef enum loom_insert_flags {
     LOOM_KEEP = 0,      /* a key that exists keeps its value */
     LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
     LOOM_IN_ORDER = 2,  /* of equal keys in the batch exactly the first (keep) or the last (overwrite) wins;
-                           without it, any one. Costs about the time of a build, and temporary memory: see
-                           loom_map_memory_required */
+                           without it, any one. Takes temporary memory (loom_memory.order_bytes). The cpu machine goes
+                           by partition; so does the cuda machine for builds without statuses of no more keys than the
+                           table has slots, at 60 % of a build's speed and more, and waits; else it sorts the batch, of
+                           at most 2^31 keys (else UNSUPPORTED). Of more keys than there is room for any may be refused,
+                           each in all its places */
     /* How the keys go into the table; without either the library chooses, by measured break-even points. */
     LOOM_BY_PARTITION = 4, /* sorted by partition first, then each partition filled whole; overlaps with nothing.
-                              UNSUPPORTED if the batch cannot go that way */
+                              UNSUPPORTED if the batch cannot go that way, unless with LOOM_IN_ORDER */
     LOOM_DIRECTLY = 8,     /* one by one, without temporary memory */
-    LOOM_LOW_MEMORY = 16   /* builds: with less than a quarter of the keys' and values' bytes of temporary memory, somewhat
-                              slower (cuda; the cpu machine then goes directly). Inserts go directly */
+    LOOM_LOW_MEMORY = 16   /* a build takes less than a quarter of the pairs' own bytes of temporary memory
+                              (loom_memory.low_memory_bytes), and a tenth more time; where it cannot, and on the cpu machine,
+                              it goes directly. Changes nothing with LOOM_IN_ORDER, and for inserts */
 } loom_insert_flags;
 
 /* ---- Map, set, counter -------------------------------------------------------------------------------- */
@@ -343,15 +347,19 @@ typedef struct loom_map_config {
     }
 
 typedef struct loom_memory {
-    size_t struct_size;    /* set by LOOM_MEMORY_INIT before the call */
-    uint64_t table_bytes;  /* held as long as the table lives, bookkeeping included */
-    uint64_t build_bytes;  /* more, during a build, or an insert with LOOM_IN_ORDER, of `capacity` keys */
-    uint64_t status_bytes; /* instead of build_bytes, if that call has a status array */
+    size_t struct_size;        /* set by LOOM_MEMORY_INIT before the call */
+    uint64_t table_bytes;      /* held as long as the table lives, bookkeeping included */
+    uint64_t build_bytes;      /* more, during a build of `capacity` keys */
+    uint64_t status_bytes;     /* instead of build_bytes, if that build has a status array */
+    uint64_t order_bytes;      /* instead of both, in a build or an insert of `capacity` keys with LOOM_IN_ORDER; on the
+                              cuda machine for arrays on the device; on the host they take value_bytes + 1 more for
+                              each key, and a little. 0 also where so many cannot be inserted at once */
+    uint64_t low_memory_bytes; /* instead of build_bytes, in a build of `capacity` keys with LOOM_LOW_MEMORY */
 } loom_memory;
 
-#define LOOM_MEMORY_INIT             \
-    {                                \
-        sizeof(loom_memory), 0, 0, 0 \
+#define LOOM_MEMORY_INIT                   \
+    {                                      \
+        sizeof(loom_memory), 0, 0, 0, 0, 0 \
     }
 
 /* Tells beforehand what loom_map_create(config) and builds will take.
@@ -389,13 +397,14 @@ LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
  *            perhaps | LOOM_BY_PARTITION or LOOM_DIRECTLY: how
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK, EXISTS or FULL
  * Allocates temporary memory (loom_map_memory_required); writer.
- * FULL: some keys were refused; the others are stored, `status` says which. INVALID_ARGUMENT, OUT_OF_MEMORY: the
- * table is as it was. */
+ * FULL: some keys were refused; the others are stored, `status` says which. INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the
+ * flags, see there): the table is as it was. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Puts the batch into the table beside what is there. Parameters and statuses as in loom_map_build.
- * Allocates only with LOOM_IN_ORDER and LOOM_BY_PARTITION: as a build, on the cuda machine up to twice as much; writer. */
+ * Allocates only with LOOM_IN_ORDER (loom_memory.order_bytes) and LOOM_BY_PARTITION (as a build, on the cuda machine up to twice
+ * as much); writer. UNSUPPORTED: LOOM_IN_ORDER, see there. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 

@@ -87,11 +87,11 @@ static loom_status check_insert(loom_map *map, const loom__batch *batch)
                     "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION, LOOM_DIRECTLY and "
                     "LOOM_LOW_MEMORY are known",
                     batch->flags);
-    RETURN_ERROR_IF(batch->flags & LOOM_DIRECTLY && batch->flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER),
-                    LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which goes by "
-                    "partition",
-                    batch->flags);
+    RETURN_ERROR_IF(
+        batch->flags & LOOM_DIRECTLY && batch->flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
+        "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which sort the batch "
+        "first",
+        batch->flags);
     return check_pairs(map, batch);
 }
 

@@ -7,19 +7,10 @@
 
 /* ---- Contexts and tables ------------------------------------------------------------------------------ */
 
-/* The machine under test; a test runs in a process of its own. */
-static loom_machine machine_under_test;
-
-uint32_t offered_flags(uint32_t flags)
-{
-    return machine_under_test == LOOM_MACHINE_CUDA ? flags & ~(uint32_t)LOOM_IN_ORDER : flags;
-}
-
 loom_context *make_context_with(test_run *t, uint32_t threads, uint64_t seed)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     loom_context *context = NULL;
-    machine_under_test = t->machine;
     config.machine = t->machine;
     config.simd = t->simd;
     config.threads = threads;
@@ -215,7 +206,6 @@ loom_result checked_insert(loom_map *map, batch *b, uint32_t flags)
     loom_result result = blank_result();
     uint64_t before = map_size(map);
     memset(b->status, UNWRITTEN, b->n);
-    flags = offered_flags(flags);
     CHECK_OK(loom_map_insert(map, b->keys, b->values, b->n, flags, b->status, &result, NULL));
     check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
     CHECK_EQ(map_size(map), before + result.ok);
@@ -226,7 +216,6 @@ loom_result checked_build(loom_map *map, batch *b, uint32_t flags)
 {
     loom_result result = blank_result();
     memset(b->status, UNWRITTEN, b->n);
-    flags = offered_flags(flags);
     CHECK_OK(loom_map_build(map, b->keys, b->values, b->n, flags, b->status, &result, NULL));
     check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_EXISTS) | ALLOW(LOOM_FULL));
     CHECK_EQ(map_size(map), result.ok);

@@ -15,10 +15,6 @@ loom_map_config make_config(const test_run *t, uint64_t capacity);
 loom_map *make_map(test_run *t, loom_context *context, uint64_t capacity);
 loom_map *make_map_from(loom_context *context, const loom_map_config *config);
 
-/* The flags without LOOM_IN_ORDER where the machine under test does not offer it. The calls below and the model's do this
- * by themselves. */
-uint32_t offered_flags(uint32_t flags);
-
 uint64_t map_size(loom_map *map);
 loom_stats map_stats(loom_map *map);
 

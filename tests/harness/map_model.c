@@ -105,7 +105,6 @@ static void check_groups(model *m, const batch *b, uint32_t flags)
 
 loom_result model_insert(model *m, batch *b, uint32_t flags)
 {
-    flags = offered_flags(flags);
     loom_result result = checked_insert(m->map, b, flags);
     uint64_t before = reference_size(m->reference);
     check_groups(m, b, flags);
@@ -118,7 +117,6 @@ loom_result model_insert(model *m, batch *b, uint32_t flags)
 
 loom_result model_build(model *m, batch *b, uint32_t flags)
 {
-    flags = offered_flags(flags);
     loom_result result = checked_build(m->map, b, flags);
     reference_clear(m->reference);
     check_groups(m, b, flags);

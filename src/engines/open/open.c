@@ -87,8 +87,10 @@ static loom_status memory_required(loom__machine *machine, const loom_map_config
     RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
     loom__open_view view = loom__open_view_make(&shape, 0);
     memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
-    memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 0);
-    memory->status_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, 1);
+    memory->build_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, LOOM_KEEP, 0);
+    memory->status_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, LOOM_KEEP, 1);
+    memory->order_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, LOOM_IN_ORDER, 1);
+    memory->low_memory_bytes = machine->open->bulk_bytes(machine, &view, config->capacity, LOOM_LOW_MEMORY, 0);
     return LOOM_OK;
 }
 

@@ -19,9 +19,11 @@ typedef struct loom__open_kernels {
     loom_status (*write)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 
     /* Insert by partition, after splitting the batch, unless the flags or the machine say directly; in order where that is
-     * asked for, or UNSUPPORTED. Allocates: OUT_OF_MEMORY leaves the table as it was. `bulk_bytes` tells how much. */
+     * asked for, or UNSUPPORTED. Allocates: OUT_OF_MEMORY leaves the table as it was. `bulk_bytes` tells how much a
+     * build takes with these flags, arrays where the machine works; 0: nothing, or the batch cannot go that way. */
     loom_status (*insert_bulk)(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-    uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
+    uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+                           int with_status);
 
     /* Fills the partitions of `to`, whatever is in them, with the keys of `from`, and waits; totals, marks and the like are the
      * caller's. *refused: keys for which their partition had no room; then `to` is not to be used. UNSUPPORTED where partitions of

@@ -73,7 +73,8 @@ loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open
 loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
 loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index);
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+                                   int with_status);
 loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
                                     void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
 loom_status loom__cpu_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,

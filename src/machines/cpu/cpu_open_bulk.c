@@ -170,24 +170,30 @@ static bulk_sizes sizes_of(const loom__cpu_machine_state *cpu, const loom__open_
     return sizes;
 }
 
-uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
+/* With little memory a batch goes directly, unless that would lose its order. */
+static int goes_directly(uint32_t flags)
 {
-    if (is_small(view, n))
+    return flags & LOOM_DIRECTLY || (flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER));
+}
+
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+                                   int with_status)
+{
+    if (is_small(view, n) || goes_directly(flags))
         return 0;
-    bulk_sizes sizes = sizes_of((loom__cpu_machine_state *)machine, view, n, with_index);
+    bulk_sizes sizes = sizes_of((loom__cpu_machine_state *)machine, view, n, with_status);
     return sizes.fill + sizes.region + sizes.records + sizes.index;
 }
 
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    const int low_memory = (batch->flags & LOOM_LOW_MEMORY) != 0, in_order = (batch->flags & LOOM_IN_ORDER) != 0;
-    if (batch->flags & LOOM_DIRECTLY || (low_memory && !in_order)) {
+    if (goes_directly(batch->flags)) {
         if (batch->replace)
             RETURN_IF_FAILED(loom__cpu_open_clear(machine, view, batch->stream));
         return loom__cpu_open_write(machine, view, batch);
     }
-    if (is_small(view, batch->n) || low_memory)
+    if (is_small(view, batch->n))
         return insert_alone(cpu, view, batch);
 
     loom__open_kind kind = (loom__open_kind)view->kind;

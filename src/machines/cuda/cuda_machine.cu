@@ -322,9 +322,6 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_ASYNCHRONOUS:
     case LOOM_FEATURE_VIEWS:
         return LOOM_OK;
-    case LOOM_FEATURE_INSERT_IN_ORDER:
-        return CUDA_FAIL(LOOM_UNSUPPORTED, "the cuda machine cannot yet insert in order (LOOM_IN_ORDER); remove equal "
-                                           "keys from the batch, or use the cpu machine");
     default: {
         cuda_state *cuda = (cuda_state *)machine;
         return cuda->host->ops->supports(cuda->host, feature);

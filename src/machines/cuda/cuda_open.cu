@@ -2,7 +2,8 @@
  *
  * Arrays in device or managed memory are used as they are, in the caller's stream, and the call returns before the work is
  * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
- * chunk is copied while the other is worked on; such a call waits for its end. */
+ * chunk is copied while the other is worked on; such a call waits for its end. Only those of a call in order come whole
+ * (cuda_open_order.cu). */
 #include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
@@ -293,17 +294,17 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return LOOM_OK;
 }
 
-unsigned char *take_workspace(loom__machine *machine, const bulk_plan *plan, loom_stream stream)
+unsigned char *take_workspace(loom__machine *machine, uint64_t bytes, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
-    return (unsigned char *)allocator->allocate(allocator->user, plan->bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
+    return (unsigned char *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
 }
 
-void give_workspace(loom__machine *machine, const bulk_plan *plan, unsigned char *workspace, loom_stream stream)
+void give_workspace(loom__machine *machine, uint64_t bytes, unsigned char *workspace, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
     if (workspace != NULL)
-        allocator->release(allocator->user, workspace, plan->bytes, LOOM_MEMORY_TEMPORARY, stream);
+        allocator->release(allocator->user, workspace, bytes, LOOM_MEMORY_TEMPORARY, stream);
 }
 
 /* Rows with many equal keys; not done: they had better go to the table one by one. */
@@ -315,13 +316,13 @@ loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_ba
     cuda_combine_way way =
         batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch->n, batch->values == NULL, &plan);
     if (way == COMBINE_SPLIT)
-        workspace = take_workspace(&cuda->base, &plan, stream);
+        workspace = take_workspace(&cuda->base, plan.bytes, stream);
     *done = way == COMBINE_SLICES || workspace != NULL;
     if (!*done)
         return LOOM_OK;
     cudaError_t error =
         cuda_step(cuda_open_combine(cuda, view, batch, workspace != NULL ? &plan : NULL, workspace, stream));
-    give_workspace(&cuda->base, &plan, workspace, stream);
+    give_workspace(&cuda->base, plan.bytes, workspace, stream);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
 }
 
@@ -381,9 +382,10 @@ loom_status write(loom__machine *machine, const loom__open_view *view, const loo
 
 /* ---- by partition ---- */
 
+/* In order, the batch may turn out not to be one for this way: *gave_up, then the table has no keys, and nothing was told. */
 loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
                              const call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
-                             unsigned char *workspace, cuda_slot *slot)
+                             unsigned char *workspace, cuda_slot *slot, bool *gave_up)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     const cuda_op op = (cuda_op)batch->write;
@@ -393,24 +395,24 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     cuda_rest rest = cuda_open_bulk_rest(view, plan, workspace);
     uint32_t spilled = 0;
     CUDA_TRY(cuda_open_bulk_begin(plan, workspace, stream));
-    if (arrays->staged) { /* split as it arrives */
+    if (arrays->staged) /* split as it arrives */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, NULL, stream, plan, workspace));
-        CUDA_TRY(cudaMemcpy(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost));
-    } else if (batch->n > 0) { /* a grid has blocks */
+    else if (batch->n > 0) /* a grid has blocks */
         CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
-    }
     if (batch->replace)
         CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
     CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, wish, op == OP_OVERWRITE, stream));
-    if (wish->in_order) {
+    if (arrays->staged || wish->in_order) {
         CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
-        if (spilled > rest.room)
-            return CUDA_FAIL(LOOM_UNSUPPORTED, "gave up");
-    } else if (!arrays->staged || spilled <= rest.room)
-        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
-    else /* the split gave up */
+    }
+    *gave_up = wish->in_order && spilled > rest.room;
+    if (*gave_up)
+        return LOOM_OK;
+    if (arrays->staged && spilled > rest.room) /* the split gave up */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
+    else if (!wish->in_order)
+        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
     return finish(view, batch, op, arrays, slot, place);
 }
 
@@ -426,22 +428,92 @@ loom_status insert_directly(loom__machine *machine, const loom__open_view *view,
     return write(machine, view, batch);
 }
 
+/* ---- in order ---- */
+
+loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                         const call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
+                         cuda_slot *slot)
+{
+    const cuda_op op = (cuda_op)batch->write;
+    cuda_place place;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
+    RETURN_IF_FAILED(cuda_open_insert_in_order(cuda, view, &whole, plan, workspace, batch->replace != 0,
+                                               op == OP_OVERWRITE, (cudaStream_t)batch->stream));
+    return finish(view, batch, op, arrays, slot, place);
+}
+
+bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool replace, bool with_status)
+{
+    bulk_wish wish = {};
+    wish.n = n;
+    wish.keys = bulk_slots(view);
+    wish.in_order = (flags & LOOM_IN_ORDER) != 0;
+    wish.with_index = with_status || wish.in_order;
+    wish.replace = replace;
+    wish.low_memory = (flags & LOOM_LOW_MEMORY) != 0 && !wish.in_order;
+    return wish;
+}
+
+/* By partition if that can be, otherwise sorted. There is memory for both: after giving up one cannot go back. */
+loom_status insert_in_order(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
+                            const call_arrays *arrays)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)batch->stream;
+    const bool asked = (batch->flags & LOOM_BY_PARTITION) != 0;
+    const bulk_wish wish = wish_for(view, batch->n, batch->flags, batch->replace != 0, false);
+    bulk_plan fast;
+    cuda_order_plan plan;
+    cuda_slot *slot;
+    if (batch->n == 0)
+        return insert_directly(machine, view, batch, arrays->staged);
+    RETURN_ERROR_IF(
+        batch->n > CUDA_ORDER_MOST, LOOM_UNSUPPORTED,
+        "n = %llu: the cuda machine inserts at most 2^31 keys at once in order (LOOM_IN_ORDER); insert them "
+        "in several calls",
+        (unsigned long long)batch->n);
+    bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL && batch->n <= wish.keys &&
+                        (asked || batch->n >= LEAST_BY_PARTITION) && cuda_open_bulk_plan(cuda, view, &wish, &fast);
+    CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[VALUES].staged(), arrays->all[STATUS].staged(), &plan));
+    const uint64_t bytes = by_partition && fast.bytes > plan.bytes ? fast.bytes : plan.bytes;
+    unsigned char *workspace = take_workspace(machine, bytes, stream);
+    RETURN_ERROR_IF(workspace == NULL, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
+                    (unsigned long long)bytes);
+    loom_status status = cuda_take_slot(cuda, stream, &slot);
+    if (status == LOOM_OK) {
+        bool sorts = !by_partition;
+        if (by_partition)
+            status = run_by_partition(cuda, view, batch, arrays, &wish, &fast, workspace, slot, &sorts);
+        if (status == LOOM_OK && by_partition && sorts)
+            cudaMemsetAsync(slot->counts, 0, sizeof(cuda_counts) * COUNT_COPIES, stream);
+        if (status == LOOM_OK && sorts)
+            status = run_in_order(cuda, view, batch, arrays, &plan, workspace, slot);
+        cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
+    }
+    if (status != LOOM_OK && arrays->staged)
+        cudaStreamSynchronize(stream); /* a copy of the caller's arrays may be under way */
+    give_workspace(machine, bytes, workspace, stream);
+    return status;
+}
+
+/* ---- all of them ---- */
+
 loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     cuda_state *cuda = (cuda_state *)machine;
     call_arrays arrays;
     bulk_plan plan;
     ON_DEVICE(cuda);
-    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
+    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays));         /* before anything is cleared */
+    const bool ordered = batch->values != NULL || batch->status != NULL; /* of a set, only statuses tell */
+    if (batch->flags & LOOM_IN_ORDER && ordered)
+        return insert_in_order(machine, view, batch, &arrays);
     const bool asked = batch->flags & LOOM_BY_PARTITION,
                staged_status = batch->status != NULL && arrays.all[STATUS].staged();
-    bulk_wish wish = {};
-    wish.n = batch->n;
-    wish.keys = bulk_slots(view);
-    wish.in_order = (batch->flags & LOOM_IN_ORDER) != 0 && open_value_bytes((loom__open_kind)view->kind) != 0;
-    wish.with_index = batch->status != NULL || wish.in_order;
-    wish.replace = batch->replace != 0;
-    wish.low_memory = (batch->flags & LOOM_LOW_MEMORY) != 0;
+    const bulk_wish wish =
+        wish_for(view, batch->n, batch->flags & ~(uint32_t)LOOM_IN_ORDER, batch->replace != 0, batch->status != NULL);
     const bool possible = cuda_open_bulk_plan(cuda, view, &wish, &plan) && !staged_status;
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
@@ -449,19 +521,20 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch, arrays.staged);
-    unsigned char *workspace = take_workspace(machine, &plan, batch->stream);
+    unsigned char *workspace = take_workspace(machine, plan.bytes, batch->stream);
     RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
     if (workspace == NULL)
         return insert_directly(machine, view, batch, arrays.staged);
     cuda_slot *slot;
+    bool gave_up;
     loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
     if (status == LOOM_OK) {
-        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, workspace, slot);
+        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, workspace, slot, &gave_up);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    give_workspace(machine, &plan, workspace, batch->stream);
+    give_workspace(machine, plan.bytes, workspace, batch->stream);
     return status;
 }
 
@@ -484,17 +557,20 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
     return LOOM_OK;
 }
 
-uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, int with_index)
+uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags, int with_status)
 {
     bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
-    bulk_wish wish = {};
-    wish.n = n;
-    wish.keys = bulk_slots(view);
-    wish.with_index = with_index != 0;
-    wish.replace = true;
-    if (!cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan))
+    cuda_order_plan order = {};
+    const cuda_device_scope scope((cuda_state *)machine);
+    const bulk_wish wish = wish_for(view, n, flags, true, with_status != 0);
+    const uint64_t bytes = cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan) ? plan.bytes : 0;
+    if (!(flags & LOOM_IN_ORDER))
+        return bytes;
+    if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
         return 0;
-    return plan.bytes;
+    if (cuda_open_order_plan(view, n, false, false, &order) != cudaSuccess)
+        cudaGetLastError(); /* the call that needs the memory will tell */
+    return order.bytes > bytes ? order.bytes : bytes;
 }
 
 } // namespace

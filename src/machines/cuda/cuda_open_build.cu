@@ -166,7 +166,8 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
             if ((seen = atomicCAS(at, there, one.at)) == there)
                 break;
-    } else if constexpr (columns::has_tail) { /* places are words of 32 bits; the other half of a wide value stays zero */
+    } else if constexpr (columns::
+                             has_tail) { /* places are words of 32 bits; the other half of a wide value stays zero */
         uint32_t *at = (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
             if ((seen = atomicCAS(at, there, one.at)) == there)
@@ -188,9 +189,8 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
             ones[k].at = i;
             if (i < share->end) {
                 ones[k].head = block.records.heads[i];
-                ones[k].value = columns::has_tail && way != IN_ORDER
-                                    ? columns::value_of(ones[k].head, block.records, i)
-                                    : 0;
+                ones[k].value =
+                    columns::has_tail && way != IN_ORDER ? columns::value_of(ones[k].head, block.records, i) : 0;
             }
         }
         __syncwarp(); /* all have read what those that are set aside may take the place of */
@@ -359,19 +359,17 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
     uint32_t equal = place_on_chain<kind, way>(block, &share);
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
-        equal += finish_bucket<kind>(block.lines, buckets, bucket, places_taken(block.taken, bucket), block.empty,
-                                     [&](uint32_t a, uint32_t b) {
-                                         if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
-                                             return comes_instead(
-                                                 block, (uint32_t)(*head_at<kind>(block.lines, bucket, a) >> 32),
-                                                 (uint32_t)(*head_at<kind>(block.lines, bucket, b) >> 32));
-                                         else if constexpr (way == IN_ORDER)
-                                             return comes_instead(
-                                                 block, (uint32_t)*value_at<kind>(block.lines, buckets, bucket, a),
-                                                 (uint32_t)*value_at<kind>(block.lines, buckets, bucket, b));
-                                         else
-                                             return way == INTO_FILLED && block.overwrite;
-                                     });
+        equal += finish_bucket<kind>(
+            block.lines, buckets, bucket, places_taken(block.taken, bucket), block.empty, [&](uint32_t a, uint32_t b) {
+                if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
+                    return comes_instead(block, (uint32_t)(*head_at<kind>(block.lines, bucket, a) >> 32),
+                                         (uint32_t)(*head_at<kind>(block.lines, bucket, b) >> 32));
+                else if constexpr (way == IN_ORDER)
+                    return comes_instead(block, (uint32_t)*value_at<kind>(block.lines, buckets, bucket, a),
+                                         (uint32_t)*value_at<kind>(block.lines, buckets, bucket, b));
+                else
+                    return way == INTO_FILLED && block.overwrite;
+            });
     __syncthreads();
     equal += insert_late<kind, way>(block, &share);
     if constexpr (way == IN_ORDER) {
@@ -426,14 +424,8 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
         atomicMax(work.records.spilled, UINT32_MAX);
         count = 0;
     }
-    build_block<kind> block = {work.view,
-                               lines,
-                               taken,
-                               work.records.at(blockIdx.x),
-                               count,
-                               empty,
-                               work.overwrite != 0,
-                               (uint32_t *)there};
+    build_block<kind> block = {
+        work.view, lines, taken, work.records.at(blockIdx.x), count, empty, work.overwrite != 0, (uint32_t *)there};
     block.own.base = lines - (uint64_t)partition * bytes;
     block.own.marks = &mark - partition;
     block.own.stale = &stale - partition;
@@ -492,8 +484,8 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
         work.records = bulk_fine_regions<kind>(plan, workspace, turn);
         work.first = first;
         if (error == cudaSuccess)
-            error = launch_way<kind>(cuda, work, way, left < plan->fine_per_turn() ? left : plan->fine_per_turn(),
-                                     stream);
+            error =
+                launch_way<kind>(cuda, work, way, left < plan->fine_per_turn() ? left : plan->fine_per_turn(), stream);
         if (error != cudaSuccess)
             return error;
     }

@@ -128,14 +128,13 @@ template <loom__open_kind kind>
 bulk_regions<kind> bulk_fine_regions(const bulk_plan *plan, unsigned char *workspace, uint32_t turn)
 {
     uint32_t *spilled = (uint32_t *)workspace, *fill = spilled + SPLIT_FILL_STRIDE;
-    return bulk_regions<kind>{
-        bulk_arrays<kind>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
-        plan->fine_bytes,
-        fill + (size_t)turn * plan->fine_per_turn() * SPLIT_FILL_STRIDE,
-        plan->fine_room,
-        bulk_arrays<kind>(workspace + plan->spill_at, plan->spill_room, false),
-        spilled,
-        plan->spill_room};
+    return bulk_regions<kind>{bulk_arrays<kind>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
+                              plan->fine_bytes,
+                              fill + (size_t)turn * plan->fine_per_turn() * SPLIT_FILL_STRIDE,
+                              plan->fine_room,
+                              bulk_arrays<kind>(workspace + plan->spill_at, plan->spill_room, false),
+                              spilled,
+                              plan->spill_room};
 }
 
 template <loom__open_kind kind>

@@ -369,7 +369,7 @@ cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_
     wish.n = n;
     wish.keys = slots;
     return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &wish, plan) ? COMBINE_SPLIT
-                                                                                                     : COMBINE_NOT;
+                                                                                                    : COMBINE_NOT;
 }
 
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,

@@ -49,7 +49,8 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
     }
 }
 
-template <loom__open_kind kind> __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work<kind> work)
+template <loom__open_kind kind>
+__global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work<kind> work)
 {
     typedef bulk_columns<kind> columns;
     extern __shared__ __align__(128) unsigned char lines[];

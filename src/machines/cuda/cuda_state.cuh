@@ -13,6 +13,7 @@
  *   cuda_open_build.cu   tables built by partition
  *   cuda_open_refill.cu  a table filled with the keys of another one
  *   cuda_open_rest.cu    what is left over from a split
+ *   cuda_open_order.cu   batches inserted in order: sorted, one of equal keys taken
  *   cuda_open_combine.cu rows with equal keys combined before they go to the table
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
@@ -188,9 +189,31 @@ typedef enum cuda_op {
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
 
-/* Inserts what is left over from a split of the batch. */
+/* Inserts what is left over from a split of the batch, or any list whose length the device knows. */
 cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                   const cuda_rest *rest, bool overwrite, cudaStream_t stream);
+
+/* Insertion in order: what lies where in the workspace. Keys and positions are sorted from one buffer to the other and back;
+ * the sort's scratch serves the winners afterwards. */
+typedef struct cuda_order_plan {
+    uint64_t keys_at[2], positions_at[2];
+    uint64_t scratch_at, sort_bytes, chosen_status_at;
+    uint64_t values_at, status_at; /* for arrays on the host */
+    bool values_staged, status_staged;
+    uint64_t bytes;
+} cuda_order_plan;
+
+#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of a batch: their positions have 32 bits */
+
+/* For 1 to CUDA_ORDER_MOST records; `…_staged`: that array lies on the host. Asks the device, changes nothing. */
+cudaError_t cuda_open_order_plan(const loom__open_view *view, uint64_t n, bool values_staged, bool status_staged,
+                                 cuda_order_plan *plan);
+
+/* Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Counts are wanted.
+ * Does not wait, except for copies of pageable memory. If it fails before its insertion is launched the table is as it was. */
+loom_status cuda_open_insert_in_order(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                      const cuda_order_plan *plan, unsigned char *workspace, bool replace,
+                                      bool overwrite, cudaStream_t stream);
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                    loom_stream stream);
