@@ -1,9 +1,8 @@
 /* Grouping by key: SELECT key, SUM(amount), COUNT(*) … GROUP BY key, for 100 million rows, with a hash table and, to compare, by
  * sorting with CUB. Usage: example_group_by [rows] [groups]
  *
- * The table carries sum and count in one number of 64 bits, so that a single addition serves both: the count in the upper 24
- * bits, the sum in the lower 40. That holds up to 16 million rows and 2^40 in each group; for more, accumulate
- * into two tables. */
+ * Keys and amounts have 4 bytes. A group's sum and count are one number of 64 bits, so that a single addition serves both
+ * (LOOM_COMBINE_ADD_AND_COUNT). That holds up to 16 million rows and 2^40 in each group; for more, accumulate into two tables. */
 #include "check.h"
 
 #include <loom/device.cuh>
@@ -13,8 +12,7 @@
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { SUM_BITS = 40 };
+#include <thrust/iterator/transform_iterator.h>
 
 struct add {
     __host__ __device__ uint64_t operator()(uint64_t a, uint64_t b) const
@@ -23,16 +21,18 @@ struct add {
     }
 };
 
+struct counted {
+    __host__ __device__ uint64_t operator()(uint32_t amount) const
+    {
+        return LOOM_COUNTED(amount);
+    }
+};
+
 __host__ __device__ uint32_t mix(uint32_t x)
 {
     x = (x ^ x >> 16) * 0x7feb352du;
     x = (x ^ x >> 15) * 0x846ca68bu;
     return x ^ x >> 16;
-}
-
-__host__ __device__ uint64_t packed(uint32_t amount)
-{
-    return (uint64_t)1 << SUM_BITS | amount;
 }
 
 __global__ void make_rows(uint32_t *keys, uint32_t *amounts, uint64_t n, uint32_t groups)
@@ -50,14 +50,7 @@ __global__ void group_rows(const loom_map_view view, const uint32_t *keys, const
     loom::table<uint32_t, uint64_t, LOOM_VIEW_ACCUMULATE> groups(view);
     uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
     bool active = i < n;
-    groups.accumulate(active ? keys[i] : 0, packed(active ? amounts[i] : 0), active);
-}
-
-__global__ void pack_amounts(const uint32_t *amounts, uint64_t *out, uint64_t n)
-{
-    uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n)
-        out[i] = packed(amounts[i]);
+    groups.accumulate(active ? keys[i] : 0, LOOM_COUNTED(active ? amounts[i] : 0), active);
 }
 
 template <class work> static double best_of(int times, work timed)
@@ -84,14 +77,13 @@ int main(int argc, char **argv)
     const uint32_t groups = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1000000;
     const unsigned blocks = (unsigned)((n + 255) / 256);
     uint32_t *keys, *amounts, *sorted_keys, *sorted_amounts, *unique;
-    uint64_t *sums, *count, *wide;
+    uint64_t *sums, *count;
     CUDA(cudaMalloc(&keys, n * 4));
     CUDA(cudaMalloc(&amounts, n * 4));
     CUDA(cudaMalloc(&sorted_keys, n * 4));
     CUDA(cudaMalloc(&sorted_amounts, n * 4));
     CUDA(cudaMalloc(&unique, n * 4));
     CUDA(cudaMalloc(&sums, n * 8));
-    CUDA(cudaMalloc(&wide, n * 8));
     CUDA(cudaMallocManaged(&count, sizeof *count));
     make_rows<<<blocks, 256>>>(keys, amounts, n, groups);
 
@@ -115,13 +107,15 @@ int main(int argc, char **argv)
         group_rows<<<blocks, 256>>>(view, keys, amounts, n);
         LOOM(loom_map_view_end(map, &view, NULL));
     });
-    pack_amounts<<<blocks, 256>>>(amounts, wide, n);
     double by_call = best_of(5, [&] {
         LOOM(loom_map_clear(map, result, NULL));
-        LOOM(loom_map_accumulate(map, keys, wide, n, LOOM_COMBINE_ADD, LOOM_NUMBER_U64, NULL, result, NULL));
+        LOOM(loom_map_accumulate(map, keys, amounts, n, LOOM_COMBINE_ADD_AND_COUNT, LOOM_NUMBER_U32, NULL, result,
+                                 NULL));
     });
 
-    /* By sorting: pairs in the order of their keys, then neighbours with one key become one. */
+    /* By sorting: pairs in the order of their keys, then neighbours with one key become one. Amounts become 64 bits wide as they
+     * are read for that. */
+    const auto wide = thrust::make_transform_iterator(sorted_amounts, counted());
     size_t sort_bytes = 0, reduce_bytes = 0;
     void *temporary;
     CUDA(cub::DeviceRadixSort::SortPairs(NULL, sort_bytes, keys, sorted_keys, amounts, sorted_amounts, n));
@@ -130,7 +124,6 @@ int main(int argc, char **argv)
     CUDA(cudaMalloc(&temporary, bytes));
     double by_sort = best_of(5, [&] {
         CUDA(cub::DeviceRadixSort::SortPairs(temporary, sort_bytes, keys, sorted_keys, amounts, sorted_amounts, n));
-        pack_amounts<<<blocks, 256>>>(sorted_amounts, wide, n);
         CUDA(cub::DeviceReduce::ReduceByKey(temporary, reduce_bytes, sorted_keys, unique, wide, sums, count, add(), n));
     });
 

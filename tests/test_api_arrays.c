@@ -206,6 +206,8 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
             INVALID(loom_map_retrieve_all(a.map, good, y, N, &number, NULL, NULL));
             INVALID(loom_cursor_next(cursor, good, y, N, &number, NULL));
         }
+        if (off % 4) /* numbers may be narrower than values */
+            INVALID(loom_map_accumulate(a.map, good, y, N, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, NULL, NULL, NULL));
     }
     loom_cursor_close(cursor);
     free_arena(&a);
@@ -332,6 +334,12 @@ static int accumulate_values_status(arena *a, void *values, void *status)
                                     a->v == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, status, NULL, NULL);
 }
 
+static int accumulate_narrow_status(arena *a, void *values, void *status)
+{
+    return (int)loom_map_accumulate(a->map, a->p + 32768, values, N, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, status, NULL,
+                                    NULL);
+}
+
 TEST_EACH(test_open_bulk_overlapping_arrays)
 {
     arena a = make_arena(t);
@@ -342,6 +350,7 @@ TEST_EACH(test_open_bulk_overlapping_arrays)
     check_overlaps(&a, fetch_found_status, values, N, 1);
     check_overlaps(&a, update_keys_status, keys, N, 1);
     check_overlaps(&a, accumulate_values_status, values, N, 1);
+    check_overlaps(&a, accumulate_narrow_status, N * 4, N, 1);
     check_overlaps(&a, count_keys_status, keys, N, 1);
     check_overlaps(&a, find_keys_status, keys, bytes, 1);
     check_overlaps(&a, find_values_status, values, bytes, 1);
@@ -374,6 +383,10 @@ TEST_EACH(test_open_bulk_touching_arrays)
     CHECK_BYTES(values, all.values, N * a.v);
     CHECK_OK(loom_map_contains(a.map, keys, N, values, values + N, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, keys, N, keys + N * a.k, NULL, NULL));
+    /* numbers of 4 bytes, aligned to that, whatever the values */
+    CHECK_OK(loom_map_accumulate(a.map, keys, values + 4, N, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, values + 4 + N * 4,
+                                 NULL, NULL));
+    CHECK_OK(loom_map_erase(a.map, keys, N, NULL, NULL, NULL));
     /* keys and values are both inputs of insert */
     memcpy(inputs.keys, all.keys, N * a.k);
     if (a.k == a.v) {

@@ -247,6 +247,143 @@ TEST_EACH(test_open_accumulate_full)
     loom_context_destroy(context);
 }
 
+/* Numbers of 4 bytes into values of 8: near both ends, so that sums leave 32 bits and signs matter. */
+TEST_EACH(test_open_accumulate_narrow_integers)
+{
+    loom_context *context = make_context_with(t, 3, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 40000, 8000);
+    for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_ADD_AND_COUNT && t->value_bytes == 8; combine++)
+        for (int is_signed = 0; is_signed < (combine == LOOM_COMBINE_ADD_AND_COUNT ? 1 : 2); is_signed++) {
+            model m = make_model(t, make_map(t, context, 1000), 1000);
+            batch b = make_batch_of(t->key_bytes, 4, n);
+            test_note("combine %d, signed %d", combine, is_signed);
+            for (int round = 0; round < 3; round++) {
+                for (uint64_t i = 0; i < n; i++) {
+                    uint64_t number = random_below(&t->random, 100);
+                    number = random_below(&t->random, 3) ? number : 0 - number;
+                    number ^= random_below(&t->random, 2) << 31;
+                    set_pair(&b, i, distinct_key(b.key_bytes, 3, random_below(&t->random, 1000)), number);
+                }
+                model_accumulate_narrow(&m, &b, (loom_combine)combine, is_signed);
+            }
+            model_compare(&m);
+            free_batch(&b);
+            loom_map_destroy(m.map);
+            free_model(&m);
+        }
+    loom_context_destroy(context);
+}
+
+TEST_EACH(test_open_accumulate_narrow_full)
+{
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 60000, 6000);
+    for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_ADD_AND_COUNT && t->value_bytes == 8; combine++) {
+        model m = make_model(t, make_map(t, context, 1000), 1000);
+        batch b = make_batch_of(t->key_bytes, 4, n);
+        for (uint64_t i = 0; i < n; i++)
+            set_pair(&b, i, distinct_key(b.key_bytes, 3, i % 4000), i);
+        model_accumulate_narrow(&m, &b, (loom_combine)combine, 0);
+        CHECK_GE(map_size(m.map), 1000);
+        CHECK_REFUSED(
+            loom_map_accumulate(m.map, b.keys, b.values, n, (loom_combine)combine, LOOM_NUMBER_U32, NULL, NULL, NULL),
+            LOOM_FULL);
+        checked_verify(m.map);
+        free_batch(&b);
+        loom_map_destroy(m.map);
+        free_model(&m);
+    }
+    loom_context_destroy(context);
+}
+
+/* Of floats: sums that 24 bits could not hold are exact, and so are the smallest numbers. */
+TEST_EACH(test_open_accumulate_narrow_floats)
+{
+    enum { KEYS = 50 };
+    static const double special[] = {16777215, -16777216, 0x1p-149, -0x1p-149, 0x1p127, INFINITY, -0.0, NAN};
+    enum { SPECIAL = sizeof special / sizeof *special };
+    loom_context *context = make_context_with(t, 4, random_u64(&t->random));
+    uint64_t n = test_scaled(t, 20000, 4000);
+    for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_MAX && t->value_bytes == 8; combine++) {
+        loom_map *map = make_map(t, context, KEYS + SPECIAL);
+        batch b = make_batch_of(t->key_bytes, 4, n), got = make_batch(t, KEYS);
+        double wanted[KEYS];
+        test_note("combine %d", combine);
+        for (uint64_t i = 0; i < n; i++) {
+            double value = (double)random_below(&t->random, 401) - 200 + (i % 2 ? 16777015 : 0);
+            double *w = &wanted[i % KEYS];
+            *w = i < KEYS                      ? value
+                 : combine == LOOM_COMBINE_ADD ? *w + value
+                 : combine == LOOM_COMBINE_MIN ? fmin(*w, value)
+                                               : fmax(*w, value);
+            set_pair(&b, i, distinct_key(b.key_bytes, 9, i % KEYS), float_bits(value, 4));
+        }
+        CHECK_EQ(checked_accumulate(map, &b, (loom_combine)combine, LOOM_NUMBER_F32).ok, KEYS);
+        for (uint64_t i = 0; i < KEYS; i++)
+            set_pair(&got, i, distinct_key(b.key_bytes, 9, i), 0);
+        CHECK_EQ(checked_find(map, &got).ok, KEYS);
+        for (uint64_t i = 0; i < KEYS; i++)
+            CHECK(number_of(batch_value(&got, i), 8) == wanted[i]);
+        free_batch(&b);
+        free_batch(&got);
+        b = make_batch_of(t->key_bytes, 4, SPECIAL); /* each alone: stored as it is */
+        got = make_batch(t, SPECIAL);
+        for (uint64_t i = 0; i < SPECIAL; i++) {
+            set_pair(&b, i, distinct_key(b.key_bytes, 9, KEYS + i), float_bits(special[i], 4));
+            set_pair(&got, i, distinct_key(b.key_bytes, 9, KEYS + i), 0);
+        }
+        CHECK_EQ(checked_accumulate(map, &b, (loom_combine)combine, LOOM_NUMBER_F32).ok, SPECIAL);
+        CHECK_EQ(checked_find(map, &got).ok, SPECIAL);
+        for (uint64_t i = 0; i < SPECIAL; i++) {
+            if (isnan(special[i]))
+                CHECK(isnan(number_of(batch_value(&got, i), 8)));
+            else
+                CHECK_EQ(batch_value(&got, i), float_bits(special[i], 8));
+        }
+        checked_verify(map);
+        free_batch(&b);
+        free_batch(&got);
+        loom_map_destroy(map);
+    }
+    loom_context_destroy(context);
+}
+
+/* Sum and count up to their bounds, and what takes a value apart. */
+TEST_EACH(test_open_accumulate_add_and_count)
+{
+    if (t->value_bytes != 8)
+        return;
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 10);
+    batch b = make_batch_of(t->key_bytes, 4, 300), got = make_batch(t, 1);
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < b.n; i++) {
+        uint64_t number = i < 200 ? UINT32_MAX : i;
+        sum += number;
+        set_pair(&b, i, 7, number);
+    }
+    checked_accumulate(map, &b, LOOM_COMBINE_ADD_AND_COUNT, LOOM_NUMBER_U32);
+    set_pair(&got, 0, 7, 0);
+    checked_find(map, &got);
+    CHECK_EQ(LOOM_SUM_OF(batch_value(&got, 0)), sum);
+    CHECK_EQ(LOOM_COUNT_OF(batch_value(&got, 0)), b.n);
+    CHECK_EQ(LOOM_SUM_OF(LOOM_COUNTED(UINT32_MAX)), UINT32_MAX);
+    CHECK_EQ(LOOM_COUNT_OF(LOOM_COUNTED(UINT32_MAX)), 1);
+    /* All bits of both but one row's. */
+    set_pair(&got, 0, 7, UINT64_MAX - LOOM_COUNTED(5));
+    checked_insert(map, &got, LOOM_OVERWRITE);
+    set_pair(&b, 0, 7, 5);
+    b.n = 1;
+    checked_accumulate(map, &b, LOOM_COMBINE_ADD_AND_COUNT, LOOM_NUMBER_U32);
+    checked_find(map, &got);
+    CHECK_EQ(LOOM_SUM_OF(batch_value(&got, 0)), (UINT64_C(1) << 40) - 1);
+    CHECK_EQ(LOOM_COUNT_OF(batch_value(&got, 0)), (1 << 24) - 1);
+    free_batch(&b);
+    free_batch(&got);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 TEST_EACH(test_open_accumulate_wrong_types)
 {
     loom_context *context = make_context(t);
@@ -254,13 +391,17 @@ TEST_EACH(test_open_accumulate_wrong_types)
     batch b = make_batch(t, 1);
     set_pair(&b, 0, 1, 1);
     for (int number = -1; number <= LOOM_NUMBER_F64 + 1; number++) {
-        int fits = number >= 0 && number <= LOOM_NUMBER_F64 && (number >= LOOM_NUMBER_U64) == (b.value_bytes == 8);
+        int fits = number >= 0 && number <= (b.value_bytes == 8 ? LOOM_NUMBER_F64 : LOOM_NUMBER_F32);
+        int counts = b.value_bytes == 8 && number == LOOM_NUMBER_U32;
         loom_status status =
             loom_map_accumulate(map, b.keys, b.values, 1, LOOM_COMBINE_ADD, (loom_number)number, NULL, NULL, NULL);
         CHECK_EQ(status, fits ? LOOM_OK : LOOM_INVALID_ARGUMENT);
+        status = loom_map_accumulate(map, b.keys, b.values, 1, LOOM_COMBINE_ADD_AND_COUNT, (loom_number)number, NULL,
+                                     NULL, NULL);
+        CHECK_EQ(status, counts ? LOOM_OK : LOOM_INVALID_ARGUMENT);
     }
     loom_number right = b.value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32;
-    CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1, (loom_combine)3, right, NULL, NULL, NULL),
+    CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1, (loom_combine)4, right, NULL, NULL, NULL),
                   LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1, (loom_combine)-1, right, NULL, NULL, NULL),
                   LOOM_INVALID_ARGUMENT);

@@ -112,6 +112,31 @@ TEST_EACH_KIND(test_open_growth_of_few_keys)
     loom_context_destroy(context);
 }
 
+/* Parts of a batch begin where their numbers do, which are narrower than values. */
+TEST_EACH(test_open_growth_narrow_numbers)
+{
+    if (t->value_bytes != 8)
+        return;
+    loom_context *context = make_context(t);
+    uint64_t keys = 20000, rows = 60000, salt = random_u64(&t->random);
+    loom_map *map = make_growing(t, context, 1000, 2);
+    batch b = make_batch_of(t->key_bytes, 4, rows), wanted = make_batch(t, keys);
+    for (uint64_t i = 0; i < keys; i++)
+        set_pair(&wanted, i, distinct_key(t->key_bytes, salt, i), 0);
+    for (uint64_t i = 0; i < rows; i++) {
+        set_pair(&b, i, batch_key(&wanted, i % keys), i);
+        set_word(wanted.values, 8, i % keys, batch_value(&wanted, i % keys) + LOOM_COUNTED(i));
+    }
+    loom_result result = checked_accumulate(map, &b, LOOM_COMBINE_ADD_AND_COUNT, LOOM_NUMBER_U32);
+    CHECK_EQ(result.ok, keys);
+    CHECK_EQ(result.exists, rows - keys);
+    check_contents(map, &wanted);
+    free_batch(&b);
+    free_batch(&wanted);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 TEST_EACH_KIND(test_open_growth_of_a_build)
 {
     loom_context *context = make_context(t);

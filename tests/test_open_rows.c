@@ -2,7 +2,7 @@
  * cuda machine then combines rows before they go to the table; here that must make no difference.
  *
  * What each key must have in the end is computed by C's own arithmetic; sums are of small whole numbers, so that those of floats
- * are exact in any order. */
+ * are exact in any order. Rows of maps with values of 8 bytes bring numbers of 8 bytes or of 4, which are widened. */
 #include "harness/placed_batch.h"
 
 #include "engines/open/open_layout.h"
@@ -24,7 +24,7 @@ typedef struct grouping {
     uint64_t *value; /* [keys]: bits */
     uint8_t *there;  /* [keys] */
     uint32_t *which; /* [rows.n]: a row's key */
-    batch rows;
+    batch rows;      /* its value_bytes are those of the numbers of the last call */
 } grouping;
 
 /* A table for `capacity` keys, and rows with `keys` different ones. */
@@ -70,14 +70,21 @@ static void free_grouping(grouping *g)
     free(g->which);
 }
 
-/* Half of the rows may have one key. */
-static void choose_keys(grouping *g, int hot)
+/* One row of so many has the same key; 0: keys come equally often. */
+static void choose_keys_with(grouping *g, uint64_t one_of)
 {
     uint64_t hot_key = random_below(&g->t->random, g->keys);
     for (uint64_t i = 0; i < g->rows.n; i++) {
-        g->which[i] = (uint32_t)(hot && i % 2 ? hot_key : random_below(&g->t->random, g->keys));
+        int hot = one_of > 0 && i % one_of == one_of - 1;
+        g->which[i] = (uint32_t)(hot ? hot_key : random_below(&g->t->random, g->keys));
         set_pair(&g->rows, i, g->key[g->which[i]], 0);
     }
+}
+
+/* Half of the rows may have one key. */
+static void choose_keys(grouping *g, int hot)
+{
+    choose_keys_with(g, hot ? 2 : 0);
 }
 
 /* ---- Numbers --------------------------------------------------------------------------------------------------- */
@@ -123,6 +130,11 @@ static int is_float(loom_number number)
     return number == LOOM_NUMBER_F32 || number == LOOM_NUMBER_F64;
 }
 
+static uint32_t bytes_of(loom_number number)
+{
+    return number >= LOOM_NUMBER_U64 ? 8 : 4;
+}
+
 /* Is a below b? False if one is no number. */
 static int is_below(loom_number number, uint64_t a, uint64_t b)
 {
@@ -147,13 +159,32 @@ static uint64_t combined(loom_combine combine, loom_number number, uint64_t ther
         return is_below(number, there, comes) ? comes : there;
     if (is_float(number))
         return bits_of(number, real_of(number, there) + real_of(number, comes));
-    return cut_word(there + comes, number >= LOOM_NUMBER_U64 ? 8 : 4);
+    return cut_word(there + comes, bytes_of(number));
+}
+
+/* What the values of a map are whose rows bring such numbers. */
+static loom_number stored_as(const test_run *t, loom_number number)
+{
+    return bytes_of(number) == 4 && t->value_bytes == 8 ? (loom_number)(number + LOOM_NUMBER_U64) : number;
+}
+
+static uint64_t widened(const test_run *t, loom_combine combine, loom_number number, uint64_t bits)
+{
+    if (stored_as(t, number) == number)
+        return bits;
+    if (combine == LOOM_COMBINE_ADD_AND_COUNT)
+        return bits | UINT64_C(1) << 40;
+    if (is_float(number))
+        return bits_of(LOOM_NUMBER_F64, real_of(number, bits));
+    return number == LOOM_NUMBER_I32 ? (uint64_t)(int64_t)(int32_t)(uint32_t)bits : bits;
 }
 
 /* A value for a row. `safe`: its key has a value already, so that a NaN is ignored whenever it comes. */
 static uint64_t draw_value(test_run *t, loom_combine combine, loom_number number, int safe)
 {
     uint64_t draw = random_below(&t->random, 64);
+    if (combine == LOOM_COMBINE_ADD_AND_COUNT) /* sums beyond 32 bits, but not beyond 40 */
+        return draw == 0 ? UINT32_MAX >> 4 : draw * 1000;
     double small = (double)random_below(&t->random, 21) - 10;
     if (is_float(number)) { /* sums: no infinities of both signs */
         if (combine != LOOM_COMBINE_ADD && draw == 0 && safe)
@@ -247,14 +278,14 @@ static void check_rows(grouping *g, loom_combine combine, loom_number number, co
     if (with_status)
         check_statuses(g, &got);
     for (uint64_t i = 0; i < g->rows.n; i++) {
-        uint64_t id = g->which[i], value = batch_value(&g->rows, i);
+        uint64_t id = g->which[i], value = widened(g->t, combine, number, batch_value(&g->rows, i));
         if (got.status[id] != LOOM_OK) {
             CHECK(!g->there[id]);
             full++;
             continue;
         }
         ok += !g->there[id];
-        g->value[id] = g->there[id] ? combined(combine, number, g->value[id], value) : value;
+        g->value[id] = g->there[id] ? combined(combine, stored_as(g->t, number), g->value[id], value) : value;
         g->there[id] = 1;
     }
     CHECK_EQ(ok, stored);
@@ -275,6 +306,7 @@ static void check_rows(grouping *g, loom_combine combine, loom_number number, co
 
 static void accumulate_rows(grouping *g, loom_combine combine, loom_number number, const placement *where)
 {
+    g->rows.value_bytes = bytes_of(number);
     for (uint64_t i = 0; i < g->rows.n; i++)
         set_word(g->rows.values, g->rows.value_bytes, i, draw_value(g->t, combine, number, g->there[g->which[i]]));
     placed_batch p = place_batch(g->context, &g->rows, where);
@@ -285,6 +317,7 @@ static void accumulate_rows(grouping *g, loom_combine combine, loom_number numbe
 
 static void count_rows(grouping *g, const placement *where)
 {
+    g->rows.value_bytes = g->t->value_bytes;
     for (uint64_t i = 0; i < g->rows.n; i++)
         set_word(g->rows.values, g->rows.value_bytes, i, 1);
     placed_batch p = place_batch(g->context, &g->rows, where);
@@ -303,13 +336,16 @@ TEST_EACH(test_open_accumulate_many_rows_each_number)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int size = 0; size < 2; size++)
-        for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_MAX; combine++)
-            for (int kind = 0; kind < 3; kind++) {
-                loom_number number = (loom_number)(kind + (t->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32));
+        for (int combine = LOOM_COMBINE_ADD; combine <= LOOM_COMBINE_ADD_AND_COUNT; combine++)
+            for (int kind = LOOM_NUMBER_U32; kind <= (t->value_bytes == 8 ? LOOM_NUMBER_F64 : LOOM_NUMBER_F32);
+                 kind++) {
+                loom_number number = (loom_number)kind;
+                if (combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || t->value_bytes != 8))
+                    continue;
                 grouping g = make_grouping(t, context, capacities[size], capacities[size]);
                 test_note("capacity %llu, combine %d, number %d", (unsigned long long)capacities[size], combine,
                           (int)number);
-                store_some(&g, (loom_combine)combine, number);
+                store_some(&g, (loom_combine)combine, stored_as(t, number));
                 choose_keys(&g, (combine + kind + size) % 2);
                 accumulate_rows(&g, (loom_combine)combine, number, &placements[1]);
                 free_grouping(&g);
@@ -328,9 +364,29 @@ TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere)
             test_note("capacity %llu, %s", (unsigned long long)capacities[size], placements[w].name);
             choose_keys(&g, w % 2);
             accumulate_rows(&g, (loom_combine)(w % 3), number, &placements[w]);
+            if (t->value_bytes == 8)
+                accumulate_rows(&g, (loom_combine)((w + 1) % 3), LOOM_NUMBER_I32, &placements[w]);
         }
         free_grouping(&g);
     }
+    loom_context_destroy(context);
+}
+
+/* Numbers that are narrower than the values, and those that are not, with as many rows of one key as a split of rows has no room
+ * for in its region, but in its list of what is left over. */
+TEST_EACH(test_open_accumulate_many_rows_one_key_more_often)
+{
+    loom_context *context = make_context_with(t, 2, random_u64(&t->random));
+    grouping g = make_grouping(t, context, capacities[1], capacities[1]);
+    for (int narrow = 0; narrow < 2; narrow++)
+        for (int w = 1; w <= 2; w++) {
+            loom_number number = narrow || t->value_bytes == 4 ? LOOM_NUMBER_I32 : LOOM_NUMBER_I64;
+            test_note("number %d, %s", (int)number, placements[w].name);
+            choose_keys_with(&g, 128);
+            accumulate_rows(&g, LOOM_COMBINE_ADD, number, &placements[w]);
+            accumulate_rows(&g, LOOM_COMBINE_MAX, number, &placements[w]);
+        }
+    free_grouping(&g);
     loom_context_destroy(context);
 }
 
@@ -394,6 +450,8 @@ TEST_EACH(test_open_accumulate_many_rows_full)
                 choose_keys(&g, times > 1);
                 accumulate_rows(&g, LOOM_COMBINE_ADD, number, &placements[w]);
                 accumulate_rows(&g, LOOM_COMBINE_MAX, number, &placements[w]);
+                if (t->value_bytes == 8)
+                    accumulate_rows(&g, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, &placements[w]);
                 count_rows(&g, &placements[w]);
                 CHECK_LT(map_size(g.map), g.keys); /* how many fit exactly, check_rows knows */
                 free_grouping(&g);

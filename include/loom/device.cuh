@@ -159,6 +159,7 @@ template <> struct is_real<double> {
 
 template <class number, loom_combine combine> __host__ __device__ constexpr loom_inner::loom__how how_to_combine()
 {
+    static_assert(combine != LOOM_COMBINE_ADD_AND_COUNT, "add LOOM_COUNTED(number) with LOOM_COMBINE_ADD");
     using namespace loom_inner;
     constexpr bool is_signed = (number)-1 < (number)0;
     if (is_real<number>::value)

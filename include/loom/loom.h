@@ -423,9 +423,14 @@ LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, co
 LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
                                      loom_result *result, loom_stream stream);
 
-typedef enum loom_combine { LOOM_COMBINE_ADD = 0, LOOM_COMBINE_MIN = 1, LOOM_COMBINE_MAX = 2 } loom_combine;
+typedef enum loom_combine {
+    LOOM_COMBINE_ADD = 0,
+    LOOM_COMBINE_MIN = 1,
+    LOOM_COMBINE_MAX = 2,
+    LOOM_COMBINE_ADD_AND_COUNT = 3 /* sum and count in one value of 8 bytes */
+} loom_combine;
 
-/* What values are, as numbers; of the map's value_bytes. */
+/* What the numbers given are; what values are, then, too, unless those are wider. */
 typedef enum loom_number {
     LOOM_NUMBER_U32 = 0,
     LOOM_NUMBER_I32 = 1,
@@ -435,16 +440,27 @@ typedef enum loom_number {
     LOOM_NUMBER_F64 = 5
 } loom_number;
 
+/* A value that LOOM_COMBINE_ADD_AND_COUNT made, taken apart; and what one number of 32 bits is there, for kernels that add such
+ * values by themselves. */
+#define LOOM_SUM_OF(value)   ((uint64_t)(value) & (((uint64_t)1 << 40) - 1))
+#define LOOM_COUNT_OF(value) ((uint64_t)(value) >> 40)
+#define LOOM_COUNTED(number) ((uint64_t)(number) + ((uint64_t)1 << 40))
+
 /* Adds each value to the one that its key has, or keeps the smaller or larger of both; an absent key is stored with the
  * value given. Equal keys in the batch all count: this is counting, and grouping by key.
- *   combine  LOOM_COMBINE_ADD, LOOM_COMBINE_MIN or LOOM_COMBINE_MAX     number   the type of the values
- *   keys     /[n] key_bytes/     values   /[n] value_bytes/
+ *   combine  LOOM_COMBINE_ADD, _MIN, _MAX or _ADD_AND_COUNT     number   the type of the numbers in `values`
+ *   keys     /[n] key_bytes/     values   /[n] bytes of the number/
  *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
+ * Numbers are as wide as the map's values, or of 4 bytes where those are of 8. Then each is widened before it is combined: U32
+ * to U64, I32 to I64, F32 to F64. So 4 bytes are read for each row, and sums have 64 bits.
+ * LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and a map with values of 8 bytes. It adds up and counts at once: the lower 40
+ * bits of a value are the sum, the upper 24 the count (LOOM_SUM_OF, LOOM_COUNT_OF). That holds while the sum of a key is below
+ * 2^40 and its rows are at most 2^24 - 1; beyond, sums run into counts, and counts wrap around, without notice. Use two tables then.
  * Sums of integers wrap around, modulo 2^32 or 2^64. Sums of floats come out in the order of the additions, which differs
- * from run to run; on the cuda machine those of LOOM_NUMBER_F32 may take subnormal numbers for zero. Minima and maxima
+ * from run to run; on the cuda machine those in values of 4 bytes may take subnormal numbers for zero. Minima and maxima
  * ignore a NaN that comes; one that is there stays.
  * Takes temporary memory where it can be had and that is faster (cuda, batches with several rows for each key of the table);
- * writer. FULL: as in loom_map_insert. INVALID_ARGUMENT. */
+ * writer. FULL: as in loom_map_insert. INVALID_ARGUMENT: also if the numbers do not fit the values. */
 LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
                                          loom_stream stream);

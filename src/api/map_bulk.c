@@ -65,7 +65,7 @@ static loom_status check_pairs(loom_map *map, const loom__batch *batch)
     RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
     const loom__array arrays[] = {
         {"keys", batch->keys, map->key_bytes, 0, 0},
-        {"values", batch->values, map->value_bytes, map->type == LOOM_TYPE_SET, 0},
+        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes), map->type == LOOM_TYPE_SET, 0},
         {"found", batch->found_values, map->value_bytes, 1, 1},
         {"status", batch->status, 1, 1, 1},
     };
@@ -153,25 +153,43 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_UPDATE);
 }
 
-static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__how *how)
+/* Sets the batch's `how` and `widening`. */
+static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__batch *batch)
 {
-    static const loom__how hows[][3] = {
-        [LOOM_NUMBER_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
+    static const loom__how hows[][4] = {
+        [LOOM_NUMBER_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED, LOOM__ADD},
         [LOOM_NUMBER_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
         [LOOM_NUMBER_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
         [LOOM_NUMBER_U64] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
         [LOOM_NUMBER_I64] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
         [LOOM_NUMBER_F64] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
     };
-    RETURN_ERROR_IF((unsigned)combine > LOOM_COMBINE_MAX, LOOM_INVALID_ARGUMENT,
-                    "combine = %d: LOOM_COMBINE_ADD, LOOM_COMBINE_MIN and LOOM_COMBINE_MAX are known", (int)combine);
+    static const loom__widening widenings[] = {
+        [LOOM_NUMBER_U32] = LOOM__WIDEN_U32,
+        [LOOM_NUMBER_I32] = LOOM__WIDEN_I32,
+        [LOOM_NUMBER_F32] = LOOM__WIDEN_F32,
+    };
+    RETURN_ERROR_IF((unsigned)combine > LOOM_COMBINE_ADD_AND_COUNT, LOOM_INVALID_ARGUMENT,
+                    "combine = %d: LOOM_COMBINE_ADD, LOOM_COMBINE_MIN, LOOM_COMBINE_MAX and LOOM_COMBINE_ADD_AND_COUNT "
+                    "are known",
+                    (int)combine);
     RETURN_ERROR_IF((unsigned)number > LOOM_NUMBER_F64, LOOM_INVALID_ARGUMENT,
                     "number = %d: LOOM_NUMBER_U32, I32, F32, U64, I64 and F64 are known", (int)number);
-    uint32_t bytes = number >= LOOM_NUMBER_U64 ? 8 : 4;
-    RETURN_ERROR_IF(bytes != map->value_bytes, LOOM_INVALID_ARGUMENT,
-                    "numbers of %u bytes do not fit a map with values of %u; name a type of the values' width", bytes,
-                    map->value_bytes);
-    *how = hows[number][combine];
+    RETURN_ERROR_IF(
+        combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || map->value_bytes != 8),
+        LOOM_INVALID_ARGUMENT,
+        "LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and a map with values of 8 bytes; for other numbers "
+        "add up in one map and count in another");
+    const int narrow = number < LOOM_NUMBER_U64;
+    RETURN_ERROR_IF(
+        !narrow && map->value_bytes == 4, LOOM_INVALID_ARGUMENT,
+        "numbers of 8 bytes do not fit a map with values of 4; make the map with values of 8, or give numbers "
+        "of 4");
+    batch->how = hows[number][combine];
+    if (combine == LOOM_COMBINE_ADD_AND_COUNT)
+        batch->widening = LOOM__WIDEN_COUNTED;
+    else if (narrow && map->value_bytes == 8)
+        batch->widening = widenings[number];
     return LOOM_OK;
 }
 
@@ -186,8 +204,8 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
                          .result = result,
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
+    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch)); /* which tells how wide the numbers are */
     RETURN_IF_FAILED(check_pairs(map, &batch));
-    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch.how));
     return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 

@@ -46,7 +46,7 @@ static loom__batch part_of(const loom_map *map, const loom__batch *batch, uint64
     loom__batch part = *batch;
     part.keys = (const char *)batch->keys + first * map->key_bytes;
     if (batch->values != NULL)
-        part.values = (const char *)batch->values + first * map->value_bytes;
+        part.values = (const char *)batch->values + first * loom__number_bytes(batch->widening, map->value_bytes);
     if (batch->found_values != NULL)
         part.found_values = (char *)batch->found_values + first * map->value_bytes;
     if (batch->status != NULL)

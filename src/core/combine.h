@@ -28,6 +28,43 @@ typedef union loom__bits_8 {
     double real;
 } loom__bits_8;
 
+/* What becomes of a number of 4 bytes on its way into a value of 8. */
+typedef enum loom__widening {
+    LOOM__WIDEN_NOT = 0, /* numbers are as wide as values */
+    LOOM__WIDEN_U32,
+    LOOM__WIDEN_I32,
+    LOOM__WIDEN_F32,
+    LOOM__WIDEN_COUNTED /* of LOOM_COMBINE_ADD_AND_COUNT: a one comes with it, in the upper 24 bits */
+} loom__widening;
+
+/* Bytes of the numbers that come, for values of so many. */
+LOOM_BOTH uint32_t loom__number_bytes(loom__widening widening, uint32_t value_bytes)
+{
+    return widening == LOOM__WIDEN_NOT ? value_bytes : 4;
+}
+
+/* Of integers: no branches. */
+LOOM_BOTH uint64_t loom__widen_whole(loom__widening widening, uint32_t number)
+{
+    loom__bits_4 narrow;
+    loom__bits_8 wide;
+    narrow.bits = number;
+    wide.whole = narrow.whole;
+    return (widening == LOOM__WIDEN_I32 ? wide.bits : number) +
+           (widening == LOOM__WIDEN_COUNTED ? (uint64_t)1 << 40 : 0);
+}
+
+LOOM_BOTH uint64_t loom__widen(loom__widening widening, uint32_t number)
+{
+    loom__bits_4 narrow;
+    loom__bits_8 wide;
+    if (widening != LOOM__WIDEN_F32)
+        return loom__widen_whole(widening, number);
+    narrow.bits = number;
+    wide.real = narrow.real;
+    return wide.bits;
+}
+
 /* What becomes of the value a when b comes; both as bits. Minima and maxima keep a unless b is really smaller or larger: a
  * NaN that comes is ignored, one that is there stays. */
 #define LOOM__COMBINE(bits_of)              \

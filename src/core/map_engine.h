@@ -20,16 +20,17 @@ typedef enum loom__write {
 /* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
     const void *keys;   /* [n] */
-    const void *values; /* [n] insert, build, find_or_insert, update, accumulate */
+    const void *values; /* [n] insert, build, find_or_insert, update; accumulate: of loom__number_bytes() each */
     void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL else */
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
-    uint32_t flags;     /* loom_insert_flags as they were given; LOOM_OVERWRITE is in `write` too */
-    loom__write write;  /* what a writing call does */
-    loom__how how;      /* accumulate */
-    uint32_t replace;   /* build: the table's former contents go */
-    uint32_t uncounted; /* nobody will look at the result's counts */
+    uint32_t flags;          /* loom_insert_flags as they were given; LOOM_OVERWRITE is in `write` too */
+    loom__write write;       /* what a writing call does */
+    loom__how how;           /* accumulate */
+    loom__widening widening; /* accumulate */
+    uint32_t replace;        /* build: the table's former contents go */
+    uint32_t uncounted;      /* nobody will look at the result's counts */
     loom_result *result;
     loom_stream stream;
 } loom__batch;

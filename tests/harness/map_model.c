@@ -216,6 +216,23 @@ void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed)
     check_combined(m, b, combine, is_signed);
 }
 
+void model_accumulate_narrow(model *m, batch *b, loom_combine combine, int is_signed)
+{
+    batch wide = make_batch_of(b->key_bytes, 8, b->n);
+    checked_accumulate(m->map, b, combine, is_signed ? LOOM_NUMBER_I32 : LOOM_NUMBER_U32);
+    for (uint64_t i = 0; i < b->n; i++) {
+        uint64_t value = batch_value(b, i);
+        if (is_signed && value >> 31)
+            value |= UINT64_MAX << 32;
+        if (combine == LOOM_COMBINE_ADD_AND_COUNT)
+            value += UINT64_C(1) << 40;
+        set_pair(&wide, i, batch_key(b, i), value);
+        wide.status[i] = b->status[i];
+    }
+    check_combined(m, &wide, combine == LOOM_COMBINE_ADD_AND_COUNT ? LOOM_COMBINE_ADD : combine, is_signed);
+    free_batch(&wide);
+}
+
 void model_count(model *m, batch *b)
 {
     for (uint64_t i = 0; i < b->n; i++)

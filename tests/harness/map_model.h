@@ -23,7 +23,9 @@ loom_result model_build(model *m, batch *b, uint32_t flags);
 void model_find_or_insert(model *m, batch *b);
 void model_update(model *m, batch *b);
 void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed); /* of integers */
-void model_count(model *m, batch *b);                                           /* the batch's values become ones */
+/* The same of integers of 4 bytes, which become values of 8; LOOM_COMBINE_ADD_AND_COUNT, too. */
+void model_accumulate_narrow(model *m, batch *b, loom_combine combine, int is_signed);
+void model_count(model *m, batch *b); /* the batch's values become ones */
 void model_find(model *m, const batch *keys);
 void model_erase(model *m, batch *b);
 void model_clear(model *m);

@@ -270,7 +270,9 @@ LOOM_LANE open_outcome write_turn(loom__open_kind kind, loom__write op, int shar
 {
     if (op == LOOM__WRITE_ERASE)
         return open_erase_turn(kind, shared, whole_group, view, walk, 1);
-    uint64_t value = value_at(kind, batch->values, index);
+    uint64_t value = op == LOOM__WRITE_COMBINE && open_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT
+                         ? loom__widen(batch->widening, ((const uint32_t *)batch->values)[index])
+                         : value_at(kind, batch->values, index);
     if (op == LOOM__WRITE_UPDATE)
         return open_update_turn(kind, shared, whole_group, view, walk, value, 1);
     lane_truth tells;

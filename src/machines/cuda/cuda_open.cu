@@ -91,9 +91,10 @@ loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, c
 {
     uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
     uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
+    uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
     *arrays =
         call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
-                     {"values", (void *)batch->values, value_bytes, 0, PLACE_NONE},
+                     {"values", (void *)batch->values, number_bytes, 0, PLACE_NONE},
                      {batch->values != NULL ? "found" : "values", batch->found_values, value_bytes, 1, PLACE_NONE},
                      {"found", batch->found, 1, 1, PLACE_NONE},
                      {"status", batch->status, 1, 1, PLACE_NONE}},
@@ -116,11 +117,12 @@ uint32_t tile_of(const cuda_state *cuda, uint64_t n)
     return share < TILE_ITEMS ? (uint32_t)(share + 31) / 32 * 32 : (uint32_t)TILE_ITEMS;
 }
 
-cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, loom__how how, cuda_counts *counts)
+cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, loom__how how, loom__widening widening,
+                    cuda_counts *counts)
 {
     return cuda_batch{
-        at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, tile_of(cuda, n),
-        how,      counts};
+        at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, tile_of(cuda, n), how,
+        widening, counts};
 }
 
 /* ---- host arrays ---- */
@@ -138,6 +140,7 @@ struct staged_call {
     const call_arrays *arrays;
     cuda_op op;
     loom__how how;
+    loom__widening widening;
     cuda_counts *counts;
     const bulk_plan *plan; /* not NULL: chunks are split, and that is all */
     unsigned char *workspace;
@@ -193,7 +196,7 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         if (error != cudaSuccess)
             return error;
     }
-    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->how, call->counts);
+    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->how, call->widening, call->counts);
     if (call->plan != NULL) {
         cudaError_t error = cuda_open_bulk_split(call->view, &batch, first, call->plan, call->workspace, stream);
         return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
@@ -257,6 +260,7 @@ loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call
     call.arrays = arrays;
     call.op = op;
     call.how = batch->how;
+    call.widening = batch->widening;
     call.counts = counts;
     call.plan = plan;
     call.workspace = workspace;
@@ -275,7 +279,7 @@ cuda_batch whole_batch(const cuda_state *cuda, const call_arrays *arrays, const 
     void *at[ARRAYS];
     for (int i = 0; i < ARRAYS; i++)
         at[i] = arrays->all[i].at;
-    return batch_of(cuda, at, batch->n, batch->how, counts);
+    return batch_of(cuda, at, batch->n, batch->how, batch->widening, counts);
 }
 
 /* What was counted becomes the result, where the caller wants it; waits if it must. */
@@ -313,8 +317,7 @@ loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_ba
 {
     bulk_plan plan;
     unsigned char *workspace = NULL;
-    cuda_combine_way way =
-        batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch->n, batch->values == NULL, &plan);
+    cuda_combine_way way = batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch, &plan);
     if (way == COMBINE_SPLIT)
         workspace = take_workspace(&cuda->base, plan.bytes, stream);
     *done = way == COMBINE_SLICES || workspace != NULL;

@@ -176,7 +176,7 @@ cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *
 
 /* Accumulating rows with many equal keys: not so; without a split; with one, for which there is a plan. */
 typedef enum cuda_combine_way { COMBINE_NOT, COMBINE_SLICES, COMBINE_SPLIT } cuda_combine_way;
-cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool ones,
+cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                        bulk_plan *plan);
 
 /* `plan` and `workspace`: NULL without a split. Arrays are on the device; counts are counted. */

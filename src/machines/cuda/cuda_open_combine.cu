@@ -3,7 +3,8 @@
  *
  * A row that goes to the table by itself reads a line and changes a value, at random, in the L2 cache at best: 100 M rows of
  * 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here they are read, written and read again in order: 3.6 GB, 0.85
- * ms at the speed of a copy.
+ * ms at the speed of a copy. Where values are sums of numbers of 4 bytes, rows have 4 + 4 bytes, and that is 2.4 GB: numbers are widened
+ * at the end, on their way into shared memory.
  *
  * A table of so few keys that a block can hold them all needs no split. What a split had no room for, and the whole batch if it
  * gave up, is shared out among further blocks, which hold what they can and send the rest of their rows to the table one
@@ -32,17 +33,33 @@ enum {
     LEAST_ROWS_PER_SLOT = 4 /* of the table: below, most keys come so seldom that combining them does not pay */
 };
 
-/* Counting needs no values: its records have none. */
-template <loom__open_kind kind, bool ones> constexpr loom__open_kind record_kind()
+/* What rows bring with their keys: nothing, which counts as one; numbers of 4 bytes that are widened to values of 8; numbers as
+ * wide as values. */
+enum combine_brought { ONES, NARROW, WIDE };
+
+/* How they are combined: by adding integers; otherwise, as the batch says. */
+enum combine_what { SUMS, OTHERS };
+
+combine_brought brought_by(const cuda_batch *batch)
 {
-    return !ones ? kind : kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 ? OPEN_KEY_4 : OPEN_KEY_8;
+    return batch->values == NULL ? ONES : batch->widening != LOOM__WIDEN_NOT ? NARROW : WIDE;
 }
 
-template <loom__open_kind kind, bool ones> struct combining {
-    static constexpr loom__open_kind records_of = record_kind<kind, ones>();
+/* Records have what rows bring, not what becomes of it: they are written and read again. */
+__host__ __device__ constexpr loom__open_kind record_kind(loom__open_kind kind, combine_brought brought)
+{
+    const bool wide_key = kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
+    return brought == WIDE   ? kind
+           : brought == ONES ? (wide_key ? OPEN_KEY_8 : OPEN_KEY_4)
+                             : (wide_key ? OPEN_KEY_8_VALUE_4 : OPEN_PAIR_4_4);
+}
+
+template <loom__open_kind kind, combine_brought brought> struct combining {
+    static constexpr loom__open_kind records_of = record_kind(kind, brought);
     typedef bulk_columns<records_of> columns;
     typedef typename bulk_columns<kind>::key key;
     typedef typename bulk_columns<kind>::value value;
+    typedef typename either<uint32_t, value, brought == NARROW>::type number;
     static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
 };
 
@@ -85,15 +102,10 @@ __device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, ui
         atomicAdd(halves + 1, high);
 }
 
-/* What is combined: ones; numbers that are added; others, as the batch says. */
-enum combine_what { ONES, SUMS, OTHERS };
-
-template <loom__open_kind kind, bool ones> struct combine_work {
+template <loom__open_kind kind, combine_brought brought> struct combine_work {
     loom__open_view view;
     cuda_batch batch;
-    split_regions<typename combining<kind, ones>::columns::head, typename combining<kind, ones>::columns::tail,
-                  combining<kind, ones>::columns::packed>
-        records;
+    bulk_regions<combining<kind, brought>::records_of> records;
     uint32_t bins; /* 0: nothing was split */
 };
 
@@ -146,19 +158,30 @@ __device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t
 }
 
 /* Keys and what their rows have come to. */
-template <class key_type, class value_type, uint32_t places> struct combine_table {
-    typedef key_type key;
-    typedef value_type value;
+template <loom__open_kind kind, combine_brought brought> struct combine_table {
+    typedef combining<kind, brought> types;
+    typedef typename types::key key;
+    typedef typename types::value value;
+    typedef typename types::number number;
+    static constexpr uint32_t places = types::places;
     key *keys;
     value *values;
     key free; /* the mark of a place that nobody has */
     loom__seed seed;
+    loom__widening widening;
     bool *missed; /* some rows have no place */
 
     __device__ __forceinline__ uint32_t first_place(key one) const
     {
         uint32_t lower = (uint32_t)loom__hash_key(one, sizeof(key), seed);
         return loom__multiply_high(lower, places / ROW) * ROW;
+    }
+    template <combine_what what> __device__ __forceinline__ value value_of(number one) const
+    {
+        if constexpr (brought != NARROW)
+            return one;
+        else
+            return what == SUMS ? loom__widen_whole(widening, one) : loom__widen(widening, one);
     }
     template <combine_what what> __device__ __forceinline__ bool may_stay(loom__how how, key one, value with) const
     {
@@ -171,19 +194,20 @@ template <class key_type, class value_type, uint32_t places> struct combine_tabl
 };
 
 /* Rows next, next + THREADS and so on. Most keys are in their row of places already: all are looked for there before anything
- * waits. (What is read may be old: then the key is looked for once more.) */
+ * waits. (What is read may be old: then the key is looked for once more.) Numbers are widened when all have been read: a branch
+ * there would have one read wait for the other. */
 template <combine_what what, class table_type, class reader>
 __device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
                                              reader read, outcome_counts *counts)
 {
     typename table_type::key keys[UNROLLED];
-    typename table_type::value values[UNROLLED];
+    typename table_type::number numbers[UNROLLED];
     uint32_t first[UNROLLED], at[UNROLLED];
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) {
         keys[k] = table.free;
         if (next + k * THREADS < rows)
-            read(next + k * THREADS, &keys[k], &values[k]);
+            read(next + k * THREADS, &keys[k], &numbers[k]);
     }
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) {
@@ -194,25 +218,26 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__how 
     for (int k = 0; k < UNROLLED; k++) {
         if (next + k * THREADS >= rows)
             continue;
+        const typename table_type::value value = table.template value_of<what>(numbers[k]);
         uint32_t own = at[k] != NO_PLACE ? first[k] + at[k] : (uint32_t)NO_PLACE;
-        if (!table.template may_stay<what>(how, keys[k], values[k]))
+        if (!table.template may_stay<what>(how, keys[k], value))
             own = NO_PLACE;
         else if (own == NO_PLACE)
             own = table.take_place(first[k], keys[k]);
         if (own != NO_PLACE)
-            combine_in_place(table.values + own, how, values[k]);
+            combine_in_place(table.values + own, how, value);
         else
             *table.missed = true;
         counts->exists += own != NO_PLACE;
     }
 }
 
-/* Rows 0 .. rows - 1, which `read(i, &key, &value)` gives: combined, then sent. All threads of the block. */
-template <combine_what what, loom__open_kind kind, bool ones, class reader>
-__device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &work, uint64_t rows, reader read,
+/* Rows 0 .. rows - 1, which `read(i, &key, &number)` gives: combined, then sent. All threads of the block. */
+template <combine_what what, loom__open_kind kind, combine_brought brought, class reader>
+__device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &work, uint64_t rows, reader read,
                                              outcome_counts *counts)
 {
-    typedef combining<kind, ones> types;
+    typedef combining<kind, brought> types;
     typedef typename types::key key;
     typedef typename types::value value;
     constexpr uint32_t places = types::places;
@@ -229,7 +254,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &wor
     if (threadIdx.x == 0)
         missed = refused = false;
     __syncthreads();
-    const combine_table<key, value, places> table = {keys, values, free, work.view.seed, &missed};
+    const combine_table<kind, brought> table = {keys, values, free, work.view.seed, work.batch.widening, &missed};
     for (uint64_t next = threadIdx.x; next < rows; next += THREADS * UNROLLED)
         combine_some<what>(table, how, next, rows, read, counts);
     __syncthreads();
@@ -247,8 +272,9 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &wor
     /* Once more, if need be: rows without a place go one by one, and those of keys that were refused are counted. */
     for (uint64_t i = threadIdx.x; (missed || refused) && i < rows; i += THREADS) {
         key one;
-        value with;
-        read(i, &one, &with);
+        typename types::number number;
+        read(i, &one, &number);
+        const value with = table.template value_of<what>(number);
         uint32_t at = NO_PLACE;
         if (table.template may_stay<what>(how, one, with))
             at = place_of(keys, table.first_place(one), places, free, one, false);
@@ -261,14 +287,13 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, ones> &wor
     }
 }
 
-template <loom__open_kind kind, combine_what what>
-__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, what == ONES> work)
+template <loom__open_kind kind, combine_brought brought, combine_what what>
+__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, brought> work)
 {
-    constexpr bool ones = what == ONES;
-    typedef combining<kind, ones> types;
+    typedef combining<kind, brought> types;
     typedef typename types::columns columns;
     typedef typename types::key key;
-    typedef typename types::value value;
+    typedef typename types::number number;
     const bool gave_up = work.bins == 0 || work.records.gave_up();
     outcome_counts counts = {};
     if (blockIdx.x < work.bins) { /* the rows of one region */
@@ -278,10 +303,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
             return;
         combine_rows<what>(
             work, rows,
-            [&](uint64_t i, key *one, value *with) {
+            [&](uint64_t i, key *one, number *with) {
                 typename columns::head head = records.heads[i];
                 *one = (key)columns::key_of(head);
-                *with = ones ? (value)1 : (value)columns::value_of(head, records, i);
+                *with = brought == ONES ? (number)1 : (number)columns::value_of(head, records, i);
             },
             &counts);
     } else { /* a slice of what was not split */
@@ -290,35 +315,35 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
         const uint64_t first = all / slices * slice + (slice < all % slices ? slice : all % slices);
         const uint64_t rows = all / slices + (slice < all % slices);
         const key *keys = gave_up ? (const key *)work.batch.keys : (const key *)work.records.spill.heads;
-        const value *values = gave_up           ? (const value *)work.batch.values
-                              : columns::packed ? (const value *)work.records.spill.heads + work.records.spill_room
-                                                : (const value *)work.records.spill.tails;
+        const number *numbers = gave_up           ? (const number *)work.batch.values
+                                : columns::packed ? (const number *)work.records.spill.heads + work.records.spill_room
+                                                  : (const number *)work.records.spill.tails;
         if (rows == 0)
             return;
         combine_rows<what>(
             work, rows,
-            [&](uint64_t i, key *one, value *with) {
+            [&](uint64_t i, key *one, number *with) {
                 *one = keys[first + i];
-                *with = ones ? (value)1 : values[first + i];
+                *with = brought == ONES ? (number)1 : numbers[first + i];
             },
             &counts);
     }
     tell_counts(work.batch.counts, counts);
 }
 
-template <loom__open_kind kind, combine_what what>
+template <loom__open_kind kind, combine_brought brought, combine_what what>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
                    unsigned char *workspace, cudaStream_t stream)
 {
-    constexpr loom__open_kind records = combining<kind, what == ONES>::records_of;
-    combine_work<kind, what == ONES> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
+    constexpr loom__open_kind records = combining<kind, brought>::records_of;
+    auto kernel = combine_kernel<kind, brought, what>;
+    combine_work<kind, brought> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
     if (plan != NULL)
         work.records = bulk_fine_regions<records>(plan, workspace, 0);
-    cudaError_t error = allow_shared(combine_kernel<kind, what>, PLACES_BYTES);
+    cudaError_t error = allow_shared(kernel, PLACES_BYTES);
     if (error != cudaSuccess)
         return error;
-    combine_kernel<kind, what>
-        <<<work.bins + (unsigned)cuda->multiprocessors * SLICES, THREADS, PLACES_BYTES, stream>>>(work);
+    kernel<<<work.bins + (unsigned)cuda->multiprocessors * SLICES, THREADS, PLACES_BYTES, stream>>>(work);
     return cudaGetLastError();
 }
 
@@ -326,14 +351,23 @@ template <loom__open_kind kind>
 cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                         const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
-    if constexpr (kind == OPEN_KEY_4 || kind == OPEN_KEY_8)
+    const combine_brought brought = brought_by(batch);
+    const bool sums = batch->how == LOOM__ADD;
+    if constexpr (kind == OPEN_KEY_4 || kind == OPEN_KEY_8) {
         return cudaErrorInvalidValue; /* sets are not accumulated */
-    else if (batch->values == NULL)
-        return launch<kind, ONES>(cuda, view, batch, plan, workspace, stream);
-    else if (batch->how == LOOM__ADD)
-        return launch<kind, SUMS>(cuda, view, batch, plan, workspace, stream);
-    else
-        return launch<kind, OTHERS>(cuda, view, batch, plan, workspace, stream);
+    } else {
+        if constexpr (bulk_columns<kind>::wide_value) {
+            if (brought == NARROW && sums)
+                return launch<kind, NARROW, SUMS>(cuda, view, batch, plan, workspace, stream);
+            if (brought == NARROW)
+                return launch<kind, NARROW, OTHERS>(cuda, view, batch, plan, workspace, stream);
+        }
+        if (brought == ONES)
+            return launch<kind, ONES, SUMS>(cuda, view, batch, plan, workspace, stream);
+        if (sums)
+            return launch<kind, WIDE, SUMS>(cuda, view, batch, plan, workspace, stream);
+        return launch<kind, WIDE, OTHERS>(cuda, view, batch, plan, workspace, stream);
+    }
 }
 
 uint32_t places_of(const loom__open_view *view)
@@ -343,11 +377,10 @@ uint32_t places_of(const loom__open_view *view)
 }
 
 /* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
-loom__open_view bins_view(const loom__open_view *view, bool ones)
+loom__open_view bins_view(const loom__open_view *view, const cuda_batch *batch)
 {
-    loom__open_kind kind = (loom__open_kind)view->kind;
     loom__open_view bins = *view;
-    bins.kind = ones ? open_kind_of(open_key_bytes(kind), 0) : kind;
+    bins.kind = record_kind((loom__open_kind)view->kind, brought_by(batch));
     bins.partitions = BINS;
     bins.partition_bytes = OPEN_LINE_BYTES;
     bins.buckets = 1;
@@ -356,15 +389,16 @@ loom__open_view bins_view(const loom__open_view *view, bool ones)
 
 } // namespace
 
-cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, uint64_t n, bool ones,
+cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                        bulk_plan *plan)
 {
+    const uint64_t n = batch->n;
     const uint64_t slots = bulk_slots(view);
     if (n < LEAST_ROWS || n / LEAST_ROWS_PER_SLOT < slots || cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
         return COMBINE_NOT;
     if (slots <= places_of(view) / 2)
         return COMBINE_SLICES;
-    const loom__open_view bins = bins_view(view, ones);
+    const loom__open_view bins = bins_view(view, batch);
     bulk_wish wish = {};
     wish.n = n;
     wish.keys = slots;
@@ -377,7 +411,7 @@ cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *vie
 {
     cudaError_t error = cudaSuccess;
     if (plan != NULL) {
-        const loom__open_view bins = bins_view(view, batch->values == NULL);
+        const loom__open_view bins = bins_view(view, batch);
         error = cuda_open_bulk_begin(plan, workspace, stream);
         if (error == cudaSuccess)
             error = cuda_open_bulk_split(&bins, batch, 0, plan, workspace, stream);

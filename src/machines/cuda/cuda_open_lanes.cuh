@@ -225,7 +225,10 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
     if (takes_values(kind, op)) {
-        if (op != OP_COMBINE || batch.values != NULL)
+        if (op == OP_COMBINE && sizeof(value) == 8 && batch.widening != LOOM__WIDEN_NOT)
+            tile_read_widened(tile->values, range, (const uint32_t *)batch.values,
+                              [&](uint32_t number) { return (value)loom__widen(batch.widening, number); });
+        else if (op != OP_COMBINE || batch.values != NULL)
             tile_read(tile->values, range, (const value *)batch.values);
         else
             tile_fill(tile->values, range, (value)1);

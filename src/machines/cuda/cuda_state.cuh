@@ -162,9 +162,10 @@ typedef struct cuda_batch {
     void *found_values;
     uint8_t *found, *status;
     uint64_t n;
-    uint32_t tile;       /* items of a warp */
-    loom__how how;       /* OP_COMBINE */
-    cuda_counts *counts; /* NULL: nobody wants them */
+    uint32_t tile;           /* items of a warp */
+    loom__how how;           /* OP_COMBINE */
+    loom__widening widening; /* OP_COMBINE */
+    cuda_counts *counts;     /* NULL: nobody wants them */
 } cuda_batch;
 
 /* What is left over from a split: the device knows how much. */

@@ -46,6 +46,26 @@ __device__ __forceinline__ void tile_read(element *tile, const tile_range &range
     }
 }
 
+/* Reads numbers of 4 bytes; `widen(number)` is what goes into the tile. */
+template <class element, class widener>
+__device__ __forceinline__ void tile_read_widened(element *tile, const tile_range &range, const uint32_t *array,
+                                                  widener widen)
+{
+    if (tile_is_wide(range, array)) {
+        static_assert(TILE_ITEMS == 4 * 32, "four numbers for each lane");
+        const uint4 four = __ldcs((const uint4 *)(array + range.first) + range.lane);
+        element *to = tile + 4 * range.lane;
+        to[0] = widen(four.x);
+        to[1] = widen(four.y);
+        to[2] = widen(four.z);
+        to[3] = widen(four.w);
+    } else {
+#pragma unroll
+        for (uint32_t i = 0; i < TILE_ITEMS; i += 32)
+            tile[range.lane + i] = range.lane + i < range.count ? widen(array[range.first + range.lane + i]) : 0;
+    }
+}
+
 template <class element>
 __device__ __forceinline__ void tile_fill(element *tile, const tile_range &range, element value)
 {
