@@ -27,6 +27,7 @@ static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
     config.type = bench->session->options->type;
     config.capacity = bench->n;
     config.max_load = load;
+    config.growth = 0; /* tables are measured as they were made; the operation `grow` says when */
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
     bench->holds = MAP_HOLDS_OTHER;

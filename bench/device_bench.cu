@@ -166,6 +166,7 @@ int main(int argc, char **argv)
     config.key_bytes = config.value_bytes = 4;
     config.capacity = n;
     config.max_load = argc > 2 ? atof(argv[2]) : 0.8;
+    config.growth = 0;
     LOOM(loom_context_create(&with, &context));
     LOOM(loom_map_create(context, &config, &b.map));
     CUDA(cudaMalloc(&b.keys, 2 * n * sizeof(word)));

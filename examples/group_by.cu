@@ -96,6 +96,7 @@ int main(int argc, char **argv)
     config.key_bytes = 4;
     config.value_bytes = 8;
     config.capacity = groups;
+    config.growth = 0; /* there are no more groups; so no call waits to see whether there are */
     LOOM(loom_context_create(&with, &context));
     LOOM(loom_map_create(context, &config, &map));
     loom_result *result;

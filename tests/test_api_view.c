@@ -66,6 +66,7 @@ static loom_map *make_table(loom_context *context, uint32_t value_bytes, uint32_
     config.value_bytes = value_bytes;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = 1000;
+    config.growth = 0;
     config.concurrent_reads = concurrent_reads;
     return make_map_from(context, &config);
 }

@@ -29,6 +29,7 @@ static loom_map *map_of(loom_context *context, uint32_t key_bytes, uint32_t valu
     config.value_bytes = value_bytes;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = capacity;
+    config.growth = 0;
     config.concurrent_reads = concurrent_reads;
     return make_map_from(context, &config);
 }

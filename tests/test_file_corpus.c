@@ -45,6 +45,7 @@ static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_b
     config.capacity = capacity;
     config.max_load = 0.95;
     config.buckets_per_partition = buckets;
+    config.growth = 0;
     loom_map *map = make_map_from(context, &config);
     batch b = make_batch_of(key_bytes, value_bytes, keys);
     fill_distinct(&b, 42, 0);

@@ -53,6 +53,7 @@ static loom_map *make_golden(loom_context *context, uint32_t key_bytes, uint32_t
     config.value_bytes = value_bytes;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     config.capacity = golden_capacity(value_bytes);
+    config.growth = 0;
     config.max_load = 0.9;
     CHECK_OK(loom_map_create(context, &config, &map));
     batch built = make_batch_of(key_bytes, value_bytes, GOLDEN_BUILT);

@@ -61,6 +61,7 @@ TEST(test_open_insert_many_refused, .timeout_seconds = 30)
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = config.value_bytes = 4;
     config.capacity = 30000;
+    config.growth = 0;
     loom_map *map = make_map_from(context, &config);
     uint64_t n = test_scaled(t, 3000000, 300000);
     batch b = make_batch_of(4, 4, n);

@@ -3,7 +3,8 @@
  * GUARANTEES
  *   - Every key value is legal, 0 and all ones included.
  *   - A table made for n keys holds any n different keys; the chance that it does not is below one in
- *     10^9, whatever n is. It may hold a few more; it then refuses, with a status for each key.
+ *     10^9, whatever n is. For more it grows by itself; where it must not, or memory is short, it may hold a few
+ *     more, and then refuses, with a status for each key.
  *   - Nothing hangs, aborts, exits or prints. Every call returns a status; loom_last_error() has the sentence.
  *   - Nothing is dropped and nothing is stored twice: after any call, a key is in the table once or not at all.
  *   - A call that fails leaves the table as it was, or tells for each key what became of it.
@@ -18,7 +19,8 @@
  *   - The hash is seeded and mixes well, but it is not cryptographic: whoever learns the seed can make keys
  *     that collide. Such keys make a table slow or refuse keys early; they cannot make it wrong.
  *   - With a fixed seed (loom_context_config.fixed_seed) two runs agree, and an adversary may know the seed.
- *   - Tables do not grow yet: make them for the number of keys they are to hold.
+ *   - A table that is to hold more keys than it was made for moves into a larger one, in the midst of a call: both are in memory
+ *     then, and the call waits. Make tables for as many keys as they are to hold, or loom_map_reserve; growth = 0 turns it off.
  *   - Erasing leaves bits behind that cost lookups of absent keys extra buckets, and keys away from where they would lie in a
  *     fresh table. A call that finds a partition worn enough puts it in order at its end: keys move, nothing else changes.
  *     So at load 0.9, however often the keys change, and whichever go, lookups read on average less than 10 % more buckets
@@ -264,7 +266,9 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * Calls that return before their end (LOOM_FEATURE_ASYNCHRONOUS) are put in order on the device, whatever their streams:
  * those that the table below lets overlap may overlap, the others follow each other. contains counts as find; size,
  * retrieve_all, save, clone and stats wait for all that write; build, clear, reserve, shrink, LOOM_IN_ORDER and
- * LOOM_BY_PARTITION overlap with nothing, nor does any call that inserts into a table with `growth`.
+ * LOOM_BY_PARTITION overlap with nothing. Nor does a call that might make the table grow: one that inserts, and whose n keys, with
+ * all that were given to the table before, might pass its capacity (loom_map_config.growth). It waits, at least until the keys in
+ * the table are counted; if the batch might still pass the capacity, until its end. With growth = 0 no call does.
  *
  * Inside a table these may work at the same time; the lane simulator (docs/simulator.md) runs every pair marked so under
  * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or
@@ -336,14 +340,14 @@ typedef struct loom_map_config {
     uint32_t concurrent_reads;      /* 0; 1 is for machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t buckets_per_partition; /* 0: chosen by the library; else a prime up to 3499 */
     loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
-    double
-        growth; /* 0: a table that is full stays as it is and refuses keys; above 1, up to 16: it grows to so many times its
-                      capacity, by itself (loom_map_reserve). Not part of files */
+    double growth; /* above 1, up to 16: a table that would pass its capacity grows by itself, to at least so many times
+                      its capacity (loom_map_reserve); 0: a table that is full stays as it is and refuses keys.
+                      LOOM_MAP_CONFIG_INIT: 2. Not part of files */
 } loom_map_config;
 
 #define LOOM_MAP_CONFIG_INIT                                                                     \
     {                                                                                            \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 0.0 \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0 \
     }
 
 typedef struct loom_memory {
@@ -381,10 +385,21 @@ LOOM_API void loom_map_destroy(loom_map *map);
  * lasts both are in memory; lookups afterwards are as fast as in a fresh table. What the table was made with (max_load, type, seed)
  * stays; a partition size that was asked for does not.
  *
- * A table with `growth` does the same by itself when a batch might pass its capacity (insert, find_or_insert, accumulate, count;
- * build, if the batch is larger). Calls that insert overlap with nothing in such a table; one that might pass the capacity waits
- * for its end, and gives the table as many keys at a time as surely fit. If the memory for a larger table cannot be had, what still fits is stored, the rest is refused, and the
- * sentence tells how many bytes were missing. Device views have no growth.
+ * A table with `growth` does the same by itself (build, insert, find_or_insert, accumulate, count):
+ *   - A batch that surely fits goes to the table as it would without growth, and as fast.
+ *   - Any other goes to the table whole; rows with keys that are there already need no room, and are often most. Only if
+ *     the table holds more than its capacity then, or has refused keys, it grows: by the factor `growth`, or to as many keys as
+ *     the refused rows seem to have, if those are more. Then these rows go to the table again; each counts once.
+ *     So a table never grows for keys that do not come, and grouping any number of rows costs no more than without growth,
+ *     but for a wait, as long as the table was made for their keys. Of a batch with many times more new keys than there is
+ *     room for, most rows go to the table twice: reserve room before it, if their number is known.
+ *   - Memory: while the table moves, both. Beside that temporary memory: for each refused row its key and value, and, if the
+ *     call has a status or a found array, up to 9 bytes and a value more (twice that, if rows are refused a second time);
+ *     before the table begins to move, and not any more then, also 8 bytes for each refused row, and a byte for each row if
+ *     there is no status array; and for a sample of keys 1 MB of host memory and 0.5 MB of temporary memory, if those can be had.
+ *   - If memory is short it does not begin to grow: what was stored stays so, the rest is refused, and the sentence tells how
+ *     many bytes were missing (where the call has a result, and so returns OK, too: ask loom_last_error at once).
+ *   - While device views are out a table does not grow: calls beside them refuse keys, as kernels of views do.
  *
  * Synchronous; allocates. IN_USE: device views are out. OUT_OF_MEMORY: the table is as it was. */
 LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
@@ -392,19 +407,23 @@ LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_str
 /* Moves the table into one for the keys that it holds, if that is smaller. Otherwise as loom_map_reserve. */
 LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
 
+/* Changes loom_map_config.growth of a table that is there: of one that was loaded, for example. Calls that have begun go on as
+ * they were. Waits for calls of other host threads; does not allocate; writer. INVALID_ARGUMENT: as for create. */
+LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
+
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
  *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins;
  *            perhaps | LOOM_BY_PARTITION or LOOM_DIRECTLY: how
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK, EXISTS or FULL
- * Allocates temporary memory (loom_map_memory_required); writer.
- * FULL: some keys were refused; the others are stored, `status` says which. INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the
- * flags, see there): the table is as it was. */
+ * Allocates temporary memory (loom_map_memory_required), and for growth; writer.
+ * FULL: some keys were refused, since the table must not grow or could not; the others are stored, `status` says which.
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the flags, see there): the table is as it was. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Puts the batch into the table beside what is there. Parameters and statuses as in loom_map_build.
  * Allocates only with LOOM_IN_ORDER (loom_memory.order_bytes) and LOOM_BY_PARTITION (as a build, on the cuda machine up to twice
- * as much); writer. UNSUPPORTED: LOOM_IN_ORDER, see there. */
+ * as much), and for growth; writer. UNSUPPORTED: by the flags, see there. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -412,7 +431,7 @@ LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/ for keys that are absent
  *   found    /[n] value_bytes, optional/ the value of each key, found or stored; zero bytes where it was refused
  *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
- * Of equal keys in the batch one is stored and the others find it. Does not allocate; writer. FULL: as in
+ * Of equal keys in the batch one is stored and the others find it. Allocates only for growth; writer. FULL: as in
  * loom_map_insert. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n,
                                              void *found, uint8_t *status, loom_result *result, loom_stream stream);
@@ -459,8 +478,8 @@ typedef enum loom_number {
  * Sums of integers wrap around, modulo 2^32 or 2^64. Sums of floats come out in the order of the additions, which differs
  * from run to run; on the cuda machine those in values of 4 bytes may take subnormal numbers for zero. Minima and maxima
  * ignore a NaN that comes; one that is there stays.
- * Takes temporary memory where it can be had and that is faster (cuda, batches with several rows for each key of the table);
- * writer. FULL: as in loom_map_insert. INVALID_ARGUMENT: also if the numbers do not fit the values. */
+ * Takes temporary memory where it can be had and that is faster (cuda, batches with several rows for each key of the table), and
+ * memory for growth; writer. FULL: as in loom_map_insert. INVALID_ARGUMENT: also if the numbers do not fit the values. */
 LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
                                          loom_stream stream);
@@ -497,7 +516,7 @@ LOOM_API loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream st
 /* Empties the table. Does not allocate; writer. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
 
-/* Makes a second table with the same contents, shape and seed, on the same context.
+/* Makes a second table with the same contents, shape, seed and growth, on the same context.
  * Allocates as create does; reader. OUT_OF_MEMORY, INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream stream);
 
@@ -534,7 +553,8 @@ LOOM_API loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *us
  * Synchronous; allocates; reader. IO (the sentence has the system's reason), INVALID_ARGUMENT, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream);
 
-/* Makes a table from a file, whichever machine wrote it. *map is set only on success.
+/* Makes a table from a file, whichever machine wrote it. *map is set only on success. It grows as LOOM_MAP_CONFIG_INIT says
+ * (loom_map_set_growth).
  * Synchronous; allocates as create does. IO, BAD_FILE (truncated, damaged, or not ours), FOREIGN_VERSION,
  * UNSUPPORTED, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_load(loom_context *context, const char *path, loom_map **map, loom_stream stream);

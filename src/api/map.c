@@ -41,8 +41,7 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)config->engine);
     config->engine = LOOM_ENGINE_OPEN;
-    RETURN_ERROR_IF(config->growth != 0 && !(config->growth > 1 && config->growth <= 16), LOOM_INVALID_ARGUMENT,
-                    "growth = %g: it is 0 (off), or above 1 and at most 16", config->growth);
+    RETURN_IF_FAILED(loom__map_check_growth(config->growth));
     RETURN_ERROR_IF(config->concurrent_reads > 1, LOOM_INVALID_ARGUMENT, "concurrent_reads = %u: it is 0 or 1",
                     config->concurrent_reads);
     if (config->concurrent_reads)
@@ -158,23 +157,40 @@ loom_status loom__map_check_views(const loom_map *map, loom__access access)
     return LOOM_OK;
 }
 
-loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream)
+/* Inside the gate, which it leaves if it fails. */
+static loom_status begin(loom_map *map, loom__access access, loom_stream stream)
 {
-    int reads = access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND;
-    if (reads)
-        loom__gate_enter_reader(&map->gate);
-    else
-        loom__gate_enter_writer(&map->gate);
     loom_status status = loom__map_check_views(map, access);
     if (status == LOOM_OK && map->order != NULL)
         status = map->context->machine->ops->order_begin(map->order, access, stream);
     if (status == LOOM_OK)
         return status;
-    if (reads)
+    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
         loom__gate_leave_reader(&map->gate);
     else
         loom__gate_leave_writer(&map->gate);
     return status;
+}
+
+loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream)
+{
+    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
+        loom__gate_enter_reader(&map->gate);
+    else
+        loom__gate_enter_writer(&map->gate);
+    return begin(map, access, stream);
+}
+
+/* While views are out the table stays where it is: the call then refuses keys, as one without growth. */
+loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
+{
+    loom__gate_enter_writer(&map->gate);
+    int fits = builds ? batch->n <= loom__map_capacity(map) : map->engine->surely_fits(map->table, batch->n);
+    *grows = map->growth > 0 && map->lent == 0 && !fits;
+    batch->by_partition = !builds && map->lent == 0 && map->engine->goes_by_partition(map->table, batch);
+    if (*grows || batch->by_partition)
+        *access = LOOM__ACCESS_ALONE;
+    return begin(map, *access, batch->stream);
 }
 
 void loom__map_leave(loom_map *map, loom__access access, loom_stream stream)
@@ -251,6 +267,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     RETURN_IF_FAILED(loom__check_struct("loom_map_config", config->struct_size, sizeof *config));
     loom__gate_enter_reader(&map->gate);
     map->engine->describe(map->table, &image, &slots, &bytes);
+    double growth = map->growth;
     loom__gate_leave_reader(&map->gate);
     *config = (loom_map_config)LOOM_MAP_CONFIG_INIT;
     config->key_bytes = image.key_bytes;
@@ -261,7 +278,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->buckets_per_partition = image.buckets;
     config->concurrent_reads = image.concurrent_reads;
     config->type = image.type;
-    config->growth = map->growth;
+    config->growth = growth;
     return LOOM_OK;
 }
 

@@ -17,7 +17,7 @@ struct loom_map {
     uint32_t key_bytes, value_bytes;
     loom_type type;
     int concurrent_reads;
-    double growth;        /* 0: none */
+    double growth;        /* 0: none. Changes only inside the gate, as a writer */
     loom__access lent_as; /* while a device view is out: what its kernels do … */
     uint32_t lent;        /* … and how many of them are out. All three change only inside the gate, as a writer */
     uint64_t lent_serials[LOOM__MOST_VIEWS]; /* which: the first `lent`, in any order */
@@ -40,13 +40,22 @@ loom_status loom__map_check_views(const loom_map *map, loom__access access);
 
 uint64_t loom__map_capacity(const loom_map *map);
 
-/* A batch that might not fit, put into a table that grows: `work` as many keys at a time as surely fit. The table is the
- * caller's alone. *outcome sums up. */
+/* OK, or INVALID_ARGUMENT and a sentence. */
+loom_status loom__map_check_growth(double growth);
+
+/* A batch that might not fit, put into a table that grows. The table is the caller's alone. *outcome tells what became of the
+ * batch in the end. */
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
 
 /* Around whatever a call does to the table: waits for, or is ordered behind, the calls that it may not overlap. After a
  * failure there is nothing to leave. Leaving is the last touch: the map may be destroyed from there on. */
 loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream);
+
+/* The same for a call that gives a batch to the table, or, as a build, makes it its contents. If the keys might not fit, and the
+ * table may grow, *access becomes ALONE and *grows 1. It becomes ALONE, too, if the batch had better go by partition, which then
+ * stands in the batch. Nobody comes in between: whoever inserts is alone among the host's
+ * threads from here until it leaves, and what it brings is noted by then. */
+loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows);
 void loom__map_leave(loom_map *map, loom__access access, loom_stream stream);
 
 /* The same after a call that wrote: if the table wants upkeep it gets it, alone, behind the call; nobody waits for it. */

@@ -10,18 +10,17 @@ static int inserts(loom__access access)
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
 }
 
-/* The table is this call's alone: sees to it that the batch fits, or puts it in by parts. */
+/* The table is this call's alone. */
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
     const loom__machine_ops *ops = map->context->machine->ops;
     loom_result outcome, *given = batch->result;
-    if (work == map->engine->build) {
-        if (batch->n > loom__map_capacity(map))
-            RETURN_IF_FAILED(map->engine->resize(map->table, batch->n, batch->stream));
-        return work(map->table, batch);
+    uint64_t keys;
+    if (work != map->engine->build) {
+        RETURN_IF_FAILED(map->engine->recount(map->table, &keys, batch->stream));
+        if (map->engine->surely_fits(map->table, batch->n)) /* after all */
+            return work(map->table, batch);
     }
-    if (map->engine->surely_fits(map->table, batch->n))
-        return work(map->table, batch);
     RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
     return ops->write_table(map->context->machine, given, &outcome, sizeof outcome, batch->stream);
 }
@@ -29,16 +28,17 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
 /* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
 static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
-    const int grows = map->growth > 0 && inserts(access);
+    int grows = 0;
     loom_result own = {0};
     loom_result *given = batch->result;
     if (given == NULL) {
         batch->result = &own;
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
-    if (grows)
-        access = LOOM__ACCESS_ALONE;
-    RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
+    if (inserts(access))
+        RETURN_IF_FAILED(loom__map_enter_inserting(map, &access, work == map->engine->build, batch, &grows));
+    else
+        RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__map_leave(map, access, batch->stream);

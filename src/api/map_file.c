@@ -279,5 +279,9 @@ loom_status loom_map_load(loom_context *context, const char *path, loom_map **ma
     RETURN_IF_FAILED(loom__file_open(path, &descriptor, &bytes));
     loom_status status = load_table(context, descriptor, bytes, path, &table, stream);
     close(descriptor);
-    return status == LOOM_OK ? loom__map_wrap(context, &loom__open_map, table, map) : status;
+    RETURN_IF_FAILED(status);
+    RETURN_IF_FAILED(loom__map_wrap(context, &loom__open_map, table, map));
+    static const loom_map_config defaults = LOOM_MAP_CONFIG_INIT;
+    (*map)->growth = defaults.growth; /* files do not tell it */
+    return LOOM_OK;
 }

@@ -1,8 +1,33 @@
-/* Tables that become larger or smaller. */
+/* Tables that become larger or smaller.
+ *
+ * Growth by itself. A batch that surely fits (as many keys as the table was given, and this batch's, do not pass its capacity)
+ * is none of this file's business: it overlaps and returns as in any table. One that might pass the capacity is alone in the
+ * table, and goes like this:
+ *
+ *   1. It goes to the table whole. Rows are many more than keys when rows are grouped, and nobody knows beforehand which keys
+ *      are new: to cut the batch into parts that surely fit, or to make room for all of its rows, would ruin grouping, where
+ *      the machine needs the batch whole, and would make tables large for nothing. A table has more slots than it is made for
+ *      keys, so that what passes the capacity by a little is stored, too.
+ *   2. What was refused goes again, after the table has grown: the rows are taken out of the batch, in their order, into
+ *      arrays of their own, so that each is combined once. A row was refused if its status says so. Without statuses (which
+ *      cost time, and a status array keeps the cuda machine from combining rows first) the table itself tells: a key's rows in
+ *      one call are either all stored or all refused, since a partition without a free slot stays so until the call ends
+ *      (open_ops.h, Insert). So the refused rows are those whose keys are not in the table now.
+ *   3. And so on until nothing is refused, or memory is short. Each time the table grows by the map's factor at least, so
+ *      this ends after a few times; and to as many keys as a sample says that the refused rows have, so that it is mostly once.
+ *   4. A table that holds more than its capacity in the end grows, too: no call leaves a table overfull, if memory can be had.
+ *
+ * So a table never grows but for keys that came: it holds more than its capacity, or refused a key, when it begins. It does not
+ * grow either when keys are refused while it is not half full: their hashes are made to collide, and would do so in any table.
+ *
+ * All memory for the next round is had before the table begins to grow. If it cannot be had the rows stay refused, as told. */
 #include "api/map.h"
 #include "core/error.h"
+#include "core/hash.h"
+#include "core/memory.h"
 
-enum { LEAST_ROOM_SHARE = 8 /* a table grows when less than one key in so many still surely fits */ };
+#include <math.h>
+#include <string.h>
 
 uint64_t loom__map_capacity(const loom_map *map)
 {
@@ -40,55 +65,285 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
     return status;
 }
 
-/* Keys `first` .. `first` + n - 1 of a batch. */
-static loom__batch part_of(const loom_map *map, const loom__batch *batch, uint64_t first, uint64_t n)
+loom_status loom__map_check_growth(double growth)
 {
-    loom__batch part = *batch;
-    part.keys = (const char *)batch->keys + first * map->key_bytes;
-    if (batch->values != NULL)
-        part.values = (const char *)batch->values + first * loom__number_bytes(batch->widening, map->value_bytes);
-    if (batch->found_values != NULL)
-        part.found_values = (char *)batch->found_values + first * map->value_bytes;
-    if (batch->status != NULL)
-        part.status = batch->status + first;
-    part.n = n;
-    return part;
+    RETURN_ERROR_IF(growth != 0 && !(growth > 1 && growth <= 16), LOOM_INVALID_ARGUMENT,
+                    "growth = %g: it is 0 (off), or above 1 and at most 16", growth);
+    return LOOM_OK;
 }
 
-/* Larger by the map's factor, and at least by one key. */
-static loom_status grow(loom_map *map, uint64_t capacity, loom_stream stream)
+loom_status loom_map_set_growth(loom_map *map, double growth)
 {
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    RETURN_IF_FAILED(loom__map_check_growth(growth));
+    loom__gate_enter_writer(&map->gate);
+    map->growth = growth;
+    loom__gate_leave_writer(&map->gate);
+    return LOOM_OK;
+}
+
+/* Larger by the map's factor, by some keys at least, and for `keys` at least. */
+static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+{
+    enum { LEAST_MORE = 64 };
+    uint64_t capacity = loom__map_capacity(map);
     double larger = (double)capacity * map->growth;
     uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
-    return map->engine->resize(map->table, wanted > capacity + 64 ? wanted : capacity + 64, stream);
+    wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
+    return map->engine->resize(map->table, wanted > keys ? wanted : keys, stream);
+}
+
+/* ---- how many keys ---- */
+
+enum {
+    SAMPLE = 1 << 15, /* keys: two rows in 2^30 / keys of a table are then of the same key, enough to tell 100 M keys */
+    SEATS = 2 * SAMPLE
+};
+
+typedef struct sample {
+    uint64_t rows[SAMPLE];
+    unsigned char keys[SAMPLE * sizeof(uint64_t)];
+    uint64_t seats[SEATS]; /* keys; 0: free */
+} sample;
+
+/* Different ones among the first n keys of the sample. */
+static uint64_t count_different(sample *one, uint32_t key_bytes, uint64_t n)
+{
+    uint64_t different = 0, zero = 0; /* which has no seat */
+    memset(one->seats, 0, sizeof one->seats);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t key = 0;
+        memcpy(&key, one->keys + i * key_bytes, key_bytes);
+        uint64_t at = loom__mix64(key) % SEATS;
+        while (one->seats[at] != 0 && one->seats[at] != key) /* ends: half of the seats stay free */
+            at = (at + 1) % SEATS;
+        different += one->seats[at] != key;
+        one->seats[at] = key;
+        zero |= key == 0;
+    }
+    return different + zero;
+}
+
+/* The number of keys K of which `drawn` rows, at random, show `different` ones: K (1 - e^(-drawn / K)) on average, if all have
+ * as many rows. If some have more, K is too small, and the table grows once more. */
+static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t rows)
+{
+    double low = (double)different, high = (double)rows;
+    for (int step = 0; step < 60; step++) {
+        double middle = (low + high) / 2;
+        if (-middle * expm1(-(double)drawn / middle) < (double)different)
+            low = middle;
+        else
+            high = middle;
+    }
+    double some_more = high * 1.125; /* for the sample's error: a tenth, at a few million keys */
+    return some_more < (double)rows ? (uint64_t)some_more : rows;
+}
+
+/* About how many different keys there are among n. 0: it cannot be told. */
+static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_stream stream)
+{
+    loom__machine *machine = map->context->machine;
+    const loom_allocator *allocator = &machine->allocator;
+    const size_t drawn_bytes = SAMPLE * (sizeof(uint64_t) + map->key_bytes);
+    uint64_t estimate = 0;
+    unsigned char *drawn = NULL;
+    sample *one = loom__allocate(allocator, sizeof *one, LOOM_MEMORY_HOST, NULL);
+    if (one == NULL)
+        return 0;
+    if (n <= SAMPLE) { /* all of them */
+        if (machine->ops->read_table(machine, one->keys, keys, n * map->key_bytes, stream) == LOOM_OK)
+            estimate = count_different(one, map->key_bytes, n);
+    } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
+        uint64_t *rows = (uint64_t *)drawn;
+        void *taken = rows + SAMPLE;
+        for (uint64_t i = 0; i < SAMPLE; i++)
+            one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys in regular order */
+        if (machine->ops->write_table(machine, rows, one->rows, sizeof one->rows, stream) == LOOM_OK &&
+            machine->ops->take_rows(machine, taken, keys, map->key_bytes, rows, SAMPLE, stream) == LOOM_OK &&
+            machine->ops->read_table(machine, one->keys, taken, SAMPLE * map->key_bytes, stream) == LOOM_OK)
+            estimate = keys_from_sample(SAMPLE, count_different(one, map->key_bytes, SAMPLE), n);
+        loom__release(allocator, drawn, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream);
+    }
+    loom__release(allocator, one, sizeof *one, LOOM_MEMORY_HOST, NULL);
+    return estimate;
+}
+
+/* ---- rounds ---- */
+
+/* What goes to the table in one round: the caller's batch, or rows of it in arrays of our own. */
+typedef struct round_of_rows {
+    loom__batch batch;
+    uint64_t *rows; /* [n] where they are in the caller's batch, if that has outputs */
+    unsigned char *memory;
+    uint64_t bytes;
+} round_of_rows;
+
+static uint64_t place_for(uint64_t *bytes, uint64_t n, uint64_t width)
+{
+    uint64_t at = *bytes;
+    *bytes = (at + n * width + 255) / 256 * 256;
+    return at;
+}
+
+static void release_round(loom_map *map, round_of_rows *round)
+{
+    loom__release(&map->context->machine->allocator, round->memory, round->bytes, LOOM_MEMORY_TEMPORARY,
+                  round->batch.stream);
+    round->memory = NULL;
+}
+
+/* Arrays for n rows, with what the caller's batch has. */
+static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t n, round_of_rows *made)
+{
+    const int outputs = whole->status != NULL || whole->found_values != NULL;
+    const uint32_t number_bytes = loom__number_bytes(whole->widening, map->value_bytes);
+    uint64_t bytes = 0, rows = place_for(&bytes, outputs ? n : 0, sizeof(uint64_t)),
+             keys = place_for(&bytes, n, map->key_bytes),
+             values = place_for(&bytes, whole->values != NULL ? n : 0, number_bytes),
+             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
+             status = place_for(&bytes, whole->status != NULL ? n : 0, 1);
+    *made = (round_of_rows){.batch = *whole, .bytes = bytes};
+    made->memory = loom__allocate(&map->context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, whole->stream);
+    if (made->memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    made->rows = outputs ? (uint64_t *)(made->memory + rows) : NULL;
+    made->batch.keys = made->memory + keys;
+    made->batch.values = whole->values != NULL ? made->memory + values : NULL;
+    made->batch.found_values = whole->found_values != NULL ? made->memory + found : NULL;
+    made->batch.status = whole->status != NULL ? made->memory + status : NULL;
+    made->batch.n = n;
+    made->batch.replace = 0;
+    made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* which a part may be too small for */
+    return LOOM_OK;
+}
+
+/* The numbers of the rows that a round's table refused, as many as it said. */
+static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused)
+{
+    loom__machine *machine = map->context->machine;
+    uint8_t *status = batch->status, *own = NULL;
+    uint64_t count = 0;
+    loom_status outcome = LOOM_OK;
+    if (status == NULL) {
+        loom_result result = {0};
+        status = own = loom__allocate(&machine->allocator, batch->n, LOOM_MEMORY_TEMPORARY, batch->stream);
+        if (own == NULL)
+            return LOOM_OUT_OF_MEMORY;
+        loom__batch look = {
+            .keys = batch->keys, .status = own, .n = batch->n, .result = &result, .stream = batch->stream};
+        outcome = map->engine->find(map->table, &look);
+    }
+    if (outcome == LOOM_OK)
+        outcome = machine->ops->select_rows(machine, status, own != NULL ? LOOM_NOT_FOUND : LOOM_FULL, batch->n, rows,
+                                            refused, &count, batch->stream);
+    loom__release(&machine->allocator, own, batch->n, LOOM_MEMORY_TEMPORARY, batch->stream);
+    RETURN_IF_FAILED(outcome);
+    RETURN_ERROR_IF(count != refused, LOOM_FULL,
+                    "%llu keys were refused, but %llu seem to be; the arrays must not change while a call runs",
+                    (unsigned long long)refused, (unsigned long long)count);
+    return LOOM_OK;
+}
+
+/* Rows of one round become the next. */
+static loom_status take_rows(loom_map *map, const round_of_rows *last, const uint64_t *rows, round_of_rows *next)
+{
+    loom__machine *machine = map->context->machine;
+    const loom__batch *from = &last->batch, *to = &next->batch;
+    RETURN_IF_FAILED(
+        machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, to->n, to->stream));
+    if (from->values != NULL)
+        RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->values, from->values,
+                                                 loom__number_bytes(from->widening, map->value_bytes), rows, to->n,
+                                                 to->stream));
+    if (next->rows == NULL)
+        return LOOM_OK;
+    if (last->rows != NULL)
+        return machine->ops->take_rows(machine, next->rows, last->rows, sizeof *rows, rows, to->n, to->stream);
+    return machine->ops->copy_table(machine, next->rows, rows, to->n * sizeof *rows, to->stream);
+}
+
+/* Sees to the memory and the contents of the next round, and then to the table's. */
+static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
+                           round_of_rows *next)
+{
+    const loom_allocator *allocator = &map->context->machine->allocator;
+    uint64_t keys, capacity = loom__map_capacity(map);
+    RETURN_IF_FAILED(map->engine->recount(map->table, &keys, whole->stream));
+    RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
+                    "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
+                    "unlucky, or made so)",
+                    (unsigned long long)keys, (unsigned long long)capacity);
+    uint64_t *rows = loom__allocate(allocator, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    if (rows == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    loom_status status = select_refused(map, &last->batch, rows, refused);
+    if (status == LOOM_OK)
+        status = make_round(map, whole, refused, next);
+    if (status == LOOM_OK)
+        status = take_rows(map, last, rows, next);
+    loom__release(allocator, rows, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    if (status == LOOM_OK)
+        status = grow(map, keys + estimate_keys(map, next->batch.keys, refused, whole->stream), whole->stream);
+    if (status != LOOM_OK)
+        release_round(map, next);
+    return status;
+}
+
+/* What a round's table said, to where the caller looks for it. */
+static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_rows *round)
+{
+    loom__machine *machine = map->context->machine;
+    const loom__batch *part = &round->batch;
+    if (round->rows != NULL && whole->status != NULL)
+        RETURN_IF_FAILED(
+            machine->ops->put_rows(machine, whole->status, part->status, 1, round->rows, part->n, whole->stream));
+    if (round->rows != NULL && whole->found_values != NULL)
+        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values, map->value_bytes,
+                                                round->rows, part->n, whole->stream));
+    return LOOM_OK;
+}
+
+/* Failures after which the table is sound, and rows that were refused stay so. */
+static int is_shortage(loom_status status)
+{
+    return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
 }
 
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome)
 {
-    loom_result part_result;
-    int stuck = 0; /* it could not grow: the rest is given to the table as it is */
-    *outcome = (loom_result){.status = LOOM_OK};
-    for (uint64_t done = 0; done < batch->n;) {
-        uint64_t left = batch->n - done, capacity = loom__map_capacity(map), room;
-        RETURN_IF_FAILED(map->engine->room(map->table, &room, batch->stream));
-        if (!stuck && room < left && room <= capacity / LEAST_ROOM_SHARE) {
-            loom_status status = grow(map, capacity, batch->stream);
-            if (status != LOOM_OK && status != LOOM_OUT_OF_MEMORY && status != LOOM_FULL &&
-                status != LOOM_INVALID_ARGUMENT)
-                return status;
-            stuck = status != LOOM_OK;
-            continue;
-        }
-        loom__batch part = part_of(map, batch, done, stuck || room > left ? left : room);
-        part.result = &part_result;
-        RETURN_IF_FAILED(work(map->table, &part));
-        outcome->keys += part_result.keys;
-        outcome->ok += part_result.ok;
-        outcome->exists += part_result.exists;
-        outcome->full += part_result.full;
-        done += part.n;
+    round_of_rows round = {.batch = *batch}, next = {0};
+    loom_result result;
+    uint64_t keys;
+    loom_status status;
+    *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
+    for (;;) {
+        round.batch.result = &result;
+        status = work(map->table, &round.batch);
+        if (status == LOOM_OK)
+            status = tell(map, batch, &round);
+        if (status != LOOM_OK)
+            break;
+        outcome->ok += result.ok;
+        outcome->exists += result.exists;
+        outcome->full = result.full;
+        if (result.full == 0)
+            break;
+        status = prepare(map, batch, &round, result.full, &next);
+        if (status != LOOM_OK)
+            break;
+        release_round(map, &round);
+        round = next;
+        work = map->engine->write;
     }
+    const int first = round.memory == NULL; /* nothing was told so far */
+    release_round(map, &round);
+    if (status != LOOM_OK && (!is_shortage(status) || (first && outcome->full == 0)))
+        return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
+    RETURN_IF_FAILED(map->engine->recount(map->table, &keys, batch->stream));
+    if (status == LOOM_OK && keys > loom__map_capacity(map))
+        (void)grow(map, keys, batch->stream); /* if it cannot, the next call tries again: all keys are stored */
     return LOOM_OK;
 }

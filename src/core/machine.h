@@ -72,6 +72,17 @@ typedef struct loom__machine_ops {
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
     loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);
 
+    /* Rows of arrays, by their numbers. `status`, and the array that rows are taken from or put into, are a call's, wherever
+     * it may have them; `rows` and the other array are table memory, or temporary. They wait.
+     * select_rows writes the numbers of those with the status `wanted`, in ascending order, at most `room`; *count is how many
+     * there are. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
+    loom_status (*select_rows)(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n,
+                               uint64_t *rows, uint64_t room, uint64_t *count, loom_stream stream);
+    loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                             uint64_t count, loom_stream stream);
+    loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                            uint64_t count, loom_stream stream);
+
     /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: with no other
      * thread at hand the calling one does it all. */
     void (*host_parallel)(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),

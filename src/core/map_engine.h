@@ -87,9 +87,10 @@ typedef struct loom__map_engine {
     loom_status (*lend)(loom__table *table, loom_map_view *view);
     loom_status (*take_back)(loom__table *table, const loom_map_view *view, loom_stream stream);
 
-    /* How many more keys surely fit. `surely_fits` asks what is known without looking; `room` counts, and waits. */
+    /* Do n more keys surely fit? From what is known without looking: as many keys as the table was given may be in it.
+     * `recount` looks, and waits; from then on it is known how many there are. */
     int (*surely_fits)(const loom__table *table, uint64_t n);
-    loom_status (*room)(loom__table *table, uint64_t *room, loom_stream stream);
+    loom_status (*recount)(loom__table *table, uint64_t *keys, loom_stream stream);
 
     /* Moves all keys into a table for `capacity` keys, at least as many as there are; waits. After a failure the table is as it
      * was. */

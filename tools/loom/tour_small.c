@@ -14,6 +14,7 @@ static loom_map *make_small(tour *t, uint64_t capacity)
     config.key_bytes = t->key_bytes;
     config.value_bytes = t->value_bytes;
     config.capacity = capacity;
+    config.growth = 0; /* it is to be full */
     tour_did(t, loom_map_create(t->context, &config, &map), "create");
     return map;
 }

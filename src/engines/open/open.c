@@ -178,10 +178,10 @@ static int surely_fits(const loom__table *table, uint64_t n)
     return table->most <= table->capacity && n <= table->capacity - table->most;
 }
 
-static loom_status room(loom__table *table, uint64_t *left, loom_stream stream)
+static loom_status recount(loom__table *table, uint64_t *keys, loom_stream stream)
 {
-    RETURN_IF_FAILED(size(table, &table->most, stream));
-    *left = table->most < table->capacity ? table->capacity - table->most : 0;
+    RETURN_IF_FAILED(size(table, keys, stream));
+    table->most = *keys;
     return LOOM_OK;
 }
 
@@ -410,7 +410,7 @@ const loom__map_engine loom__open_map = {
     .lend = lend,
     .take_back = take_back,
     .surely_fits = surely_fits,
-    .room = room,
+    .recount = recount,
     .resize = resize,
     .clear = clear,
     .clone = clone,

@@ -5,6 +5,7 @@
 #include "machines/cpu/cpu_limits.h"
 #include "machines/cpu/cpu_memory.h"
 #include "machines/cpu/cpu_open.h"
+#include "machines/cpu/cpu_rows.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -257,6 +258,9 @@ const loom__machine_ops loom__cpu_machine = {
     .read_table = copy_host,
     .write_table = copy_host,
     .copy_table = copy_table,
+    .select_rows = loom__cpu_select_rows,
+    .take_rows = loom__cpu_take_rows,
+    .put_rows = loom__cpu_put_rows,
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
 };

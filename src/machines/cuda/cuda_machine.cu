@@ -382,6 +382,9 @@ const loom__machine_ops cuda_machine = {
     copy,
     copy,
     copy,
+    cuda_select_rows,
+    cuda_take_rows,
+    cuda_put_rows,
     host_parallel,
     cuda_measure_limit,
 };

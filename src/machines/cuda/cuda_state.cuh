@@ -18,6 +18,7 @@
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
  *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks
+ *   cuda_rows.cu         rows of arrays selected, taken out and put back
  *   cuda_order.cu        calls on one table put in order across streams
  *   cuda_limits.cu       what the device can do at most
  *   cuda_machine.cu      the machine, and the module's entry */
@@ -235,6 +236,12 @@ void cuda_order_destroy(loom__order *order);
 loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream stream);
 void cuda_order_end(loom__order *order, loom__access access, loom_stream stream);
 
+loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
+                             uint64_t room, uint64_t *count, loom_stream stream);
+loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                           uint64_t count, loom_stream stream);
+loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                          uint64_t count, loom_stream stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
 
 #endif
