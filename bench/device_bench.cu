@@ -185,7 +185,7 @@ int main(int argc, char **argv)
     printf("%llu pairs of 4 + 4 bytes, load %.2f, groups of %d lanes\n", (unsigned long long)n, config.max_load,
            LOOM_LANES);
     row(&b, "insert", "the library", n, UINT64_MAX, empty,
-        [&] { LOOM(loom_map_insert(b.map, b.keys, b.values, n, LOOM_KEEP, NULL, b.result, NULL)); });
+        [&] { LOOM(loom_map_insert(b.map, b.keys, b.values, n, LOOM_KEEP | LOOM_DIRECTLY, NULL, b.result, NULL)); });
     row(&b, "insert", "warps", n, n, empty, [&] { run_warps<INSERT, LOOM_VIEW_INSERT>(&b, b.keys, n); });
     row(&b, "insert", "groups", n, n, empty, [&] { run_groups<INSERT, LOOM_VIEW_INSERT>(&b, b.keys, n); });
     made();

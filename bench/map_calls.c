@@ -66,7 +66,8 @@ loom_status map_call_build_with_status(map_bench *bench, uint64_t at, uint64_t n
 
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
-    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP | LOOM_DIRECTLY, NULL,
+                           result, NULL);
 }
 
 /* By twice, whatever the keys. */
@@ -141,7 +142,8 @@ loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_resu
 
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
-    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_OVERWRITE, NULL, result, NULL);
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_OVERWRITE | LOOM_DIRECTLY,
+                           NULL, result, NULL);
 }
 
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)

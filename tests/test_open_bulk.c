@@ -463,15 +463,16 @@ TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
  * means turns, and the last ones make a later turn give up. */
 static void build_each(test_run *t, loom_context *context, double load, uint32_t flags)
 {
-    subject s = make_subject(t, context, 20011, load, 31);
-    const uint64_t rows[] = {20011, 20011, s.shape.slots + s.shape.slots / 8, 6000, 20011};
+    const uint64_t keys = open_slots(open_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;
+    subject s = make_subject(t, context, keys, load, 31);
+    const uint64_t rows[] = {keys, keys, s.shape.slots + s.shape.slots / 8, 6000, keys};
     CHECK_GE(s.shape.partitions, 80);
     for (int i = 0; i < 5; i++) {
         if (i == 2 && flags & LOOM_LOW_MEMORY) /* so many that they do not fit the table's memory */
             continue;
         batch b = make_batch(t, rows[i]);
         if (i == 1)
-            fill_equal(t, &s, &b, 9000, 0);
+            fill_equal(t, &s, &b, keys / 2, 0);
         else if (i == 3)
             fill_colliding(&s, &b, (uint32_t)s.shape.partitions - 2, s.view.buckets);
         else
@@ -589,7 +590,7 @@ TEST_EACH_KIND(test_open_insert_directly_and_by_partition_agree)
 TEST_EACH_KIND(test_open_insert_ways_that_exclude_each_other)
 {
     static const uint32_t wrong[] = {LOOM_DIRECTLY | LOOM_BY_PARTITION, LOOM_DIRECTLY | LOOM_IN_ORDER,
-                                     LOOM_DIRECTLY | LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_OVERWRITE, 16};
+                                     LOOM_DIRECTLY | LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_OVERWRITE, 32};
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 1000);
     batch b = make_batch(t, 500), other = make_batch(t, 100);

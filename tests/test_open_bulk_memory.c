@@ -88,7 +88,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
         CHECK_REFUSED(loom_map_build(map, b.keys, b.values, n, flags | LOOM_IN_ORDER, b.status, NULL, NULL),
                       LOOM_OUT_OF_MEMORY);
         check_contents(map, &stored);
-        CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_IN_ORDER, NULL, NULL, NULL),
+        CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, n, flags | LOOM_IN_ORDER, b.status, NULL, NULL),
                       LOOM_OUT_OF_MEMORY);
         check_contents(map, &stored);
     }
@@ -146,5 +146,74 @@ TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
             free_batch(&b);
             loom_map_destroy(map);
         }
+    loom_context_destroy(context);
+}
+
+/* What the largest builds take for each pair: nothing is made, so any size will do. */
+TEST_EACH_KIND(test_open_build_memory_of_a_pair)
+{
+    loom_context *context = make_context(t);
+    const double pair_bytes = t->key_bytes + t->value_bytes;
+    for (int percent = 50; percent <= 95; percent += 15) {
+        const double load = percent / 100.0;
+        loom_map_config config = make_config(t, 100000000);
+        loom_memory memory = LOOM_MEMORY_INIT;
+        config.max_load = load;
+        CHECK_OK(loom_map_memory_required(context, &config, &memory));
+        const double keys = (double)config.capacity;
+        test_note("load %g: %g, %g with statuses, %g in order, %g with little memory", load,
+                  (double)memory.build_bytes / keys, (double)memory.status_bytes / keys,
+                  (double)memory.order_bytes / keys, (double)memory.low_memory_bytes / keys);
+        CHECK_LE((double)memory.build_bytes, keys * pair_bytes * 9 / 8);
+        CHECK_LT((double)memory.low_memory_bytes, keys * pair_bytes / 4);
+        CHECK(t->machine != LOOM_MACHINE_CUDA || memory.low_memory_bytes > 0);
+        CHECK_GE(memory.status_bytes, memory.build_bytes);
+        CHECK_GE(memory.order_bytes, memory.build_bytes);
+    }
+    loom_context_destroy(context);
+}
+
+/* With a workspace that is large enough calls allocate nothing, with one that is too small as without. */
+TEST_EACH_KIND(test_open_build_workspace)
+{
+    temporary_counter counter = {0};
+    loom_context *context = make_temporary_context(t, &counter);
+    const uint64_t n = 20011;
+    loom_map_config config = make_config(t, n);
+    loom_memory memory = LOOM_MEMORY_INIT;
+    void *workspace = NULL;
+    config.buckets_per_partition = 31;
+    CHECK_OK(loom_map_memory_required(context, &config, &memory));
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch(t, n), half = make_batch(t, n / 2);
+    fill_distinct(&b, 1, 0);
+    fill_distinct(&half, 1, 0);
+    CHECK_OK(loom_array_create(context, memory.order_bytes, &workspace));
+    CHECK_REFUSED(loom_map_set_workspace(NULL, workspace, 256), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_set_workspace(map, workspace, 0), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_set_workspace(map, NULL, 256), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_set_workspace(map, (char *)workspace + 8, 256), LOOM_INVALID_ARGUMENT);
+    for (int round = 0; round < 3; round++) { /* none, too small, large enough */
+        CHECK_OK(loom_map_set_workspace(map, round ? workspace : NULL, round == 2 ? memory.order_bytes : round * 512u));
+        for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1)
+            for (uint32_t flags = LOOM_BY_PARTITION; flags <= (LOOM_BY_PARTITION | LOOM_IN_ORDER); flags += 2) {
+                test_note("round %d, flags 0x%x, %s", round, flags, placements[w].name);
+                counter.peak = 0;
+                placed_batch p = place_batch(context, &half, &placements[w]);
+                CHECK_OK(loom_map_build(map, p.keys, p.values, half.n, flags, p.status, p.result, NULL));
+                CHECK_EQ(take_back_batch(&p, &half).ok, half.n);
+                p = place_batch(context, &b, &placements[w]);
+                CHECK_OK(loom_map_insert(map, p.keys, p.values, n, LOOM_OVERWRITE | LOOM_IN_ORDER, p.status, p.result,
+                                         NULL));
+                CHECK_EQ(take_back_batch(&p, &b).exists, half.n);
+                check_contents(map, &b);
+                CHECK_EQ(counter.out, 0);
+                CHECK(round == 2 ? counter.peak == 0 : counter.peak > 0);
+            }
+    }
+    free_batch(&b);
+    free_batch(&half);
+    loom_map_destroy(map);
+    loom_array_destroy(context, workspace, memory.order_bytes);
     loom_context_destroy(context);
 }

@@ -144,7 +144,7 @@ TEST_EACH_SET(test_open_set_values_refused)
     INVALID(loom_map_insert(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_find(set, NULL, 50, NULL, NULL, NULL, NULL));
-    INVALID(loom_map_insert(set, b.keys, NULL, 50, 16, NULL, NULL, NULL));
+    INVALID(loom_map_insert(set, b.keys, NULL, 50, 32, NULL, NULL, NULL));
 #undef INVALID
     for (int i = 0; i < 50; i++)
         CHECK_EQ(values[i], 0);

@@ -254,7 +254,8 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * before the call returns). So with a result a
  * full table is result->status == LOOM_FULL, while the call itself returns LOOM_OK.
  *
- * On the cuda machine any call may also return DEVICE; UNSUPPORTED while its stream is being captured into a graph; and
+ * On the cuda machine any call may also return DEVICE; UNSUPPORTED while its stream is being captured into a graph, except
+ * loom_map_build; and
  * OUT_OF_MEMORY, since the first call that takes host arrays or reads a whole table makes the context's staging buffers.
  * "Does not allocate" is meant apart from that. On the cpu machine a call that puts partitions in order (CAVEATS) takes host
  * memory for it, for as long as that lasts: four to eight bytes for each slot of a partition, a thread; where there is
@@ -411,11 +412,25 @@ LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
  * they were. Waits for calls of other host threads; does not allocate; writer. INVALID_ARGUMENT: as for create. */
 LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
 
+/* Gives the table memory to work with: builds and inserts that need temporary memory, and no more than that, take it from there
+ * instead of allocating. It is memory of the kind that the context's tables have (loom_array_create makes some), stays the
+ * caller's, and must not be used otherwise until another one, or NULL and 0, has been set and the calls before have ended.
+ *   workspace   aligned to LOOM_WORKSPACE_ALIGNMENT     bytes   loom_map_memory_required tells how many a build needs
+ * Does not wait. INVALID_ARGUMENT. */
+#define LOOM_WORKSPACE_ALIGNMENT 64
+LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes);
+
 /* Replaces the table's contents by the batch, partition by partition: the fastest way to fill a table.
  *   flags    LOOM_KEEP or LOOM_OVERWRITE, perhaps | LOOM_IN_ORDER: which of equal keys in the batch wins;
  *            perhaps | LOOM_BY_PARTITION or LOOM_DIRECTLY: how
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/     status   /[n], optional/ OK, EXISTS or FULL
  * Allocates temporary memory (loom_map_memory_required), and for growth; writer.
+ *
+ * CUDA graphs. In a stream that is being captured a build becomes part of the graph: small builds are launched faster so. It
+ * needs a workspace of build_bytes (loom_map_set_workspace), with statuses status_bytes, arrays and a result where the device
+ * reaches them, and goes by partition. Replays read the arrays as they are then. The library does not see replays: while one
+ * runs nothing else may use the table or its workspace, and neither may move: no growth, reserve, shrink or destroy before
+ * the graph's last replay; cursors do not notice; inserts into a table that may grow then always wait to count.
  * FULL: some keys were refused, since the table must not grow or could not; the others are stored, `status` says which.
  * INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the flags, see there): the table is as it was. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,

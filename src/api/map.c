@@ -129,6 +129,26 @@ void loom_map_destroy(loom_map *map)
     loom__context_release(context);
 }
 
+int loom__map_is_captured(const loom_map *map, loom_stream stream)
+{
+    const loom__machine *machine = map->context->machine;
+    return machine->ops->is_captured != NULL && machine->ops->is_captured(map->context->machine, stream);
+}
+
+loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)
+{
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    RETURN_ERROR_IF((workspace == NULL) != (bytes == 0), LOOM_INVALID_ARGUMENT,
+                    "a workspace has memory and bytes, or neither to take it back");
+    RETURN_ERROR_IF((uintptr_t)workspace % LOOM_WORKSPACE_ALIGNMENT != 0, LOOM_INVALID_ARGUMENT,
+                    "workspace: it must be aligned to %d bytes", LOOM_WORKSPACE_ALIGNMENT);
+    loom__gate_enter_writer(&map->gate);
+    map->workspace = workspace;
+    map->workspace_bytes = bytes;
+    loom__gate_leave_writer(&map->gate);
+    return LOOM_OK;
+}
+
 loom_status loom__map_check(loom_map *map, loom_stream stream)
 {
     RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
@@ -187,6 +207,8 @@ loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int b
     loom__gate_enter_writer(&map->gate);
     int fits = builds ? batch->n <= loom__map_capacity(map) : map->engine->surely_fits(map->table, batch->n);
     *grows = map->growth > 0 && map->lent == 0 && !fits;
+    batch->workspace = map->workspace;
+    batch->workspace_bytes = map->workspace_bytes;
     batch->by_partition = !builds && map->lent == 0 && map->engine->goes_by_partition(map->table, batch);
     if (*grows || batch->by_partition)
         *access = LOOM__ACCESS_ALONE;

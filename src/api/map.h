@@ -17,6 +17,8 @@ struct loom_map {
     uint32_t key_bytes, value_bytes;
     loom_type type;
     int concurrent_reads;
+    void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
+    uint64_t workspace_bytes;
     double growth;        /* 0: none. Changes only inside the gate, as a writer */
     loom__access lent_as; /* while a device view is out: what its kernels do … */
     uint32_t lent;        /* … and how many of them are out. All three change only inside the gate, as a writer */
@@ -37,6 +39,9 @@ loom_status loom__map_check_values(const loom_map *map, const char *name, const 
 
 /* OK, or IN_USE and a sentence, if a device view is out that a call with this access may not overlap. */
 loom_status loom__map_check_views(const loom_map *map, loom__access access);
+
+/* Is a call in this stream to become part of a graph? */
+int loom__map_is_captured(const loom_map *map, loom_stream stream);
 
 uint64_t loom__map_capacity(const loom_map *map);
 

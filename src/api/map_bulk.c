@@ -61,7 +61,8 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
 /* The arrays of a call that takes pairs. */
 static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 {
-    RETURN_IF_FAILED(loom__map_check(map, batch->stream));
+    if (!batch->captured)
+        RETURN_IF_FAILED(loom__map_check(map, batch->stream));
     RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
     const loom__array arrays[] = {
         {"keys", batch->keys, map->key_bytes, 0, 0},
@@ -101,14 +102,32 @@ static loom__write write_of(const loom_map *map, uint32_t flags)
     return flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
 }
 
+/* It becomes part of a graph, and does not run now: it is put in order with nothing. */
+static loom_status capture_build(loom_map *map, loom__batch *batch)
+{
+    RETURN_ERROR_IF(batch->result == NULL, LOOM_INVALID_ARGUMENT,
+                    "result is NULL: the stream is being captured into a graph, and nobody can wait for the outcome; "
+                    "give a result where the device can write it");
+    loom__gate_enter_writer(&map->gate);
+    batch->workspace = map->workspace;
+    batch->workspace_bytes = map->workspace_bytes;
+    loom_status status = loom__map_check_views(map, LOOM__ACCESS_ALONE);
+    if (status == LOOM_OK)
+        status = map->engine->build(map->table, batch);
+    map->generation += status == LOOM_OK;
+    loom__gate_leave_writer(&map->gate);
+    return status;
+}
+
 loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                            uint8_t *status, loom_result *result, loom_stream stream)
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
+    batch.captured = map != NULL && loom__map_is_captured(map, stream);
     RETURN_IF_FAILED(check_insert(map, &batch));
     batch.write = write_of(map, flags);
-    return run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
+    return batch.captured ? capture_build(map, &batch) : run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
 }
 
 loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,

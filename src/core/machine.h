@@ -55,6 +55,9 @@ typedef struct loom__machine_ops {
     /* OK if `stream` is one of this machine's; otherwise INVALID_ARGUMENT and a sentence. */
     loom_status (*check_stream)(loom__machine *machine, loom_stream stream);
 
+    /* Is the stream being captured into a graph? check_stream then fails. NULL where there are no graphs. */
+    int (*is_captured)(loom__machine *machine, loom_stream stream);
+
     /* Where calls may return before their work is done: puts those on one table that must not overlap one after the
      * other, whatever their streams. NULL, all four: a call has ended when it returns, and the handle's lock is enough.
      * order_begin may fail, then order_end is not called; order_destroy waits for the calls in flight. */

@@ -29,8 +29,12 @@ typedef struct loom__batch {
     loom__write write;       /* what a writing call does */
     loom__how how;           /* accumulate */
     loom__widening widening; /* accumulate */
-    uint32_t replace;        /* build: the table's former contents go */
-    uint32_t uncounted;      /* nobody will look at the result's counts */
+    void *workspace; /* the caller's, instead of temporary memory, if that takes no more; builds and inserts alone */
+    uint64_t workspace_bytes;
+    uint32_t captured;     /* build: the stream is being captured into a graph */
+    uint32_t by_partition; /* insert: had better go that way; the table is the call\'s alone */
+    uint32_t replace;      /* build: the table's former contents go */
+    uint32_t uncounted;    /* nobody will look at the result's counts */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
@@ -77,6 +81,9 @@ typedef struct loom__map_engine {
     loom_status (*build)(loom__table *table, const loom__batch *batch);
     loom_status (*find)(loom__table *table, const loom__batch *batch);
     loom_status (*write)(loom__table *table, const loom__batch *batch); /* as batch->write says */
+
+    /* Had an insertion of this batch better go by partition? Asked before the call is put in order with others. */
+    int (*goes_by_partition)(const loom__table *table, const loom__batch *batch);
 
     /* After calls that write: is there something to put in order? Upkeep then needs the table alone; it does not wait. */
     int (*wants_upkeep)(const loom__table *table);

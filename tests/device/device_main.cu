@@ -1,6 +1,6 @@
 /* Tests of the device interface; needs a GPU.
  *
- *   loom_device_tests [LANES...]     groups of so many lanes; all without arguments
+ *   loom_device_tests [LANES...]     groups of so many lanes; all without arguments, and graphs
  *
  * One line for each group of tests, then the counts. The first fault ends the program. */
 #include <stdio.h>
@@ -10,6 +10,7 @@ int device_tests_1();
 int device_tests_2();
 int device_tests_4();
 int device_tests_8();
+int graph_tests();
 
 static int run(int lanes)
 {
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
         passed += run(atoi(argv[i]));
     for (int lanes = 1; lanes <= 8 && argc == 1; lanes *= 2)
         passed += run(lanes);
+    if (argc == 1)
+        passed += graph_tests();
     printf("%d passed, 0 failed, 0 skipped\n", passed);
     return 0;
 }

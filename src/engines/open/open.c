@@ -15,6 +15,7 @@ struct loom__table {
     double max_load;
     loom_type type;
     uint64_t most; /* keys that the table may hold: as many as were given to it */
+    int replayed;  /* a graph may have changed the contents, unseen */
     uint64_t worn; /* keys given to calls that may have left stale filter bits, since the last upkeep */
 };
 
@@ -175,7 +176,7 @@ static loom_status size(loom__table *table, uint64_t *keys, loom_stream stream)
 
 static int surely_fits(const loom__table *table, uint64_t n)
 {
-    return table->most <= table->capacity && n <= table->capacity - table->most;
+    return !table->replayed && table->most <= table->capacity && n <= table->capacity - table->most;
 }
 
 static loom_status recount(loom__table *table, uint64_t *keys, loom_stream stream)
@@ -262,14 +263,27 @@ static loom_status build(loom__table *table, const loom__batch *batch)
     loom__batch whole = *batch;
     whole.replace = 1;
     RETURN_IF_FAILED(table->kernels->insert_bulk(table->machine, &table->view, &whole));
+    table->replayed |= batch->captured != 0;
     table->most = table->worn = 0;
     note_work(table, batch);
     return LOOM_OK;
 }
 
+/* A partition is filled by counters if it surely has slots for all that is there and comes; otherwise key by key, which is no
+ * faster than directly. */
+static int goes_by_partition(const loom__table *table, const loom__batch *batch)
+{
+    const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY | LOOM_LOW_MEMORY;
+    if ((batch->write != LOOM__WRITE_KEEP && batch->write != LOOM__WRITE_OVERWRITE) || batch->flags & ways ||
+        batch->status != NULL || table->replayed || table->most > table->shape.slots ||
+        batch->n > table->shape.slots - table->most)
+        return 0;
+    return table->kernels->bulk_pays != NULL && table->kernels->bulk_pays(table->machine, &table->view, batch->n);
+}
+
 static loom_status write(loom__table *table, const loom__batch *batch)
 {
-    int by_partition = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0;
+    int by_partition = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0 || batch->by_partition;
     RETURN_IF_FAILED(
         (by_partition ? table->kernels->insert_bulk : table->kernels->write)(table->machine, &table->view, batch));
     note_work(table, batch);
@@ -409,6 +423,7 @@ const loom__map_engine loom__open_map = {
     .upkeep = upkeep,
     .lend = lend,
     .take_back = take_back,
+    .goes_by_partition = goes_by_partition,
     .surely_fits = surely_fits,
     .recount = recount,
     .resize = resize,

@@ -25,6 +25,9 @@ typedef struct loom__open_kernels {
     uint64_t (*bulk_bytes)(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
                            int with_status);
 
+    /* Is inserting so many keys by partition faster, where counters do it? NULL: it never is. */
+    int (*bulk_pays)(loom__machine *machine, const loom__open_view *view, uint64_t n);
+
     /* Fills the partitions of `to`, whatever is in them, with the keys of `from`, and waits; totals, marks and the like are the
      * caller's. *refused: keys for which their partition had no room; then `to` is not to be used. UNSUPPORTED where partitions of
      * that size cannot be filled so. */

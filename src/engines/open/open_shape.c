@@ -69,19 +69,20 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
                         "buckets_per_partition = %u: it is 0 or a prime up to %d", first, OPEN_MOST_BUCKETS);
     }
 
-    /* The largest partitions among those within 2 % of the smallest table: fewer pieces, the same bytes. */
-    double least = INFINITY;
+    /* Of those within 2 % of the smallest table, the largest partitions: fewer pieces, the same bytes. But a table of fewer than
+     * OPEN_WANTED_PARTITIONS has the smallest that do not make it more: then there is a partition for every block that a GPU
+     * can run at once, and building such a table, 2^20 keys, say, takes half the time. */
+    double wanted = keys / config->max_load / slots / OPEN_WANTED_PARTITIONS, least = INFINITY;
     for (uint32_t buckets = first; buckets <= last; buckets++)
         if (loom__open_is_prime(buckets))
             least = fmin(least, buckets * partitions_needed(keys, config->max_load, buckets * slots));
     for (uint32_t buckets = last; buckets >= first; buckets--) {
-        if (!loom__open_is_prime(buckets))
+        if (!loom__open_is_prime(buckets) || (best_buckets > 0 && (buckets < wanted || buckets < OPEN_LEAST_WANTED)))
             continue;
         double partitions = partitions_needed(keys, config->max_load, buckets * slots);
         if (buckets * partitions <= least * 1.02) {
             best_buckets = buckets;
             best_partitions = partitions;
-            break;
         }
     }
     RETURN_ERROR_IF(best_partitions > OPEN_MOST_PARTITIONS, LOOM_INVALID_ARGUMENT,

@@ -154,20 +154,28 @@ static int is_small(const loom__open_view *view, uint64_t n)
     return n / LEAST_KEYS_PER_PARTITION < view->partitions;
 }
 
-typedef struct bulk_sizes {
-    uint64_t fill, region, records, index;
-} bulk_sizes;
+/* What lies where in the memory that a batch needs. */
+typedef struct bulk_places {
+    uint64_t fill, region, records, index, bytes;
+} bulk_places;
 
-static bulk_sizes sizes_of(const loom__cpu_machine_state *cpu, const loom__open_view *view, uint64_t n, int with_index)
+static uint64_t place_for(uint64_t *bytes, uint64_t wanted)
+{
+    const uint64_t at = *bytes;
+    *bytes = (at + wanted + 63) / 64 * 64;
+    return at;
+}
+
+static bulk_places places_of(const loom__cpu_machine_state *cpu, const loom__open_view *view, uint64_t n,
+                             int with_index)
 {
     loom__open_kind kind = (loom__open_kind)view->kind;
-    bulk_sizes sizes = {
-        .fill = (uint64_t)cpu->threads * view->partitions * sizeof(uint64_t),
-        .region = ((uint64_t)view->partitions + 1) * sizeof(uint64_t),
-        .records = n * (open_key_bytes(kind) + open_value_bytes(kind)),
-        .index = with_index ? n * sizeof(uint64_t) : 0,
-    };
-    return sizes;
+    bulk_places places = {0};
+    places.fill = place_for(&places.bytes, (uint64_t)cpu->threads * view->partitions * sizeof(uint64_t));
+    places.region = place_for(&places.bytes, ((uint64_t)view->partitions + 1) * sizeof(uint64_t));
+    places.records = place_for(&places.bytes, n * (open_key_bytes(kind) + open_value_bytes(kind)));
+    places.index = place_for(&places.bytes, with_index ? n * sizeof(uint64_t) : 0);
+    return places;
 }
 
 /* With little memory a batch goes directly, unless that would lose its order. */
@@ -181,8 +189,7 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
 {
     if (is_small(view, n) || goes_directly(flags))
         return 0;
-    bulk_sizes sizes = sizes_of((loom__cpu_machine_state *)machine, view, n, with_status);
-    return sizes.fill + sizes.region + sizes.records + sizes.index;
+    return places_of((loom__cpu_machine_state *)machine, view, n, with_status).bytes;
 }
 
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
@@ -198,26 +205,27 @@ loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_
 
     loom__open_kind kind = (loom__open_kind)view->kind;
     const loom_allocator *allocator = &machine->allocator;
-    loom_stream stream = batch->stream;
-    bulk_sizes sizes = sizes_of(cpu, view, batch->n, batch->status != NULL);
-    bulk_work work = {.simd = cpu->open_simd, .view = view, .batch = batch, .chunks = cpu->threads};
-    work.record_bytes = open_key_bytes(kind) + open_value_bytes(kind);
-    work.fill = loom__allocate(allocator, sizes.fill, LOOM_MEMORY_TEMPORARY, stream);
-    work.region = work.fill ? loom__allocate(allocator, sizes.region, LOOM_MEMORY_TEMPORARY, stream) : NULL;
-    work.records = work.region ? loom__allocate(allocator, sizes.records, LOOM_MEMORY_TEMPORARY, stream) : NULL;
-    if (sizes.index > 0 && work.records != NULL)
-        work.index = loom__allocate(allocator, sizes.index, LOOM_MEMORY_TEMPORARY, stream);
-    int complete = work.records != NULL && (sizes.index == 0 || work.index != NULL);
-    if (complete) {
-        loom__pool_run(cpu->pool, work.chunks, count_chunk, &work);
-        lay_out_regions(&work);
-        loom__pool_run(cpu->pool, work.chunks, scatter_chunk, &work);
-        loom__pool_run(cpu->pool, view->partitions, fill_partition, &work);
-        finish(view, batch, &work.counts);
-    }
-    loom__release(allocator, work.index, sizes.index, LOOM_MEMORY_TEMPORARY, stream);
-    loom__release(allocator, work.records, sizes.records, LOOM_MEMORY_TEMPORARY, stream);
-    loom__release(allocator, work.region, sizes.region, LOOM_MEMORY_TEMPORARY, stream);
-    loom__release(allocator, work.fill, sizes.fill, LOOM_MEMORY_TEMPORARY, stream);
-    return complete ? LOOM_OK : LOOM_OUT_OF_MEMORY;
+    const bulk_places places = places_of(cpu, view, batch->n, batch->status != NULL);
+    const int callers = batch->workspace != NULL && batch->workspace_bytes >= places.bytes;
+    unsigned char *memory =
+        callers ? batch->workspace : loom__allocate(allocator, places.bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    if (memory == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    bulk_work work = {.simd = cpu->open_simd,
+                      .view = view,
+                      .batch = batch,
+                      .chunks = cpu->threads,
+                      .fill = (uint64_t *)(memory + places.fill),
+                      .region = (uint64_t *)(memory + places.region),
+                      .records = memory + places.records,
+                      .index = batch->status != NULL ? (uint64_t *)(memory + places.index) : NULL,
+                      .record_bytes = open_key_bytes(kind) + open_value_bytes(kind)};
+    loom__pool_run(cpu->pool, work.chunks, count_chunk, &work);
+    lay_out_regions(&work);
+    loom__pool_run(cpu->pool, work.chunks, scatter_chunk, &work);
+    loom__pool_run(cpu->pool, view->partitions, fill_partition, &work);
+    finish(view, batch, &work.counts);
+    if (!callers)
+        loom__release(allocator, memory, places.bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
+    return LOOM_OK;
 }

@@ -129,7 +129,7 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
 void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
 {
     if (!counted) /* the call failed half way; the next one must begin at zero */
-        cudaMemsetAsync(slot->counts, 0, sizeof(cuda_counts) * COUNT_COPIES, stream);
+        cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream);
     cudaEventRecord(slot->free, stream);
     pthread_mutex_lock(&cuda->slots_lock);
     slot->taken = 0;
@@ -329,6 +329,14 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     }
 }
 
+static int is_captured(loom__machine *machine, loom_stream stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cuda_device_scope scope((cuda_state *)machine);
+    return scope.status == LOOM_OK && cudaStreamIsCapturing((cudaStream_t)stream, &capture) == cudaSuccess &&
+           capture == cudaStreamCaptureStatusActive;
+}
+
 static loom_status check_stream(loom__machine *machine, loom_stream stream)
 {
     cudaStreamCaptureStatus capture;
@@ -336,8 +344,8 @@ static loom_status check_stream(loom__machine *machine, loom_stream stream)
     CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)stream, &capture));
     RETURN_ERROR_IF(
         capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
-        "the stream is being captured into a graph, which calls on tables do not support yet; make the call "
-        "outside of the capture");
+        "the stream is being captured into a graph, which only loom_map_build supports; make the call outside of "
+        "the capture");
     return LOOM_OK;
 }
 
@@ -374,6 +382,7 @@ const loom__machine_ops cuda_machine = {
     describe,
     supports,
     check_stream,
+    is_captured,
     cuda_order_create,
     cuda_order_destroy,
     cuda_order_begin,

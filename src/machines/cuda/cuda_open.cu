@@ -14,15 +14,18 @@ namespace
 {
 
 enum {
-    BUSY_WARPS = 48,             /* of a multiprocessor that has enough to do */
-    LEAST_BY_PARTITION = 1 << 18 /* keys of a build; a guess: the break-even point has not been measured */
+    BUSY_WARPS = 48, /* of a multiprocessor that has enough to do */
+    /* From here on going by partition is faster, measured on an H200 (docs/performance.md): this many keys, and into tables
+     * that hold keys one for so many slots (at load 0.8 from one for 16 on, at 0.53 from one for 10). */
+    LEAST_BY_PARTITION = 1 << 18,
+    SLOTS_BY_PARTITION = 10
 };
 
 /* ---- results ---- */
 
-/* Sums the copies, clears them for the next call, and tells. One warp. */
+/* Sums the copies, clears them for the next call, and tells. One warp. `replaced`: the table has no other keys. */
 __global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, loom_result *result, uint64_t n,
-                              cuda_op op)
+                              cuda_op op, bool replaced)
 {
     cuda_counts mine = counts[threadIdx.x];
     counts[threadIdx.x] = cuda_counts{};
@@ -34,7 +37,9 @@ __global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, lo
     }
     if (threadIdx.x != 0)
         return;
-    if (op != OP_FIND && op != OP_UPDATE && mine.ok > 0)
+    if (replaced)
+        totals->size = mine.ok;
+    else if (op != OP_FIND && op != OP_UPDATE && mine.ok > 0)
         atomicAdd((unsigned long long *)&totals->size, op == OP_ERASE ? 0 - mine.ok : mine.ok);
     loom_result told = {};
     told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
@@ -284,11 +289,11 @@ cuda_batch whole_batch(const cuda_state *cuda, const call_arrays *arrays, const 
 
 /* What was counted becomes the result, where the caller wants it; waits if it must. */
 loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_op op, const call_arrays *arrays,
-                   cuda_slot *slot, cuda_place place)
+                   cuda_slot *slot, cuda_place place, bool replaced = false)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
-    finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, view->totals, result, batch->n, op);
+    finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, view->totals, result, batch->n, op, replaced);
     CUDA_TRY(cudaGetLastError());
     if (place != PLACE_PAGEABLE && !arrays->staged)
         return LOOM_OK;
@@ -298,17 +303,28 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return LOOM_OK;
 }
 
-unsigned char *take_workspace(loom__machine *machine, uint64_t bytes, loom_stream stream)
+/* What a call works with besides the table; `at` is NULL if it could not be had. */
+struct workspace {
+    unsigned char *at;
+    uint64_t bytes;
+    bool callers;
+};
+
+/* The caller's, if a batch is given that has one, and it is large enough. */
+workspace take_workspace(loom__machine *machine, uint64_t bytes, loom_stream stream, const loom__batch *batch)
 {
+    if (batch != NULL && batch->workspace != NULL && bytes <= batch->workspace_bytes)
+        return {(unsigned char *)batch->workspace, bytes, true};
     const loom_allocator *allocator = &machine->allocator;
-    return (unsigned char *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, stream);
+    return {(unsigned char *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, stream), bytes,
+            false};
 }
 
-void give_workspace(loom__machine *machine, uint64_t bytes, unsigned char *workspace, loom_stream stream)
+void give_workspace(loom__machine *machine, const workspace *given, loom_stream stream)
 {
     const loom_allocator *allocator = &machine->allocator;
-    if (workspace != NULL)
-        allocator->release(allocator->user, workspace, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    if (given->at != NULL && !given->callers)
+        allocator->release(allocator->user, given->at, given->bytes, LOOM_MEMORY_TEMPORARY, stream);
 }
 
 /* Rows with many equal keys; not done: they had better go to the table one by one. */
@@ -316,16 +332,15 @@ loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_ba
                     bool *done)
 {
     bulk_plan plan;
-    unsigned char *workspace = NULL;
+    workspace own = {};
     cuda_combine_way way = batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch, &plan);
     if (way == COMBINE_SPLIT)
-        workspace = take_workspace(&cuda->base, plan.bytes, stream);
-    *done = way == COMBINE_SLICES || workspace != NULL;
+        own = take_workspace(&cuda->base, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
+    *done = way == COMBINE_SLICES || own.at != NULL;
     if (!*done)
         return LOOM_OK;
-    cudaError_t error =
-        cuda_step(cuda_open_combine(cuda, view, batch, workspace != NULL ? &plan : NULL, workspace, stream));
-    give_workspace(&cuda->base, plan.bytes, workspace, stream);
+    cudaError_t error = cuda_step(cuda_open_combine(cuda, view, batch, own.at != NULL ? &plan : NULL, own.at, stream));
+    give_workspace(&cuda->base, &own, stream);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
 }
 
@@ -402,8 +417,6 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, NULL, stream, plan, workspace));
     else if (batch->n > 0) /* a grid has blocks */
         CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
-    if (batch->replace)
-        CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
     CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, wish, op == OP_OVERWRITE, stream));
     if (arrays->staged || wish->in_order) {
         CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
@@ -416,7 +429,7 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
     else if (!wish->in_order)
         CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
-    return finish(view, batch, op, arrays, slot, place);
+    return finish(view, batch, op, arrays, slot, place, batch->replace != 0);
 }
 
 /* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
@@ -480,25 +493,57 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
                         (asked || batch->n >= LEAST_BY_PARTITION) && cuda_open_bulk_plan(cuda, view, &wish, &fast);
     CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[VALUES].staged(), arrays->all[STATUS].staged(), &plan));
     const uint64_t bytes = by_partition && fast.bytes > plan.bytes ? fast.bytes : plan.bytes;
-    unsigned char *workspace = take_workspace(machine, bytes, stream);
-    RETURN_ERROR_IF(workspace == NULL, LOOM_OUT_OF_MEMORY,
+    const workspace own = take_workspace(machine, bytes, stream, batch);
+    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
                     (unsigned long long)bytes);
     loom_status status = cuda_take_slot(cuda, stream, &slot);
     if (status == LOOM_OK) {
         bool sorts = !by_partition;
         if (by_partition)
-            status = run_by_partition(cuda, view, batch, arrays, &wish, &fast, workspace, slot, &sorts);
+            status = run_by_partition(cuda, view, batch, arrays, &wish, &fast, own.at, slot, &sorts);
         if (status == LOOM_OK && by_partition && sorts)
-            cudaMemsetAsync(slot->counts, 0, sizeof(cuda_counts) * COUNT_COPIES, stream);
+            cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream);
         if (status == LOOM_OK && sorts)
-            status = run_in_order(cuda, view, batch, arrays, &plan, workspace, slot);
+            status = run_in_order(cuda, view, batch, arrays, &plan, own.at, slot);
         cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
     }
     if (status != LOOM_OK && arrays->staged)
         cudaStreamSynchronize(stream); /* a copy of the caller's arrays may be under way */
-    give_workspace(machine, bytes, workspace, stream);
+    give_workspace(machine, &own, stream);
     return status;
+}
+
+/* ---- into a graph ---- */
+
+/* A build whose stream is being captured: nothing waits, nothing is allocated, and all that it changes lies in the table, the
+ * caller's workspace and the result, so that the graph may be replayed. What calls share between them is not used: counts lie
+ * at the end of the workspace. */
+loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                          const call_arrays *arrays)
+{
+    const bulk_wish wish = wish_for(view, batch->n, batch->flags, true, batch->status != NULL);
+    bulk_plan plan;
+    cuda_place place;
+    bool gave_up;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    RETURN_ERROR_IF(arrays->staged || place == PLACE_PAGEABLE || batch->flags & (LOOM_IN_ORDER | LOOM_DIRECTLY) ||
+                        !cuda_open_bulk_plan(cuda, view, &wish, &plan),
+                    LOOM_UNSUPPORTED,
+                    "the stream is being captured into a graph: there a build goes by partition, neither in order nor "
+                    "directly, and has its arrays and its result where the device reaches them; change that, or build "
+                    "outside of the capture");
+    const uint64_t bytes = plan.bytes + COUNT_BYTES;
+    RETURN_ERROR_IF(
+        batch->workspace == NULL || batch->workspace_bytes < bytes, LOOM_OUT_OF_MEMORY,
+        "the stream is being captured into a graph, which needs a workspace of %llu bytes; give the table one "
+        "(loom_map_set_workspace)",
+        (unsigned long long)bytes);
+    cuda_slot slot = {};
+    slot.counts = (cuda_counts *)((unsigned char *)batch->workspace + plan.bytes);
+    CUDA_TRY(cudaMemsetAsync(slot.counts, 0, COUNT_BYTES, (cudaStream_t)batch->stream));
+    return run_by_partition(cuda, view, batch, arrays, &wish, &plan, (unsigned char *)batch->workspace, &slot,
+                            &gave_up);
 }
 
 /* ---- all of them ---- */
@@ -509,7 +554,9 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     call_arrays arrays;
     bulk_plan plan;
     ON_DEVICE(cuda);
-    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays));         /* before anything is cleared */
+    RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
+    if (batch->captured)
+        return capture_build(cuda, view, batch, &arrays);
     const bool ordered = batch->values != NULL || batch->status != NULL; /* of a set, only statuses tell */
     if (batch->flags & LOOM_IN_ORDER && ordered)
         return insert_in_order(machine, view, batch, &arrays);
@@ -524,20 +571,20 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch, arrays.staged);
-    unsigned char *workspace = take_workspace(machine, plan.bytes, batch->stream);
-    RETURN_ERROR_IF(workspace == NULL && asked, LOOM_OUT_OF_MEMORY,
+    const workspace own = take_workspace(machine, plan.bytes, batch->stream, batch);
+    RETURN_ERROR_IF(own.at == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
-    if (workspace == NULL)
+    if (own.at == NULL)
         return insert_directly(machine, view, batch, arrays.staged);
     cuda_slot *slot;
     bool gave_up;
     loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
     if (status == LOOM_OK) {
-        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, workspace, slot, &gave_up);
+        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, own.at, slot, &gave_up);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    give_workspace(machine, plan.bytes, workspace, batch->stream);
+    give_workspace(machine, &own, batch->stream);
     return status;
 }
 
@@ -560,13 +607,20 @@ loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_
     return LOOM_OK;
 }
 
+int bulk_pays(loom__machine *machine, const loom__open_view *view, uint64_t n)
+{
+    (void)machine;
+    return n >= LEAST_BY_PARTITION && n >= bulk_slots(view) / SLOTS_BY_PARTITION;
+}
+
 uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags, int with_status)
 {
     bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
     cuda_order_plan order = {};
     const cuda_device_scope scope((cuda_state *)machine);
     const bulk_wish wish = wish_for(view, n, flags, true, with_status != 0);
-    const uint64_t bytes = cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan) ? plan.bytes : 0;
+    const uint64_t bytes =
+        cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan) ? plan.bytes + COUNT_BYTES : 0; /* captured */
     if (!(flags & LOOM_IN_ORDER))
         return bytes;
     if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
@@ -585,6 +639,7 @@ const loom__open_kernels cuda_open_kernels = {
     write,
     insert_bulk,
     bulk_bytes,
+    bulk_pays,
     cuda_open_refill,
     cuda_open_retrieve,
     cuda_open_survey,

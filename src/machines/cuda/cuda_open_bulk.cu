@@ -7,7 +7,7 @@ namespace
 {
 
 enum {
-    ONE_PASS = 512,         /* partitions that one pass splits well */
+    ONE_PASS = 1024,        /* partitions that one pass splits well */
     LEAST_TURNS = 5,        /* with little memory; five take 1.7 bytes for a pair of 4 + 4, more are slower */
     SPILL_SHARE = 256,      /* one record of so many may spill */
     LARGEST_BATCH = 1 << 30 /* records; positions are 31 bits wide */

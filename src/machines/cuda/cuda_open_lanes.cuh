@@ -384,7 +384,10 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cud
 cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                   const cuda_rest *rest, bool overwrite, cudaStream_t stream)
 {
-    unsigned blocks = (unsigned)cuda->multiprocessors * WRITE_BLOCKS;
+    const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
+    const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
+    if (blocks == 0)
+        return cudaSuccess;
 #define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, blocks, stream)
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL

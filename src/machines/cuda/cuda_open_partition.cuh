@@ -12,7 +12,8 @@
 
 enum {
     WHOLE_THREADS = 1024,    /* of a block that has a multiprocessor for itself */
-    HALF_THREADS = 640,      /* of one that shares it with another one … */
+    HALF_THREADS = 640,      /* of one that shares it with another one, or, … */
+    QUARTER_THREADS = 320,   /* … if partitions are small, with three … */
     PARTITION_REGISTERS = 48 /* … for which there are just enough registers of a thread */
 };
 
@@ -236,7 +237,8 @@ __device__ __forceinline__ void write_partition(unsigned char *to, unsigned char
 
 inline uint32_t partition_threads(const loom__open_view *view)
 {
-    return bulk_shared_bytes(view) > BULK_HALF_BYTES ? WHOLE_THREADS : HALF_THREADS;
+    const uint32_t bytes = bulk_shared_bytes(view);
+    return bytes > BULK_HALF_BYTES ? WHOLE_THREADS : bytes > BULK_HALF_BYTES / 2 ? HALF_THREADS : QUARTER_THREADS;
 }
 
 #endif

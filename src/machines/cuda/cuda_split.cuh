@@ -20,7 +20,7 @@
 
 enum {
     SPLIT_THREADS = 512,
-    SPLIT_MOST_BINS = 512,
+    SPLIT_MOST_BINS = 1024,
     SPLIT_FILL_STRIDE = 8 /* counters lie in sectors of their own */
 };
 

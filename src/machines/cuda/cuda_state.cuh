@@ -79,6 +79,8 @@ typedef struct cuda_counts { /* one line */
     unsigned long long unused[4];
 } cuda_counts;
 
+enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
+
 typedef struct cuda_slot {
     cudaEvent_t free;          /* recorded when the call that used it is through */
     cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls */
