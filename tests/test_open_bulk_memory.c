@@ -193,8 +193,9 @@ TEST_EACH_KIND(test_open_build_workspace)
     CHECK_REFUSED(loom_map_set_workspace(map, workspace, 0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_set_workspace(map, NULL, 256), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_set_workspace(map, (char *)workspace + 8, 256), LOOM_INVALID_ARGUMENT);
-    for (int round = 0; round < 3; round++) { /* none, too small, large enough */
-        CHECK_OK(loom_map_set_workspace(map, round ? workspace : NULL, round == 2 ? memory.order_bytes : round * 512u));
+    const uint64_t sizes[] = {0, 512, memory.order_bytes}; /* none, too small, large enough */
+    for (int round = 0; round < 3; round++) {
+        CHECK_OK(loom_map_set_workspace(map, round ? workspace : NULL, sizes[round]));
         for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1)
             for (uint32_t flags = LOOM_BY_PARTITION; flags <= (LOOM_BY_PARTITION | LOOM_IN_ORDER); flags += 2) {
                 test_note("round %d, flags 0x%x, %s", round, flags, placements[w].name);

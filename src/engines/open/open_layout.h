@@ -71,8 +71,9 @@ enum {
     OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM … */
     OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* … which partitions with values apart should fit, too */
     OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two to an SM, eight to the L2 of a server core */
-    OPEN_WANTED_PARTITIONS = 512,                          /* in tables that are large enough for partitions of … */
-    OPEN_LEAST_WANTED = 251,                               /* … so many buckets */
+    OPEN_WANTED_PARTITIONS = 256,                          /* in tables that are large enough for partitions of … */
+    OPEN_LEAST_WANTED = 251,                               /* … so many buckets, and have not fewer in all than … */
+    OPEN_FEW_BUCKETS = 8192,                               /* … these */
     OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
     OPEN_STALE_SHARE =
         100,              /* a partition is put in order when it is worn once for so many filter bits; open_upkeep.h */

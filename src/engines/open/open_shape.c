@@ -71,13 +71,15 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
 
     /* Of those within 2 % of the smallest table, the largest partitions: fewer pieces, the same bytes. But a table of fewer than
      * OPEN_WANTED_PARTITIONS has the smallest that do not make it more: then there is a partition for every block that a GPU
-     * can run at once, and building such a table, 2^20 keys, say, takes half the time. */
-    double wanted = keys / config->max_load / slots / OPEN_WANTED_PARTITIONS, least = INFINITY;
+     * can run at once. Small tables have large partitions: they hold more, and nobody builds them in bulk. */
+    double all_buckets = keys / config->max_load / slots, least = INFINITY;
+    double wanted =
+        all_buckets < OPEN_FEW_BUCKETS ? last : fmax(all_buckets / OPEN_WANTED_PARTITIONS, OPEN_LEAST_WANTED);
     for (uint32_t buckets = first; buckets <= last; buckets++)
         if (loom__open_is_prime(buckets))
             least = fmin(least, buckets * partitions_needed(keys, config->max_load, buckets * slots));
     for (uint32_t buckets = last; buckets >= first; buckets--) {
-        if (!loom__open_is_prime(buckets) || (best_buckets > 0 && (buckets < wanted || buckets < OPEN_LEAST_WANTED)))
+        if (!loom__open_is_prime(buckets) || (best_buckets > 0 && buckets < wanted))
             continue;
         double partitions = partitions_needed(keys, config->max_load, buckets * slots);
         if (buckets * partitions <= least * 1.02) {

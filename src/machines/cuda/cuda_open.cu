@@ -4,6 +4,7 @@
  * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
  * chunk is copied while the other is worked on; such a call waits for its end. Only those of a call in order come whole
  * (cuda_open_order.cu). */
+#include "machines/cuda/cuda_finish.cuh"
 #include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
@@ -23,35 +24,10 @@ enum {
 
 /* ---- results ---- */
 
-/* Sums the copies, clears them for the next call, and tells. One warp. `replaced`: the table has no other keys. */
-__global__ void finish_kernel(cuda_counts *counts, loom__open_totals *totals, loom_result *result, uint64_t n,
-                              cuda_op op, bool replaced)
+__global__ void finish_kernel(const cuda_finish finish)
 {
-    cuda_counts mine = counts[threadIdx.x];
-    counts[threadIdx.x] = cuda_counts{};
-    for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2) {
-        mine.ok += __shfl_xor_sync(0xffffffffu, mine.ok, distance);
-        mine.exists += __shfl_xor_sync(0xffffffffu, mine.exists, distance);
-        mine.not_found += __shfl_xor_sync(0xffffffffu, mine.not_found, distance);
-        mine.full += __shfl_xor_sync(0xffffffffu, mine.full, distance);
-    }
-    if (threadIdx.x != 0)
-        return;
-    if (replaced)
-        totals->size = mine.ok;
-    else if (op != OP_FIND && op != OP_UPDATE && mine.ok > 0)
-        atomicAdd((unsigned long long *)&totals->size, op == OP_ERASE ? 0 - mine.ok : mine.ok);
-    loom_result told = {};
-    told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
-    told.keys = n;
-    told.ok = mine.ok;
-    told.exists = mine.exists;
-    told.not_found = mine.not_found;
-    told.full = mine.full;
-    *result = told;
+    finish_counts(finish);
 }
-
-static_assert(COUNT_COPIES == 32, "one lane for each");
 
 cuda_launch *launcher(const cuda_state *cuda)
 {
@@ -287,20 +263,33 @@ cuda_batch whole_batch(const cuda_state *cuda, const call_arrays *arrays, const 
     return batch_of(cuda, at, batch->n, batch->how, batch->widening, counts);
 }
 
+cuda_finish finish_of(const loom__open_view *view, const loom__batch *batch, cuda_op op, const cuda_slot *slot,
+                      cuda_place place)
+{
+    return {slot->counts, view->totals, place == PLACE_PAGEABLE ? slot->result : batch->result, batch->n, op,
+            false,        NULL};
+}
+
+/* The result has been launched, and is the caller's if it lies where the device can write. Otherwise waits. */
+loom_status hand_over(const loom__batch *batch, const call_arrays *arrays, const cuda_slot *slot, cuda_place place)
+{
+    if (place != PLACE_PAGEABLE && !arrays->staged)
+        return LOOM_OK;
+    CUDA_TRY(cudaStreamSynchronize((cudaStream_t)batch->stream));
+    if (place == PLACE_PAGEABLE)
+        *batch->result = *slot->result;
+    return LOOM_OK;
+}
+
 /* What was counted becomes the result, where the caller wants it; waits if it must. */
 loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_op op, const call_arrays *arrays,
                    cuda_slot *slot, cuda_place place, bool replaced = false)
 {
-    cudaStream_t stream = (cudaStream_t)batch->stream;
-    loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
-    finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, view->totals, result, batch->n, op, replaced);
+    cuda_finish how = finish_of(view, batch, op, slot, place);
+    how.replaced = replaced;
+    finish_kernel<<<1, COUNT_COPIES, 0, (cudaStream_t)batch->stream>>>(how);
     CUDA_TRY(cudaGetLastError());
-    if (place != PLACE_PAGEABLE && !arrays->staged)
-        return LOOM_OK;
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    if (place == PLACE_PAGEABLE)
-        *batch->result = *slot->result;
-    return LOOM_OK;
+    return hand_over(batch, arrays, slot, place);
 }
 
 /* What a call works with besides the table; `at` is NULL if it could not be had. */
@@ -425,10 +414,18 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     *gave_up = wish->in_order && spilled > rest.room;
     if (*gave_up)
         return LOOM_OK;
+    if (!wish->in_order && !arrays->staged &&
+        batch->n > 0) { /* the last block of the last kernel tells: one launch less */
+        cuda_finish how = finish_of(view, batch, op, slot, place);
+        how.replaced = batch->replace != 0;
+        how.arrived = cuda_open_bulk_arrived(workspace);
+        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, &how, stream));
+        return hand_over(batch, arrays, slot, place);
+    }
     if (arrays->staged && spilled > rest.room) /* the split gave up */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
     else if (!wish->in_order)
-        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, stream));
+        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, NULL, stream));
     return finish(view, batch, op, arrays, slot, place, batch->replace != 0);
 }
 

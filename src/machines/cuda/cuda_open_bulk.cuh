@@ -183,6 +183,13 @@ cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                               const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
+/* A counter of the workspace for whoever comes last, zero since cuda_open_bulk_begin: it lies beside the one of spilled records. */
+inline uint32_t *cuda_open_bulk_arrived(unsigned char *workspace)
+{
+    static_assert(SPLIT_FILL_STRIDE > 1, "room beside it");
+    return (uint32_t *)workspace + 1;
+}
+
 /* What is left over. */
 cuda_rest cuda_open_bulk_rest(const loom__open_view *view, const bulk_plan *plan, unsigned char *workspace);
 

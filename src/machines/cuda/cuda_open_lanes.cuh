@@ -30,6 +30,7 @@
  * settled at home. An insertion: 726 in all, 48 registers, no local memory, five votes a turn. */
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
+#include "machines/cuda/cuda_finish.cuh"
 #include "machines/cuda/cuda_merge.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
@@ -351,7 +352,7 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 /* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
 template <loom__open_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
-    rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest)
+    rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest, const cuda_finish finish)
 {
     cuda_batch batch = whole;
     uint32_t spilled = *rest.spilled;
@@ -364,31 +365,34 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         write_tiles<kind, op>(view, batch, block);
         __syncthreads();
     }
+    if (finish.counts != NULL)
+        finish_last(finish);
 }
 
 template <loom__open_kind kind>
 void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_rest *rest, bool overwrite,
-                 unsigned blocks, cudaStream_t stream)
+                 const cuda_finish &finish, unsigned blocks, cudaStream_t stream)
 {
     if constexpr (takes_values(kind, OP_OVERWRITE)) {
         if (overwrite) {
-            rest_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+            rest_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
             return;
         }
     }
-    rest_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+    rest_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
 }
 
 } // namespace
 
 cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                  const cuda_rest *rest, bool overwrite, cudaStream_t stream)
+                                  const cuda_rest *rest, bool overwrite, const cuda_finish *finish, cudaStream_t stream)
 {
+    const cuda_finish how = finish != NULL ? *finish : cuda_finish{};
     const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
     const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
     if (blocks == 0)
         return cudaSuccess;
-#define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, blocks, stream)
+#define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, how, blocks, stream)
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();

@@ -231,7 +231,7 @@ loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const c
     chosen.counts = counters->inserted;
     const cuda_rest winners = {&counters->winners, (uint32_t)n, work.chosen,
                                value_bytes != 0 ? work.chosen_values : NULL};
-    CUDA_TRY(cuda_open_launch_rest(cuda, view, &chosen, &winners, overwrite, stream));
+    CUDA_TRY(cuda_open_launch_rest(cuda, view, &chosen, &winners, overwrite, NULL, stream));
     tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
     CUDA_TRY(cudaGetLastError());
     if (plan->status_staged)

@@ -4,10 +4,12 @@
 namespace
 {
 
-/* Records of a thread in each pass of the split, and blocks on one multiprocessor; as measured. */
+/* Records of a thread in each pass of the split, and blocks on one multiprocessor; as measured. Batches so small that their
+ * tiles would leave places for blocks empty have smaller ones. */
 template <loom__open_kind kind> struct split_shape {
     static constexpr int batch_items = bulk_columns<kind>::has_tail ? 12 : 16, batch_blocks = 2;
     static constexpr int region_items = batch_items, region_blocks = 2;
+    static constexpr int small_items = 8;
 };
 
 template <loom__open_kind kind> struct partition_of_head {
@@ -38,13 +40,12 @@ template <loom__open_kind kind> struct batch_head_reader {
     }
 };
 
-template <loom__open_kind kind, bool with_index>
+template <loom__open_kind kind, bool with_index, int items>
 __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<kind>::batch_blocks)
     split_batch_kernel(const cuda_batch batch, uint64_t batch_first, const bulk_regions<kind> out, uint32_t bins,
                        const partition_of_head<kind> bin_of)
 {
     typedef bulk_columns<kind> columns;
-    constexpr int items = split_shape<kind>::batch_items;
     constexpr uint32_t tile = SPLIT_THREADS * items;
     const uint64_t first = (uint64_t)blockIdx.x * tile;
     const uint32_t count = batch.n - first < tile ? (uint32_t)(batch.n - first) : tile;
@@ -93,7 +94,7 @@ template <loom__open_kind kind> size_t split_bytes(int items, uint32_t bins)
     return split_shared_bytes<typename bulk_columns<kind>::head, typename bulk_columns<kind>::tail>(items, bins);
 }
 
-template <loom__open_kind kind>
+template <loom__open_kind kind, int items>
 cudaError_t split(const loom__open_view *view, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                   unsigned char *workspace, cudaStream_t stream)
 {
@@ -101,14 +102,26 @@ cudaError_t split(const loom__open_view *view, const cuda_batch *batch, uint64_t
                                               : bulk_fine_regions<kind>(plan, workspace, 0);
     const uint32_t bins = plan->coarse > 0 ? plan->coarse : plan->fine;
     const partition_of_head<kind> bin_of = {view->seed, view->partitions, plan->shift, 0xffffffffu};
-    auto kernel = plan->with_index ? split_batch_kernel<kind, true> : split_batch_kernel<kind, false>;
-    cudaError_t error = allow_shared(kernel, split_bytes<kind>(split_shape<kind>::batch_items, SPLIT_MOST_BINS));
+    auto kernel = plan->with_index ? split_batch_kernel<kind, true, items> : split_batch_kernel<kind, false, items>;
+    cudaError_t error = allow_shared(kernel, split_bytes<kind>(items, SPLIT_MOST_BINS));
     if (error != cudaSuccess)
         return error;
-    const uint32_t tile = SPLIT_THREADS * split_shape<kind>::batch_items;
-    kernel<<<(unsigned)((batch->n + tile - 1) / tile), SPLIT_THREADS,
-             split_bytes<kind>(split_shape<kind>::batch_items, bins), stream>>>(*batch, first, out, bins, bin_of);
+    const uint32_t tile = SPLIT_THREADS * items;
+    kernel<<<(unsigned)((batch->n + tile - 1) / tile), SPLIT_THREADS, split_bytes<kind>(items, bins), stream>>>(
+        *batch, first, out, bins, bin_of);
     return cudaGetLastError();
+}
+
+/* So many records, and the tiles are small. */
+enum { SMALL_BATCH = 1 << 21 };
+
+template <loom__open_kind kind>
+cudaError_t split_by_size(const loom__open_view *view, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
+                          unsigned char *workspace, cudaStream_t stream)
+{
+    return batch->n <= SMALL_BATCH
+               ? split<kind, split_shape<kind>::small_items>(view, batch, first, plan, workspace, stream)
+               : split<kind, split_shape<kind>::batch_items>(view, batch, first, plan, workspace, stream);
 }
 
 template <loom__open_kind kind>
@@ -140,7 +153,7 @@ cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *
                                  const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
-#define CALL(kind) error = split<kind>(view, batch, first, plan, workspace, stream)
+#define CALL(kind) error = split_by_size<kind>(view, batch, first, plan, workspace, stream)
     OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;

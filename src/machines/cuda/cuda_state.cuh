@@ -3,6 +3,7 @@
  *   cuda_lanes.cuh       the lane primitives
  *   cuda_tile.cuh        keys and answers of one warp, between its shared memory and the batch
  *   cuda_merge.cuh       equal keys of a block made one
+ *   cuda_finish.cuh      what a call has counted becomes its result
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
  *   cuda_split.cuh       records dealt into regions
@@ -189,13 +190,26 @@ typedef enum cuda_op {
     OP_FIND
 } cuda_op;
 
+/* What becomes of a call's counts (cuda_finish.cuh). */
+typedef struct cuda_finish {
+    cuda_counts *counts; /* [COUNT_COPIES] */
+    loom__open_totals *totals;
+    loom_result *result;
+    uint64_t n;
+    cuda_op op;
+    bool replaced;     /* the table has no other keys */
+    uint32_t *arrived; /* blocks of a kernel whose last one finishes; zero at first */
+} cuda_finish;
+
 /* Launches the batch with groups of one width. */
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
 
-/* Inserts what is left over from a split of the batch, or any list whose length the device knows. */
+/* Inserts what is left over from a split of the batch, or any list whose length the device knows. `finish`, for batches that
+ * have keys: what the last block does then; NULL: nothing. */
 cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                  const cuda_rest *rest, bool overwrite, cudaStream_t stream);
+                                  const cuda_rest *rest, bool overwrite, const cuda_finish *finish,
+                                  cudaStream_t stream);
 
 /* Insertion in order: what lies where in the workspace. Keys and positions are sorted from one buffer to the other and back;
  * the sort's scratch serves the winners afterwards. */
