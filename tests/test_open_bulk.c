@@ -465,7 +465,7 @@ static void build_each(test_run *t, loom_context *context, double load, uint32_t
 {
     const uint64_t keys = open_slots(open_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;
     subject s = make_subject(t, context, keys, load, keys > 30000 ? 13 : 31);
-    const uint64_t rows[] = {keys, keys, s.shape.slots + s.shape.slots / 8, 6000, keys};
+    const uint64_t rows[] = {keys, keys, s.shape.slots + s.shape.slots / 8, 2000, keys};
     CHECK_GE(s.shape.partitions, 80);
     for (int i = 0; i < 5; i++) {
         if (i == 2 && flags & LOOM_LOW_MEMORY) /* so many that they do not fit the table's memory */

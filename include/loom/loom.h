@@ -267,9 +267,9 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * Calls that return before their end (LOOM_FEATURE_ASYNCHRONOUS) are put in order on the device, whatever their streams:
  * those that the table below lets overlap may overlap, the others follow each other. contains counts as find; size,
  * retrieve_all, save, clone and stats wait for all that write; build, clear, reserve, shrink, LOOM_IN_ORDER and
- * LOOM_BY_PARTITION overlap with nothing. Nor does a call that might make the table grow: one that inserts, and whose n keys, with
- * all that were given to the table before, might pass its capacity (loom_map_config.growth). It waits, at least until the keys in
- * the table are counted; if the batch might still pass the capacity, until its end. With growth = 0 no call does.
+ * LOOM_BY_PARTITION overlap with nothing, nor do large inserts (loom_map_insert). Nor does a call that might make the table grow:
+ * one that inserts, and whose n keys, with all that were given to the table before, might pass its capacity
+ * (loom_map_config.growth). It waits, at least until the keys in the table are counted; if the batch might still pass the capacity, until its end. With growth = 0 no call does.
  *
  * Inside a table these may work at the same time; the lane simulator (docs/simulator.md) runs every pair marked so under
  * thousands of schedules, and this table says no more than what it verified. It is why a call may use many threads or
@@ -437,8 +437,10 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Puts the batch into the table beside what is there. Parameters and statuses as in loom_map_build.
- * Allocates only with LOOM_IN_ORDER (loom_memory.order_bytes) and LOOM_BY_PARTITION (as a build, on the cuda machine up to twice
- * as much), and for growth; writer. UNSUPPORTED: by the flags, see there. */
+ * On the cuda machine a batch of 2^18 keys and more, one for every ten slots of the table, goes by partition if it has no status
+ * array, nothing else is asked for, and temporary memory can be had; then, as with LOOM_BY_PARTITION, it overlaps with nothing.
+ * Allocates for that and with LOOM_BY_PARTITION (as a build, on the cuda machine up to twice as much), with LOOM_IN_ORDER
+ * (loom_memory.order_bytes), and for growth; writer. UNSUPPORTED: by the flags, see there. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 
