@@ -293,6 +293,37 @@ TEST_EACH_KIND(test_open_build_many_keys)
     loom_context_destroy(context);
 }
 
+/* The odd ones of the keys go, and leave what erasures leave. */
+static void erase_some(subject *s, uint64_t keys)
+{
+    batch gone = make_batch_of(s->m.key_bytes, s->m.value_bytes, keys / 2);
+    for (uint64_t i = 0; i < gone.n; i++)
+        set_pair(&gone, i, nth_key(s, 2 * i + 1), 0);
+    model_erase(&s->m, &gone);
+    free_batch(&gone);
+}
+
+/* So many that inserts do, too: into an empty table, beside others, and those that are there already. */
+TEST_EACH_KIND(test_open_insert_many_keys)
+{
+    loom_context *context = make_context_with(t, 2, random_u64(&t->random));
+    uint64_t n = test_scaled(t, (1 << 18) + 77, 20077);
+    subject s = make_subject(t, context, 3 * n, 0.9, 0);
+    batch b = make_batch(t, n);
+    fill_keys(&s, &b, 0);
+    CHECK_EQ(run_call(&s, &b, 0, LOOM_KEEP, &placements[1]).ok, n);
+    fill_keys(&s, &b, n / 2);
+    CHECK_EQ(run_call(&s, &b, 0, LOOM_OVERWRITE, &placements[1]).ok, n / 2);
+    erase_some(&s, n);
+    fill_keys(&s, &b, n / 4);
+    run_call(&s, &b, 0, LOOM_KEEP, &placements[0]);
+    checked_verify(s.m.map);
+    model_compare(&s.m);
+    free_batch(&b);
+    free_subject(&s);
+    loom_context_destroy(context);
+}
+
 /* ---- Equal keys ----------------------------------------------------------------------------------------------- */
 
 /* Each key 2 to 5 times; with `hot`, the rows with odd numbers have one key. Returns how many different keys there are. */
@@ -506,16 +537,6 @@ TEST_EACH_KIND(test_open_build_by_partition_in_order)
 }
 
 /* ---- Beside what is there ------------------------------------------------------------------------------------- */
-
-/* The odd ones of the keys go, and leave what erasures leave. */
-static void erase_some(subject *s, uint64_t keys)
-{
-    batch gone = make_batch_of(s->m.key_bytes, s->m.value_bytes, keys / 2);
-    for (uint64_t i = 0; i < gone.n; i++)
-        set_pair(&gone, i, nth_key(s, 2 * i + 1), 0);
-    model_erase(&s->m, &gone);
-    free_batch(&gone);
-}
 
 TEST_EACH_KIND(test_open_insert_by_partition_beside_others)
 {

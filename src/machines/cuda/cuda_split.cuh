@@ -1,4 +1,5 @@
-/* Splitting: records are dealt into regions of memory by a number that a functor gives for each, streaming.
+/* Splitting on a GPU: records are dealt into regions of memory by a number that a functor gives for each, streaming; for any
+ * engine that works by partition. (On the host: core/split.h.)
  *
  * A block takes a tile of records, counts them by bin in shared memory, asks for room in each bin's region with one addition,
  * puts the tile in the order of bins in shared memory and writes it out, so that neighbouring lanes write neighbouring
