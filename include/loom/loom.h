@@ -316,9 +316,10 @@ typedef enum loom_insert_flags {
     LOOM_BY_PARTITION = 4, /* sorted by partition first, then each partition filled whole; overlaps with nothing.
                               UNSUPPORTED if the batch cannot go that way, unless with LOOM_IN_ORDER */
     LOOM_DIRECTLY = 8,     /* one by one, without temporary memory */
-    LOOM_LOW_MEMORY = 16   /* a build takes less than a quarter of the pairs' own bytes of temporary memory
-                              (loom_memory.low_memory_bytes), and a tenth more time; where it cannot, and on the cpu machine,
-                              it goes directly. Changes nothing with LOOM_IN_ORDER, and for inserts */
+    LOOM_LOW_MEMORY = 16 /* a build takes less than a quarter of the pairs' own bytes of temporary memory (a few percent
+                              more below a million keys; loom_memory.low_memory_bytes tells), and a tenth more time; where it
+                              cannot, and on the cpu machine, it goes directly. Changes nothing with LOOM_IN_ORDER, and for
+                              inserts */
 } loom_insert_flags;
 
 /* ---- Map, set, counter -------------------------------------------------------------------------------- */
@@ -397,7 +398,7 @@ LOOM_API void loom_map_destroy(loom_map *map);
  *   - Memory: while the table moves, both. Beside that temporary memory: for each refused row its key and value, and, if the
  *     call has a status or a found array, up to 9 bytes and a value more (twice that, if rows are refused a second time);
  *     before the table begins to move, and not any more then, also 8 bytes for each refused row, and a byte for each row if
- *     there is no status array; and for a sample of keys 1 MB of host memory and 0.5 MB of temporary memory, if those can be had.
+ *     there is no status array where the machine works; and for a sample of keys 1 MB of host memory and 0.5 MB of temporary memory, if those can be had.
  *   - If memory is short it does not begin to grow: what was stored stays so, the rest is refused, and the sentence tells how
  *     many bytes were missing (where the call has a result, and so returns OK, too: ask loom_last_error at once).
  *   - While device views are out a table does not grow: calls beside them refuse keys, as kernels of views do.
@@ -430,7 +431,7 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  * needs a workspace of build_bytes (loom_map_set_workspace), with statuses status_bytes, arrays and a result where the device
  * reaches them, and goes by partition. Replays read the arrays as they are then. The library does not see replays: while one
  * runs nothing else may use the table or its workspace, and neither may move: no growth, reserve, shrink or destroy before
- * the graph's last replay; cursors do not notice; inserts into a table that may grow then always wait to count.
+ * the graph's last replay; cursors do not notice; inserts into a table that may grow then always wait, until their end.
  * FULL: some keys were refused, since the table must not grow or could not; the others are stored, `status` says which.
  * INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the flags, see there): the table is as it was. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,

@@ -269,6 +269,7 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
 {
     const loom_allocator *allocator = &map->context->machine->allocator;
     uint64_t keys, capacity = loom__map_capacity(map);
+    *next = (round_of_rows){.batch = *whole}; /* which may still be what the last round was made of */
     RETURN_IF_FAILED(map->engine->recount(map->table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "

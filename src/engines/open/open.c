@@ -273,7 +273,7 @@ static loom_status build(loom__table *table, const loom__batch *batch)
  * faster than directly. */
 static int goes_by_partition(const loom__table *table, const loom__batch *batch)
 {
-    const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY | LOOM_LOW_MEMORY;
+    const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY;
     if ((batch->write != LOOM__WRITE_KEEP && batch->write != LOOM__WRITE_OVERWRITE) || batch->flags & ways ||
         batch->status != NULL || table->replayed || table->most > table->shape.slots ||
         batch->n > table->shape.slots - table->most)
@@ -308,7 +308,7 @@ static loom_status clone(loom__table *table, loom__table **made, loom_stream str
                                 table->view.concurrent_reads, table->type, table->seed, &twin, stream));
     loom_status status = table->machine->ops->copy_table(table->machine, twin->view.base, table->view.base,
                                                          table_memory(&table->shape), stream);
-    twin->most = table->most;
+    twin->most = table->replayed ? UINT64_MAX : table->most; /* until somebody counts */
     twin->worn = table->worn;
     if (status != LOOM_OK)
         destroy(twin);

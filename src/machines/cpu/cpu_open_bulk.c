@@ -124,16 +124,16 @@ static int is_small(const loom__open_view *view, uint64_t n)
     return n / LEAST_KEYS_PER_PARTITION < view->partitions;
 }
 
-/* With little memory a batch goes directly, unless that would lose its order. */
-static int goes_directly(uint32_t flags)
+/* With little memory a build goes directly, unless that would lose its order. */
+static int goes_directly(uint32_t flags, int builds)
 {
-    return flags & LOOM_DIRECTLY || (flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER));
+    return flags & LOOM_DIRECTLY || (builds && flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER));
 }
 
 uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
                                    int with_status)
 {
-    if (is_small(view, n) || goes_directly(flags))
+    if (is_small(view, n) || goes_directly(flags, 1))
         return 0;
     loom__split split = {.n = n, .bins = view->partitions, .chunks = ((loom__cpu_machine_state *)machine)->threads};
     return loom__split_lay_out(&split, NULL, record_bytes(view), with_status);
@@ -142,7 +142,7 @@ uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view
 loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    if (goes_directly(batch->flags)) {
+    if (goes_directly(batch->flags, batch->replace != 0)) {
         if (batch->replace)
             RETURN_IF_FAILED(loom__cpu_open_clear(machine, view, batch->stream));
         return loom__cpu_open_write(machine, view, batch);

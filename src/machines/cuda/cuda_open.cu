@@ -432,7 +432,9 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
 /* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
 loom_status insert_directly(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, bool staged)
 {
-    if (batch->replace && staged) { /* what may fail comes before the table is cleared */
+    cuda_place place; /* what may fail comes before the table is cleared */
+    RETURN_IF_FAILED(cuda_locate((cuda_state *)machine, "result", batch->result, &place));
+    if (batch->replace && staged) {
         RETURN_IF_FAILED(cuda_stage_enter((cuda_state *)machine));
         cuda_stage_leave((cuda_state *)machine);
     }
@@ -464,7 +466,7 @@ bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool
     wish.in_order = (flags & LOOM_IN_ORDER) != 0;
     wish.with_index = with_status || wish.in_order;
     wish.replace = replace;
-    wish.low_memory = (flags & LOOM_LOW_MEMORY) != 0 && !wish.in_order;
+    wish.low_memory = replace && (flags & LOOM_LOW_MEMORY) != 0 && !wish.in_order;
     return wish;
 }
 

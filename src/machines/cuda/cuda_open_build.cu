@@ -434,7 +434,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
         fill_partition<kind, way>(block, &counts);
     else if constexpr (way != IN_ORDER)
         insert_all<kind>(block, work.status, &counts);
-    write_partition(there, lines, bytes);
+    write_partition<way == IN_ORDER>(there, lines, bytes);
     if (threadIdx.x == 0) {
         work.view.marks[partition] = mark;
         work.view.stale[partition] = stale;
@@ -453,9 +453,11 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_
     if (error != cudaSuccess)
         return error;
     uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
-    if (way == IN_ORDER && shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor: see step 6 */
+    if (way == IN_ORDER &&
+        shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor, if it has so much: see step 6 */
+        const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
         threads = WHOLE_THREADS;
-        shared = BULK_HALF_BYTES + 1;
+        shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;
     }
     kernel<<<partitions, threads, shared, stream>>>(work);
     return cudaGetLastError();

@@ -215,11 +215,15 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
     return count;
 }
 
-/* The partition from shared memory to where it belongs. */
+/* The partition from shared memory to where it belongs. `over`: threads have written there before. */
+template <bool over>
 __device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* what this thread wrote is there for the copy */
+    if (over)
+        asm volatile("fence.proxy.async;" ::: "memory"); /* what this thread wrote, anywhere, comes before the copy … */
+    else
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* … or in shared memory */
     __syncthreads();
     if (threadIdx.x == 0) {
         asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),

@@ -99,7 +99,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
         (void)finish_bucket<kind>(lines, buckets, bucket, places_taken(taken, bucket), empty,
                                   [](uint32_t, uint32_t) { return false; });
-    write_partition(work.to.base + (uint64_t)partition * bytes, lines, bytes);
+    write_partition<false>(work.to.base + (uint64_t)partition * bytes, lines, bytes);
 }
 
 template <loom__open_kind kind>

@@ -223,6 +223,14 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
         return LOOM_OK;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(array.begin(cuda, "status", status, n, stream));
+    if (array.at != array.given) { /* they will be told through a staging buffer: that must not fail then */
+        loom_status staged = cuda_stage_enter(cuda);
+        if (staged != LOOM_OK) {
+            array.end();
+            return staged;
+        }
+        cuda_stage_leave(cuda);
+    }
     uint64_t *counts =
         (uint64_t *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
     cudaError_t error = cudaErrorMemoryAllocation;
