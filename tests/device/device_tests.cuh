@@ -1,5 +1,7 @@
 /* The device interface, loom/device.cuh, for groups of LOOM_LANES lanes: kernels work on a table through views, then the
  * host calls, which have tests of their own, tell what became of it. The including file sets LOOM_LANES. */
+#include "device/require.cuh"
+
 #include <loom/device.cuh>
 
 #include <cuda_runtime.h>
@@ -11,16 +13,6 @@
 
 namespace
 {
-
-#define REQUIRE(condition)                                                                  \
-    do {                                                                                    \
-        if (!(condition)) {                                                                 \
-            printf("%s:%d: %s\n  %s\n", __FILE__, __LINE__, #condition, loom_last_error()); \
-            exit(1);                                                                        \
-        }                                                                                   \
-    } while (0)
-#define REQUIRE_OK(call)   REQUIRE((call) == LOOM_OK)
-#define REQUIRE_CUDA(call) REQUIRE((call) == cudaSuccess)
 
 /* Memory that both sides see. */
 template <class element> struct shared_array {

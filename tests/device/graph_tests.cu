@@ -1,4 +1,6 @@
 /* Builds in CUDA graphs: captured once, replayed with other keys, and what is refused while a stream is being captured. */
+#include "device/require.cuh"
+
 #include <loom/loom.h>
 
 #include <cuda_runtime.h>
@@ -7,14 +9,6 @@
 
 namespace
 {
-
-#define REQUIRE(condition)                                                                  \
-    do {                                                                                    \
-        if (!(condition)) {                                                                 \
-            printf("%s:%d: %s\n  %s\n", __FILE__, __LINE__, #condition, loom_last_error()); \
-            exit(1);                                                                        \
-        }                                                                                   \
-    } while (0)
 
 enum { KEYS = 50021 };
 

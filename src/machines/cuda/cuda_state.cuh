@@ -9,7 +9,7 @@
  *   cuda_split.cuh       records dealt into regions
  *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
  *   cuda_open_split.cu   batches of the open engine split by partition
- *   cuda_open_partition.cuh  one partition in shared memory: what these two have in common
+ *   cuda_open_partition.cuh  one partition in shared memory: what build and refill have in common
  *   cuda_open_counts.cuh what became of the keys of a block
  *   cuda_open_build.cu   tables built by partition
  *   cuda_open_refill.cu  a table filled with the keys of another one
