@@ -466,22 +466,32 @@ TEST_EACH_KIND(test_open_build_by_partition_one_partition)
     loom_context_destroy(context);
 }
 
+/* Nearly all bits of that bucket get set: equal keys meet at home, on their chains, and among those whose bit was set before. */
 TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
 {
-    static const uint64_t keys[] = {1, 7, 8, 14, 15, 100, 250, 500};
+    static const uint64_t keys[] = {1, 7, 8, 14, 15, 70, 100, 250, 500};
     loom_context *context = make_context(t);
-    for (uint32_t times = 1; times <= 2; times++)
-        for (int i = 0; i < 8; i++) {
+    for (uint32_t times = 1; times <= 3; times++)
+        for (int i = 0; i < 9; i++) {
             subject s = make_subject(t, context, 500, 0.8, 31);
-            batch some = make_batch(t, keys[i]), b = make_batch(t, times * keys[i]);
+            batch some = make_batch(t, keys[i]), b = make_batch(t, times * keys[i]), half = make_batch(t, keys[i] / 2);
             fill_colliding(&s, &some, 1, 1);
             for (uint64_t row = 0; row < b.n; row++)
                 set_pair(&b, row, batch_key(&some, row % some.n), 0);
+            for (uint64_t row = 0; row < half.n; row++)
+                set_pair(&half, row, batch_key(&some, 2 * row), 0);
             for (int w = 0; w < PLACEMENTS; w++) {
                 test_note("%llu keys, each %u times, %s", (unsigned long long)some.n, times, placements[w].name);
                 build_by_partition(&s, &b, LOOM_OVERWRITE, &placements[w]);
+                build_by_partition(&s, &half, LOOM_KEEP, &placements[w]);
+                insert_by_partition(&s, &b, w % 2 ? LOOM_OVERWRITE : LOOM_KEEP, &placements[w]);
+            }
+            for (uint32_t mode = LOOM_KEEP; mode <= LOOM_OVERWRITE; mode++) {
+                test_note("%llu keys, each %u times, in order, mode %u", (unsigned long long)some.n, times, mode);
+                build_by_partition(&s, &b, mode | LOOM_IN_ORDER, &placements[1]);
             }
             free_batch(&some);
+            free_batch(&half);
             free_batch(&b);
             free_subject(&s);
         }

@@ -4,7 +4,7 @@
  * A direct insertion reads and writes a random line of memory for each key. Here everything streams. For n pairs of p bytes and
  * a table of t bytes the bytes moved are, with two passes of splitting, 4 n p + n p + t into an empty table (t more into a
  * filled one). The first pass of a build writes into the table's own memory, which holds nothing yet. 10^8 pairs of 4 + 4 bytes
- * at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.83.
+ * at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.78.
  *
  * How a block fills a partition, all threads waiting for each other after each step:
  *   0. begin   an empty partition, or the one that is there; then its keys move to the first slots of their buckets, and counters
@@ -16,15 +16,21 @@
  *              none: an equal key would have set the same bit in the same bucket.
  *   3. finish  each bucket by one lane: ready bits; equal keys that took places of one home bucket in step 1. Of these the first
  *              slot's stays, which is the one that was there before.
- *   4. rest    what was set aside in step 2 is inserted as any key is (open_ops.h), in shared memory.
+ *   4. rest    what was set aside in step 2, three of a hundred of those at load 0.95: each looks for its key along its chain, as far as its bit
+ *              is set, 1.07 buckets. Those that find none take places as in step 2. Equal ones among these then find, from
+ *              home, the first of them on their chain; the others leave again.
  * No more keys and records than slots, so no key is refused for an equal one, and every chain ends. Partitions that get more, and calls
- * that want statuses, have each record inserted as any key is.
+ * that want statuses, have each record inserted as any key is (open_ops.h), in shared memory.
+ *
+ * Where the time goes: at load 0.95, where a partition of 3491 buckets has a multiprocessor for itself, 1.8 µs for step 0, 10.9, 13.2, 2.4 and 6.5 for
+ * the others, 5.0 to write it. 13 of 100 keys are set aside and walk 2.9 buckets, the last ones of a warp 14: that is why counters of some
+ * buckets are read at once. (When step 4 inserted as any key is inserted, with swaps of 64 bits, 100 keys took 14.0 µs.) Records fetched into
+ * the L2 cache ahead of their block made no difference.
  *
  * In order (IN_ORDER, builds alone): a slot's value is at first the record's place in its region. Wherever two equal keys meet, their places
  * in the batch, a column of its own, tell which stays; records stay where they are, and what is set aside is their places,
  * kept in the partition's own memory, which nobody needs yet. At the end
- *   5. again   those that were there in step 4 meet their equals, which have all been inserted.
- *   6. values  each slot takes its value from the region: 12,000 records lie together, and are still in the L2 cache if not too
+ *   5. values  each slot takes its value from the region: 12,000 records lie together, and are still in the L2 cache if not too
  *              many blocks are at work: with two to a multiprocessor, which are better otherwise, 10^8 pairs take 0.3 ms longer.
  *              (Taking values from the batch itself would be a random access to memory for each key: 2.3 ms.) */
 #define CUDA_LANES 1
@@ -36,7 +42,7 @@
 namespace
 {
 
-enum { UNROLLED = 4 };
+enum { UNROLLED = 4, LOOKED_AHEAD = 4 };
 
 /* What partitions are filled from: an empty one, or one that may hold keys; in order, an empty one. */
 enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
@@ -117,6 +123,29 @@ template <loom__open_kind kind> struct build_record {
             return head;
     }
 };
+
+/* A key's chain, and a place on it. */
+struct chain_walk {
+    uint32_t home, step, bit;
+
+    __device__ __forceinline__ uint32_t after(uint32_t bucket, uint32_t buckets) const
+    {
+        bucket += step;
+        return bucket >= buckets ? bucket - buckets : bucket;
+    }
+};
+
+struct chain_place {
+    uint32_t bucket, slot;
+};
+
+template <loom__open_kind kind>
+__device__ __forceinline__ chain_walk start_chain(const build_block<kind> &block, uint64_t key)
+{
+    const uint32_t lower = (uint32_t)loom__hash_key(key, open_key_bytes(kind), block.own.seed);
+    return {loom__hash_bucket(lower, block.own.buckets), loom__hash_step(lower, block.own.buckets),
+            open_filter_bit(kind, lower)};
+}
 
 template <loom__open_kind kind, build_way way>
 __device__ __forceinline__ build_record<kind> late_record(const build_block<kind> &block, uint32_t i)
@@ -215,40 +244,68 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
     }
 }
 
+/* Takes the next free place on a key's chain, and leaves its bit in each bucket that it passes. Counters only grow: a bucket that
+ * looks full is full, and reading some counters at once is faster than adding to one after the other. */
+template <loom__open_kind kind>
+__device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &block, const chain_walk &walk)
+{
+    const uint32_t buckets = block.own.buckets;
+    chain_place at = {walk.home, 0};
+    for (;;) { /* a slot is free somewhere: at most `buckets` rounds */
+        uint32_t next[LOOKED_AHEAD], taken[LOOKED_AHEAD];
+#pragma unroll
+        for (int k = 0; k < LOOKED_AHEAD; k++) {
+            next[k] = walk.after(k > 0 ? next[k - 1] : at.bucket, buckets);
+            taken[k] = places_taken(block.taken, next[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < LOOKED_AHEAD; k++) {
+            at.bucket = next[k];
+            if (taken[k] < open_slots(kind)) {
+                at.slot = take_place(block.taken, at.bucket);
+                if (at.slot < open_slots(kind))
+                    return at;
+            }
+            (void)set_bit(block.lines + at.bucket * open_line_stride(kind), walk.bit);
+        }
+    }
+}
+
+template <loom__open_kind kind, build_way way>
+__device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
+                                                      const build_record<kind> &one)
+{
+    const chain_place at = take_on_chain<kind>(block, walk);
+    place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, one.template slot_head<way>(),
+                one.template slot_value<way>());
+    return at;
+}
+
 /* Step 2: those that were set aside take the next place on their chains. Who finds its bit set at home may have an equal key
  * further on, and is set aside once more. Returns how many were found at home. */
 template <loom__open_kind kind, build_way way>
-__device__ __forceinline__ uint32_t place_on_chain(const build_block<kind> &block, warp_share *share)
+__device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, warp_share *share)
 {
-    const uint32_t lane = threadIdx.x % 32, all = share->late, buckets = block.own.buckets;
+    const uint32_t lane = threadIdx.x % 32, all = share->late;
     uint32_t equal = 0;
     share->late = 0;
-    __syncwarp(); /* others have written what this lane reads */
+    __syncwarp();                   /* others have written what this lane reads */
+    build_record<kind> coming = {}; /* read while the ones before it find their places */
+    if (lane < all)
+        coming = late_record<kind, way>(block, share->begin + lane);
     for (uint32_t next = 0; next < all; next += 32) {
         bool suspect = false;
-        build_record<kind> one = {};
+        const build_record<kind> one = coming;
+        if (next + 32 + lane < all)
+            coming = late_record<kind, way>(block, share->begin + next + 32 + lane);
         if (next + lane < all) {
-            one = late_record<kind, way>(block, share->begin + next + lane);
-            open_walk walk = open_start(kind, &block.own, one.key());
-            const uint32_t bit = open_filter_bit(kind, walk.lower), step = loom__hash_step(walk.lower, buckets);
-            const bool at_home = holds<kind>(block.lines + walk.bucket * open_line_stride(kind), one.key());
-            equal += at_home;
-            if (at_home) {
-                meet_equal<kind, way>(block, walk.bucket, one);
-            } else {
-                suspect = set_bit(block.lines + walk.bucket * open_line_stride(kind), bit);
-                for (uint32_t bucket = walk.bucket;
-                     !suspect;) { /* a slot is free somewhere: at most `buckets` rounds */
-                    bucket += step;
-                    bucket -= bucket >= buckets ? buckets : 0;
-                    uint32_t slot = take_place(block.taken, bucket);
-                    if (slot < open_slots(kind)) {
-                        place<kind>(block.lines, buckets, bucket, slot, one.template slot_head<way>(),
-                                    one.template slot_value<way>());
-                        break;
-                    }
-                    (void)set_bit(block.lines + bucket * open_line_stride(kind), bit);
-                }
+            const chain_walk walk = start_chain<kind>(block, one.key());
+            unsigned char *home = block.lines + walk.home * open_line_stride(kind);
+            if (holds<kind>(home, one.key())) {
+                equal++;
+                meet_equal<kind, way>(block, walk.home, one);
+            } else if (!(suspect = set_bit(home, walk.bit))) {
+                (void)place_on_chain<kind, way>(block, walk, one);
             }
         }
         __syncwarp();
@@ -257,53 +314,61 @@ __device__ __forceinline__ uint32_t place_on_chain(const build_block<kind> &bloc
     return equal;
 }
 
-/* Step 4: what is left is inserted as any key is; in order, those that were there are set aside. Returns how many were. */
+/* Step 4: those that were set aside twice, 32 of each warp at a time. All threads of the block, which wait for each other. Returns
+ * how many had an equal key. */
 template <loom__open_kind kind, build_way way>
-__device__ __forceinline__ uint32_t insert_late(const build_block<kind> &block, warp_share *share)
+__device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &block, const warp_share &share)
 {
-    const uint32_t lane = threadIdx.x % 32, all = share->late;
+    const uint32_t buckets = block.own.buckets;
     uint32_t equal = 0;
-    share->late = 0;
-    __syncwarp();
-    for (uint32_t next = 0; next < all; next += 32) {
-        bool was_there = false;
+    for (uint32_t i = threadIdx.x % 32; __syncthreads_or(i < share.late); i += 32) {
+        const bool mine = i < share.late;
         build_record<kind> one = {};
-        if (next + lane < all) {
-            one = late_record<kind, way>(block, share->begin + next + lane);
-            was_there = insert_record<kind>(&block.own, way == INTO_FILLED && block.overwrite, one.key(),
-                                            one.template slot_value<way>()) == OPEN_WAS_THERE;
-            equal += was_there;
+        chain_walk walk = {};
+        bool absent = mine;
+        if (mine) {
+            one = late_record<kind, way>(block, share.begin + i);
+            walk = start_chain<kind>(block, one.key());
+            uint32_t bucket = walk.home;
+            /* Not at home. A key's bit is set in each bucket before its own. */
+            for (uint32_t round = 1; round < buckets; round++) {
+                if (!has_bit(block.lines + bucket * open_line_stride(kind), walk.bit))
+                    break;
+                bucket = walk.after(bucket, buckets);
+                if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key())) {
+                    meet_equal<kind, way>(block, bucket, one);
+                    absent = false;
+                    break;
+                }
+            }
         }
-        if constexpr (way == IN_ORDER) {
-            __syncwarp();
-            set_aside<kind, way>(block, share, was_there, one);
+        __syncthreads();
+        chain_place at = {};
+        if (absent) {
+            at = place_on_chain<kind, way>(block, walk, one);
+            if (open_values_apart(kind))
+                (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
         }
+        __syncthreads();
+        if (absent) { /* of equal ones that came together the first on their chain, which all of them find, stays */
+            uint32_t bucket = walk.after(walk.home, buckets);
+            for (uint32_t round = 1; round < buckets; round++) { /* it is there */
+                if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key()))
+                    break;
+                bucket = walk.after(bucket, buckets);
+            }
+            if (bucket != at.bucket || slot_of<kind>(block.lines, bucket, one.key()) != at.slot) {
+                meet_equal<kind, way>(block, bucket, one);
+                empty_slot<kind>(block.lines, buckets, at.bucket, at.slot, block.empty);
+                absent = false;
+            }
+        }
+        equal += mine && !absent;
     }
     return equal;
 }
 
-/* Step 5. */
-template <loom__open_kind kind>
-__device__ __forceinline__ void meet_late(const build_block<kind> &block, const warp_share &share)
-{
-    __syncwarp();
-    for (uint32_t i = threadIdx.x % 32; i < share.late; i += 32) {
-        const build_record<kind> one = late_record<kind, IN_ORDER>(block, share.begin + i);
-        const open_walk walk = open_start(kind, &block.own, one.key());
-        const uint32_t step = loom__hash_step(walk.lower, block.own.buckets);
-        uint32_t bucket = walk.bucket;
-        for (uint32_t round = 0; round < block.own.buckets; round++) { /* it is there */
-            if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key())) {
-                meet_equal<kind, IN_ORDER>(block, bucket, one);
-                break;
-            }
-            bucket += step;
-            bucket -= bucket >= block.own.buckets ? block.own.buckets : 0;
-        }
-    }
-}
-
-/* Step 6: places become values. */
+/* Step 5: places become values. */
 template <loom__open_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
@@ -356,7 +421,7 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
     warp_share share = {begin < count ? begin : count, begin + each < count ? begin + each : count, 0};
     place_at_home<kind, way>(block, &share);
     __syncthreads();
-    uint32_t equal = place_on_chain<kind, way>(block, &share);
+    uint32_t equal = place_late<kind, way>(block, &share);
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
         equal += finish_bucket<kind>(
@@ -371,10 +436,8 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
                     return way == INTO_FILLED && block.overwrite;
             });
     __syncthreads();
-    equal += insert_late<kind, way>(block, &share);
+    equal += place_suspects<kind, way>(block, share);
     if constexpr (way == IN_ORDER) {
-        __syncthreads();
-        meet_late<kind>(block, share);
         __syncthreads();
         take_values<kind>(block);
     }
@@ -454,7 +517,7 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_
         return error;
     uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
     if (way == IN_ORDER &&
-        shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor, if it has so much: see step 6 */
+        shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor, if it has so much: see step 5 */
         const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
         threads = WHOLE_THREADS;
         shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;

@@ -107,6 +107,17 @@ __device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
     return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
 }
 
+/* A quarter of a line. In one load: the compiler would fetch keys alone, one by one, from few banks. */
+__device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
+{
+    uint4 quarter;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(quarter.x), "=r"(quarter.y), "=r"(quarter.z), "=r"(quarter.w)
+                 : "r"((uint32_t)__cvta_generic_to_shared(at))
+                 : "memory");
+    return quarter;
+}
+
 /* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
 template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
 {
@@ -116,7 +127,7 @@ template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsi
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         uint32_t part = (threadIdx.x + k) % 4;
-        uint4 quarter = *(const uint4 *)(line + part * 16);
+        uint4 quarter = load_quarter(line + part * 16);
         const key *keys = (const key *)&quarter;
 #pragma unroll
         for (int i = 0; i < slots; i++)
@@ -125,14 +136,14 @@ template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsi
     return found;
 }
 
-/* The slot's key goes, with its value. */
+/* The slot's key goes, with its value. Others may take keys from other slots of the bucket. */
 template <loom__open_kind kind>
 __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                            uint64_t empty)
 {
     place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
     if (open_values_apart(kind))
-        *(uint64_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET) &= ~((uint64_t)1 << slot);
+        atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
 }
 
 /* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys the one in the
@@ -153,7 +164,7 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
     key keys[words];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        uint4 quarter = *(const uint4 *)(line + (bucket / 2 + k) % 4 * 16);
+        uint4 quarter = load_quarter(line + (bucket / 2 + k) % 4 * 16);
         const key *parts = (const key *)&quarter;
 #pragma unroll
         for (int i = 0; i < words / 4; i++) {
@@ -194,7 +205,7 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
 #pragma unroll
     for (int k = 0; k < 4; k++) { /* in an order in which neighbouring lanes read from different banks */
         const uint32_t part = (bucket / 2 + k) % 4;
-        uint4 quarter = *(const uint4 *)(line + part * 16);
+        uint4 quarter = load_quarter(line + part * 16);
         const key *keys = (const key *)&quarter;
 #pragma unroll
         for (int i = 0; i < slots; i++)
