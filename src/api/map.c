@@ -66,29 +66,24 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
     loom__map_image image;
     uint32_t slots;
     uint64_t bytes;
-    loom__order *order = NULL;
     engine->describe(table, &image, &slots, &bytes);
     loom_map *map = loom__allocate(&machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
-    loom_status status = map == NULL ? LOOM_OUT_OF_MEMORY
-                         : machine->ops->order_create == NULL
-                             ? LOOM_OK
-                             : machine->ops->order_create(machine, (int)image.concurrent_reads, &order);
+    loom_status status = LOOM_OUT_OF_MEMORY;
+    if (map != NULL) {
+        memset(map, 0, sizeof *map);
+        status = loom__handle_begin(&map->handle, context, (int)image.concurrent_reads);
+    }
     if (status != LOOM_OK) {
         loom__release(&machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
         engine->destroy(table);
         return status;
     }
-    memset(map, 0, sizeof *map);
-    map->order = order;
-    map->context = context;
+    map->handle.view_end = "loom_map_view_end";
     map->engine = engine;
     map->table = table;
     map->key_bytes = image.key_bytes;
     map->value_bytes = image.value_bytes;
     map->type = image.type;
-    map->concurrent_reads = (int)image.concurrent_reads;
-    loom__gate_init(&map->gate);
-    loom__context_hold(context);
     *made = map;
     return LOOM_OK;
 }
@@ -109,30 +104,10 @@ void loom_map_destroy(loom_map *map)
 {
     if (map == NULL)
         return;
-    loom__gate_enter_writer(&map->gate); /* after every call that has begun */
-    loom__gate_leave_writer(&map->gate);
-    loom__gate_destroy(&map->gate);
-    loom_context *context = map->context;
-    const loom__machine_ops *ops = context->machine->ops;
-    if (map->lent > 0) { /* kernels that no call knows of may be at work in the table */
-        loom__context_log(context, LOOM_LOG_WARNING,
-                          "a table is destroyed while %u device views of it are out: it waits for all that runs on the "
-                          "device; give views back first (loom_map_view_end)",
-                          map->lent);
-        if (ops->drain != NULL)
-            ops->drain(context->machine);
-    }
-    if (map->order != NULL)
-        ops->order_destroy(map->order);
+    loom_context *context = loom__handle_end(&map->handle);
     map->engine->destroy(map->table);
     loom__release(&context->machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
     loom__context_release(context);
-}
-
-int loom__map_is_captured(const loom_map *map, loom_stream stream)
-{
-    const loom__machine *machine = map->context->machine;
-    return machine->ops->is_captured != NULL && machine->ops->is_captured(map->context->machine, stream);
 }
 
 loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)
@@ -142,17 +117,17 @@ loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)
                     "a workspace has memory and bytes, or neither to take it back");
     RETURN_ERROR_IF((uintptr_t)workspace % LOOM_WORKSPACE_ALIGNMENT != 0, LOOM_INVALID_ARGUMENT,
                     "workspace: it must be aligned to %d bytes", LOOM_WORKSPACE_ALIGNMENT);
-    loom__gate_enter_writer(&map->gate);
+    loom__gate_enter_writer(&map->handle.gate);
     map->workspace = workspace;
     map->workspace_bytes = bytes;
-    loom__gate_leave_writer(&map->gate);
+    loom__gate_leave_writer(&map->handle.gate);
     return LOOM_OK;
 }
 
 loom_status loom__map_check(loom_map *map, loom_stream stream)
 {
     RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
-    return map->context->machine->ops->check_stream(map->context->machine, stream);
+    return loom__handle_check_stream(&map->handle, stream);
 }
 
 loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values)
@@ -162,85 +137,34 @@ loom_status loom__map_check_values(const loom_map *map, const char *name, const 
     return LOOM_OK;
 }
 
-/* As with calls that are under way, but that what comes first has no end yet. */
-loom_status loom__map_check_views(const loom_map *map, loom__access access)
-{
-    if (map->lent == 0)
-        return LOOM_OK;
-    int may = access == map->lent_as && access != LOOM__ACCESS_ALONE;
-    may |= access == LOOM__ACCESS_FIND && map->lent_as == LOOM__ACCESS_READ;
-    may |= access == LOOM__ACCESS_FIND && map->lent_as != LOOM__ACCESS_ALONE && map->concurrent_reads;
-    RETURN_ERROR_IF(!may, LOOM_IN_USE,
-                    "%u device views of the table are out that this call may not overlap; give them back "
-                    "(loom_map_view_end)",
-                    map->lent);
-    return LOOM_OK;
-}
-
-/* Inside the gate, which it leaves if it fails. */
-static loom_status begin(loom_map *map, loom__access access, loom_stream stream)
-{
-    loom_status status = loom__map_check_views(map, access);
-    if (status == LOOM_OK && map->order != NULL)
-        status = map->context->machine->ops->order_begin(map->order, access, stream);
-    if (status == LOOM_OK)
-        return status;
-    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
-        loom__gate_leave_reader(&map->gate);
-    else
-        loom__gate_leave_writer(&map->gate);
-    return status;
-}
-
-loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream)
-{
-    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
-        loom__gate_enter_reader(&map->gate);
-    else
-        loom__gate_enter_writer(&map->gate);
-    return begin(map, access, stream);
-}
-
 /* While views are out the table stays where it is: the call then refuses keys, as one without growth. */
 loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
 {
-    loom__gate_enter_writer(&map->gate);
+    loom__handle_enter_gate(&map->handle, *access);
     int fits = builds ? batch->n <= loom__map_capacity(map) : map->engine->surely_fits(map->table, batch->n);
-    *grows = map->growth > 0 && map->lent == 0 && !fits;
+    *grows = map->growth > 0 && map->handle.lent == 0 && !fits;
     batch->workspace = map->workspace;
     batch->workspace_bytes = map->workspace_bytes;
-    batch->by_partition = !builds && map->lent == 0 && map->engine->goes_by_partition(map->table, batch);
+    batch->by_partition = !builds && map->handle.lent == 0 && map->engine->goes_by_partition(map->table, batch);
     if (*grows || batch->by_partition)
         *access = LOOM__ACCESS_ALONE;
-    return begin(map, *access, batch->stream);
-}
-
-void loom__map_leave(loom_map *map, loom__access access, loom_stream stream)
-{
-    if (map->order != NULL)
-        map->context->machine->ops->order_end(map->order, access, stream);
-    if (access == LOOM__ACCESS_READ || access == LOOM__ACCESS_FIND)
-        loom__gate_leave_reader(&map->gate);
-    else
-        loom__gate_leave_writer(&map->gate);
+    return loom__handle_admit(&map->handle, *access, batch->stream);
 }
 
 /* A failure is not the call's, which is done: a device that is lost will say so again. */
 void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream)
 {
-    const loom__machine_ops *ops = map->context->machine->ops;
-    if (map->lent == 0 && map->engine->wants_upkeep(map->table)) { /* with views out it waits for the next time */
-        if (map->order != NULL)
-            ops->order_end(map->order, access, stream);
-        if (map->order == NULL || ops->order_begin(map->order, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
+    loom__handle *handle = &map->handle;
+    if (handle->lent == 0 && map->engine->wants_upkeep(map->table)) { /* with views out it waits for the next time */
+        loom__handle_order_end(handle, access, stream);
+        if (loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
             (void)map->engine->upkeep(map->table, stream);
-            loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
-            return;
+            loom__handle_order_end(handle, LOOM__ACCESS_ALONE, stream);
         }
-        loom__gate_leave_writer(&map->gate);
+        loom__handle_leave_gate(handle, access);
         return;
     }
-    loom__map_leave(map, access, stream);
+    loom__handle_leave(handle, access, stream);
 }
 
 loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
@@ -248,13 +172,13 @@ loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
     loom__table *twin;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->clone(map->table, &twin, stream);
     if (status == LOOM_OK)
-        status = loom__map_wrap(map->context, map->engine, twin, made);
+        status = loom__map_wrap(map->handle.context, map->engine, twin, made);
     if (status == LOOM_OK)
         (*made)->growth = map->growth;
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -262,9 +186,9 @@ loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(size == NULL, LOOM_INVALID_ARGUMENT, "size is NULL");
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, size, stream);
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -273,9 +197,9 @@ loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
     loom__map_image image;
     uint32_t slots;
     RETURN_ERROR_IF(map == NULL || bytes == NULL, LOOM_INVALID_ARGUMENT, "map or bytes is NULL");
-    loom__gate_enter_reader(&map->gate);
+    loom__gate_enter_reader(&map->handle.gate);
     map->engine->describe(map->table, &image, &slots, bytes);
-    loom__gate_leave_reader(&map->gate);
+    loom__gate_leave_reader(&map->handle.gate);
     *bytes += sizeof *map;
     return LOOM_OK;
 }
@@ -287,10 +211,10 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     uint64_t bytes;
     RETURN_ERROR_IF(map == NULL || config == NULL, LOOM_INVALID_ARGUMENT, "map or config is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_map_config", config->struct_size, sizeof *config));
-    loom__gate_enter_reader(&map->gate);
+    loom__gate_enter_reader(&map->handle.gate);
     map->engine->describe(map->table, &image, &slots, &bytes);
     double growth = map->growth;
-    loom__gate_leave_reader(&map->gate);
+    loom__gate_leave_reader(&map->handle.gate);
     *config = (loom_map_config)LOOM_MAP_CONFIG_INIT;
     config->key_bytes = image.key_bytes;
     config->value_bytes = image.value_bytes;
@@ -307,12 +231,12 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
 static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom__map_image *image,
                              uint32_t *slots_per_bucket, uint64_t *bytes, loom_stream stream)
 {
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     map->engine->describe(map->table, image, slots_per_bucket, bytes);
     loom_status status = map->engine->survey(map->table, survey, stream);
     if (status == LOOM_OK)
         status = map->engine->size(map->table, size, stream);
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 

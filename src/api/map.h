@@ -2,30 +2,21 @@
 #ifndef LOOM_API_MAP_H
 #define LOOM_API_MAP_H
 
-#include "api/context.h"
-#include "core/gate.h"
+#include "api/handle.h"
 #include "core/map_engine.h"
-
-enum { LOOM__MOST_VIEWS = 16 /* of a table out at once; loom.h says so */ };
 
 typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* an engine's */
 
 struct loom_map {
-    loom_context *context; /* held */
+    loom__handle handle;
     const loom__map_engine *engine;
     loom__table *table;
     uint32_t key_bytes, value_bytes;
     loom_type type;
-    int concurrent_reads;
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
-    double growth;        /* 0: none. Changes only inside the gate, as a writer */
-    loom__access lent_as; /* while a device view is out: what its kernels do … */
-    uint32_t lent;        /* … and how many of them are out. All three change only inside the gate, as a writer */
-    uint64_t lent_serials[LOOM__MOST_VIEWS]; /* which: the first `lent`, in any order */
-    uint64_t generation;                     /* one more after each call that may have written; cursors compare it */
-    loom__gate gate;                         /* covers what host threads do at the same time … */
-    loom__order *order; /* … and this what is still under way when they return; NULL where nothing is */
+    double growth;       /* 0: none. Changes only inside the gate, as a writer */
+    uint64_t generation; /* one more after each call that may have written; cursors compare it */
 };
 
 /* Wraps a table in a handle; takes the table over in any case. */
@@ -37,12 +28,6 @@ loom_status loom__map_check(loom_map *map, loom_stream stream);
 /* A set has no arrays of values. */
 loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values);
 
-/* OK, or IN_USE and a sentence, if a device view is out that a call with this access may not overlap. */
-loom_status loom__map_check_views(const loom_map *map, loom__access access);
-
-/* Is a call in this stream to become part of a graph? */
-int loom__map_is_captured(const loom_map *map, loom_stream stream);
-
 uint64_t loom__map_capacity(const loom_map *map);
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
@@ -52,18 +37,13 @@ loom_status loom__map_check_growth(double growth);
  * batch in the end. */
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
 
-/* Around whatever a call does to the table: waits for, or is ordered behind, the calls that it may not overlap. After a
- * failure there is nothing to leave. Leaving is the last touch: the map may be destroyed from there on. */
-loom_status loom__map_enter(loom_map *map, loom__access access, loom_stream stream);
-
-/* The same for a call that gives a batch to the table, or, as a build, makes it its contents. If the keys might not fit, and the
- * table may grow, *access becomes ALONE and *grows 1. It becomes ALONE, too, if the batch had better go by partition, which then
- * stands in the batch. Nobody comes in between: whoever inserts is alone among the host's
- * threads from here until it leaves, and what it brings is noted by then. */
+/* Enters for a call that gives a batch to the table, or, as a build, makes it its contents. If the keys might not fit, and the
+ * table may grow, *access becomes ALONE and *grows 1. It becomes ALONE, too, if the batch had better go by partition, which
+ * then stands in the batch. Nobody comes in between: whoever inserts is alone among the host's threads from here until it
+ * leaves, and what it brings is noted by then. */
 loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows);
-void loom__map_leave(loom_map *map, loom__access access, loom_stream stream);
 
-/* The same after a call that wrote: if the table wants upkeep it gets it, alone, behind the call; nobody waits for it. */
+/* Leaves after a call that wrote: if the table wants upkeep it gets it, alone, behind the call; nobody waits for it. */
 void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream);
 
 #endif

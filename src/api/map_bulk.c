@@ -13,7 +13,7 @@ static int inserts(loom__access access)
 /* The table is this call's alone. */
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
-    const loom__machine_ops *ops = map->context->machine->ops;
+    const loom__machine_ops *ops = map->handle.context->machine->ops;
     loom_result outcome, *given = batch->result;
     uint64_t keys;
     if (work != map->engine->build) {
@@ -22,7 +22,7 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
             return work(map->table, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
-    return ops->write_table(map->context->machine, given, &outcome, sizeof outcome, batch->stream);
+    return ops->write_table(map->handle.context->machine, given, &outcome, sizeof outcome, batch->stream);
 }
 
 /* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
@@ -38,10 +38,10 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     if (inserts(access))
         RETURN_IF_FAILED(loom__map_enter_inserting(map, &access, work == map->engine->build, batch, &grows));
     else
-        RETURN_IF_FAILED(loom__map_enter(map, access, batch->stream));
+        RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
     if (access == LOOM__ACCESS_FIND) {
-        loom__map_leave(map, access, batch->stream);
+        loom__handle_leave(&map->handle, access, batch->stream);
     } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
         map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == map->engine->build);
         loom__map_leave_written(map, access, batch->stream);
@@ -108,14 +108,14 @@ static loom_status capture_build(loom_map *map, loom__batch *batch)
     RETURN_ERROR_IF(batch->result == NULL, LOOM_INVALID_ARGUMENT,
                     "result is NULL: the stream is being captured into a graph, and nobody can wait for the outcome; "
                     "give a result where the device can write it");
-    loom__gate_enter_writer(&map->gate);
+    loom__gate_enter_writer(&map->handle.gate);
     batch->workspace = map->workspace;
     batch->workspace_bytes = map->workspace_bytes;
-    loom_status status = loom__map_check_views(map, LOOM__ACCESS_ALONE);
+    loom_status status = loom__handle_check_views(&map->handle, LOOM__ACCESS_ALONE);
     if (status == LOOM_OK)
         status = map->engine->build(map->table, batch);
     map->generation += status == LOOM_OK;
-    loom__gate_leave_writer(&map->gate);
+    loom__gate_leave_writer(&map->handle.gate);
     return status;
 }
 
@@ -124,7 +124,7 @@ loom_status loom_map_build(loom_map *map, const void *keys, const void *values, 
 {
     loom__batch batch = {
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
-    batch.captured = map != NULL && loom__map_is_captured(map, stream);
+    batch.captured = map != NULL && loom__handle_is_captured(&map->handle, stream);
     RETURN_IF_FAILED(check_insert(map, &batch));
     batch.write = write_of(map, flags);
     return batch.captured ? capture_build(map, &batch) : run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
@@ -296,8 +296,8 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
 {
     static const loom_result cleared = {.status = LOOM_OK};
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    loom__machine *machine = map->context->machine;
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_ALONE, stream));
+    loom__machine *machine = map->handle.context->machine;
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = map->engine->clear(map->table, stream);
     map->generation++;
     uint64_t none;
@@ -305,7 +305,7 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
         status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
     else if (status == LOOM_OK) /* waits */
         status = map->engine->size(map->table, &none, stream);
-    loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
 
@@ -315,8 +315,8 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
     const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->count_accesses(map->table, keys, n, accesses, stream);
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }

@@ -28,7 +28,7 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(count == NULL, LOOM_INVALID_ARGUMENT, "count is NULL");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, count, stream);
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
@@ -36,11 +36,11 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     if (status == LOOM_OK && room > 0)
         status = map->engine->retrieve(map->table, &start, keys, values, room, &got, stream);
     if (status == LOOM_OK && result != NULL) { /* it may lie anywhere that the machine can write */
-        loom__machine *machine = map->context->machine;
+        loom__machine *machine = map->handle.context->machine;
         loom_result told = {.status = LOOM_OK, .keys = got, .ok = got};
         status = machine->ops->write_table(machine, result, &told, sizeof told, stream);
     }
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -49,11 +49,11 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
     uint64_t size;
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = map->engine->size(map->table, &size, stream);
     loom_cursor *cursor = NULL;
     if (status == LOOM_OK) {
-        cursor = loom__allocate(&map->context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
+        cursor = loom__allocate(&map->handle.context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
         status = cursor != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
     }
     if (status == LOOM_OK) {
@@ -62,7 +62,7 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
         if (count != NULL)
             *count = size;
     }
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
@@ -75,20 +75,20 @@ loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(room == 0, LOOM_INVALID_ARGUMENT, "room is 0: no pair could be given out");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status;
     if (map->generation != cursor->generation)
         status = loom__fail(LOOM_CHANGED, "the table was written since the cursor was opened; open another");
     else
         status = map->engine->retrieve(map->table, &cursor->position, keys, values, room, got, stream);
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
 void loom_cursor_close(loom_cursor *cursor)
 {
     if (cursor != NULL)
-        loom__release(&cursor->map->context->machine->allocator, cursor, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
+        loom__release(&cursor->map->handle.context->machine->allocator, cursor, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
 }
 
 /* ---- visits ---- */
@@ -114,7 +114,7 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     int last = 0;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
-    const loom_allocator *allocator = &map->context->machine->allocator;
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys_bytes = VISITED_AT_ONCE * map->key_bytes, bytes = keys_bytes + VISITED_AT_ONCE * map->value_bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);

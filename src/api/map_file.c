@@ -138,7 +138,7 @@ static loom_status save_table(loom_map *map, loom__new_file *file, loom_stream s
     uint64_t bytes;
     map->engine->describe(map->table, &image, &slots, &bytes);
     RETURN_IF_FAILED(map->engine->size(map->table, &image.size, stream));
-    RETURN_IF_FAILED(transfer_begin(&move, map->context->machine, &image, stream));
+    RETURN_IF_FAILED(transfer_begin(&move, map->handle.context->machine, &image, stream));
     move.engine = map->engine;
     move.table = map->table;
     loom_status status = write_contents(&move, &image, file);
@@ -150,7 +150,7 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
 {
     loom__new_file file;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_READ, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = loom__file_begin(&file, path);
     if (status == LOOM_OK) {
         status = save_table(map, &file, stream);
@@ -159,7 +159,7 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
         else
             status = loom__file_commit(&file);
     }
-    loom__map_leave(map, LOOM__ACCESS_READ, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 

@@ -41,13 +41,13 @@ uint64_t loom__map_capacity(const loom_map *map)
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_ALONE, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
     if (capacity > loom__map_capacity(map)) {
         status = map->engine->resize(map->table, capacity, stream);
         map->generation += status == LOOM_OK;
     }
-    loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
 
@@ -55,13 +55,13 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
 {
     uint64_t keys;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__map_enter(map, LOOM__ACCESS_ALONE, stream));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = map->engine->size(map->table, &keys, stream);
     if (status == LOOM_OK && keys < loom__map_capacity(map)) {
         status = map->engine->resize(map->table, keys, stream);
         map->generation += status == LOOM_OK;
     }
-    loom__map_leave(map, LOOM__ACCESS_ALONE, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
 
@@ -76,9 +76,9 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
 {
     RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
     RETURN_IF_FAILED(loom__map_check_growth(growth));
-    loom__gate_enter_writer(&map->gate);
+    loom__gate_enter_writer(&map->handle.gate);
     map->growth = growth;
-    loom__gate_leave_writer(&map->gate);
+    loom__gate_leave_writer(&map->handle.gate);
     return LOOM_OK;
 }
 
@@ -143,7 +143,7 @@ static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t ro
 /* About how many different keys there are among n. 0: it cannot be told. */
 static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_stream stream)
 {
-    loom__machine *machine = map->context->machine;
+    loom__machine *machine = map->handle.context->machine;
     const loom_allocator *allocator = &machine->allocator;
     const size_t drawn_bytes = SAMPLE * (sizeof(uint64_t) + map->key_bytes);
     uint64_t estimate = 0;
@@ -188,7 +188,7 @@ static uint64_t place_for(uint64_t *bytes, uint64_t n, uint64_t width)
 
 static void release_round(loom_map *map, round_of_rows *round)
 {
-    loom__release(&map->context->machine->allocator, round->memory, round->bytes, LOOM_MEMORY_TEMPORARY,
+    loom__release(&map->handle.context->machine->allocator, round->memory, round->bytes, LOOM_MEMORY_TEMPORARY,
                   round->batch.stream);
     round->memory = NULL;
 }
@@ -204,7 +204,8 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
              found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
              status = place_for(&bytes, whole->status != NULL ? n : 0, 1);
     *made = (round_of_rows){.batch = *whole, .bytes = bytes};
-    made->memory = loom__allocate(&map->context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, whole->stream);
+    made->memory =
+        loom__allocate(&map->handle.context->machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, whole->stream);
     if (made->memory == NULL)
         return LOOM_OUT_OF_MEMORY;
     made->rows = outputs ? (uint64_t *)(made->memory + rows) : NULL;
@@ -221,7 +222,7 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
 /* The numbers of the rows that a round's table refused, as many as it said. */
 static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused)
 {
-    loom__machine *machine = map->context->machine;
+    loom__machine *machine = map->handle.context->machine;
     uint8_t *status = batch->status, *own = NULL;
     uint64_t count = 0;
     loom_status outcome = LOOM_OK;
@@ -248,7 +249,7 @@ static loom_status select_refused(loom_map *map, const loom__batch *batch, uint6
 /* Rows of one round become the next. */
 static loom_status take_rows(loom_map *map, const round_of_rows *last, const uint64_t *rows, round_of_rows *next)
 {
-    loom__machine *machine = map->context->machine;
+    loom__machine *machine = map->handle.context->machine;
     const loom__batch *from = &last->batch, *to = &next->batch;
     RETURN_IF_FAILED(
         machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, to->n, to->stream));
@@ -267,7 +268,7 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
 static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
                            round_of_rows *next)
 {
-    const loom_allocator *allocator = &map->context->machine->allocator;
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys, capacity = loom__map_capacity(map);
     *next = (round_of_rows){.batch = *whole}; /* which may still be what the last round was made of */
     RETURN_IF_FAILED(map->engine->recount(map->table, &keys, whole->stream));
@@ -294,7 +295,7 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
 /* What a round's table said, to where the caller looks for it. */
 static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_rows *round)
 {
-    loom__machine *machine = map->context->machine;
+    loom__machine *machine = map->handle.context->machine;
     const loom__batch *part = &round->batch;
     if (round->rows != NULL && whole->status != NULL)
         RETURN_IF_FAILED(
