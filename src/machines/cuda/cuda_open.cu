@@ -1,21 +1,17 @@
 /* Bulk calls on an open table: arrays where kernels can reach them, kernels, results.
  *
- * Arrays in device or managed memory are used as they are, in the caller's stream, and the call returns before the work is
- * done if its result, too, is where the device can write it. Host arrays travel in chunks through two buffers, so that one
- * chunk is copied while the other is worked on; such a call waits for its end. Only those of a call in order come whole
- * (cuda_open_order.cu). */
+ * A call whose arrays are in device or managed memory goes in the caller's stream, and returns before the work is done if its
+ * result, too, is where the device can write it. One with host arrays waits for its end; they come in chunks (cuda_call.cu).
+ * Only those of a call in order come whole (cuda_open_order.cu). */
+#include "machines/cuda/cuda_call.cuh"
 #include "machines/cuda/cuda_finish.cuh"
 #include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
-#include "machines/cuda/cuda_tile.cuh"
-
-#include <string.h>
 
 namespace
 {
 
 enum {
-    BUSY_WARPS = 48, /* of a multiprocessor that has enough to do */
     /* From here on going by partition is faster, measured on an H200 (docs/performance.md): this many keys, and into tables
      * that hold keys one for so many slots (at load 0.8 from one for 16 on, at 0.53 from one for 10). */
     LEAST_BY_PARTITION = 1 << 18,
@@ -45,222 +41,79 @@ cuda_launch *launcher(const cuda_state *cuda)
 
 /* ---- arrays ---- */
 
-/* One array of a call, and the bytes of its elements. */
-struct call_array {
-    const char *name;
-    void *at;
-    uint32_t width;
-    int written;
-    cuda_place place;
-
-    bool staged() const
-    {
-        return place == PLACE_PINNED || place == PLACE_PAGEABLE;
-    }
-};
-
-enum { KEYS, VALUES, FOUND_VALUES, FOUND, STATUS, ARRAYS };
-
-struct call_arrays {
-    call_array all[ARRAYS];
-    bool staged;
-    uint32_t staged_bytes; /* of one item */
-};
-
 loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                          call_arrays *arrays)
+                          cuda_call_arrays *arrays)
 {
-    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
-    uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
-    uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
-    *arrays =
-        call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
-                     {"values", (void *)batch->values, number_bytes, 0, PLACE_NONE},
-                     {batch->values != NULL ? "found" : "values", batch->found_values, value_bytes, 1, PLACE_NONE},
-                     {"found", batch->found, 1, 1, PLACE_NONE},
-                     {"status", batch->status, 1, 1, PLACE_NONE}},
-                    false,
-                    0};
-    for (call_array &array : arrays->all) {
-        RETURN_IF_FAILED(cuda_locate(cuda, array.name, array.at, &array.place));
-        if (array.staged()) {
-            arrays->staged = true;
-            arrays->staged_bytes += array.width;
-        }
-    }
-    return LOOM_OK;
+    const loom__open_kind kind = (loom__open_kind)view->kind;
+    return cuda_locate_arrays(cuda, open_key_bytes(kind), open_value_bytes(kind), batch, arrays);
 }
 
-/* Warps take TILE_ITEMS keys each, fewer where that would leave multiprocessors without work. */
-uint32_t tile_of(const cuda_state *cuda, uint64_t n)
-{
-    uint64_t share = n / ((uint64_t)cuda->multiprocessors * BUSY_WARPS) + 1;
-    return share < TILE_ITEMS ? (uint32_t)(share + 31) / 32 * 32 : (uint32_t)TILE_ITEMS;
-}
-
-cuda_batch batch_of(const cuda_state *cuda, void *const at[ARRAYS], uint64_t n, loom__how how, loom__widening widening,
+cuda_batch batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,
                     cuda_counts *counts)
 {
-    return cuda_batch{
-        at[KEYS], at[VALUES], at[FOUND_VALUES], (uint8_t *)at[FOUND], (uint8_t *)at[STATUS], n, tile_of(cuda, n), how,
-        widening, counts};
+    return cuda_batch{at[CALL_KEYS],
+                      at[CALL_VALUES],
+                      at[CALL_FOUND_VALUES],
+                      (uint8_t *)at[CALL_FOUND],
+                      (uint8_t *)at[CALL_STATUS],
+                      n,
+                      cuda_tile_of(cuda, n),
+                      batch->how,
+                      batch->widening,
+                      counts};
 }
 
-/* ---- host arrays ---- */
-
-/* One chunk in one buffer. */
-struct chunk {
-    uint64_t first, count;
-    void *on_device[ARRAYS];
-    unsigned char *pinned[ARRAYS]; /* of pageable arrays */
-};
-
-struct staged_call {
-    cuda_state *cuda;
+/* A call whose arrays are staged, for its chunks. */
+struct chunked_call {
+    const cuda_state *cuda;
     const loom__open_view *view;
-    const call_arrays *arrays;
+    const loom__batch *batch;
     cuda_op op;
-    loom__how how;
-    loom__widening widening;
     cuda_counts *counts;
-    const bulk_plan *plan; /* not NULL: chunks are split, and that is all */
+    const bulk_plan *plan; /* of a split */
     unsigned char *workspace;
-    uint64_t n, per_chunk;
-    chunk chunks[STAGE_BUFFERS];
 };
 
-struct host_copy {
-    unsigned char *to;
-    const unsigned char *from;
-    size_t bytes;
-};
-
-const size_t HOST_PIECE = 1 << 20;
-
-void copy_piece(void *argument, uint64_t index)
+cudaError_t work_on_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
+                          cudaStream_t stream)
 {
-    const host_copy *copy = (const host_copy *)argument;
-    size_t begin = index * HOST_PIECE, left = copy->bytes - begin;
-    memcpy(copy->to + begin, copy->from + begin, left < HOST_PIECE ? left : HOST_PIECE);
+    const chunked_call *call = (const chunked_call *)argument;
+    const cuda_batch batch = batch_of(call->cuda, at, count, call->batch, call->counts);
+    (void)first;
+    return launcher(call->cuda)(call->view, &batch, call->op, stream);
 }
 
-/* By all host threads: one alone is slower than the link. */
-void copy_on_host(cuda_state *cuda, void *to, const void *from, size_t bytes)
+cudaError_t split_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
+                        cudaStream_t stream)
 {
-    host_copy copy = {(unsigned char *)to, (const unsigned char *)from, bytes};
-    cuda->host->ops->host_parallel(cuda->host, (bytes + HOST_PIECE - 1) / HOST_PIECE, copy_piece, &copy);
+    const chunked_call *call = (const chunked_call *)argument;
+    const cuda_batch batch = batch_of(call->cuda, at, count, call->batch, NULL);
+    return cuda_open_bulk_split(call->view, &batch, first, call->plan, call->workspace, stream);
 }
 
-cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
+loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const cuda_call_arrays *arrays,
+                       const loom__batch *batch, cuda_op op, cuda_counts *counts, cudaStream_t stream)
 {
-    cuda_stage *stage = &call->cuda->stage;
-    cudaStream_t stream = stage->stream[buffer];
-    chunk *c = &call->chunks[buffer];
-    c->first = first;
-    c->count = call->n - first < call->per_chunk ? call->n - first : call->per_chunk;
-    uint64_t offset = 0;
-    for (int i = 0; i < ARRAYS; i++) {
-        const call_array *array = &call->arrays->all[i];
-        unsigned char *there = (unsigned char *)array->at + first * array->width;
-        c->on_device[i] = array->at != NULL ? there : NULL;
-        if (!array->staged())
-            continue;
-        c->on_device[i] = stage->device[buffer] + offset;
-        c->pinned[i] = array->place == PLACE_PINNED ? there : stage->pinned[buffer] + offset;
-        offset += (call->per_chunk * array->width + 255) / 256 * 256;
-        if (array->written)
-            continue;
-        if (array->place == PLACE_PAGEABLE)
-            copy_on_host(call->cuda, c->pinned[i], there, c->count * array->width);
-        cudaError_t error =
-            cudaMemcpyAsync(c->on_device[i], c->pinned[i], c->count * array->width, cudaMemcpyHostToDevice, stream);
-        if (error != cudaSuccess)
-            return error;
-    }
-    cuda_batch batch = batch_of(call->cuda, c->on_device, c->count, call->how, call->widening, call->counts);
-    if (call->plan != NULL) {
-        cudaError_t error = cuda_open_bulk_split(call->view, &batch, first, call->plan, call->workspace, stream);
-        return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
-    }
-    cudaError_t error = launcher(call->cuda)(call->view, &batch, call->op, stream);
-    for (int i = 0; i < ARRAYS && error == cudaSuccess; i++) {
-        const call_array *array = &call->arrays->all[i];
-        if (array->staged() && array->written)
-            error =
-                cudaMemcpyAsync(c->pinned[i], c->on_device[i], c->count * array->width, cudaMemcpyDeviceToHost, stream);
-    }
-    return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
+    chunked_call call = {cuda, view, batch, op, counts, NULL, NULL};
+    return cuda_run_staged(cuda, arrays, batch->n, work_on_chunk, &call, true, stream);
 }
 
-/* Waits for a chunk and brings its answers home. */
-cudaError_t finish_chunk(staged_call *call, int buffer)
+/* Chunks are split as they arrive, and that is all: there is nothing to bring home. */
+loom_status split_staged(cuda_state *cuda, const loom__open_view *view, const cuda_call_arrays *arrays,
+                         const loom__batch *batch, const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
-    chunk *c = &call->chunks[buffer];
-    if (c->count == 0)
-        return cudaSuccess;
-    cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
-    for (int i = 0; i < ARRAYS && error == cudaSuccess && call->plan == NULL; i++) {
-        const call_array *array = &call->arrays->all[i];
-        if (array->place == PLACE_PAGEABLE && array->written)
-            copy_on_host(call->cuda, (unsigned char *)array->at + c->first * array->width, c->pinned[i],
-                         c->count * array->width);
-    }
-    c->count = 0;
-    return error;
-}
-
-cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
-{
-    cuda_stage *stage = &call->cuda->stage;
-    cudaError_t error = cudaEventRecord(stage->begun, stream);
-    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess; i++)
-        error = cudaStreamWaitEvent(stage->stream[i], stage->begun, 0);
-    int buffer = 0;
-    for (uint64_t first = 0; first < call->n && error == cudaSuccess; first += call->per_chunk) {
-        error = finish_chunk(call, buffer);
-        if (error == cudaSuccess)
-            error = launch_chunk(call, buffer, first);
-        buffer = (buffer + 1) % STAGE_BUFFERS;
-    }
-    for (int i = 0; i < STAGE_BUFFERS; i++) {
-        cudaError_t last = finish_chunk(call, (buffer + i) % STAGE_BUFFERS);
-        error = error == cudaSuccess ? last : error;
-    }
-    for (int i = 0; i < STAGE_BUFFERS && error != cudaSuccess; i++)
-        cudaStreamSynchronize(stage->stream[i]); /* a kernel may have been launched whose end nobody waited for */
-    return error;
-}
-
-loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const call_arrays *arrays,
-                       const loom__batch *batch, cuda_op op, cuda_counts *counts, cudaStream_t stream,
-                       const bulk_plan *plan = NULL, unsigned char *workspace = NULL)
-{
-    staged_call call = {};
-    call.cuda = cuda;
-    call.view = view;
-    call.arrays = arrays;
-    call.op = op;
-    call.how = batch->how;
-    call.widening = batch->widening;
-    call.counts = counts;
-    call.plan = plan;
-    call.workspace = workspace;
-    call.n = batch->n;
-    call.per_chunk = (STAGE_BYTES - ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    cudaError_t error = cuda_step(run_chunks(&call, stream));
-    cuda_stage_leave(cuda);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch of host arrays");
+    chunked_call call = {cuda, view, batch, (cuda_op)batch->write, NULL, plan, workspace};
+    return cuda_run_staged(cuda, arrays, batch->n, split_chunk, &call, false, stream);
 }
 
 /* ---- calls ---- */
 
-cuda_batch whole_batch(const cuda_state *cuda, const call_arrays *arrays, const loom__batch *batch, cuda_counts *counts)
+cuda_batch whole_batch(const cuda_state *cuda, const cuda_call_arrays *arrays, const loom__batch *batch,
+                       cuda_counts *counts)
 {
-    void *at[ARRAYS];
-    for (int i = 0; i < ARRAYS; i++)
-        at[i] = arrays->all[i].at;
-    return batch_of(cuda, at, batch->n, batch->how, batch->widening, counts);
+    void *at[CALL_ARRAYS];
+    arrays->addresses(at);
+    return batch_of(cuda, at, batch->n, batch, counts);
 }
 
 cuda_finish finish_of(const loom__open_view *view, const loom__batch *batch, cuda_op op, const cuda_slot *slot,
@@ -270,50 +123,15 @@ cuda_finish finish_of(const loom__open_view *view, const loom__batch *batch, cud
             false,        NULL};
 }
 
-/* The result has been launched, and is the caller's if it lies where the device can write. Otherwise waits. */
-loom_status hand_over(const loom__batch *batch, const call_arrays *arrays, const cuda_slot *slot, cuda_place place)
-{
-    if (place != PLACE_PAGEABLE && !arrays->staged)
-        return LOOM_OK;
-    CUDA_TRY(cudaStreamSynchronize((cudaStream_t)batch->stream));
-    if (place == PLACE_PAGEABLE)
-        *batch->result = *slot->result;
-    return LOOM_OK;
-}
-
 /* What was counted becomes the result, where the caller wants it; waits if it must. */
-loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_op op, const call_arrays *arrays,
+loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_op op, const cuda_call_arrays *arrays,
                    cuda_slot *slot, cuda_place place, bool replaced = false)
 {
     cuda_finish how = finish_of(view, batch, op, slot, place);
     how.replaced = replaced;
     finish_kernel<<<1, COUNT_COPIES, 0, (cudaStream_t)batch->stream>>>(how);
     CUDA_TRY(cudaGetLastError());
-    return hand_over(batch, arrays, slot, place);
-}
-
-/* What a call works with besides the table; `at` is NULL if it could not be had. */
-struct workspace {
-    unsigned char *at;
-    uint64_t bytes;
-    bool callers;
-};
-
-/* The caller's, if a batch is given that has one, and it is large enough. */
-workspace take_workspace(loom__machine *machine, uint64_t bytes, loom_stream stream, const loom__batch *batch)
-{
-    if (batch != NULL && batch->workspace != NULL && bytes <= batch->workspace_bytes)
-        return {(unsigned char *)batch->workspace, bytes, true};
-    const loom_allocator *allocator = &machine->allocator;
-    return {(unsigned char *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, stream), bytes,
-            false};
-}
-
-void give_workspace(loom__machine *machine, const workspace *given, loom_stream stream)
-{
-    const loom_allocator *allocator = &machine->allocator;
-    if (given->at != NULL && !given->callers)
-        allocator->release(allocator->user, given->at, given->bytes, LOOM_MEMORY_TEMPORARY, stream);
+    return cuda_hand_over(batch, arrays, slot, place);
 }
 
 /* Rows with many equal keys; not done: they had better go to the table one by one. */
@@ -321,20 +139,20 @@ loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_ba
                     bool *done)
 {
     bulk_plan plan;
-    workspace own = {};
+    cuda_workspace own = {};
     cuda_combine_way way = batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch, &plan);
     if (way == COMBINE_SPLIT)
-        own = take_workspace(&cuda->base, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
+        own = cuda_take_workspace(&cuda->base, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
     *done = way == COMBINE_SLICES || own.at != NULL;
     if (!*done)
         return LOOM_OK;
     cudaError_t error = cuda_step(cuda_open_combine(cuda, view, batch, own.at != NULL ? &plan : NULL, own.at, stream));
-    give_workspace(&cuda->base, &own, stream);
+    cuda_give_workspace(&cuda->base, &own, stream);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
 }
 
 loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch, cuda_op op,
-                        const call_arrays *arrays, cuda_slot *slot)
+                        const cuda_call_arrays *arrays, cuda_slot *slot)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     cuda_place place;
@@ -356,7 +174,7 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
-    call_arrays arrays;
+    cuda_call_arrays arrays;
     cuda_slot *slot;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays));
@@ -391,7 +209,7 @@ loom_status write(loom__machine *machine, const loom__open_view *view, const loo
 
 /* In order, the batch may turn out not to be one for this way: *gave_up, then the table has no keys, and nothing was told. */
 loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                             const call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
+                             const cuda_call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
                              unsigned char *workspace, cuda_slot *slot, bool *gave_up)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
@@ -402,8 +220,8 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     cuda_rest rest = cuda_open_bulk_rest(view, plan, workspace);
     uint32_t spilled = 0;
     CUDA_TRY(cuda_open_bulk_begin(plan, workspace, stream));
-    if (arrays->staged) /* split as it arrives */
-        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, NULL, stream, plan, workspace));
+    if (arrays->staged)
+        RETURN_IF_FAILED(split_staged(cuda, view, arrays, batch, plan, workspace, stream));
     else if (batch->n > 0) /* a grid has blocks */
         CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
     CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, wish, op == OP_OVERWRITE, stream));
@@ -420,7 +238,7 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
         how.replaced = batch->replace != 0;
         how.arrived = cuda_open_bulk_arrived(workspace);
         CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, &how, stream));
-        return hand_over(batch, arrays, slot, place);
+        return cuda_hand_over(batch, arrays, slot, place);
     }
     if (arrays->staged && spilled > rest.room) /* the split gave up */
         RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
@@ -446,7 +264,7 @@ loom_status insert_directly(loom__machine *machine, const loom__open_view *view,
 /* ---- in order ---- */
 
 loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                         const call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
+                         const cuda_call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
                          cuda_slot *slot)
 {
     const cuda_op op = (cuda_op)batch->write;
@@ -472,7 +290,7 @@ bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool
 
 /* By partition if that can be, otherwise sorted. There is memory for both: after giving up one cannot go back. */
 loom_status insert_in_order(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
-                            const call_arrays *arrays)
+                            const cuda_call_arrays *arrays)
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
@@ -490,9 +308,10 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
         (unsigned long long)batch->n);
     bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL && batch->n <= wish.keys &&
                         (asked || batch->n >= LEAST_BY_PARTITION) && cuda_open_bulk_plan(cuda, view, &wish, &fast);
-    CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[VALUES].staged(), arrays->all[STATUS].staged(), &plan));
+    CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[CALL_VALUES].staged(), arrays->all[CALL_STATUS].staged(),
+                                  &plan));
     const uint64_t bytes = by_partition && fast.bytes > plan.bytes ? fast.bytes : plan.bytes;
-    const workspace own = take_workspace(machine, bytes, stream, batch);
+    const cuda_workspace own = cuda_take_workspace(machine, bytes, stream, batch);
     RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
                     (unsigned long long)bytes);
@@ -509,7 +328,7 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
     }
     if (status != LOOM_OK && arrays->staged)
         cudaStreamSynchronize(stream); /* a copy of the caller's arrays may be under way */
-    give_workspace(machine, &own, stream);
+    cuda_give_workspace(machine, &own, stream);
     return status;
 }
 
@@ -519,7 +338,7 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
  * caller's workspace and the result, so that the graph may be replayed. What calls share between them is not used: counts lie
  * at the end of the workspace. */
 loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                          const call_arrays *arrays)
+                          const cuda_call_arrays *arrays)
 {
     const bulk_wish wish = wish_for(view, batch->n, batch->flags, true, batch->status != NULL);
     bulk_plan plan;
@@ -550,7 +369,7 @@ loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const l
 loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
 {
     cuda_state *cuda = (cuda_state *)machine;
-    call_arrays arrays;
+    cuda_call_arrays arrays;
     bulk_plan plan;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
@@ -560,7 +379,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
     if (batch->flags & LOOM_IN_ORDER && ordered)
         return insert_in_order(machine, view, batch, &arrays);
     const bool asked = batch->flags & LOOM_BY_PARTITION,
-               staged_status = batch->status != NULL && arrays.all[STATUS].staged();
+               staged_status = batch->status != NULL && arrays.all[CALL_STATUS].staged();
     const bulk_wish wish =
         wish_for(view, batch->n, batch->flags & ~(uint32_t)LOOM_IN_ORDER, batch->replace != 0, batch->status != NULL);
     const bool possible = cuda_open_bulk_plan(cuda, view, &wish, &plan) && !staged_status;
@@ -570,7 +389,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         "memory, or the table's partitions do not fit the device's shared memory; insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch, arrays.staged);
-    const workspace own = take_workspace(machine, plan.bytes, batch->stream, batch);
+    const cuda_workspace own = cuda_take_workspace(machine, plan.bytes, batch->stream, batch);
     RETURN_ERROR_IF(own.at == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
                     (unsigned long long)plan.bytes);
@@ -583,7 +402,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
         status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, own.at, slot, &gave_up);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
-    give_workspace(machine, &own, batch->stream);
+    cuda_give_workspace(machine, &own, batch->stream);
     return status;
 }
 

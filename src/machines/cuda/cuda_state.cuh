@@ -5,7 +5,8 @@
  *   cuda_merge.cuh       equal keys of a block made one
  *   cuda_finish.cuh      what a call has counted becomes its result
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
- *   cuda_open.cu         bulk calls: arrays staged, kernels launched, results
+ *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
+ *   cuda_open.cu         bulk calls of the open engine: kernels launched, results
  *   cuda_split.cuh       records dealt into regions
  *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
  *   cuda_open_split.cu   batches of the open engine split by partition
@@ -18,7 +19,7 @@
  *   cuda_open_combine.cu rows with equal keys combined before they go to the table
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
- *   cuda_stage.cu        host arrays through pinned memory, in overlapping chunks
+ *   cuda_stage.cu        memory that host arrays pass through
  *   cuda_rows.cu         rows of arrays selected, taken out and put back
  *   cuda_order.cu        calls on one table put in order across streams
  *   cuda_limits.cu       what the device can do at most
