@@ -219,7 +219,7 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
     cuda_rest rest = cuda_open_bulk_rest(view, plan, workspace);
     uint32_t spilled = 0;
-    CUDA_TRY(cuda_open_bulk_begin(plan, workspace, stream));
+    CUDA_TRY(split_begin(plan, workspace, stream));
     if (arrays->staged)
         RETURN_IF_FAILED(split_staged(cuda, view, arrays, batch, plan, workspace, stream));
     else if (batch->n > 0) /* a grid has blocks */
@@ -236,7 +236,7 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
         batch->n > 0) { /* the last block of the last kernel tells: one launch less */
         cuda_finish how = finish_of(view, batch, op, slot, place);
         how.replaced = batch->replace != 0;
-        how.arrived = cuda_open_bulk_arrived(workspace);
+        how.arrived = split_arrived(workspace);
         CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, &how, stream));
         return cuda_hand_over(batch, arrays, slot, place);
     }

@@ -546,7 +546,7 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
     for (uint32_t turn = 0; turn < plan->turns(); turn++) {
         cudaError_t error = cuda_open_bulk_split_further(view, plan, workspace, turn, stream);
         const uint32_t first = turn * plan->fine_per_turn(), left = view->partitions - first;
-        work.records = bulk_fine_regions<kind>(plan, workspace, turn);
+        work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, turn);
         work.first = first;
         if (error == cudaSuccess)
             error =

@@ -335,11 +335,11 @@ template <loom__open_kind kind, combine_brought brought, combine_what what>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
                    unsigned char *workspace, cudaStream_t stream)
 {
-    constexpr loom__open_kind records = combining<kind, brought>::records_of;
+    typedef typename combining<kind, brought>::columns columns;
     auto kernel = combine_kernel<kind, brought, what>;
     combine_work<kind, brought> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
     if (plan != NULL)
-        work.records = bulk_fine_regions<records>(plan, workspace, 0);
+        work.records = split_fine_regions<columns>(plan, workspace, 0);
     cudaError_t error = allow_shared(kernel, PLACES_BYTES);
     if (error != cudaSuccess)
         return error;
@@ -412,7 +412,7 @@ cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *vie
     cudaError_t error = cudaSuccess;
     if (plan != NULL) {
         const loom__open_view bins = bins_view(view, batch);
-        error = cuda_open_bulk_begin(plan, workspace, stream);
+        error = split_begin(plan, workspace, stream);
         if (error == cudaSuccess)
             error = cuda_open_bulk_split(&bins, batch, 0, plan, workspace, stream);
     }

@@ -4,7 +4,7 @@
  * A block takes a tile of records, counts them by bin in shared memory, asks for room in each bin's region with one addition,
  * puts the tile in the order of bins in shared memory and writes it out, so that neighbouring lanes write neighbouring
  * records of a region. Nothing is counted beforehand: a region has room for what a bin gets on average and some deviations
- * more (cuda_open_bulk.cu), and what finds no room goes to a spill list. If that is full, too, the split has *given up*: the count
+ * more (cuda_split_passes.cu), and what finds no room goes to a spill list. If that is full, too, the split has *given up*: the count
  * of spilled records is larger than the list, the rest of the blocks do nothing, and whoever comes next takes another way.
  * So no batch, however skewed, can overflow anything.
  *

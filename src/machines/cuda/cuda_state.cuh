@@ -8,7 +8,8 @@
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
  *   cuda_open.cu         bulk calls of the open engine: kernels launched, results
  *   cuda_split.cuh       records dealt into regions
- *   cuda_open_bulk.cuh   records of the open engine, and the memory that they take on their way; cuda_open_bulk.cu
+ *   cuda_split_passes.cuh  batches split in one pass or two: plans, memory, kernels; cuda_split_passes.cu
+ *   cuda_open_bulk.cuh   records of the open engine on their way into a table by partition; cuda_open_bulk.cu
  *   cuda_open_split.cu   batches of the open engine split by partition
  *   cuda_open_partition.cuh  one partition in shared memory: what build and refill have in common
  *   cuda_open_counts.cuh what became of the keys of a block
