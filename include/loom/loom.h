@@ -89,6 +89,7 @@ LOOM_API uint32_t loom_version(void);
     X(NO_MACHINE, 21, "the machine asked for is not present")                       \
     X(DEVICE, 22, "the device reported an error")                                   \
     X(IN_USE, 23, "a device view of the table is out")                              \
+    X(OVERFILLED, 24, "the filter holds more keys than it was made for")            \
     X(IO, 32, "a file could not be read or written")                                \
     X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \
     X(FOREIGN_VERSION, 34, "the file was written in another version of the format") \
@@ -114,6 +115,7 @@ LOOM_API const char *loom_last_error(void);
 typedef struct loom_context loom_context;
 typedef struct loom_map loom_map;
 typedef struct loom_cursor loom_cursor;
+typedef struct loom_filter loom_filter;
 
 /* A stream of the context's machine: a cudaStream_t on the cuda machine. The cpu machine has none and takes
  * only NULL: there, every call has happened when it returns. */
@@ -210,10 +212,15 @@ LOOM_API loom_status loom_machine_present(loom_machine machine);
 typedef enum loom_type {
     LOOM_TYPE_DEFAULT = 0, /* a map */
     LOOM_TYPE_MAP = 1,
-    LOOM_TYPE_SET = 2,    /* keys without values */
-    LOOM_TYPE_COUNTER = 3 /* a map whose values are counts */
+    LOOM_TYPE_SET = 2,     /* keys without values */
+    LOOM_TYPE_COUNTER = 3, /* a map whose values are counts */
+    LOOM_TYPE_FILTER = 4   /* a loom_filter */
 } loom_type;
-typedef enum loom_engine { LOOM_ENGINE_DEFAULT = 0, LOOM_ENGINE_OPEN = 1 } loom_engine;
+typedef enum loom_engine {
+    LOOM_ENGINE_DEFAULT = 0, /* the best for the type: open, for filters bloom */
+    LOOM_ENGINE_OPEN = 1,
+    LOOM_ENGINE_BLOOM = 2 /* filters alone */
+} loom_engine;
 
 typedef enum loom_feature {
     LOOM_FEATURE_BUILD = 1,
@@ -231,7 +238,8 @@ typedef enum loom_feature {
     LOOM_FEATURE_FIND_OR_INSERT = 12,
     LOOM_FEATURE_UPDATE = 13,
     LOOM_FEATURE_ACCUMULATE = 14, /* and loom_map_count */
-    LOOM_FEATURE_VIEWS = 15       /* loom_map_view_begin: the table inside kernels of your own */
+    LOOM_FEATURE_VIEWS = 15,      /* loom_map_view_begin: the table inside kernels of your own */
+    LOOM_FEATURE_MERGE = 16       /* loom_filter_merge */
 } loom_feature;
 
 /* OK if tables of this type and engine offer the feature on this context's machine; UNSUPPORTED if not, and the
@@ -293,7 +301,7 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * it that have begun; beginning one afterwards is an error that cannot be detected. */
 
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
-    int32_t status;          /* loom_status of the batch: OK, or FULL if any key was refused */
+    int32_t status;          /* loom_status of the batch: OK; FULL if any key was refused; OVERFILLED (filters) */
     uint32_t reserved0;
     uint64_t keys;      /* n */
     uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
@@ -614,6 +622,116 @@ LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
 /* What a map was made with: a config from which an equal, empty one can be made. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config);
 
+/* ---- Filter ------------------------------------------------------------------------------------------- */
+
+/* A blocked Bloom filter: of a key that was inserted it always says that it is there; of any other one it says so with the
+ * false-positive rate, and otherwise that it is absent. A key sets 4, 8, 12 or 16 bits of one block of 64 bytes, so a query
+ * reads one block. Keys cannot be counted, listed or taken out.
+ *
+ * What may run at the same time: insert and contains, each with itself and with the other, from any number of host threads and in
+ * any streams; a key whose insertion ended before a query began is found. Large inserts (LOOM_BY_PARTITION, or chosen by the library),
+ * merge, clear, save, clone, stats and load of the same filter run alone, or beside those that only read. */
+
+typedef struct loom_filter_config {
+    size_t struct_size;         /* set by LOOM_FILTER_CONFIG_INIT */
+    uint32_t key_bytes;         /* 4 or 8; no default */
+    uint32_t probes;            /* bits that a key sets: 4, 8, 12 or 16; 0: chosen from the bits available */
+    uint64_t capacity;          /* keys that it is to hold. With `bytes`, 0: unknown */
+    double false_positive_rate; /* that it is to have with so many keys: 10^-9 to 0.5; not used with `bytes` */
+    uint64_t bytes; /* its size, rounded up to whole blocks, above 64 KiB to multiples of that; 0: follows from the
+                                   two above */
+} loom_filter_config;
+
+#define LOOM_FILTER_CONFIG_INIT                       \
+    {                                                 \
+        sizeof(loom_filter_config), 0, 0, 0, 0.001, 0 \
+    }
+
+/* Tells beforehand what loom_filter_create(config) will take, and an insertion of `capacity` keys by partition (build_bytes; the
+ * other fields are 0). Synchronous; does not allocate. INVALID_ARGUMENT as for create. */
+LOOM_API loom_status loom_filter_memory_required(loom_context *context, const loom_filter_config *config,
+                                                 loom_memory *memory);
+
+/* Makes an empty filter. *filter is set only on success.
+ * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field; neither a capacity nor bytes, say, or more
+ * than 2^32 blocks), OUT_OF_MEMORY. */
+LOOM_API loom_status loom_filter_create(loom_context *context, const loom_filter_config *config, loom_filter **filter);
+
+/* Makes an empty filter of the same shape and seed, on the same context, so that the two can be merged.
+ * Synchronous; allocates. INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_filter_create_like(loom_filter *filter, loom_filter **like);
+
+/* The same with the same contents. Reader. INVALID_ARGUMENT, OUT_OF_MEMORY. */
+LOOM_API loom_status loom_filter_clone(loom_filter *filter, loom_filter **clone, loom_stream stream);
+
+/* Waits for calls in flight, then frees the filter. NULL is fine. Device views: as in loom_map_destroy. */
+LOOM_API void loom_filter_destroy(loom_filter *filter);
+
+/* Inserts the keys. They are in it afterwards, whatever the outcome below says.
+ *   keys     /[n] key_bytes/     flags   0, LOOM_BY_PARTITION or LOOM_DIRECTLY
+ * Takes temporary memory by partition, where it can be had; without, it goes directly.
+ * OVERFILLED: the filter, going by its bits, holds more keys than its capacity and a sixty-fourth: its false positives are more than were
+ * asked for (loom_filter_stats tells). To find that out, a call that brings the keys given so far past the capacity counts the
+ * filter's bits, and waits; so does one of each sixty-fourth of the capacity that follows. Filters without a capacity, and keys that
+ * are there already, never make it so. INVALID_ARGUMENT; UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION cannot be had. */
+LOOM_API loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags,
+                                        loom_result *result, loom_stream stream);
+
+/* Tells which keys are there, perhaps.
+ *   keys     /[n] key_bytes/     found    /[n], optional/ 1: probably; 0: surely not
+ * result->ok counts the former, not_found the latter. Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t n, uint8_t *found,
+                                          loom_result *result, loom_stream stream);
+
+/* Puts all keys of `other` into `filter`, by uniting their bits. Both have the same context, key width, shape and seed
+ * (loom_filter_create_like; two of a fixed seed and equal configs; a file and its filter). `other` stays as it is. It waits.
+ * INVALID_ARGUMENT: they differ, and the sentence says in what. OVERFILLED: as in loom_filter_insert; they are merged. */
+LOOM_API loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, loom_stream stream);
+
+/* Always UNSUPPORTED: a bit may belong to several keys. Clear the filter and insert what is left, or use a set. */
+LOOM_API loom_status loom_filter_erase(loom_filter *filter, const void *keys, uint64_t n, loom_result *result,
+                                       loom_stream stream);
+
+/* Empties the filter. Does not allocate; writer. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_stream stream);
+
+/* To and from files, as loom_map_save and loom_map_load. */
+LOOM_API loom_status loom_filter_save(loom_filter *filter, const char *path, loom_stream stream);
+LOOM_API loom_status loom_filter_load(loom_context *context, const char *path, loom_filter **filter,
+                                      loom_stream stream);
+
+typedef struct loom_filter_report {
+    size_t struct_size; /* set by LOOM_FILTER_REPORT_INIT before the call */
+    loom_engine engine;
+    uint32_t key_bytes;
+    uint32_t probes; /* bits that a key sets */
+    uint32_t reserved;
+    uint64_t capacity; /* as asked for; 0: unknown */
+    uint64_t blocks;   /* of 64 bytes */
+    uint64_t bits_set;
+    uint64_t memory_bytes;
+    uint64_t seed;
+    double fill;           /* bits_set / bits */
+    double estimated_keys; /* different ones, from the fill: right within some tenths of a percent in large filters */
+    double false_positive_rate; /* of a random absent key, from the bits as they are: exact but for the hash */
+    double designed_rate;       /* the same as expected with `capacity` keys; 0 without a capacity */
+} loom_filter_report;
+
+#define LOOM_FILTER_REPORT_INIT                                                                     \
+    {                                                                                               \
+        sizeof(loom_filter_report), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0 \
+    }
+
+/* Measures the filter; reads all of it. Does not allocate; reader. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *report, loom_stream stream);
+
+/* Bytes that the filter holds now, bookkeeping included. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes);
+
+/* A config from which an equal, empty one can be made (with a seed of its own, unless seeds are fixed): `bytes` and `probes` are
+ * those it has. INVALID_ARGUMENT. */
+LOOM_API loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *config);
+
 /* ---- Device views ------------------------------------------------------------------------------------- */
 
 /* What a user's kernels do to a table through a view; loom/device.cuh has the functions, and says what each view offers. */
@@ -649,6 +767,20 @@ typedef struct loom_map_view {
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);
+
+/* A filter as kernels see it: pass it by value. A view offers insert and contains, in any kernels at the same time; while one is
+ * out, calls that run alone return IN_USE. Taken and given back as those of maps. */
+typedef struct loom_filter_view {
+    uint32_t layout; /* LOOM_FILTER_VIEW_LAYOUT of the library that made it; device.cuh compares */
+    uint32_t key_bytes;
+    uint64_t serial;
+    uint64_t filter[8]; /* for device.cuh */
+} loom_filter_view;
+
+#define LOOM_FILTER_VIEW_LAYOUT 1
+
+LOOM_API loom_status loom_filter_view_begin(loom_filter *filter, loom_filter_view *view, loom_stream stream);
+LOOM_API loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *view, loom_stream stream);
 
 /* ---- EXPERIMENTAL ------------------------------------------------------------------------------------- */
 

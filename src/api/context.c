@@ -107,13 +107,47 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
     return LOOM_OK;
 }
 
+static loom_status filter_supports(loom_feature feature)
+{
+    switch (feature) {
+    case LOOM_FEATURE_INSERT:
+    case LOOM_FEATURE_FIND:
+    case LOOM_FEATURE_SAVE:
+    case LOOM_FEATURE_CLONE:
+    case LOOM_FEATURE_CONCURRENT_READS:
+    case LOOM_FEATURE_ASYNCHRONOUS:
+    case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_MERGE:
+        return LOOM_OK;
+    case LOOM_FEATURE_ERASE:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "keys cannot be taken out of a filter; clear it and insert what is left, or use a set");
+    case LOOM_FEATURE_GROW:
+        return loom__fail(LOOM_UNSUPPORTED, "a filter does not know its keys, so it cannot grow; make a larger one");
+    default:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "a filter has neither values nor a list of its keys; it has insert, contains "
+                          "and merge; for more use a set or a map");
+    }
+}
+
 loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)
 {
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
-    RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_COUNTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
+    RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_FILTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
                     (int)type);
-    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
-                    "engine %d is not known to this version", (int)engine);
+    const loom_engine own = type == LOOM_TYPE_FILTER ? LOOM_ENGINE_BLOOM : LOOM_ENGINE_OPEN;
+    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != LOOM_ENGINE_OPEN && engine != LOOM_ENGINE_BLOOM,
+                    LOOM_INVALID_ARGUMENT, "engine %d is not known to this version", (int)engine);
+    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != own, LOOM_UNSUPPORTED, "%s; ask for LOOM_ENGINE_DEFAULT",
+                    type == LOOM_TYPE_FILTER ? "filters have the engine LOOM_ENGINE_BLOOM alone"
+                                             : "LOOM_ENGINE_BLOOM is for filters alone");
+    if (type == LOOM_TYPE_FILTER)
+        RETURN_IF_FAILED(filter_supports(feature));
+    RETURN_ERROR_IF(type != LOOM_TYPE_FILTER && feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
+                    "tables are not merged; insert the pairs of one (loom_map_for_each) into the other");
+    if (feature == LOOM_FEATURE_MERGE || (type == LOOM_TYPE_FILTER && feature == LOOM_FEATURE_CONCURRENT_READS))
+        return LOOM_OK; /* on every machine */
     RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
                                               feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
                     LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");

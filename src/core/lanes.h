@@ -28,6 +28,9 @@
  *                                      is none
  *   lane_filter(group, line, bit)      is this bit of the line's last word set? 0 on lanes that do not hold the word
  *
+ *   lane_words(group), lane_first_word(group)
+ *                                      how many words of a line this lane holds, and the number of the first
+ *   lane_own_word(line, i)             the i-th of them; `i` is a literal or counts an unrolled loop
  *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or counts an
  *                                      unrolled loop
  *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes. All must arrive, as for a poll

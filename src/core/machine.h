@@ -9,10 +9,11 @@
 
 enum {
     LOOM__MACHINE_INTERFACE =
-        6 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
+        7 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
+struct loom__filter_kernels;
 
 /* What a call does to a table, as far as others may overlap with it. */
 typedef enum loom__access {
@@ -33,6 +34,7 @@ typedef struct loom__machine {
     loom_allocator allocator;
     /* What the machine offers for each engine; NULL where it does not offer the engine. */
     const struct loom__open_kernels *open;
+    const struct loom__filter_kernels *filter;
 } loom__machine;
 
 typedef struct loom__machine_ops {

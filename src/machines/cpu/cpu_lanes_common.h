@@ -46,11 +46,28 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
+LOOM_LANE uint32_t lane_words(lane_group group)
+{
+    (void)group;
+    return 8;
+}
+
+LOOM_LANE uint32_t lane_first_word(lane_group group)
+{
+    (void)group;
+    return 0;
+}
+
 LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
 {
     uint64_t word;
     memcpy(&word, line->at + 8 * i, 8);
     return word;
+}
+
+LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
+{
+    return lane_line_word(line, i);
 }
 
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)

@@ -3,6 +3,8 @@
 #ifndef LOOM_CPU_LANES_NEON_H
 #define LOOM_CPU_LANES_NEON_H
 
+#define LANE_HAS_VECTORS /* four shifts by four distances at once */
+
 #include "machines/cpu/cpu_lanes_common.h"
 
 #include <arm_neon.h>

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/memory.h"
+#include "machines/cpu/cpu_filter.h"
 #include "machines/cpu/cpu_limits.h"
 #include "machines/cpu/cpu_memory.h"
 #include "machines/cpu/cpu_open.h"
@@ -46,6 +47,21 @@ static const loom__cpu_open_simd *open_simd_of(loom_simd simd)
     return NULL;
 }
 
+/* There are the same kinds. */
+static const loom__cpu_filter_simd *filter_simd_of(loom_simd simd)
+{
+#if defined(__aarch64__)
+    if (simd == LOOM_SIMD_NEON)
+        return &loom__cpu_filter_neon;
+#endif
+#if defined(__x86_64__)
+    if (simd == LOOM_SIMD_AVX2)
+        return &loom__cpu_filter_avx2;
+#endif
+    (void)simd;
+    return &loom__cpu_filter_scalar;
+}
+
 static const char *simd_name(loom_simd simd)
 {
     return simd == LOOM_SIMD_NEON ? "neon" : simd == LOOM_SIMD_AVX2 ? "avx2" : "scalar";
@@ -74,10 +90,11 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     if (cpu == NULL)
         return LOOM_OUT_OF_MEMORY;
     *cpu = (cpu_state){
-        .base = {&loom__cpu_machine, *allocator, &loom__cpu_open_kernels},
+        .base = {&loom__cpu_machine, *allocator, &loom__cpu_open_kernels, &loom__cpu_filter_kernels},
         .threads = config->threads > 0 ? config->threads : usable_cores(),
         .simd = simd,
         .open_simd = open_simd_of(simd),
+        .filter_simd = filter_simd_of(simd),
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
     if (cpu->pool == NULL) {
@@ -175,6 +192,7 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_FIND_OR_INSERT:
     case LOOM_FEATURE_UPDATE:
     case LOOM_FEATURE_ACCUMULATE:
+    case LOOM_FEATURE_MERGE:
         return LOOM_OK;
     case LOOM_FEATURE_VIEWS:
         return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "

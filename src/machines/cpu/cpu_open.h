@@ -58,6 +58,7 @@ typedef struct loom__cpu_machine_state {
     uint32_t threads;
     loom_simd simd;
     const loom__cpu_open_simd *open_simd;
+    const struct loom__cpu_filter_simd *filter_simd;
 } loom__cpu_machine_state;
 
 extern const loom__open_kernels loom__cpu_open_kernels;

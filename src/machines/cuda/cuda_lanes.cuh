@@ -194,6 +194,22 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return word;
 }
 
+LOOM_LANE uint32_t lane_words(lane_group group)
+{
+    (void)group;
+    return LANE_WORDS;
+}
+
+LOOM_LANE uint32_t lane_first_word(lane_group group)
+{
+    return CUDA_LANES == 1 ? 0 : group.lane * LANE_WORDS;
+}
+
+LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
+{
+    return line->words[i];
+}
+
 LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
 {
     uint64_t word = line->words[0];

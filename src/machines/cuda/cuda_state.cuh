@@ -20,6 +20,7 @@
  *   cuda_open_combine.cu rows with equal keys combined before they go to the table
  *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
  *   cuda_open_upkeep.cu  partitions put in order
+ *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        memory that host arrays pass through
  *   cuda_rows.cu         rows of arrays selected, taken out and put back
  *   cuda_order.cu        calls on one table put in order across streams

@@ -87,6 +87,21 @@ LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slo
     return line->words[slot];
 }
 
+LOOM_LANE uint32_t lane_words(lane_group group)
+{
+    return 8 / group.lanes;
+}
+
+LOOM_LANE uint32_t lane_first_word(lane_group group)
+{
+    return group.lane * lane_words(group);
+}
+
+LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
+{
+    return line->words[line->first + i];
+}
+
 LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
 {
     return line->words[i];

@@ -1,0 +1,26 @@
+/* The filter behind its handle. */
+#ifndef LOOM_API_FILTER_H
+#define LOOM_API_FILTER_H
+
+#include "api/handle.h"
+#include "engines/filter/filter.h"
+
+#include <stdatomic.h>
+
+struct loom_filter {
+    loom__handle handle;
+    loom__filter filter;
+    /* Whether it is overfilled can be told only by counting its bits, so that is done seldom. Inserts may run at the same time,
+     * and what they see of each other's numbers may be old: then bits are counted once too often. */
+    _Atomic uint64_t given;      /* keys: as many as were counted last, and all that came since */
+    _Atomic uint64_t next_count; /* of bits, when so many were given; UINT64_MAX: never */
+    _Atomic uint32_t overfilled; /* as counted last */
+};
+
+/* Wraps a filter in a handle; takes it over in any case. */
+loom_status loom__filter_wrap(loom_context *context, loom__filter *filter, uint64_t given, loom_filter **made);
+
+/* Every call on a filter begins with this: the handle and the stream. */
+loom_status loom__filter_check(loom_filter *filter, loom_stream stream);
+
+#endif

@@ -1,0 +1,55 @@
+/* Filters lent to kernels of users. */
+#include "api/filter.h"
+#include "core/error.h"
+
+#include <string.h>
+
+static loom_filter_view view_of(const loom_filter *filter)
+{
+    const loom__filter_view *own = &filter->filter.view;
+    loom_filter_view view = {.layout = LOOM_FILTER_VIEW_LAYOUT, .key_bytes = own->key_bytes};
+    _Static_assert(sizeof *own <= sizeof view.filter, "there is room for it");
+    memcpy(view.filter, own, sizeof *own);
+    return view;
+}
+
+loom_status loom_filter_view_begin(loom_filter *filter, loom_filter_view *view, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__filter_check(filter, stream));
+    RETURN_ERROR_IF(view == NULL, LOOM_INVALID_ARGUMENT, "view is NULL; pass where it is to go");
+    loom__machine *machine = filter->filter.machine;
+    RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
+    loom_filter_view made = view_of(filter);
+    loom__gate_enter_writer(&filter->handle.gate);
+    loom_status status = loom__handle_check_lend(&filter->handle, LOOM__ACCESS_INSERT);
+    if (status == LOOM_OK)
+        status = loom__handle_lend(&filter->handle, LOOM__ACCESS_INSERT, &made.serial, stream);
+    if (status == LOOM_OK)
+        *view = made;
+    loom__gate_leave_writer(&filter->handle.gate);
+    return status;
+}
+
+/* How many keys came through it nobody knows: the next insertion counts bits. */
+loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *view, loom_stream stream)
+{
+    uint32_t at;
+    RETURN_IF_FAILED(loom__filter_check(filter, stream));
+    RETURN_ERROR_IF(view == NULL, LOOM_INVALID_ARGUMENT, "view is NULL");
+    loom_filter_view own = view_of(filter);
+    loom__gate_enter_writer(&filter->handle.gate);
+    loom_status status = loom__handle_find_lent(&filter->handle, view->serial, LOOM__ACCESS_INSERT, &at);
+    if (status == LOOM_OK && memcmp(own.filter, view->filter, sizeof own.filter) != 0)
+        status =
+            loom__fail(LOOM_INVALID_ARGUMENT, "the view is not as it was lent; give back the one that was filled in");
+    if (status == LOOM_OK)
+        status = loom__handle_pass(&filter->handle, LOOM__ACCESS_INSERT, stream);
+    if (status == LOOM_OK) {
+        loom__handle_given_back(&filter->handle, at);
+        const uint64_t given = atomic_load(&filter->given), capacity = filter->filter.shape.capacity;
+        if (given < capacity)
+            atomic_store(&filter->given, capacity);
+    }
+    loom__gate_leave_writer(&filter->handle.gate);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* How large a filter is, how many bits a key sets, and what follows from a filter's bits.
+ *
+ * Keys fall into blocks like balls into bins: a block gets a number of keys that is Poisson's, with a mean of m = keys / blocks.
+ * With i keys in a block, a word of 32 bits has a share of 1 - (1 - e / 128)^i of its bits set, where e of the quarter's four words get
+ * a bit from each key. A random key asks for e bits in each of the four quarters, so it is taken for one of them with probability
+ *     sum over i of  exp(-m) m^i / i!  *  (1 - (1 - e / 128)^i) ^ 4e.
+ * (For e = 2 one bit of 64, for e = 1 one of 128: the same.) Measured rates agree with it within their noise; filter_ops.h has them. The
+ * best e by this formula: 1 up to 8 bits of memory for each key, 2 up to 17, 3 up to 29, then 4.
+ *
+ * A key sets each of a filter's b bits with probability p / b, p of them in all, whatever its block: n keys leave
+ * b (1 - p / b)^n of them clear. That is how the number of keys is estimated. */
+#include "core/error.h"
+#include "engines/filter/filter_layout.h"
+
+#include <math.h>
+
+enum { MOST_BITS_PER_KEY = 512 /* a block for each key */ };
+
+double loom__filter_rate(double keys, double blocks, uint32_t probes)
+{
+    const double mean = keys / blocks, clear = log1p(-(double)probes / FILTER_BLOCK_BITS);
+    const double spread = 12 * sqrt(mean) + 40, first = floor(fmax(0, mean - spread)), last = ceil(mean + spread);
+    double rate = 0;
+    if (!(mean > 0))
+        return 0;
+    if (mean > 100 * FILTER_BLOCK_BITS) /* nearly all bits are set */
+        return 1;
+    for (double i = first; i <= last; i++) /* so at most 5,600 terms */
+        rate += exp(i * log(mean) - mean - lgamma(i + 1)) * pow(-expm1(i * clear), probes);
+    return rate < 1 ? rate : 1;
+}
+
+static uint32_t best_probes(double keys, double blocks)
+{
+    uint32_t best = 4;
+    for (uint32_t probes = 8; probes <= 16; probes += 4)
+        if (loom__filter_rate(keys, blocks, probes) < loom__filter_rate(keys, blocks, best))
+            best = probes;
+    return best;
+}
+
+static double rate_with(double keys, double blocks, uint32_t probes)
+{
+    return loom__filter_rate(keys, blocks, probes != 0 ? probes : best_probes(keys, blocks));
+}
+
+/* The fewest blocks whose rate is at most `wanted`. It falls as they become more. */
+static double blocks_needed(double keys, double wanted, uint32_t probes)
+{
+    double few = 0, enough = ceil(keys * MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
+    while (rate_with(keys, enough, probes) >
+           wanted) /* few probes, low rate: ends, since rates fall at least like 1 / blocks */
+        enough *= 2;
+    while (enough - few > 1 && enough - few > enough / 4096) {
+        const double middle = floor((few + enough) / 2);
+        if (rate_with(keys, middle, probes) > wanted)
+            few = middle;
+        else
+            enough = middle;
+    }
+    return enough;
+}
+
+static double whole_partitions(double blocks)
+{
+    if (blocks <= FILTER_PARTITION_BLOCKS)
+        return blocks;
+    return ceil(blocks / FILTER_PARTITION_BLOCKS) * FILTER_PARTITION_BLOCKS;
+}
+
+loom_status loom__filter_choose_shape(const loom_filter_config *config, loom__filter_shape *shape)
+{
+    const double keys = (double)config->capacity, most = (double)FILTER_MOST_PARTITIONS * FILTER_PARTITION_BLOCKS;
+    double blocks = ceil((double)config->bytes / FILTER_BLOCK_BYTES);
+    if (config->bytes == 0 && keys <= most * FILTER_BLOCK_BITS)
+        blocks = blocks_needed(keys, config->false_positive_rate, config->probes);
+    else if (config->bytes == 0)
+        blocks = most + 1;
+    blocks = whole_partitions(blocks);
+    RETURN_ERROR_IF(blocks > most, LOOM_INVALID_ARGUMENT,
+                    "a filter of %.0f bytes has more than 2^32 blocks; take a higher rate, or several filters",
+                    blocks * FILTER_BLOCK_BYTES);
+    *shape = (loom__filter_shape){.key_bytes = config->key_bytes,
+                                  .probes = config->probes,
+                                  .blocks = (uint32_t)blocks,
+                                  .capacity = config->capacity};
+    if (shape->probes == 0)
+        shape->probes = config->capacity > 0 ? best_probes(keys, blocks) : FILTER_DEFAULT_PROBES;
+    shape->designed_rate = loom__filter_rate(keys, blocks, shape->probes);
+    return LOOM_OK;
+}
+
+int loom__filter_is_shape(uint64_t blocks, uint64_t probes)
+{
+    return blocks > 0 && blocks <= (uint64_t)FILTER_MOST_PARTITIONS * FILTER_PARTITION_BLOCKS &&
+           (blocks <= FILTER_PARTITION_BLOCKS || blocks % FILTER_PARTITION_BLOCKS == 0) && probes >= 4 &&
+           probes <= 16 && probes % 4 == 0;
+}
+
+double loom__filter_estimate(uint64_t bits_set, uint32_t blocks, uint32_t probes)
+{
+    const double bits = (double)blocks * FILTER_BLOCK_BITS, clear = bits - (double)bits_set;
+    return log(fmax(clear, 0.5) / bits) / log1p(-(double)probes / bits);
+}

@@ -1,0 +1,29 @@
+/* Filters on the cpu machine.
+ *
+ *   cpu_filter_simd.h   ranges of keys through filter_ops.h; compiled once for each kind of SIMD, by cpu_filter_*.c
+ *   cpu_filter.c        calls: ranges shared out to threads, insertion by partition, results */
+#ifndef LOOM_CPU_FILTER_H
+#define LOOM_CPU_FILTER_H
+
+#include "engines/filter/filter_kernels.h"
+
+typedef struct loom__cpu_filter_simd {
+    /* Keys begin .. end - 1. Returns how many are there, perhaps; `found`, [n] of the whole batch, may be NULL. */
+    uint64_t (*contains)(const loom__filter_view *view, const void *keys, uint8_t *found, uint64_t begin, uint64_t end);
+    /* With `shared` others set bits at the same time; without, this thread alone, in every block concerned. */
+    void (*insert)(const loom__filter_view *view, const void *keys, uint64_t begin, uint64_t end, int shared);
+    /* The blocks of one partition. */
+    void (*survey)(const loom__filter_view *view, uint64_t partition, loom__filter_survey *survey);
+} loom__cpu_filter_simd;
+
+extern const loom__cpu_filter_simd loom__cpu_filter_scalar;
+#if defined(__aarch64__)
+extern const loom__cpu_filter_simd loom__cpu_filter_neon;
+#endif
+#if defined(__x86_64__)
+extern const loom__cpu_filter_simd loom__cpu_filter_avx2;
+#endif
+
+extern const loom__filter_kernels loom__cpu_filter_kernels;
+
+#endif

@@ -1,0 +1,128 @@
+/* Kernels of filters for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
+ *
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Every lane hashes keys of its own; then groups take one key after the
+ * other, each lane its share of the block, with nothing to remember but the tile.
+ *
+ * What a query must move: a block of 64 bytes at random, 4 or 8 bytes of key and 1 of answer in order. What an insertion must: the
+ * same block, read and, by atomic ORs without an answer, written back. */
+#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "engines/filter/filter_ops.h"
+#include "machines/cuda/cuda_filter.cuh"
+#include "machines/cuda/cuda_tile.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
+enum { BLOCKS = CUDA_LANES == 1 ? 4 : 6 /* on one multiprocessor */ };
+
+/* Where a key's block lies, and what tells its bits, take the place of the key. */
+template <class key> struct filter_tile {
+    __align__(16) key keys[TILE_ITEMS];
+    uint2 sought[TILE_ITEMS];
+    uint8_t found[TILE_ITEMS];
+};
+
+template <uint32_t key_bytes, uint32_t each, bool writes>
+__device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_filter_batch &batch, uint64_t block)
+{
+    typedef typename key_of_width<key_bytes>::type key;
+    __shared__ filter_tile<key> tiles[WARPS];
+    filter_tile<key> *tile = &tiles[threadIdx.x / 32];
+    const tile_range range(batch.n, batch.tile, block);
+    const lane_group group = lane_own_group();
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < batch.tile; first += 32) { /* here every lane has keys of its own */
+        const filter_key sought = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
+        tile->sought[first + range.lane] = make_uint2(sought.block, sought.lower);
+    }
+    __syncwarp();
+#pragma unroll 2
+    for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
+        const uint32_t item = first + range.lane / CUDA_LANES;
+        const lane_truth active = item < range.count;
+        const uint2 sought = tile->sought[item];
+        unsigned char *at = filter_block(&view, sought.x);
+        if (writes) {
+            if (active)
+                filter_set(each, 1, group, at, sought.y);
+        } else {
+            lane_line line = {};
+            lane_take(group, &line, at, 1, active, FILTER_BLOCK_BYTES);
+            const lane_votes missing = lane_poll(group, !filter_look(each, group, &line, sought.y));
+            if (lane_leads(group))
+                tile->found[item] = !lane_some(missing);
+        }
+    }
+    if (writes)
+        return;
+    __syncwarp();
+    if (batch.found != NULL)
+        tile_write(tile->found, range, batch.found);
+    if (batch.counts != NULL) {
+        const uint32_t found = __reduce_add_sync(CUDA_FULL_MASK, tile_count(tile->found, range, 1));
+        if (range.lane == 0 && found > 0)
+            atomicAdd(&batch.counts[blockIdx.x % COUNT_COPIES].ok, (unsigned long long)found);
+    }
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    contains_kernel(const loom__filter_view view, const cuda_filter_batch batch)
+{
+    run_tile<key_bytes, each, false>(view, batch, blockIdx.x);
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    insert_kernel(const loom__filter_view view, const cuda_filter_batch batch)
+{
+    run_tile<key_bytes, each, true>(view, batch, blockIdx.x);
+}
+
+/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    rest_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_rest rest)
+{
+    cuda_filter_batch batch = whole;
+    const uint32_t spilled = *rest.spilled;
+    if (spilled <= rest.room) {
+        batch.keys = rest.keys;
+        batch.n = spilled;
+    }
+    for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
+        run_tile<key_bytes, each, true>(view, batch, block);
+        __syncthreads();
+    }
+}
+
+template <uint32_t key_bytes, uint32_t each>
+void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_filter_op op, const cuda_rest *rest,
+            unsigned blocks, cudaStream_t stream)
+{
+    if (rest != NULL)
+        rest_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+    else if (op == FILTER_INSERT)
+        insert_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    else
+        contains_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+}
+
+} // namespace
+
+/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_filter_batch *batch,
+                        cuda_filter_op op, const cuda_rest *rest, cudaStream_t stream)
+{
+    const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
+    const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * BLOCKS : UINT32_MAX / 2;
+    const unsigned blocks = (unsigned)(needed < most ? needed : most);
+    if (blocks == 0)
+        return cudaSuccess;
+#define CALL(key_bytes, each) launch<key_bytes, each>(view, batch, op, rest, blocks, stream)
+    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#undef CALL
+    return cudaGetLastError();
+}
