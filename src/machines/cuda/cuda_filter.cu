@@ -13,10 +13,10 @@ enum {
     LEAST_BYTES_BY_PARTITION = 32 << 20 /* smaller filters stay in the L2 cache */
 };
 
-/* Two lanes look at a block together, eight set its bits. */
+/* Four lanes look at a block together, eight set its bits. */
 cuda_filter_launch *launcher(const cuda_state *cuda, cuda_filter_op op)
 {
-    const uint32_t chosen = op == FILTER_CONTAINS ? 2 : 8;
+    const uint32_t chosen = op == FILTER_CONTAINS ? 4 : 8;
     switch (cuda->lanes != 0 ? cuda->lanes : chosen) {
     case 1:
         return cuda_filter_launch_1;

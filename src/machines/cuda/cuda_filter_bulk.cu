@@ -36,15 +36,16 @@ template <class key> struct partition_of_key {
     }
 };
 
-/* Sets a key's bits in a block in shared memory, whose atomic ORs are of 32 bits. */
+/* Sets a key's bits in a block in shared memory, whose atomic ORs are of 32 bits. Lanes begin with different words: those of one
+ * half of a quarter lie in four banks, whatever the block. */
 template <uint32_t each> __device__ __forceinline__ void set_bits(uint32_t *block, uint32_t lower)
 {
 #pragma unroll
-    for (uint32_t quarter = 0; quarter < FILTER_QUARTERS; quarter++) {
-        const uint32_t number = filter_number(lower, quarter);
+    for (uint32_t i = 0; i < FILTER_QUARTERS; i++) {
+        const uint32_t quarter = (threadIdx.x + i) % FILTER_QUARTERS, number = filter_number(lower, quarter);
 #pragma unroll
-        for (uint32_t i = 0; i < each; i++) {
-            const uint32_t word = filter_chosen_word(each, number, i);
+        for (uint32_t j = 0; j < each; j++) {
+            const uint32_t word = filter_chosen_word(each, number, (threadIdx.x / FILTER_QUARTERS + j) % each);
             atomicOr(block + 4 * quarter + word, filter_bit(number, 27 - 5 * word));
         }
     }

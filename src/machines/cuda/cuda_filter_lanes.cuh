@@ -1,7 +1,8 @@
 /* Kernels of filters for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Every lane hashes keys of its own; then groups take one key after the
- * other, each lane its share of the block, with nothing to remember but the tile.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh), 32 in a round: every lane hashes one of its own; then groups take
+ * CUDA_LANES of them one after the other, all blocks under way at once, each lane with its share of them; then every lane tells the
+ * answer of its own key from the votes.
  *
  * What a query must move: a block of 64 bytes at random, 4 or 8 bytes of key and 1 of answer in order. What an insertion must: the
  * same block, read and, by atomic ORs without an answer, written back. */
@@ -14,14 +15,50 @@ namespace
 {
 
 enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
-enum { BLOCKS = CUDA_LANES == 1 ? 4 : 6 /* on one multiprocessor */ };
+enum { BLOCKS = CUDA_LANES == 4 ? 6 : 5, INSERT_BLOCKS = 8 }; /* on one multiprocessor */
 
-/* Where a key's block lies, and what tells its bits, take the place of the key. */
 template <class key> struct filter_tile {
     __align__(16) key keys[TILE_ITEMS];
-    uint2 sought[TILE_ITEMS];
     uint8_t found[TILE_ITEMS];
 };
+
+/* One round: lane i's key is the i-th of 32. Keys behind the end of a batch are zeros, which may be looked for, but not set. */
+template <uint32_t each>
+__device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_group group, const filter_key &own)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    lane_line lines[CUDA_LANES];
+    uint32_t lower[CUDA_LANES];
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
+        const uint32_t block = __shfl_sync(CUDA_FULL_MASK, own.block, owner);
+        lower[i] = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
+        lane_take(group, &lines[i], filter_block(&view, block), 1, true, FILTER_BLOCK_BYTES);
+    }
+    uint32_t missing = 0; /* on which lanes, of the round's groups that had this lane's key */
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t votes = __ballot_sync(CUDA_FULL_MASK, !filter_look(each, group, &lines[i], lower[i]));
+        missing = lane / GROUPS == (uint32_t)i ? votes : missing;
+    }
+    return (missing >> lane % GROUPS * CUDA_LANES & ((1u << CUDA_LANES) - 1)) == 0;
+}
+
+template <uint32_t each>
+__device__ __forceinline__ void set_all(const loom__filter_view &view, lane_group group, const filter_key &own,
+                                        uint32_t count)
+{
+    const uint32_t lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
+        const uint32_t block = __shfl_sync(CUDA_FULL_MASK, own.block, owner);
+        const uint32_t lower = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
+        if (owner < count)
+            filter_set(each, 1, group, filter_block(&view, block), lower);
+    }
+}
 
 template <uint32_t key_bytes, uint32_t each, bool writes>
 __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_filter_batch &batch, uint64_t block)
@@ -33,27 +70,12 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
     const lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
     __syncwarp();
-    for (uint32_t first = 0; first < batch.tile; first += 32) { /* here every lane has keys of its own */
-        const filter_key sought = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
-        tile->sought[first + range.lane] = make_uint2(sought.block, sought.lower);
-    }
-    __syncwarp();
-#pragma unroll 2
-    for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
-        const uint32_t item = first + range.lane / CUDA_LANES;
-        const lane_truth active = item < range.count;
-        const uint2 sought = tile->sought[item];
-        unsigned char *at = filter_block(&view, sought.x);
-        if (writes) {
-            if (active)
-                filter_set(each, 1, group, at, sought.y);
-        } else {
-            lane_line line = {};
-            lane_take(group, &line, at, 1, active, FILTER_BLOCK_BYTES);
-            const lane_votes missing = lane_poll(group, !filter_look(each, group, &line, sought.y));
-            if (lane_leads(group))
-                tile->found[item] = !lane_some(missing);
-        }
+    for (uint32_t first = 0; first < range.count; first += 32) {
+        const filter_key own = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
+        if (writes)
+            set_all<each>(view, group, own, range.count - first);
+        else
+            tile->found[first + range.lane] = look_for<each>(view, group, own);
     }
     if (writes)
         return;
@@ -75,7 +97,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 
 template <uint32_t key_bytes, uint32_t each>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
     insert_kernel(const loom__filter_view view, const cuda_filter_batch batch)
 {
     run_tile<key_bytes, each, true>(view, batch, blockIdx.x);
@@ -83,7 +105,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 /* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
 template <uint32_t key_bytes, uint32_t each>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
+__global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
     rest_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_rest rest)
 {
     cuda_filter_batch batch = whole;
@@ -117,7 +139,7 @@ cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, c
                         cuda_filter_op op, const cuda_rest *rest, cudaStream_t stream)
 {
     const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
-    const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * BLOCKS : UINT32_MAX / 2;
+    const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;
     const unsigned blocks = (unsigned)(needed < most ? needed : most);
     if (blocks == 0)
         return cudaSuccess;
