@@ -8,10 +8,16 @@ namespace
 {
 
 enum {
-    /* From here on going by partition is faster, measured on an H200 (docs/performance.md). */
-    LEAST_BY_PARTITION = 1 << 20,
-    LEAST_BYTES_BY_PARTITION = 32 << 20 /* smaller filters stay in the L2 cache */
+    /* From here on going by partition is faster, measured on an H200 (docs/performance.md): so many keys, and one for each block,
+     * since all of the filter is read and written. */
+    LEAST_BY_PARTITION = 1 << 22,
+    CACHED_BYTES = 40 << 20 /* smaller filters stay in the L2 cache */
 };
+
+bool beyond_cache(const loom__filter_view *view)
+{
+    return filter_bytes(view->blocks) > CACHED_BYTES;
+}
 
 /* Four lanes look at a block together, eight set its bits. */
 cuda_filter_launch *launcher(const cuda_state *cuda, cuda_filter_op op)
@@ -68,7 +74,7 @@ cudaError_t launch_call(void *argument, void *const at[CALL_ARRAYS], uint64_t fi
     if (call->plan != NULL)
         return cuda_filter_bulk_split(call->view, call->plan, call->workspace, at[CALL_KEYS], count, first, stream);
     const cuda_filter_batch batch = {at[CALL_KEYS], (uint8_t *)at[CALL_FOUND], count, cuda_tile_of(call->cuda, count),
-                                     call->counts};
+                                     call->counts,  beyond_cache(call->view)};
     return launcher(call->cuda, call->op)(call->cuda, call->view, &batch, call->op, NULL, stream);
 }
 
@@ -141,8 +147,8 @@ loom_status insert_by_partition(filter_call *call, const loom__batch *batch, con
         if (spilled > rest.room)
             return run(call, arrays, batch->n, stream);
     }
-    const cuda_filter_batch whole = {arrays->all[CALL_KEYS].at, NULL, batch->n, cuda_tile_of(call->cuda, batch->n),
-                                     NULL};
+    const cuda_filter_batch whole = {arrays->all[CALL_KEYS].at,          NULL, batch->n,
+                                     cuda_tile_of(call->cuda, batch->n), NULL, beyond_cache(call->view)};
     CUDA_TRY(launcher(call->cuda, FILTER_INSERT)(call->cuda, call->view, &whole, FILTER_INSERT, &rest, stream));
     return LOOM_OK;
 }
@@ -210,7 +216,7 @@ loom_status insert(loom__machine *machine, const loom__filter_view *view, const 
 int bulk_pays(loom__machine *machine, const loom__filter_view *view, uint64_t n)
 {
     (void)machine;
-    return n >= LEAST_BY_PARTITION && filter_bytes(view->blocks) >= LEAST_BYTES_BY_PARTITION;
+    return n >= LEAST_BY_PARTITION && n >= view->blocks;
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const loom__filter_view *view, uint64_t n)

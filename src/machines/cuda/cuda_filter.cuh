@@ -25,6 +25,7 @@ typedef struct cuda_filter_batch {
     uint64_t n;
     uint32_t tile;       /* items of a warp */
     cuda_counts *counts; /* `ok` counts what is there; NULL: nobody wants it */
+    bool beyond_cache;   /* the filter does not stay in the L2 cache */
 } cuda_filter_batch;
 
 typedef enum cuda_filter_op { FILTER_INSERT, FILTER_CONTAINS } cuda_filter_op;

@@ -3,7 +3,10 @@
  *
  * What it must move, for n keys of w bytes and a filter of b: 2 n w for each pass of the split, n w + 2 b to fill; for 2^27 keys of 4
  * bytes and 16 bits for each, 3.2 GB with two passes: 0.8 ms at the speed of a copy, 167 G/s. Directly each key reads and writes a line
- * of 64 bytes at random. */
+ * of 64 bytes at random.
+ *
+ * Measured on an H200: 70 G/s; 0.48 and 0.49 ms for the passes, 0.88 to fill, which waits for instructions (84 %). When the lanes of a warp
+ * set the bits of the same quarter at once, whose words lie in four banks, filling took 1.53 ms. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
