@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define LANE_INDEXES /* a line is memory: its words may be chosen by computed numbers */
+
 typedef uint32_t lane_truth;
 
 typedef struct lane_group {

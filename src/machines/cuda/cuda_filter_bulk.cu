@@ -48,8 +48,9 @@ template <uint32_t each> __device__ __forceinline__ void set_bits(uint32_t *bloc
         const uint32_t quarter = (threadIdx.x + i) % FILTER_QUARTERS, number = filter_number(lower, quarter);
 #pragma unroll
         for (uint32_t j = 0; j < each; j++) {
-            const uint32_t word = filter_chosen_word(each, number, (threadIdx.x / FILTER_QUARTERS + j) % each);
-            atomicOr(block + 4 * quarter + word, filter_bit(number, 27 - 5 * word));
+            const uint32_t which = (threadIdx.x / FILTER_QUARTERS + j) % each;
+            const uint32_t word = filter_chosen_word(each, number, which);
+            atomicOr(block + 4 * quarter + word, filter_chosen_bit(each, number, which, word));
         }
     }
 }
