@@ -14,6 +14,16 @@
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5
 
+/* Filters. */
+#define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
+#define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24
+#define BENCH_DEFAULT_ABSENT             (UINT64_C(1) << 24) /* keys that false positives are counted with */
+#define BENCH_DEFAULT_ABSENT_ON_DEVICE   UINT64_C(100000000)
+
+/* A filter's measured rate may be off the theoretical one by so much of it, and so many standard deviations. */
+#define BENCH_RATE_TOLERANCE  0.1
+#define BENCH_RATE_DEVIATIONS 5.0
+
 /* What the case `limits` spans. Footprints above this share of the memory are left out. */
 #define BENCH_LIMIT_ACCESS_BYTES 8, 16, 32, 64, 128
 #define BENCH_LIMIT_FOOTPRINTS \

@@ -3,10 +3,11 @@
 #include "bench_axes.h"
 #include "bench_progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map};
+static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map, &bench_case_filter};
 
 const bench_case *bench_case_at(size_t index)
 {
@@ -22,9 +23,51 @@ const bench_case *bench_case_find(const char *name)
     return NULL;
 }
 
+double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
+                        bench_row *row)
+{
+    loom_limit limit = LOOM_LIMIT_INIT;
+    bench_limit_name(kind, access_bytes, row->limit_name);
+    if (bench_limits_get(&session->limits, session->context, kind, access_bytes, footprint, &limit))
+        bench_row_fail(row, "limit: %s", loom_last_error());
+    return limit.rate;
+}
+
+/* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
+ * the table: whoever reads the row should know. */
+static void note_idle_threads(const loom_context_info *info, bench_row *row, double cores)
+{
+    if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
+        bench_row_note(row, "threads had %.0f %% of %u cores", 100 * cores / info->threads, (unsigned)info->threads);
+}
+
+void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores)
+{
+    const bench_options *options = session->options;
+    if (queries > 0)
+        bench_row_note(row, "%" PRIu64 " keys asked for", queries);
+    if (options->waits_for_last)
+        bench_row_note(row, "waited for the last call");
+    if (options->lanes)
+        bench_row_note(row, "%u lanes", (unsigned)options->lanes);
+    note_idle_threads(&session->info, row, cores);
+}
+
+/* Cases have defaults of their own. */
+static void run_case(bench_session *session, const bench_options *asked, const bench_case *named)
+{
+    const bool device = session->info.machine != LOOM_MACHINE_CPU;
+    bench_options options = *asked;
+    bench_options_settle(&options, device && named->n_on_device ? named->n_on_device : BENCH_DEFAULT_N,
+                         device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
+    session->options = &options;
+    named->run(session);
+    session->options = NULL;
+}
+
 int bench_run(const bench_options *options, char error[256])
 {
-    bench_session session = {.options = options, .info = LOOM_CONTEXT_INFO_INIT};
+    bench_session session = {.info = LOOM_CONTEXT_INFO_INIT};
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     config.machine = options->machine;
     config.threads = options->threads;
@@ -49,7 +92,7 @@ int bench_run(const bench_options *options, char error[256])
            (unsigned)session.info.threads, session.info.threads == 1 ? "" : "s", session.info.simd_name);
     bench_progress_start();
     for (size_t i = 0; i < options->case_count; i++)
-        options->cases[i]->run(&session);
+        run_case(&session, options, options->cases[i]);
     bench_progress_stop();
     const bool written = bench_report_close(&session.report, error);
     bench_limits_free(&session.limits);

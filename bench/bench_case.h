@@ -10,7 +10,7 @@
 
 /* What the cases of one run share. */
 typedef struct bench_session {
-    const bench_options *options;
+    const bench_options *options; /* settled for the case that runs */
     loom_context *context;
     loom_context_info info;
     bench_limits limits;
@@ -23,6 +23,7 @@ struct bench_case {
     const char *(*op_name)(size_t index);            /* for --ops, in the order they run; gives NULL after the last */
     bool (*op_is_for)(size_t index, loom_type type); /* NULL: each is for tables of every type */
     void (*run)(bench_session *session);             /* adds rows; what goes wrong is a row that fails */
+    uint64_t n_on_device;                            /* --n there, if not asked for; 0: as on the cpu machine */
 };
 
 const bench_case *bench_case_find(const char *name);
@@ -32,7 +33,16 @@ const bench_case *bench_case_at(size_t index); /* NULL after the last */
  * was no such machine (`error` then has a sentence, else it is ""). */
 int bench_run(const bench_options *options, char error[256]);
 
+/* The rate of a limit, for this row: notes its name there, and fails it if there is none. */
+double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
+                        bench_row *row);
+
+/* Notes what was asked for beyond the columns, and whether threads had to wait for their cores.
+ *   queries   keys of the operation, if they are not as many as the table's; else 0     cores   that were busy, on average */
+void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores);
+
 extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
+extern const bench_case bench_case_filter;
 
 #endif

@@ -72,6 +72,24 @@ static bool set_queries(void *target, const char *text)
     return bench_parse_count(text, &options->queries) && options->queries > 0 && options->queries <= UINT64_C(1) << 40;
 }
 
+static bool set_absent(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->absent) && options->absent > 0 && options->absent <= UINT64_C(1) << 40;
+}
+
+static bool add_bits_per_key(void *target, const char *text)
+{
+    bench_options *options = target;
+    return add_value(options->bits_per_key, &options->bits_per_key_count, text, 1, 512);
+}
+
+static bool set_bytes(void *target, const char *text)
+{
+    bench_options *options = target;
+    return bench_parse_count(text, &options->bytes) && options->bytes > 0;
+}
+
 static bool set_wait(void *target, const char *text)
 {
     ((bench_options *)target)->waits_for_last = strcmp(text, "last") == 0;
@@ -166,16 +184,19 @@ static bool set_json(void *target, const char *text)
     return *text != 0;
 }
 
-static const bench_option case_word = {"CASE", "limits or map", false, add_case};
+static const bench_option case_word = {"CASE", "limits, map or filter", false, add_case};
 
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
-    {"--engine", "default or open", false, set_engine},
+    {"--engine", "default, open or bloom", false, set_engine},
     {"--type", "map, set or counter", false, set_type},
     {"--threads", "a number of threads", false, set_threads},
     {"--lanes", "0, 1, 2, 4 or 8", false, set_lanes},
     {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
     {"--queries", "a number of keys such as 2^24, 1M or 16Mi", false, set_queries},
+    {"--absent", "a number of keys such as 2^24, 1M or 16Mi", false, set_absent},
+    {"--bits-per-key", "numbers of bits from 1 to 512", true, add_bits_per_key},
+    {"--bytes", "a number of bytes such as 64Mi", false, set_bytes},
     {"--load", "loads above 0 and up to 0.95", true, add_load},
     {"--hit", "percentages from 0 to 100", true, add_hit},
     {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
@@ -246,12 +267,20 @@ bool bench_options_wants(const bench_options *options, const char *op)
     return options->op_count == 0;
 }
 
-/* As many absent keys are made as present ones, and for churn those that come and go; 4 bytes have 2^32 values. */
+/* As many absent keys are made as present ones (for filters as many as --absent says, too), and for churn those that come and go;
+ * 4 bytes have 2^32 values, which the defaults are far below. */
 static bool check_key_bytes(const bench_options *options, char error[256])
 {
     const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");
     const uint64_t most = (UINT64_C(1) << 32) / (churns ? BENCH_TURNOVERS + 2 : 2);
-    if (options->key_bytes == 8 || options->n <= most)
+    if (options->key_bytes == 8)
+        return true;
+    if (options->n + options->absent > UINT64_C(1) << 32) {
+        snprintf(error, 256,
+                 "--n and --absent above 2^32 together want --key-bytes 8: there are not enough keys of 4.");
+        return false;
+    }
+    if (options->n <= most)
         return true;
     snprintf(error, 256, "--n above %" PRIu64 "%s wants --key-bytes 8: there are not enough different keys of 4 bytes.",
              most, churns ? " with churn" : "");
@@ -260,9 +289,9 @@ static bool check_key_bytes(const bench_options *options, char error[256])
 
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
-    static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS};
-    *options = (bench_options){.n = BENCH_DEFAULT_N,
-                               .type = LOOM_TYPE_MAP,
+    static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS},
+                        bits_per_key[] = {BENCH_DEFAULT_BITS_PER_KEY};
+    *options = (bench_options){.type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
                                .hot = BENCH_DEFAULT_HOT,
                                .more = BENCH_DEFAULT_MORE,
@@ -278,10 +307,14 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         memcpy(options->hits, hits, sizeof hits);
         options->hit_count = sizeof hits / sizeof *hits;
     }
-    if (options->queries == 0)
-        options->queries = options->n;
-    if (options->batch == 0)
-        options->batch = options->queries > options->n ? options->queries : options->n;
+    if (options->bytes > 0 && options->bits_per_key_count > 0) {
+        snprintf(error, 256, "--bytes and --bits-per-key both tell the size of a filter: give one of them.");
+        return false;
+    }
+    if (options->bits_per_key_count == 0) {
+        memcpy(options->bits_per_key, bits_per_key, sizeof bits_per_key);
+        options->bits_per_key_count = sizeof bits_per_key / sizeof *bits_per_key;
+    }
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)
@@ -292,4 +325,16 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     if (!check_ops(options, error) || !settle_value_bytes(options, error))
         return false;
     return check_key_bytes(options, error);
+}
+
+void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent)
+{
+    if (options->n == 0)
+        options->n = n;
+    if (options->queries == 0)
+        options->queries = options->n;
+    if (options->batch == 0)
+        options->batch = options->queries > options->n ? options->queries : options->n;
+    if (options->absent == 0)
+        options->absent = absent;
 }

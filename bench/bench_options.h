@@ -19,16 +19,20 @@ typedef struct bench_options {
     loom_type type;
     uint32_t threads; /* 0: all */
     uint32_t lanes;   /* of a group; 0: the library chooses */
-    uint64_t n;
+    uint64_t n;       /* this and the next two: 0 until settled, unless asked for */
     uint64_t queries; /* lookups of a find */
+    uint64_t absent;  /* keys that a filter's false positives are counted with */
     double loads[BENCH_MAX_VALUES];
     size_t load_count;
     double hits[BENCH_MAX_VALUES]; /* percent */
     size_t hit_count;
+    double bits_per_key[BENCH_MAX_VALUES]; /* sizes of filters */
+    size_t bits_per_key_count;
+    uint64_t bytes; /* the one size of a filter, instead of these; 0: not asked for */
     double skew;
     double more;         /* the share of keys that `extend` inserts, above 0, up to 1 */
     double hot;          /* the share of entries that are one key, 0 to 1 */
-    uint64_t batch;      /* keys per call */
+    uint64_t batch;      /* keys per call; 0 until settled */
     bool waits_for_last; /* not for every call */
     bool concurrent_reads;
     uint32_t key_bytes;
@@ -41,6 +45,9 @@ typedef struct bench_options {
 
 /* Fills in what the arguments say and the defaults of bench_axes.h for the rest. False: `error` has a sentence. */
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256]);
+
+/* Fills in what depends on the case and the machine, if it was not asked for: n, and what follows from it, and `absent`. */
+void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent);
 
 /* Whether --ops names this operation, or there was no --ops. */
 bool bench_options_wants(const bench_options *options, const char *op);

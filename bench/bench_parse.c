@@ -29,7 +29,7 @@ static const struct {
 static const struct {
     const char *name;
     loom_engine engine;
-} engines[] = {{"default", LOOM_ENGINE_DEFAULT}, {"open", LOOM_ENGINE_OPEN}};
+} engines[] = {{"default", LOOM_ENGINE_DEFAULT}, {"open", LOOM_ENGINE_OPEN}, {"bloom", LOOM_ENGINE_BLOOM}};
 
 static const struct {
     const char *name;

@@ -8,7 +8,11 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, REAL } column_kind;
+/* RATE: a real number that may be very small, with as many digits as others have decimals. */
+typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, REAL, RATE } column_kind;
+
+/* Whose rows have the column in the table for people. The files have all of them. */
+typedef enum column_place { ALL, NO_FILTERS, FILTERS } column_place;
 
 /* The order is the order of the files and the names are their names: scripts depend on both. */
 static const struct column {
@@ -17,26 +21,32 @@ static const struct column {
     size_t offset;
     const char *title; /* in the table for people; NULL: not there */
     int width, decimals;
+    column_place place;
 } columns[] = {
-    {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 7, 0},
-    {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 6, 0},
-    {"machine", TEXT_POINTER, offsetof(bench_row, machine), "machine", 7, 0},
-    {"op", TEXT_ARRAY, offsetof(bench_row, op), "op", 15, 0},
-    {"key_bytes", COUNT, offsetof(bench_row, key_bytes), "key", 3, 0},
-    {"value_bytes", COUNT, offsetof(bench_row, value_bytes), "value", 5, 0},
-    {"n", COUNT, offsetof(bench_row, n), "n", 10, 0},
-    {"load", REAL, offsetof(bench_row, load), "load", 5, 3},
-    {"hit", REAL, offsetof(bench_row, hit), "hit %", 5, 1},
-    {"skew", REAL, offsetof(bench_row, skew), "skew", 4, 2},
-    {"batch", COUNT, offsetof(bench_row, batch), "batch", 10, 0},
-    {"mops", REAL, offsetof(bench_row, mops), "M ops/s", 8, 2},
-    {"gbps", REAL, offsetof(bench_row, gbps), "GB/s", 7, 2},
-    {"accesses", REAL, offsetof(bench_row, accesses), "accesses", 8, 3},
-    {"limit", REAL, offsetof(bench_row, limit), "limit", 8, 2},
-    {"share", REAL, offsetof(bench_row, share), "share", 5, 3},
-    {"check", TEXT_ARRAY, offsetof(bench_row, check), "check", 5, 0},
-    {"limit_name", TEXT_ARRAY, offsetof(bench_row, limit_name), "limit name", 14, 0},
-    {"hot", REAL, offsetof(bench_row, hot), NULL, 0, 0},
+    {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 7, 0, ALL},
+    {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 6, 0, ALL},
+    {"machine", TEXT_POINTER, offsetof(bench_row, machine), "machine", 7, 0, ALL},
+    {"op", TEXT_ARRAY, offsetof(bench_row, op), "op", 15, 0, ALL},
+    {"key_bytes", COUNT, offsetof(bench_row, key_bytes), "key", 3, 0, ALL},
+    {"value_bytes", COUNT, offsetof(bench_row, value_bytes), "value", 5, 0, NO_FILTERS},
+    {"n", COUNT, offsetof(bench_row, n), "n", 10, 0, ALL},
+    {"load", REAL, offsetof(bench_row, load), "load", 5, 3, NO_FILTERS},
+    {"hit", REAL, offsetof(bench_row, hit), "hit %", 5, 1, ALL},
+    {"skew", REAL, offsetof(bench_row, skew), "skew", 4, 2, NO_FILTERS},
+    {"batch", COUNT, offsetof(bench_row, batch), "batch", 10, 0, ALL},
+    {"mops", REAL, offsetof(bench_row, mops), "M ops/s", 8, 2, ALL},
+    {"gbps", REAL, offsetof(bench_row, gbps), "GB/s", 7, 2, ALL},
+    {"accesses", REAL, offsetof(bench_row, accesses), "accesses", 8, 3, NO_FILTERS},
+    {"limit", REAL, offsetof(bench_row, limit), "limit", 8, 2, ALL},
+    {"share", REAL, offsetof(bench_row, share), "share", 5, 3, ALL},
+    {"check", TEXT_ARRAY, offsetof(bench_row, check), "check", 5, 0, ALL},
+    {"limit_name", TEXT_ARRAY, offsetof(bench_row, limit_name), "limit name", 14, 0, ALL},
+    {"hot", REAL, offsetof(bench_row, hot), NULL, 0, 0, ALL},
+    {"bits_per_key", REAL, offsetof(bench_row, bits_per_key), "bits/key", 8, 2, FILTERS},
+    {"probes", COUNT, offsetof(bench_row, probes), "probes", 6, 0, FILTERS},
+    {"fp_measured", RATE, offsetof(bench_row, fp_measured), "fp meas.", 9, 4, FILTERS},
+    {"fp_theory", RATE, offsetof(bench_row, fp_theory), "fp theory", 9, 4, FILTERS},
+    {"fp_stats", RATE, offsetof(bench_row, fp_stats), "fp stats", 9, 4, FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -54,6 +64,10 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .limit = NAN,
                      .share = NAN,
                      .hot = NAN,
+                     .bits_per_key = NAN,
+                     .fp_measured = NAN,
+                     .fp_theory = NAN,
+                     .fp_stats = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;
@@ -75,6 +89,19 @@ bool bench_row_failed(const bench_row *row)
     return strncmp(row->check, "ok", 2) != 0;
 }
 
+void bench_row_note(bench_row *row, const char *format, ...)
+{
+    va_list arguments;
+    size_t used = strlen(row->note);
+    if (used > 0)
+        used += (size_t)snprintf(row->note + used, sizeof row->note - used, "; ");
+    if (used >= sizeof row->note)
+        return;
+    va_start(arguments, format);
+    vsnprintf(row->note + used, sizeof row->note - used, format, arguments);
+    va_end(arguments);
+}
+
 static const char *text_of(const struct column *column, const bench_row *row)
 {
     const char *at = (const char *)row + column->offset;
@@ -91,6 +118,8 @@ static void format_number(const struct column *column, const bench_row *row, int
         snprintf(text, 32, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (column->kind == REAL && !isnan(*(const double *)at))
         snprintf(text, 32, "%.*f", decimals, *(const double *)at);
+    if (column->kind == RATE && !isnan(*(const double *)at))
+        snprintf(text, 32, "%.*g", decimals, *(const double *)at);
 }
 
 static bool is_text(const struct column *column)
@@ -128,7 +157,12 @@ static void write_json_text(FILE *file, const char *text)
 }
 
 /* Files keep more digits than the table shows. */
-enum { FILE_DECIMALS = 4 };
+enum { FILE_DECIMALS = 4, FILE_RATE_DIGITS = 6 };
+
+static int file_decimals(const struct column *column)
+{
+    return column->kind == RATE ? FILE_RATE_DIGITS : FILE_DECIMALS;
+}
 
 static void write_csv_row(FILE *file, const bench_row *row)
 {
@@ -140,7 +174,7 @@ static void write_csv_row(FILE *file, const bench_row *row)
             write_csv_text(file, text_of(&columns[i], row));
             continue;
         }
-        format_number(&columns[i], row, FILE_DECIMALS, number);
+        format_number(&columns[i], row, file_decimals(&columns[i]), number);
         fputs(number, file);
     }
     fputc('\n', file);
@@ -157,17 +191,22 @@ static void write_json_row(FILE *file, const bench_row *row, bool first)
             write_json_text(file, text_of(&columns[i], row));
             continue;
         }
-        format_number(&columns[i], row, FILE_DECIMALS, number);
+        format_number(&columns[i], row, file_decimals(&columns[i]), number);
         fputs(is_text(&columns[i]) || !number[0] ? "null" : number, file);
     }
     fputc('}', file);
     fflush(file);
 }
 
-static void print_title(void)
+static bool is_shown(const struct column *column, bool of_filter)
+{
+    return column->title && column->place != (of_filter ? NO_FILTERS : FILTERS);
+}
+
+static void print_title(bool of_filter)
 {
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
-        if (columns[i].title)
+        if (is_shown(&columns[i], of_filter))
             printf(is_text(&columns[i]) ? "%-*s  " : "%*s  ", columns[i].width, columns[i].title);
     }
     printf("\n");
@@ -177,7 +216,7 @@ static void print_row(const bench_row *row)
 {
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
         char number[32];
-        if (!columns[i].title)
+        if (!is_shown(&columns[i], row->of_filter))
             continue;
         if (is_text(&columns[i])) {
             printf("%-*s  ", columns[i].width, text_of(&columns[i], row));
@@ -219,8 +258,9 @@ bool bench_report_open(bench_report *report, const char *csv_path, const char *j
 void bench_report_add(bench_report *report, const bench_row *row)
 {
     bench_progress_hide();
-    if (report->rows == 0)
-        print_title();
+    if (report->rows == 0 || report->titled_for_filters != row->of_filter)
+        print_title(row->of_filter);
+    report->titled_for_filters = row->of_filter;
     print_row(row);
     if (report->csv)
         write_csv_row(report->csv, row);

@@ -26,7 +26,16 @@ typedef struct bench_row {
     double share;    /* of the limit */
     char check[160]; /* "ok", or "FAIL: " and what was wrong */
     char limit_name[32];
-    double hot;     /* share of the entries that are one key; not in the table for people */
+    double hot; /* share of the entries that are one key; not in the table for people */
+
+    /* Of filters. */
+    bool of_filter;      /* which columns people are shown: those below, or those that only other tables have */
+    double bits_per_key; /* bits of memory for each key */
+    uint64_t probes;     /* bits that a key sets */
+    double fp_measured;  /* false positives / absent keys asked for, */
+    double fp_theory;    /* … as expected of such a filter, */
+    double fp_stats;     /* … as follows from its bits */
+
     char note[128]; /* for people only: no column of the files */
 } bench_row;
 
@@ -37,10 +46,14 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
 __attribute__((format(printf, 2, 3))) void bench_row_fail(bench_row *row, const char *format, ...);
 bool bench_row_failed(const bench_row *row);
 
+/* Adds to the row's note. */
+__attribute__((format(printf, 2, 3))) void bench_row_note(bench_row *row, const char *format, ...);
+
 typedef struct bench_report {
     FILE *csv, *json;
     const char *csv_path, *json_path;
     uint64_t rows, failed;
+    bool titled_for_filters; /* the title that was printed last */
 } bench_report;
 
 /* Opens the files (paths may be NULL), so that a path that cannot be written fails before the work, not after it.

@@ -21,6 +21,18 @@ double bench_cpu_seconds(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+void bench_clock_start(bench_clock *clock)
+{
+    clock->cpu_begun = bench_cpu_seconds();
+    clock->wall_begun = bench_seconds();
+}
+
+void bench_clock_stop(bench_clock *clock)
+{
+    clock->wall += bench_seconds() - clock->wall_begun;
+    clock->cpu += bench_cpu_seconds() - clock->cpu_begun;
+}
+
 static int by_size(const void *left, const void *right)
 {
     const double a = *(const double *)left, b = *(const double *)right;

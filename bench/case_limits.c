@@ -52,5 +52,7 @@ static void run_limits(bench_session *session)
         measure(session, LOOM_LIMIT_HOST_RANDOM_READ, access_bytes[j], BENCH_LIMIT_LINK);
 }
 
-const bench_case bench_case_limits = {
-    "limits", "copy bandwidth, random reads of 8 to 128 bytes and random compare-and-swap", NULL, NULL, run_limits};
+const bench_case bench_case_limits = {.name = "limits",
+                                      .summary =
+                                          "copy bandwidth, random reads of 8 to 128 bytes and random compare-and-swap",
+                                      .run = run_limits};

@@ -13,9 +13,7 @@
 #include "bench_timer.h"
 #include "map_bench.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,65 +46,24 @@ static double count_accesses(map_bench *bench, bench_row *row)
     return (double)accesses / (double)bench->count;
 }
 
-__attribute__((format(printf, 2, 3))) static void add_note(bench_row *row, const char *format, ...)
-{
-    va_list arguments;
-    size_t used = strlen(row->note);
-    if (used > 0)
-        used += (size_t)snprintf(row->note + used, sizeof row->note - used, "; ");
-    if (used >= sizeof row->note)
-        return;
-    va_start(arguments, format);
-    vsnprintf(row->note + used, sizeof row->note - used, format, arguments);
-    va_end(arguments);
-}
-
-/* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
- * the table: whoever reads the row should know. */
-static void note_idle_threads(const map_bench *bench, bench_row *row, double cores)
-{
-    const loom_context_info *info = &bench->session->info;
-    if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
-        add_note(row, "threads had %.0f %% of %u cores", 100 * cores / info->threads, (unsigned)info->threads);
-}
-
 /* What was asked for beyond the columns. */
 static void note_options(const map_bench *bench, bench_row *row)
 {
-    const bench_options *options = bench->session->options;
     if (row->hot > 0)
-        add_note(row, "hot %g", row->hot);
-    if (options->queries != bench->n)
-        add_note(row, "%" PRIu64 " keys asked for", bench->count);
-    if (options->waits_for_last)
-        add_note(row, "waited for the last call");
-    if (options->concurrent_reads)
-        add_note(row, "concurrent reads");
-    if (options->lanes)
-        add_note(row, "%u lanes", (unsigned)options->lanes);
-}
-
-void map_clock_start(map_bench *bench)
-{
-    bench->clock.cpu_begun = bench_cpu_seconds();
-    bench->clock.wall_begun = bench_seconds();
-}
-
-void map_clock_stop(map_bench *bench)
-{
-    bench->clock.wall += bench_seconds() - bench->clock.wall_begun;
-    bench->clock.cpu += bench_cpu_seconds() - bench->clock.cpu_begun;
+        bench_row_note(row, "hot %g", row->hot);
+    if (bench->session->options->concurrent_reads)
+        bench_row_note(row, "concurrent reads");
 }
 
 static loom_status run_op(map_bench *bench, const map_op *op)
 {
-    bench->clock.wall = bench->clock.cpu = 0;
+    bench->clock = (bench_clock){0};
     if (op->run)
         return op->run(bench);
-    map_clock_start(bench);
+    bench_clock_start(&bench->clock);
     const loom_status status = op->traits & MAP_OP_WHOLE ? op->call(bench, 0, bench->count, NULL)
                                                          : map_call_in_batches(bench, op->call, 0, bench->count);
-    map_clock_stop(bench);
+    bench_clock_stop(&bench->clock);
     return status;
 }
 
@@ -137,7 +94,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         cpu += bench->clock.cpu;
     }
     note_options(bench, row);
-    note_idle_threads(bench, row, cpu / wall);
+    bench_note_run(bench->session, row, bench->session->options->queries != bench->n ? bench->count : 0, cpu / wall);
     if (op->accesses == MAP_ACCESSES_AFTER)
         row->accesses = count_accesses(bench, row);
     if (op->check_all)
@@ -151,12 +108,7 @@ typedef struct limits_of_op {
 
 static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_bytes, bench_row *row)
 {
-    loom_limit limit = LOOM_LIMIT_INIT;
-    bench_session *session = bench->session;
-    bench_limit_name(kind, access_bytes, row->limit_name);
-    if (bench_limits_get(&session->limits, session->context, kind, access_bytes, bench->footprint, &limit))
-        bench_row_fail(row, "limit: %s", loom_last_error());
-    return limit.rate;
+    return bench_limit_rate(bench->session, kind, access_bytes, bench->footprint, row);
 }
 
 static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits, bench_row *row)
@@ -332,4 +284,8 @@ static bool op_is_for(size_t index, loom_type type)
     return is_for(&map_ops[index], type);
 }
 
-const bench_case bench_case_map = {"map", "the bulk operations on a map, set or counter", op_name, op_is_for, run_map};
+const bench_case bench_case_map = {.name = "map",
+                                   .summary = "the bulk operations on a map, set or counter",
+                                   .op_name = op_name,
+                                   .op_is_for = op_is_for,
+                                   .run = run_map};

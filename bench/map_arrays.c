@@ -1,7 +1,9 @@
 /* The arrays of the case `map`, in host memory and where the machine works. */
 #include "bench_array.h"
 #include "bench_axes.h"
+#include "bench_calls.h"
 #include "bench_keys.h"
+#include "bench_near.h"
 #include "bench_threads.h"
 #include "map_bench.h"
 
@@ -27,30 +29,18 @@ static void free_near(map_bench *bench)
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
-        if (*list[i].near != list[i].host)
-            loom_array_destroy(bench->session->context, *list[i].near, bench->most * list[i].bytes);
-    if (bench->near_results)
-        loom_array_destroy(bench->session->context, bench->near_results, BENCH_RESULTS * sizeof *bench->near_results);
+        bench_near_free(bench->session, list[i].host, *list[i].near, bench->most * list[i].bytes);
+    bench_results_free(bench->session, bench->near_results);
 }
 
 static bool make_near(map_bench *bench)
 {
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
-    for (int i = 0; i < NEAR_ARRAYS; i++) {
-        *list[i].near = list[i].host;
-        if (bench->session->info.machine == LOOM_MACHINE_CPU || list[i].bytes == 0)
-            continue;
-        *list[i].near = NULL;
-        if (loom_array_create(bench->session->context, bench->most * list[i].bytes, list[i].near) != LOOM_OK)
+    for (int i = 0; i < NEAR_ARRAYS; i++)
+        if (!bench_near_new(bench->session, list[i].host, bench->most * list[i].bytes, list[i].near))
             return false;
-    }
-    void *results = NULL;
-    const bool wants_results = bench->session->options->waits_for_last;
-    if (wants_results && loom_array_create(bench->session->context, BENCH_RESULTS * sizeof(loom_result), &results))
-        return false;
-    bench->near_results = results;
-    return true;
+    return bench_results_new(bench->session, &bench->near_results);
 }
 
 /* The arrays first_array to end_array - 1 of the list, of each the elements from `begin` to `end`. */
@@ -62,9 +52,7 @@ static loom_status move_near(map_bench *bench, int first_array, int end_array, u
     for (int i = first_array; i < end_array && status == LOOM_OK; i++) {
         const uint32_t bytes = (uint32_t)list[i].bytes;
         void *near = bench_at(*list[i].near, begin, bytes), *host = bench_at(list[i].host, begin, bytes);
-        if (near != host)
-            status = loom_array_copy(bench->session->context, fetch ? host : near, fetch ? near : host,
-                                     (end - begin) * bytes, NULL);
+        status = bench_near_copy(bench->session, fetch ? host : near, fetch ? near : host, (end - begin) * bytes);
     }
     return status;
 }

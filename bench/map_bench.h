@@ -8,6 +8,7 @@
 #define BENCH_MAP_BENCH_H
 
 #include "bench_case.h"
+#include "bench_timer.h"
 
 #include <loom/loom.h>
 #include <stdbool.h>
@@ -49,10 +50,7 @@ typedef struct map_bench {
 
     char trouble[96]; /* what an operation that looks after itself found wrong; "": nothing */
 
-    struct {
-        double wall_begun, cpu_begun; /* when it was started last */
-        double wall, cpu;             /* seconds that it ran in this repetition */
-    } clock;
+    bench_clock clock; /* of this repetition; an operation may stop it while it does what is not to be timed */
 
     /* Input and answers where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
     void *near_keys, *near_values, *near_found, *near_status;
@@ -152,11 +150,6 @@ loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_resu
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
-
-/* ---- The clock, which an operation may stop while it does what is not to be timed (case_map.c) ---- */
-
-void map_clock_start(map_bench *bench);
-void map_clock_stop(map_bench *bench);
 
 /* ---- Churn (map_churn.c) ---- */
 

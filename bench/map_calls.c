@@ -1,27 +1,23 @@
 /* The calls that are timed, in batches. */
-#include "bench_axes.h"
+#include "bench_calls.h"
 #include "bench_keys.h"
 #include "map_bench.h"
 
-/* A call without a loom_result has happened when it returns, on every machine. With --wait last calls get one, in turn from
- * a few, and the run ends by fetching those of the last calls; what went wrong in an earlier one shows in the checks. */
-static loom_status wait_for_last(const map_bench *bench, uint64_t calls)
+typedef struct one_call {
+    map_bench *bench;
+    map_call call;
+} one_call;
+
+static loom_status do_call(void *work, uint64_t at, uint64_t n, loom_result *result)
 {
-    loom_result results[BENCH_RESULTS];
-    loom_status status = loom_array_copy(bench->session->context, results, bench->near_results, sizeof results, NULL);
-    for (uint64_t i = 0; i < calls && i < BENCH_RESULTS && status == LOOM_OK; i++)
-        status = (loom_status)results[i].status;
-    return status;
+    const one_call *one = work;
+    return one->call(one->bench, at, n, result);
 }
 
 loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end)
 {
-    loom_status status = LOOM_OK;
-    uint64_t calls = 0;
-    for (uint64_t at = begin; at < end && status == LOOM_OK; at += bench->batch, calls++)
-        status = call(bench, at, end - at < bench->batch ? end - at : bench->batch,
-                      bench->near_results ? bench->near_results + calls % BENCH_RESULTS : NULL);
-    return bench->near_results && status == LOOM_OK ? wait_for_last(bench, calls) : status;
+    one_call one = {bench, call};
+    return bench_call_in_batches(bench->session->context, do_call, &one, begin, end, bench->batch, bench->near_results);
 }
 
 static void *keys_at(const map_bench *bench, uint64_t at)
@@ -101,10 +97,10 @@ loom_status map_reset_extension(map_bench *bench)
 static loom_status extend(map_bench *bench, uint32_t flags)
 {
     const uint64_t at = extension_begin(bench);
-    map_clock_start(bench);
+    bench_clock_start(&bench->clock);
     const loom_status status = loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), bench->n - at,
                                                LOOM_KEEP | flags, NULL, NULL, NULL);
-    map_clock_stop(bench);
+    bench_clock_stop(&bench->clock);
     return status;
 }
 

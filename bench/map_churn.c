@@ -73,9 +73,9 @@ static loom_status expect_size(map_bench *bench, const char *after, uint64_t exp
 
 static loom_status timed_call(map_bench *bench, map_call call, uint64_t begin, uint64_t end)
 {
-    map_clock_start(bench);
+    bench_clock_start(&bench->clock);
     const loom_status status = map_call_in_batches(bench, call, begin, end);
-    map_clock_stop(bench);
+    bench_clock_stop(&bench->clock);
     return status;
 }
 
