@@ -629,7 +629,8 @@ LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
  * reads one block. Keys cannot be counted, listed or taken out.
  *
  * What may run at the same time: insert and contains, each with itself and with the other, from any number of host threads and in
- * any streams; a key whose insertion ended before a query began is found. Large inserts (LOOM_BY_PARTITION, or chosen by the library),
+ * any streams; a key whose insertion ended before a query began is found (the lane simulator, docs/simulator.md, runs the algorithms
+ * beside each other). Large inserts (LOOM_BY_PARTITION, or chosen by the library),
  * merge, clear, save, clone, stats and load of the same filter run alone, or beside those that only read. */
 
 typedef struct loom_filter_config {

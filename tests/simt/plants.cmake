@@ -2,17 +2,21 @@
 # the simulator's tests alone. A text that no longer stands there exactly once is an error here: write the plant anew.
 #
 #   plant(NAME CASE
-#         "text in src/engines/open/open_ops.h or open_upkeep.h"
+#         "text in one of the files below"
 #         "what stands there instead")
 #
-# CASE is the case of sim_case.c in which it is looked for.
+# CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_headers open_ops.h open_upkeep.h)
-set(plant_kernel_open_ops.h simt_open.c)
-set(plant_kernel_open_upkeep.h simt_open_upkeep.c)
-foreach(header ${plant_headers})
-    file(READ ${PROJECT_SOURCE_DIR}/src/engines/open/${header} plant_text_${header})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/engines/open/${header})
+set(plant_files engines/open/open_ops.h engines/open/open_upkeep.h engines/filter/filter_ops.h
+    machines/simt/simt_filter.c)
+# The kernel that runs each.
+set(plant_kernel_engines/open/open_ops.h simt_open.c)
+set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
+set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
+set(plant_kernel_machines/simt/simt_filter.c simt_filter.c)
+foreach(file ${plant_files})
+    file(READ ${PROJECT_SOURCE_DIR}/src/${file} plant_text_${file})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${file})
 endforeach()
 set(plant_objects "")
 set(plant_rows "")
@@ -21,32 +25,39 @@ set(plant_declarations "")
 function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
-    foreach(candidate ${plant_headers})
+    foreach(candidate ${plant_files})
         string(REPLACE "${old}" "" without "${plant_text_${candidate}}")
         string(LENGTH "${plant_text_${candidate}}" length)
         string(LENGTH "${without}" length_without)
         math(EXPR times "${times} + (${length} - ${length_without}) / ${length_old}")
         if(NOT length EQUAL length_without)
-            set(header ${candidate})
+            set(file ${candidate})
         endif()
     endforeach()
     if(NOT times EQUAL 1)
-        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_headers}, not once:\n${old}")
+        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_files}, not once:\n${old}")
     endif()
-    string(REPLACE "${old}" "${new}" text "${plant_text_${header}}")
+    string(REPLACE "${old}" "${new}" text "${plant_text_${file}}")
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
-    file(CONFIGURE OUTPUT ${directory}/engines/open/${header} CONTENT "${text}" @ONLY)
-    # An object library each: the same source, with the changed header found first.
-    add_library(plant_${name} OBJECT ${PROJECT_SOURCE_DIR}/src/machines/simt/${plant_kernel_${header}})
+    file(CONFIGURE OUTPUT ${directory}/${file} CONTENT "${text}" @ONLY)
+    # An object library each: the same source, with the changed header found first; or the changed source.
+    set(kernel ${plant_kernel_${file}})
+    set(source ${PROJECT_SOURCE_DIR}/src/machines/simt/${kernel})
+    if(file MATCHES "${kernel}$")
+        set(source ${directory}/${file})
+    endif()
+    add_library(plant_${name} OBJECT ${source})
     target_include_directories(plant_${name} PRIVATE ${directory} ${PROJECT_SOURCE_DIR}/include
                                ${PROJECT_SOURCE_DIR}/src)
-    target_compile_definitions(plant_${name} PRIVATE SIMT_OPEN_KERNEL=simt_open_run_${name})
+    string(REGEX MATCH "open|filter" engine ${kernel})
+    string(TOUPPER SIMT_${engine}_KERNEL macro)
+    target_compile_definitions(plant_${name} PRIVATE ${macro}=simt_run_${name})
     target_link_libraries(plant_${name} PRIVATE loom_flags)
     # Quick to compile, since there are many; a fault may leave something unused.
     target_compile_options(plant_${name} PRIVATE -fno-strict-aliasing -O1 -w)
     set(plant_objects ${plant_objects} plant_${name} PARENT_SCOPE)
-    set(plant_rows "${plant_rows}    {\"${name}\", \"${case}\", simt_open_run_${name}},\n" PARENT_SCOPE)
-    set(plant_declarations "${plant_declarations}simt_open_kernel simt_open_run_${name};\n" PARENT_SCOPE)
+    set(plant_rows "${plant_rows}    {\"${name}\", \"${case}\", simt_run_${name}},\n" PARENT_SCOPE)
+    set(plant_declarations "${plant_declarations}simt_open_kernel simt_run_${name};\n" PARENT_SCOPE)
 endfunction()
 
 # ---- insert ----
@@ -311,6 +322,53 @@ plant(value_left_in_a_lifted_slot upkeep
 plant(ready_bit_left_at_a_lifted_slot upkeep
 "        holders &= ~((uint32_t)1 << slot);"
 "        (void)0;")
+
+# ---- filters ----
+
+plant(bits_set_without_an_atomic filter/insert+insert
+"            lane_or_8((uint64_t *)at + word, bits, shared);"
+"            lane_store_8((uint64_t *)at + word, lane_load_8((uint64_t *)at + word) | bits);")
+
+plant(a_lane_sets_no_bits filter/insert+insert
+"        const uint64_t bits = filter_word_bits(each, lower, word);"
+"        const uint64_t bits = group.lane == 1 ? 0 : filter_word_bits(each, lower, word);")
+
+plant(a_word_of_each_lane_not_set filter/insert+insert
+"        const uint32_t word = lane_first_word(group) + i;"
+"        const uint32_t word = lane_first_word(group) + i;
+        if (i > 0 && i + 1 == lane_words(group))
+            break;")
+
+plant(a_lane_does_not_look filter/insert+contains
+"    uint64_t missing = 0;
+"
+"    uint64_t missing = 0;
+    if (group.lanes > 1 && group.lane + 1 == group.lanes)
+        return 1;
+")
+
+plant(a_word_of_each_lane_not_looked_at filter/insert+contains
+"        missing |= filter_word_bits("
+"        if (i == 0 || i + 1 < lane_words(group))
+            missing |= filter_word_bits(")
+
+plant(filter_votes_not_counted filter/insert+contains
+"    return !lane_some(lane_poll(group, !filter_look(each, group, line, lower)));"
+"    return filter_look(each, group, line, lower);")
+
+plant(filter_read_while_written filter/mixed
+"    lane_take(group, line, at, 1, active, FILTER_BLOCK_BYTES);"
+"    lane_take(group, line, at, 0, active, FILTER_BLOCK_BYTES);")
+
+plant(told_before_all_lanes_had_set filter/mixed
+"            lane_join(group, 1); /* what any lane has set comes before what one of them tells */
+"
+"")
+
+plant(asked_before_all_lanes_had_heard filter/mixed
+"            lane_join(group, 1); /* what one lane has heard holds for all of them */
+"
+"")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

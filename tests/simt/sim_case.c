@@ -3,100 +3,11 @@
 
 #include "engines/open/open_upkeep.h"
 #include "machines/cpu/cpu_open.h"
+#include "simt/sim_filter.h"
 #include "simt/sim_history.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-const sim_case sim_cases[] = {
-    {.name = "find+find",
-     .about = "lookups of a table at rest",
-     .streams = {SIM_FIND, SIM_FIND},
-     .at_rest = 1,
-     .sets = 1},
-    {.name = "insert+insert",
-     .about = "insertions, keeping and overwriting",
-     .streams = {SIM_INSERT, SIM_INSERT},
-     .sets = 1},
-    {.name = "insert+insert/full",
-     .about = "the same, for the last free slots",
-     .streams = {SIM_INSERT, SIM_INSERT},
-     .crowded = 1,
-     .sets = 1},
-    {.name = "erase+erase", .about = "erasures", .streams = {SIM_ERASE, SIM_ERASE}, .sets = 1},
-    {.name = "find+insert", .about = "lookups beside insertions", .streams = {SIM_FIND, SIM_INSERT}, .sets = 1},
-    {.name = "find+erase", .about = "lookups beside erasures", .streams = {SIM_FIND, SIM_ERASE}, .sets = 1},
-    {.name = "insert+insert+find",
-     .about = "insertions beside insertions and lookups",
-     .streams = {SIM_INSERT, SIM_INSERT | SIM_FIND},
-     .sets = 1},
-    {.name = "erase+erase+find",
-     .about = "erasures beside erasures and lookups",
-     .streams = {SIM_ERASE, SIM_ERASE | SIM_FIND},
-     .sets = 1},
-    {.name = "fetch+fetch",
-     .about = "find-or-insert beside itself and insertions",
-     .streams = {SIM_FETCH | SIM_INSERT, SIM_FETCH | SIM_INSERT}},
-    {.name = "fetch+fetch/full",
-     .about = "the same, for the last free slots",
-     .streams = {SIM_FETCH | SIM_INSERT, SIM_FETCH},
-     .crowded = 1},
-    {.name = "fetch+find", .about = "lookups beside find-or-insert", .streams = {SIM_FETCH, SIM_FETCH | SIM_FIND}},
-    {.name = "accumulate+accumulate", .about = "accumulations", .streams = {SIM_COMBINE, SIM_COMBINE}},
-    {.name = "accumulate+accumulate/full",
-     .about = "the same, for the last free slots",
-     .streams = {SIM_COMBINE, SIM_COMBINE},
-     .crowded = 1},
-    {.name = "accumulate+find",
-     .about = "accumulations beside accumulations and lookups",
-     .streams = {SIM_COMBINE, SIM_COMBINE | SIM_FIND}},
-    {.name = "update+update", .about = "updates", .streams = {SIM_UPDATE, SIM_UPDATE}},
-    {.name = "update+find",
-     .about = "updates beside updates and lookups",
-     .streams = {SIM_UPDATE, SIM_UPDATE | SIM_FIND}},
-    {.name = "find+writers",
-     .about = "lookups beside an erasure and then an insertion: goes wrong",
-     .streams = {SIM_FIND, SIM_INSERT | SIM_ERASE},
-     .forbidden = 1},
-    {.name = "insert+erase",
-     .about = "insertions beside erasures: goes wrong",
-     .streams = {SIM_INSERT, SIM_ERASE},
-     .forbidden = 1},
-    {.name = "mixed/insert+erase",
-     .about = "insertions and find-or-insert beside erasures, which retire keys",
-     .streams = {SIM_MIXED, SIM_MIXED},
-     .mixed = 1,
-     .sets = 1},
-    {.name = "mixed/find",
-     .about = "lookups beside keys that come and go",
-     .streams = {SIM_MIXED, SIM_FIND},
-     .mixed = 1,
-     .sets = 1},
-    {.name = "mixed/insert+erase+find",
-     .about = "all of these",
-     .streams = {SIM_MIXED | SIM_FIND, SIM_MIXED | SIM_FIND},
-     .mixed = 1,
-     .sets = 1},
-    {.name = "mixed/full",
-     .about = "the same, for the last free slots",
-     .streams = {SIM_MIXED, SIM_MIXED | SIM_FIND},
-     .crowded = 1,
-     .mixed = 1,
-     .sets = 1},
-    {.name = "upkeep",
-     .about = "a team of lanes puts the partitions in order, or only sweeps them",
-     .streams = {SIM_UPKEEP, 0},
-     .sets = 1},
-};
-const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
-
-const sim_case *sim_case_named(const char *name)
-{
-    for (uint32_t i = 0; i < sim_case_count; i++)
-        if (strcmp(sim_cases[i].name, name) == 0)
-            return &sim_cases[i];
-    return NULL;
-}
 
 /* ---- Scenarios ---- */
 
@@ -422,6 +333,10 @@ static void draw_calls(int tiny)
 static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
 {
     now.c = c;
+    if (c->filter) {
+        sim_filter_draw(c, seed, tiny);
+        return;
+    }
     now.seed = seed;
     now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
     /* Widths and lanes go round, so that no run of seeds leaves one out. */
@@ -706,11 +621,12 @@ static void set_up(void)
     config.simd = LOOM_SIMD_SCALAR;
     if (loom__cpu_machine.open(&config, &cpu) != LOOM_OK)
         abort();
-    simt.name_word = name_word;
 }
 
 static int run_once(simt_schedule *schedule, const sim_options *options)
 {
+    if (now.c->filter)
+        return sim_filter_run(schedule, options);
     simt_begin(&now.config, schedule, table_memory, (now.bytes + 7) / 8 * 8);
     for (uint32_t i = 0; i < now.call_count; i++) {
         scenario_call *call = &now.calls[i];
@@ -727,6 +643,7 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
         call->launched = simt_launch(call->stream, &launch);
     }
     key_at_fault = UINT32_MAX;
+    simt.name_word = name_word;
     simt.matters = NULL;
     if (simt_run()) {
         simt.matters = matters;
@@ -776,6 +693,8 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
         }
         if (*runs == most_runs)
             return 1;
+        if (c->filter)
+            continue; /* each run begins anew */
         memcpy(table_memory, memory_before, now.bytes);
         for (uint32_t i = 0; i < now.call_count; i++)
             for (uint32_t item = 0; item < now.calls[i].open.n; item++)

@@ -1,4 +1,4 @@
-/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run.
+/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run. (On a filter: sim_filter.h.)
  *
  * A *case* names the operations of two streams that may overlap. A *scenario* is drawn from a case by a seed: widths,
  * lanes of a group, buckets, what the table holds, what each call asks for; the table is small and the keys are few, so
@@ -40,6 +40,7 @@ typedef struct sim_case {
     int at_rest;                         /* nobody writes: finds use loads that are not coherent */
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
     int sets;                            /* also of tables without values; then only what is in SIM_OF_SETS is asked */
+    int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;
 
@@ -48,7 +49,7 @@ extern const uint32_t sim_case_count;
 const sim_case *sim_case_named(const char *name); /* NULL: there is none */
 
 typedef struct sim_options {
-    simt_open_kernel *kernel; /* NULL: as it is in the library */
+    simt_open_kernel *kernel; /* NULL: as it is in the library; a simt_filter_kernel is of the same type */
     int tiny;                 /* one lane to a warp, one item to a call, two calls: for exhaustive search */
     FILE *report;             /* where a failure is told; NULL: nowhere */
     const char *replay;       /* how to replay it, for the report: "--seed 5 --case …" */

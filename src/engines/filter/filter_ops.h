@@ -172,6 +172,19 @@ LOOM_LANE lane_truth filter_look(uint32_t each, lane_group group, const lane_lin
 #endif
 }
 
+/* A query by a group in two halves, so that a kernel may have several under way. First each lane takes its share of the block:
+ * coherently, since insertions may be running (F2 is of no use to who reads old bits) … */
+LOOM_LANE void filter_take(lane_group group, lane_line *line, const unsigned char *at, lane_truth active)
+{
+    lane_take(group, line, at, 1, active, FILTER_BLOCK_BYTES);
+}
+
+/* … then they vote: is the key there, perhaps? All lanes must arrive, as for a poll. */
+LOOM_LANE lane_truth filter_agree(uint32_t each, lane_group group, const lane_line *line, uint32_t lower)
+{
+    return !lane_some(lane_poll(group, !filter_look(each, group, line, lower)));
+}
+
 /* ---- What a block tells about the filter ---- */
 
 typedef struct filter_sums {

@@ -43,7 +43,7 @@ __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_gro
         const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
         const uint32_t block = __shfl_sync(CUDA_FULL_MASK, own.block, owner);
         lower[i] = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
-        lane_take(group, &lines[i], filter_block(&view, block), 1, true, FILTER_BLOCK_BYTES);
+        filter_take(group, &lines[i], filter_block(&view, block), true);
     }
     uint32_t missing = 0; /* on which lanes, of the round's groups that had this lane's key */
 #pragma unroll

@@ -1,0 +1,346 @@
+#include "simt/sim_filter.h"
+
+#include "machines/cpu/cpu_filter.h"
+#include "machines/simt/simt_filter.h"
+
+#include <string.h>
+
+enum {
+    MOST_BLOCKS = 3,
+    MOST_WORDS = MOST_BLOCKS * FILTER_BLOCK_WORDS,
+    KEYS = 6,
+    MOST_ALL = SIM_MOST_CALLS * SIM_MOST_ITEMS /* items of all calls */
+};
+
+/* A set of bits of the filter. */
+typedef struct bit_set {
+    uint64_t words[MOST_WORDS];
+} bit_set;
+
+typedef struct scenario_call {
+    simt_filter_call filter;
+    uint32_t stream, first; /* first: its first item in `all` */
+    const char *name;
+    int writes;
+    simt_call *launched;
+} scenario_call;
+
+/* Everything that lanes touch. */
+static struct {
+    _Alignas(64) bit_set filter;
+    uint64_t flags[KEYS]; /* has the key been inserted? */
+} memory;
+
+static struct {
+    const sim_case *c;
+    uint64_t random;
+    simt_config config;
+    loom__filter_view view;
+    uint32_t warps_per_block;
+    bit_set before;
+    uint64_t keys[KEYS];
+    scenario_call calls[SIM_MOST_CALLS];
+    uint32_t call_count, item_count;
+    simt_filter_item all[MOST_ALL];
+    uint32_t of[MOST_ALL]; /* the key of each item */
+} now;
+
+static uint32_t below(uint32_t n)
+{
+    now.random += 0x9e3779b97f4a7c15u;
+    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
+}
+
+/* ---- A plain reference: the bits of a key, as the table in filter_ops.h has them ---- */
+
+static void add_bits(bit_set *set, uint64_t key)
+{
+    static const uint32_t factors[] = {0x9e3779b1u, 0x85ebca77u, 0xc2b2ae3du, 0x27d4eb2fu};
+    const uint32_t each = now.view.each;
+    const uint64_t hash = loom__hash_key(key, now.view.key_bytes, now.view.seed);
+    const uint32_t block = (uint32_t)((hash >> 32) * now.view.blocks >> 32);
+    for (uint32_t quarter = 0; quarter < 4; quarter++) {
+        const uint32_t number = (uint32_t)hash * factors[quarter], chosen = number >> 10 & 3;
+        for (uint32_t word = 0; word < 4; word++) {
+            const uint32_t bit = number >> (27 - 5 * word) & 31, of_pair = number >> (word < 2 ? 11 : 10) & 1;
+            const int counts = each == 1   ? word == chosen
+                               : each == 2 ? word % 2 == of_pair
+                               : each == 3 ? word != chosen
+                                           : 1;
+            if (counts)
+                set->words[block * 8 + quarter * 2 + word / 2] |= (uint64_t)1 << (word % 2 * 32 + bit);
+        }
+    }
+}
+
+static int holds(const bit_set *set, uint64_t key)
+{
+    bit_set bits = {{0}};
+    uint64_t missing = 0;
+    add_bits(&bits, key);
+    for (uint32_t i = 0; i < MOST_WORDS; i++)
+        missing |= bits.words[i] & ~set->words[i];
+    return missing == 0;
+}
+
+/* ---- Scenarios ---- */
+
+static uint64_t draw_key(uint32_t block)
+{
+    for (;;) {
+        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
+        if (now.view.key_bytes == 4)
+            key &= 0xffffffffu;
+        if (filter_start(&now.view, now.view.key_bytes, key).block == block)
+            return key;
+    }
+}
+
+/* Keys are nearly all of block 0, so that they share words. The last block, where there are several, stays empty. Sometimes block
+ * 0 is so full that keys are there by the bits of others, or but for one of theirs. */
+static void draw_filter(uint64_t seed)
+{
+    now.view = (loom__filter_view){.base = (unsigned char *)&memory.filter,
+                                   .blocks = 1 + below(MOST_BLOCKS),
+                                   .each = 1 + (uint32_t)(seed % 4),
+                                   .key_bytes = below(2) ? 4 : 8,
+                                   .seed = loom__seed_expand(below(UINT32_MAX))};
+    memset(&now.before, 0, sizeof now.before);
+    uint32_t others = below(3) == 0 ? below(160 / now.view.each) : below(3);
+    while (others-- > 0)
+        add_bits(&now.before, draw_key(0));
+    for (uint32_t i = 0; i < KEYS; i++)
+        now.keys[i] = draw_key(i == 4 && now.view.blocks > 2 ? 1 : i == 5 ? now.view.blocks - 1 : 0);
+    if (below(2))
+        add_bits(&now.before, now.keys[0]);
+}
+
+/* Which items insert: all, none, or as the dice say. */
+static void draw_items(scenario_call *call, uint32_t from, uint32_t hot)
+{
+    uint32_t inserting = 0;
+    for (uint32_t i = 0; i < call->filter.n; i++) {
+        uint32_t at = now.item_count++, which = below(hot);
+        int inserts = (from & SIM_KEEP) && (!(from & SIM_FIND) || below(2));
+        if (inserts && which == KEYS - 1 && now.view.blocks > 1)
+            which = 0; /* its block stays as it is */
+        now.of[at] = which;
+        now.all[at] = (simt_filter_item){
+            .key = now.keys[which],
+            .inserts = inserts,
+            .flag = &memory.flags[which],
+        };
+        inserting += (uint32_t)inserts;
+    }
+    call->writes = inserting > 0;
+    call->name = inserting == 0 ? "contains" : inserting == call->filter.n ? "insert" : "mixed";
+}
+
+void sim_filter_draw(const sim_case *c, uint64_t seed, int tiny)
+{
+    now.c = c;
+    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
+    now.config.warp_lanes = tiny ? 1 : seed / 128 % 4 == 0 ? SIMT_WARP : 8;
+    now.config.turn_together = seed / 16 % 2 == 0;
+    now.config.weak_memory = tiny || seed / 32 % 4 != 0;
+    now.config.step_limit = SIM_STEP_LIMIT;
+    now.warps_per_block = 1 + below(2);
+    draw_filter(seed);
+    now.call_count = now.item_count = 0;
+    uint32_t hot = 1 + below(KEYS), tells = below(2);
+    for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
+        uint32_t calls = tiny ? 1 : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
+        for (uint32_t i = 0; i < calls; i++) {
+            scenario_call *call = &now.calls[now.call_count++];
+            uint32_t n = tiny ? 1 : 1 + below(SIM_MOST_ITEMS);
+            *call = (scenario_call){.stream = stream, .first = now.item_count};
+            call->filter = (simt_filter_call){.view = now.view,
+                                              .items = &now.all[now.item_count],
+                                              .n = n,
+                                              .groups = 1 + below(n),
+                                              .tells = (int)tells};
+            draw_items(call, c->streams[stream], hot);
+        }
+    }
+}
+
+/* ---- Verdict ---- */
+
+static uint32_t item_at_fault; /* UINT32_MAX: none in particular */
+
+static const scenario_call *call_of(uint32_t item)
+{
+    uint32_t i = now.call_count - 1;
+    while (now.calls[i].first > item)
+        i--;
+    return &now.calls[i];
+}
+
+/* Was `first` over when `second` began, and did something see to the order: the end of a call, the same lanes, or a flag? */
+static int comes_before(uint32_t first, uint32_t second)
+{
+    const scenario_call *a = call_of(first), *b = call_of(second);
+    const simt_filter_item *one = &now.all[first], *other = &now.all[second];
+    if (a == b) {
+        uint32_t i = first - a->first, j = second - a->first;
+        if (i < j && i % a->filter.groups == j % a->filter.groups)
+            return 1;
+    } else if (a->launched->ended < b->launched->began) {
+        return 1;
+    }
+    return !now.config.weak_memory && one->ended < other->began;
+}
+
+/* Item a is known to b: through any chain of items each of which comes before the next. */
+static int known[MOST_ALL][MOST_ALL];
+
+/* Has a query heard, for certain from this insertion, that the key is there? With several that insert it nobody knows. */
+static int heard_from(uint32_t query, uint32_t insertion)
+{
+    uint32_t tellers = 0;
+    for (uint32_t i = 0; i < now.item_count; i++)
+        tellers += now.all[i].inserts && now.of[i] == now.of[query];
+    return now.all[query].heard && now.all[insertion].inserts && now.of[insertion] == now.of[query] && tellers == 1;
+}
+
+static void find_known(void)
+{
+    uint32_t n = now.item_count;
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++)
+            known[a][b] = a != b && (comes_before(a, b) || heard_from(b, a));
+    for (uint32_t via = 0; via < n; via++)
+        for (uint32_t a = 0; a < n; a++)
+            for (uint32_t b = 0; b < n; b++)
+                known[a][b] |= known[a][via] && known[via][b];
+}
+
+static void judge_query(uint32_t query)
+{
+    const simt_filter_item *asked = &now.all[query];
+    bit_set must = now.before, may = now.before;
+    if (asked->heard)
+        add_bits(&must, asked->key);
+    for (uint32_t i = 0; i < now.item_count; i++) {
+        const simt_filter_item *other = &now.all[i];
+        if (known[i][query] && (other->inserts || other->found)) /* what was found once stays (F1) */
+            add_bits(&must, other->key);
+        if (other->inserts && other->began <= asked->ended)
+            add_bits(&may, other->key);
+    }
+    item_at_fault = query;
+    if (!asked->found && holds(&must, asked->key))
+        simt_fail("key %#llx is not found, although its bits were set before", (unsigned long long)asked->key);
+    else if (asked->found && !holds(&may, asked->key))
+        simt_fail("key %#llx is found, but not all of its bits were set yet", (unsigned long long)asked->key);
+}
+
+static void judge(void)
+{
+    bit_set all = now.before;
+    item_at_fault = UINT32_MAX;
+    for (uint32_t i = 0; i < now.item_count; i++) {
+        if (now.all[i].answers != 1)
+            simt_fail("item %u was answered %u times", i, now.all[i].answers);
+        if (now.all[i].inserts)
+            add_bits(&all, now.all[i].key);
+    }
+    for (uint32_t i = 0; i < MOST_WORDS; i++)
+        if (memory.filter.words[i] != all.words[i])
+            simt_fail("afterwards word %u of block %u is %#llx, and should be %#llx", i % 8, i / 8,
+                      (unsigned long long)memory.filter.words[i], (unsigned long long)all.words[i]);
+    for (uint32_t i = 0; i < now.item_count; i++)
+        if (now.all[i].inserts && !loom__cpu_filter_scalar.contains(&now.view, &now.all[i].key, NULL, 0, 1))
+            simt_fail("afterwards key %#llx is not found", (unsigned long long)now.all[i].key);
+    find_known();
+    for (uint32_t i = 0; i < now.item_count && simt.failure[0] == 0; i++)
+        if (!now.all[i].inserts)
+            judge_query(i);
+}
+
+/* ---- Runs ---- */
+
+static void name_word(const void *at, char *text, size_t bytes)
+{
+    uint32_t word = (uint32_t)((const uint64_t *)at - memory.filter.words);
+    if (word < MOST_WORDS)
+        snprintf(text, bytes, "block %u word %u", word / 8, word % 8);
+    else
+        snprintf(text, bytes, "flag of key %u", (unsigned)((const uint64_t *)at - memory.flags));
+}
+
+static int matters(const simt_event *event)
+{
+    if (event->op == SIMT_BALLOT || event->item == UINT32_MAX)
+        return 0;
+    if (item_at_fault == UINT32_MAX)
+        return 1;
+    uint32_t block = filter_start(&now.view, now.view.key_bytes, now.all[item_at_fault].key).block;
+    return event->word < 0 || event->word / 8 == block || event->word >= MOST_WORDS;
+}
+
+static void tell(const sim_options *options)
+{
+    FILE *out = options->report;
+    fprintf(out,
+            "%s\n  case %s: keys of %u bytes, %u bits to a quarter, groups of %u lanes, votes of %s, %s memory, %u "
+            "blocks%s\n",
+            simt.failure[0] ? simt.failure : "all is well", now.c->name, now.view.key_bytes, now.view.each,
+            now.config.group_lanes, now.config.turn_together ? "warps" : "groups",
+            now.config.weak_memory ? "weak" : "strong", now.view.blocks,
+            now.calls[0].filter.tells ? ", groups tell each other" : "");
+    if (options->replay != NULL)
+        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        const scenario_call *call = &now.calls[i];
+        fprintf(out, "  stream %u, steps %llu to %llu: %s by %u groups\n", call->stream,
+                (unsigned long long)call->launched->began, (unsigned long long)call->launched->ended, call->name,
+                call->filter.groups);
+        for (uint32_t item = 0; item < call->filter.n; item++) {
+            const simt_filter_item *asked = &call->filter.items[item];
+            fprintf(out, "    [%u] key %#llx, steps %llu to %llu: %s%s%s\n", item, (unsigned long long)asked->key,
+                    (unsigned long long)asked->began, (unsigned long long)asked->ended,
+                    asked->inserts ? "inserted"
+                    : asked->found ? "found"
+                                   : "absent",
+                    asked->heard ? ", as was told" : "", holds(&now.before, asked->key) ? "   (there before)" : "");
+        }
+    }
+    simt_print(out, options->trace > 0 ? options->trace : 60);
+}
+
+int sim_filter_run(simt_schedule *schedule, const sim_options *options)
+{
+    memory.filter = now.before;
+    memset(memory.flags, 0, sizeof memory.flags);
+    for (uint32_t i = 0; i < now.item_count; i++) {
+        simt_filter_item *item = &now.all[i];
+        item->began = item->ended = 0;
+        item->answers = 0;
+        item->heard = item->found = 0;
+    }
+    simt_begin(&now.config, schedule, &memory, sizeof memory);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        scenario_call *call = &now.calls[i];
+        simt_call launch = {
+            .kernel = options->kernel != NULL ? options->kernel : simt_filter_run,
+            .argument = &call->filter,
+            .name = call->name,
+            .groups = call->filter.groups,
+            .warps_per_block = now.warps_per_block,
+            .writes = call->writes,
+        };
+        call->launched = simt_launch(call->stream, &launch);
+    }
+    simt.name_word = name_word;
+    simt.matters = NULL;
+    if (simt_run()) {
+        simt.matters = matters;
+        judge();
+    }
+    int well = simt.failure[0] == 0;
+    if (options->report != NULL && (!well || options->tell_always))
+        tell(options);
+    return well;
+}

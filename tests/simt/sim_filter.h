@@ -1,0 +1,11 @@
+/* What is run in the lane simulator on a filter: scenarios of the cases whose names begin with `filter/`, and the verdict. */
+#ifndef LOOM_SIM_FILTER_H
+#define LOOM_SIM_FILTER_H
+
+#include "simt/sim_case.h"
+
+void sim_filter_draw(const sim_case *c, uint64_t seed, int tiny);
+/* One run of what was drawn last, each time from the beginning. 1: all is well. */
+int sim_filter_run(simt_schedule *schedule, const sim_options *options);
+
+#endif
