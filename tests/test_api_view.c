@@ -417,7 +417,196 @@ static void check_upkeep_waits(test_run *t, loom_context *context)
     loom_map_destroy(map);
 }
 
+/* ---- Filters ------------------------------------------------------------------------------------------------ */
+
+/* Asks the machine, where tables ask for a kernel. */
+static loom_status (*supports_otherwise)(loom__machine *, loom_feature);
+
+static loom_status supports_views(loom__machine *machine, loom_feature feature)
+{
+    return feature == LOOM_FEATURE_VIEWS ? LOOM_OK : supports_otherwise(machine, feature);
+}
+
+static void make_filters_lend(loom_context *context)
+{
+    static loom__machine_ops lending;
+    lending = *context->machine->ops;
+    supports_otherwise = lending.supports;
+    lending.supports = supports_views;
+    context->machine->ops = &lending;
+}
+
+static loom_filter *make_filter(loom_context *context)
+{
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    loom_filter *filter = NULL;
+    config.key_bytes = 4;
+    config.capacity = 1000;
+    CHECK_OK(loom_filter_create(context, &config, &filter));
+    return filter;
+}
+
+static loom_filter_view begin_filter(loom_filter *filter)
+{
+    loom_filter_view view;
+    memset(&view, 0xee, sizeof view);
+    CHECK_OK(loom_filter_view_begin(filter, &view, NULL));
+    CHECK_EQ(view.layout, LOOM_FILTER_VIEW_LAYOUT);
+    CHECK_EQ(view.key_bytes, 4);
+    return view;
+}
+
+static void refuse_filter(loom_filter *filter, loom_status wanted)
+{
+    loom_filter_view view, untouched;
+    memset(&view, 0xee, sizeof view);
+    memset(&untouched, 0xee, sizeof untouched);
+    CHECK_REFUSED(loom_filter_view_begin(filter, &view, NULL), wanted);
+    CHECK_BYTES(&view, &untouched, sizeof view);
+}
+
+#define END_FILTER(filter, view)         CHECK_OK(loom_filter_view_end(filter, view, NULL))
+#define END_FILTER_INVALID(filter, view) CHECK_REFUSED(loom_filter_view_end(filter, view, NULL), LOOM_INVALID_ARGUMENT)
+
+/* What a view's kernels may overlap goes on; what runs alone does if `alone`. */
+static void check_filter_calls(test_run *t, loom_filter *filter, loom_filter *like, batch *b, int alone)
+{
+    loom_status wanted = alone ? LOOM_OK : LOOM_IN_USE;
+    loom_filter *clone = NULL, *another = NULL;
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    uint64_t bytes;
+    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, 0, NULL, NULL));
+    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, LOOM_DIRECTLY, NULL, NULL));
+    CHECK_OK(loom_filter_contains(filter, b->keys, b->n, b->found, NULL, NULL));
+    CHECK_OK(loom_filter_get_config(filter, &config));
+    CHECK_OK(loom_filter_memory_used(filter, &bytes));
+    CHECK_OK(loom_filter_create_like(filter, &another));
+    loom_filter_destroy(another);
+    CHECK_STATUS(loom_filter_merge(filter, like, NULL), wanted);
+    CHECK_STATUS(loom_filter_merge(like, filter, NULL), wanted);
+    CHECK_STATUS(loom_filter_clone(filter, &clone, NULL), wanted);
+    CHECK_STATUS(loom_filter_save(filter, test_path(t, "filter"), NULL), wanted);
+    CHECK_STATUS(loom_filter_stats(filter, &report, NULL), wanted);
+    CHECK_STATUS(loom_filter_clear(filter, NULL, NULL), wanted);
+    if (!alone) {
+        CHECK_REFUSED(loom_filter_insert(filter, b->keys, b->n, LOOM_BY_PARTITION, NULL, NULL), LOOM_IN_USE);
+        CHECK(clone == NULL);
+    }
+    loom_filter_destroy(clone);
+}
+
+static void check_filter_rules(test_run *t, loom_context *context)
+{
+    loom_filter *filter = make_filter(context), *like = NULL;
+    batch b = make_batch_of(4, 0, 100);
+    fill_distinct(&b, 4, 0);
+    CHECK_OK(loom_filter_create_like(filter, &like));
+    for (int round = 0; round < 2; round++) {
+        loom_filter_view first = begin_filter(filter);
+        check_filter_calls(t, filter, like, &b, 0);
+        loom_filter_view second = begin_filter(filter), but_for_serial = second;
+        CHECK_NE(second.serial, first.serial);
+        but_for_serial.serial = first.serial;
+        CHECK_BYTES(&but_for_serial, &first, sizeof first);
+        END_FILTER(filter, &first);
+        END_FILTER_INVALID(filter, &first); /* each is given back once, whatever else is out */
+        check_filter_calls(t, filter, like, &b, 0);
+        END_FILTER(filter, &second);
+        END_FILTER_INVALID(filter, &second);
+        END_FILTER_INVALID(filter, &first);
+        check_filter_calls(t, filter, like, &b, 1);
+    }
+    free_batch(&b);
+    loom_filter_destroy(filter);
+    loom_filter_destroy(like);
+}
+
+static void check_wrong_filter_views(loom_context *context)
+{
+    enum { MOST = 16 };
+    loom_filter *filter = make_filter(context), *like = NULL;
+    loom_filter_view view, none, wrong, views[MOST];
+    memset(&none, 0, sizeof none);
+    CHECK_OK(loom_filter_create_like(filter, &like));
+    CHECK_REFUSED(loom_filter_view_begin(filter, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_view_begin(NULL, &none, NULL), LOOM_INVALID_ARGUMENT);
+    END_FILTER_INVALID(filter, NULL);
+    END_FILTER_INVALID(NULL, &none);
+    END_FILTER_INVALID(filter, &none);
+
+    view = begin_filter(filter);
+    END_FILTER_INVALID(like, &view);
+    wrong = begin_filter(like);
+    END_FILTER_INVALID(filter, &wrong);
+    END_FILTER(like, &wrong);
+    wrong = view;
+    wrong.serial++;
+    END_FILTER_INVALID(filter, &wrong);
+    wrong = view;
+    wrong.filter[0]++;
+    END_FILTER_INVALID(filter, &wrong);
+    CHECK_REFUSED(loom_filter_clear(filter, NULL, NULL), LOOM_IN_USE); /* after all that it is still out */
+    END_FILTER(filter, &view);
+    CHECK_OK(loom_filter_clear(filter, NULL, NULL));
+
+    /* Many at once, up to a bound; a copy is as good as the original, once. */
+    for (int i = 0; i < MOST; i++)
+        views[i] = begin_filter(filter);
+    refuse_filter(filter, LOOM_IN_USE);
+    CHECK(strstr(loom_last_error(), "loom_filter_view_end") != NULL);
+    wrong = views[5];
+    END_FILTER(filter, &wrong);
+    END_FILTER_INVALID(filter, &views[5]);
+    views[5] = begin_filter(filter);
+    for (int i = 0; i < MOST; i++) {
+        CHECK_REFUSED(loom_filter_clear(filter, NULL, NULL), LOOM_IN_USE);
+        END_FILTER(filter, &views[i * 7 % MOST]);
+        END_FILTER_INVALID(filter, &views[i * 7 % MOST]);
+    }
+    CHECK_OK(loom_filter_clear(filter, NULL, NULL));
+
+    /* Nor is the view of a filter that is gone one of the next. */
+    view = begin_filter(filter);
+    loom_filter_destroy(filter);
+    filter = make_filter(context);
+    wrong = begin_filter(filter);
+    END_FILTER_INVALID(filter, &view);
+    END_FILTER(filter, &wrong);
+    loom_filter_destroy(filter);
+    loom_filter_destroy(like);
+}
+
+/* How many keys came through a view nobody knows: the next insertion counts bits, and tells the truth. */
+static void check_filter_overfilled(loom_context *context)
+{
+    loom_filter *filter = make_filter(context);
+    batch few = make_batch_of(4, 0, 10), many = make_batch_of(4, 0, 3000);
+    fill_distinct(&few, 4, 0);
+    fill_distinct(&many, 4, 10);
+    loom_filter_view view = begin_filter(filter);
+    END_FILTER(filter, &view);
+    CHECK_OK(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL));
+    CHECK_STATUS(loom_filter_insert(filter, many.keys, many.n, 0, NULL, NULL), LOOM_OVERFILLED);
+    view = begin_filter(filter);
+    END_FILTER(filter, &view);
+    CHECK_STATUS(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL), LOOM_OVERFILLED);
+    free_batch(&few);
+    free_batch(&many);
+    loom_filter_destroy(filter);
+}
+
 /* ---- The tests ---- */
+
+TEST(test_api_view_of_filters)
+{
+    loom_context *context = make_context(t);
+    make_filters_lend(context);
+    check_filter_rules(t, context);
+    check_wrong_filter_views(context);
+    check_filter_overfilled(context);
+    loom_context_destroy(context);
+}
 
 TEST(test_api_view_calls_beside_views)
 {
@@ -490,7 +679,7 @@ static void warn_noting(void *user, loom_log_level level, const char *message)
     (void)user;
     if (level != LOOM_LOG_WARNING)
         return;
-    CHECK(strstr(message, "loom_map_view_end") != NULL);
+    CHECK(strstr(message, "loom_map_view_end") != NULL || strstr(message, "loom_filter_view_end") != NULL);
     note_event('w');
 }
 
@@ -526,6 +715,16 @@ TEST(test_api_view_out_when_destroyed)
             loom_map_destroy(map);
             CHECK_TEXT(events.happened, out ? "wdr" : "r");
         }
+    make_filters_lend(context);
+    for (int out = 0; out < 3; out++) {
+        test_note("a filter, %d views out", out);
+        loom_filter *filter = make_filter(context);
+        for (int i = 0; i < out; i++)
+            begin_filter(filter);
+        events.length = 0;
+        loom_filter_destroy(filter);
+        CHECK_TEXT(events.happened, out ? "wdr" : "r");
+    }
     loom_context_destroy(context);
 }
 
@@ -539,6 +738,9 @@ TEST(test_cuda_view_bookkeeping)
     check_many_views(context);
     check_cursors(context);
     check_upkeep_waits(t, context);
+    check_filter_rules(t, context);
+    check_wrong_filter_views(context);
+    check_filter_overfilled(context);
     loom_context_destroy(context);
 }
 
@@ -557,6 +759,10 @@ TEST_EACH_KIND(test_open_view_unsupported_on_cpu, .cpu_only = 1)
         END_INVALID(map, &none);
     }
     CHECK_REFUSED(loom_map_view_begin(map, LOOM_VIEW_FIND, &none, &none), LOOM_INVALID_ARGUMENT); /* nor streams */
+    loom_filter *filter = make_filter(context);
+    refuse_filter(filter, LOOM_UNSUPPORTED);
+    CHECK_OK(loom_filter_clear(filter, NULL, NULL));
+    loom_filter_destroy(filter);
     fill_distinct(&b, 4, 0);
     CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 100);
     check_contents(map, &b);

@@ -1,4 +1,5 @@
-/* hashloom inside your own kernels: the tables of loom/loom.h, by the same algorithms, as the library's kernels use them.
+/* hashloom inside your own kernels: the tables and filters of loom/loom.h, by the same algorithms, as the library's kernels use
+ * them.
  *
  *   loom_map_view view;                                                          // host
  *   loom_map_view_begin(map, LOOM_VIEW_INSERT, &view, stream);
@@ -29,8 +30,8 @@
  *                                diverged groups one after the other: docs/performance.md has what it costs.
  *
  * LANES. `#define LOOM_LANES 1`, 2, 4 or 8 before including this header: how many lanes look at a bucket together; 2 if you say
- * nothing, which is best for tables in memory and in the L2 cache. With 1 a group is a lane: diverging code needs no
- * thought.
+ * nothing, which is best for tables in memory and in the L2 cache; for filters the library takes 2 to look, 8 to insert. With 1 a
+ * group is a lane: diverging code needs no thought.
  *
  * WHAT MAY OVERLAP. A view is taken for one access, which is part of the table's type here, so that the compiler refuses what the
  * access does not offer. Whatever a view offers may happen at the same time, in one kernel or in several:
@@ -45,18 +46,29 @@
  * (The lane simulator, docs/simulator.md, runs the algorithms in these combinations, two or three operations at a time.) In a mixed view a slot that was freed is taken
  * again only after the view was given back.
  *
+ * FILTERS. loom_filter_view_begin and loom_filter_view_end lend a filter; a kernel has
+ *       loom::filter<uint64_t> filter(view);
+ *       filter.insert(key, active);                        // in the filter from then on; OK
+ *       if (filter.contains(key, active)) …                // true: probably; false: surely not, or not active
+ *   and group_insert(key), group_contains(key). All of them may happen at the same time, in kernels and in calls of the host.
+ *   A key that was inserted is found by later functions of the same thread; by others, if it was told by memory of their own, with
+ *   the usual fences there (__threadfence before telling, and after hearing it), or if a kernel has ended in between. A query that
+ *   overlaps an insertion of its key may answer either way.
+ *
  * STATUSES are those of loom.h: insert and the like OK (stored as new), EXISTS or FULL; find, contains, erase OK or NOT_FOUND;
  * lanes that were not active OK, so ask only active lanes. Nothing hangs: every loop ends after at most as many turns as a
  * partition has slots, but for two: with values apart (not 4 + 4 bytes, not a set) who meets a key that is just being stored, or
  * retired, waits for the few instructions of the lane that does so, which must be able to run (they are: sm_80 and later
  * schedule lanes independently); and floats are combined by swaps that fail only when another lane's has succeeded.
  * A view that does not fit (widths, access, another version of the library): every function returns INVALID_ARGUMENT, contains
- * returns false, for_each visits nothing, and nothing is touched; table.status() tells beforehand. CHANGED likewise: the
- * memory now holds another table. (Tables do not move as yet; a view of one that was destroyed is not noticed for certain.)
+ * returns false, for_each visits nothing, and nothing is touched; table.status() or filter.status() tells beforehand. CHANGED
+ * likewise: the memory now holds another table. (Tables do not move as yet; a view of one that was destroyed is not noticed for
+ * certain.)
  *
  * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device, and
  * hashloom::loom for the calls of the host;
- * pkg-config --variable=device_cflags hashloom). Names in the namespaces loom and loom_inner, and macros beginning with LOOM_, CUDA_LANES, OPEN_, are taken. */
+ * pkg-config --variable=device_cflags hashloom). Names in the namespaces loom and loom_inner, and macros beginning with LOOM_,
+ * CUDA_LANES, OPEN_, FILTER_, are taken. */
 #ifndef LOOM_DEVICE_CUH
 #define LOOM_DEVICE_CUH
 
@@ -79,6 +91,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 namespace loom_inner
 {
+#include "engines/filter/filter_ops.h"
 #include "engines/open/open_items.h"
 #include "engines/open/open_upkeep.h"
 } // namespace loom_inner
@@ -139,6 +152,10 @@ template <class type> __device__ __forceinline__ type from_bits(uint64_t bits)
     }
     return value;
 }
+
+template <uint32_t number> struct literal {
+    static constexpr uint32_t value = number;
+};
 
 /* Has a member for bool itself, and for nothing that converts to or from it. */
 template <class type, bool wanted = true> struct if_bool {
@@ -504,6 +521,157 @@ template <class key_type, class value_type, loom_view_access access> class table
         if (stored_adds != 0 && all.status == LOOM_OK && lane_leads(lanes))
             add_to_size(stored_adds);
         return all;
+    }
+};
+
+/* key_type: 4 or 8 bytes. */
+template <class key_type> class filter
+{
+    static_assert(sizeof(key_type) == 4 || sizeof(key_type) == 8, "keys have 4 or 8 bytes");
+
+    loom_inner::loom__filter_view view_;
+    loom_status status_;
+
+  public:
+    /* In a kernel, from the view that it was given. */
+    __device__ __forceinline__ explicit filter(const loom_filter_view &view)
+    {
+        static_assert(sizeof view_ <= sizeof view.filter, "a view of the same version");
+        memcpy(&view_, view.filter, sizeof view_);
+        bool fits = view.layout == LOOM_FILTER_VIEW_LAYOUT && view.key_bytes == sizeof(key_type);
+        status_ = fits ? LOOM_OK : LOOM_INVALID_ARGUMENT;
+    }
+
+    /* OK, or why no function will do anything. The same for all threads. */
+    __device__ __forceinline__ loom_status status() const
+    {
+        return status_;
+    }
+
+    /* ---- by a whole warp ---- */
+
+    /* Nothing but a bool is taken for `active`. */
+    template <class flag = bool, typename detail::if_bool<flag>::type = 0>
+    __device__ __forceinline__ loom_status insert(key_type key, flag active = true) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return status_;
+        const lane_group lanes = lane_group_at(lane_in_warp());
+        const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const uint32_t wanted = actives(lanes, active);
+        by_each([&](auto each) {
+#pragma unroll
+            for (uint32_t from = 0; from < LOOM_LANES; from++) {
+                const filter_key sought = key_of_lane(lanes, own, from);
+                if (wanted >> from & 1)
+                    filter_set(decltype(each)::value, 1, lanes, filter_block(&view_, sought.block), sought.lower);
+            }
+        });
+        lane_join(lanes, 1); /* what the others have set for this thread comes before what it tells */
+        return LOOM_OK;
+    }
+
+    __device__ __forceinline__ bool contains(key_type key, bool active = true) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return false;
+        const lane_group lanes = lane_group_at(lane_in_warp());
+        const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const uint32_t wanted = actives(lanes, active);
+        bool found = false;
+        lane_join(lanes, 1); /* what this thread has heard holds for those that look for it */
+        by_each([&](auto each) {
+            lane_line lines[LOOM_LANES] = {}; /* all under way at once */
+            uint32_t lower[LOOM_LANES];
+#pragma unroll
+            for (uint32_t from = 0; from < LOOM_LANES; from++) {
+                const filter_key sought = key_of_lane(lanes, own, from);
+                lower[from] = sought.lower;
+                filter_take(lanes, &lines[from], filter_block(&view_, sought.block), wanted >> from & 1);
+            }
+#pragma unroll
+            for (uint32_t from = 0; from < LOOM_LANES; from++) {
+                const bool one = filter_agree(decltype(each)::value, lanes, &lines[from], lower[from]);
+                found = lanes.lane == from ? one : found;
+            }
+        });
+        return found && active;
+    }
+
+    /* ---- by one lane group, inside diverging code ---- */
+
+    __device__ __forceinline__ loom_status group_insert(key_type key) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return status_;
+        const lane_group lanes = lane_group_apart(lane_in_warp());
+        const filter_key sought = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        by_each([&](auto each) {
+            filter_set(decltype(each)::value, 1, lanes, filter_block(&view_, sought.block), sought.lower);
+        });
+        lane_join(lanes, 1);
+        return LOOM_OK;
+    }
+
+    __device__ __forceinline__ bool group_contains(key_type key) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return false;
+        const lane_group lanes = lane_group_apart(lane_in_warp());
+        const filter_key sought = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        bool found = false;
+        lane_join(lanes, 1);
+        by_each([&](auto each) {
+            lane_line line = {};
+            filter_take(lanes, &line, filter_block(&view_, sought.block), true);
+            found = filter_agree(decltype(each)::value, lanes, &line, sought.lower);
+        });
+        return found;
+    }
+
+    /* All lanes of a group are active. */
+    template <class flag, typename detail::if_bool<flag>::type = 0>
+    loom_status group_insert(key_type, flag) const = delete;
+    template <class flag, typename detail::if_bool<flag>::type = 0> bool group_contains(key_type, flag) const = delete;
+
+  private:
+    /* Which lanes of the group bring a key: bit 0 is the first. */
+    static __device__ __forceinline__ uint32_t actives(loom_inner::lane_group lanes, bool active)
+    {
+        return LOOM_LANES == 1 ? active : __ballot_sync(CUDA_FULL_MASK, active) >> (__ffs((int)lanes.mask) - 1);
+    }
+
+    static __device__ __forceinline__ loom_inner::filter_key key_of_lane(loom_inner::lane_group lanes,
+                                                                         loom_inner::filter_key own, uint32_t from)
+    {
+        if (LOOM_LANES == 1)
+            return own;
+        const int in_warp = __ffs((int)lanes.mask) - 1 + (int)from;
+        return loom_inner::filter_key{__shfl_sync(CUDA_FULL_MASK, own.block, in_warp),
+                                      __shfl_sync(CUDA_FULL_MASK, own.lower, in_warp)};
+    }
+
+    /* Calls `work` with how many bits a key has in each quarter, as a type. All threads go the same way: the view says so. */
+    template <class work_type> __device__ __forceinline__ void by_each(work_type work) const
+    {
+        switch (view_.each) {
+        case 1:
+            work(detail::literal<1>{});
+            break;
+        case 2:
+            work(detail::literal<2>{});
+            break;
+        case 3:
+            work(detail::literal<3>{});
+            break;
+        default:
+            work(detail::literal<4>{});
+            break;
+        }
     }
 };
 

@@ -562,6 +562,13 @@ void test_destroyed()
     REQUIRE_CUDA(cudaStreamDestroy(watched.stream));
 }
 
+} // namespace
+
+#include "device/filter_tests.cuh"
+
+namespace
+{
+
 int passed;
 
 void pass(const char *name)
@@ -595,13 +602,21 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    test_filter<uint32_t>();
+    pass("filter-4");
+    test_filter<uint64_t>();
+    pass("filter-8");
     shaped = true;
+    test_filter<uint64_t>();
+    pass("shaped-filter-8");
     test_widths<uint32_t, uint32_t>("shaped-4-4");
     test_widths<uint64_t, loom::none>("shaped-set-8");
     test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
     pass("shaped-accumulate");
     shaped = false;
     test_refused();
+    test_filter_refused<uint32_t, uint64_t>();
+    test_filter_refused<uint64_t, uint32_t>();
     pass("refused");
     test_destroyed();
     pass("destroyed");
