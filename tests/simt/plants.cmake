@@ -348,9 +348,9 @@ plant(a_lane_does_not_look filter/insert+contains
 ")
 
 plant(a_word_of_each_lane_not_looked_at filter/insert+contains
-"        missing |= filter_word_bits("
+"        missing |= filter_missing("
 "        if (i == 0 || i + 1 < lane_words(group))
-            missing |= filter_word_bits(")
+            missing |= filter_missing(")
 
 plant(filter_votes_not_counted filter/insert+contains
 "    return !lane_some(lane_poll(group, !filter_look(each, group, line, lower)));"

@@ -60,15 +60,13 @@ static void add_bits(bit_set *set, uint64_t key)
     const uint64_t hash = loom__hash_key(key, now.view.key_bytes, now.view.seed);
     const uint32_t block = (uint32_t)((hash >> 32) * now.view.blocks >> 32);
     for (uint32_t quarter = 0; quarter < 4; quarter++) {
-        const uint32_t number = (uint32_t)hash * factors[quarter], chosen = number >> 10 & 3;
-        for (uint32_t word = 0; word < 4; word++) {
-            const uint32_t bit = number >> (27 - 5 * word) & 31, of_pair = number >> (word < 2 ? 11 : 10) & 1;
-            const int counts = each == 1   ? word == chosen
-                               : each == 2 ? word % 2 == of_pair
-                               : each == 3 ? word != chosen
-                                           : 1;
-            if (counts)
-                set->words[block * 8 + quarter * 2 + word / 2] |= (uint64_t)1 << (word % 2 * 32 + bit);
+        const uint32_t number = (uint32_t)hash * factors[quarter], none = number >> 10 & 3;
+        for (uint32_t i = 0; i < each; i++) {
+            const uint32_t word = i + (each == 3 && i >= none);
+            const uint32_t bit = each == 1   ? number >> 25
+                                 : each == 2 ? i * 64 + (number >> (26 - 6 * i) & 63)
+                                             : word * 32 + (number >> (27 - 5 * word) & 31);
+            set->words[block * 8 + quarter * 2 + bit / 64] |= (uint64_t)1 << bit % 64;
         }
     }
 }

@@ -165,8 +165,8 @@ LOOM_LANE lane_truth filter_look(uint32_t each, lane_group group, const lane_lin
     uint64_t missing = 0;
     LOOM_UNROLL
     for (uint32_t i = 0; i < lane_words(group); i++) {
-        const uint32_t word = lane_first_word(group) + i;
-        missing |= filter_missing(each, filter_number(lower, word / 2), word % 2, lane_own_word(line, i));
+        const uint32_t own = lane_first_word(group) + i;
+        missing |= filter_missing(each, filter_number(lower, own / 2), own % 2, lane_own_word(line, i));
     }
     return missing == 0;
 #endif
