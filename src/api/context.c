@@ -124,11 +124,17 @@ static loom_status filter_supports(loom_feature feature)
                           "keys cannot be taken out of a filter; clear it and insert what is left, or use a set");
     case LOOM_FEATURE_GROW:
         return loom__fail(LOOM_UNSUPPORTED, "a filter does not know its keys, so it cannot grow; make a larger one");
-    default:
+    case LOOM_FEATURE_BUILD:
+    case LOOM_FEATURE_INSERT_IN_ORDER:
+    case LOOM_FEATURE_RETRIEVE_ALL:
+    case LOOM_FEATURE_FIND_OR_INSERT:
+    case LOOM_FEATURE_UPDATE:
+    case LOOM_FEATURE_ACCUMULATE:
         return loom__fail(LOOM_UNSUPPORTED,
                           "a filter has neither values nor a list of its keys; it has insert, contains "
                           "and merge; for more use a set or a map");
     }
+    return LOOM_OK; /* not known: the machine says so */
 }
 
 loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)

@@ -44,9 +44,11 @@ static loom_status shape_of(const loom__file_header *header, const char *path, l
                         header->partitions != filter_partitions((uint32_t)blocks) ||
                         header->partition_bytes != filter_bytes(header->buckets),
                     LOOM_BAD_FILE, "the header of %s holds values that no filter has", path);
-    RETURN_ERROR_IF(header->engine != LOOM_ENGINE_BLOOM || header->layout_version != FILTER_LAYOUT_VERSION,
-                    LOOM_UNSUPPORTED, "%s holds a filter of engine %u, layout %u, which this version does not have",
-                    path, header->engine, header->layout_version);
+    RETURN_ERROR_IF(header->engine != LOOM_ENGINE_BLOOM, LOOM_UNSUPPORTED,
+                    "%s holds a filter of engine %u, which this version does not have", path, header->engine);
+    RETURN_ERROR_IF(header->layout_version != FILTER_LAYOUT_VERSION, LOOM_FOREIGN_VERSION,
+                    "%s has layout version %u, this library reads version %d; load it with the version that wrote it",
+                    path, header->layout_version, FILTER_LAYOUT_VERSION);
     *shape = (loom__filter_shape){.key_bytes = header->key_bytes,
                                   .probes = (uint32_t)probes,
                                   .blocks = (uint32_t)blocks,
