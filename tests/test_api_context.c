@@ -200,32 +200,37 @@ TEST(test_api_supports_cpu_features)
 {
     static const struct {
         loom_feature feature;
-        int offered, of_sets; /* 1 yes, 0 no */
+        int offered, of_sets, of_filters; /* 1 yes, 0 no */
     } features[] = {
-        {LOOM_FEATURE_BUILD, 1, 1},
-        {LOOM_FEATURE_INSERT, 1, 1},
-        {LOOM_FEATURE_INSERT_IN_ORDER, 1, 1},
-        {LOOM_FEATURE_FIND, 1, 1},
-        {LOOM_FEATURE_ERASE, 1, 1},
-        {LOOM_FEATURE_RETRIEVE_ALL, 1, 1},
-        {LOOM_FEATURE_SAVE, 1, 1},
-        {LOOM_FEATURE_CLONE, 1, 1},
-        {LOOM_FEATURE_GROW, 1, 1},
-        {LOOM_FEATURE_CONCURRENT_READS, 0, 0},
-        {LOOM_FEATURE_ASYNCHRONOUS, 0, 0},
-        {LOOM_FEATURE_FIND_OR_INSERT, 1, 0},
-        {LOOM_FEATURE_UPDATE, 1, 0},
-        {LOOM_FEATURE_ACCUMULATE, 1, 0},
-        {LOOM_FEATURE_VIEWS, 0, 0},
+        {LOOM_FEATURE_BUILD, 1, 1, 0},
+        {LOOM_FEATURE_INSERT, 1, 1, 1},
+        {LOOM_FEATURE_INSERT_IN_ORDER, 1, 1, 0},
+        {LOOM_FEATURE_FIND, 1, 1, 1},
+        {LOOM_FEATURE_ERASE, 1, 1, 0},
+        {LOOM_FEATURE_RETRIEVE_ALL, 1, 1, 0},
+        {LOOM_FEATURE_SAVE, 1, 1, 1},
+        {LOOM_FEATURE_CLONE, 1, 1, 1},
+        {LOOM_FEATURE_GROW, 1, 1, 0},
+        {LOOM_FEATURE_CONCURRENT_READS, 0, 0, 1},
+        {LOOM_FEATURE_ASYNCHRONOUS, 0, 0, 0},
+        {LOOM_FEATURE_FIND_OR_INSERT, 1, 0, 0},
+        {LOOM_FEATURE_UPDATE, 1, 0, 0},
+        {LOOM_FEATURE_ACCUMULATE, 1, 0, 0},
+        {LOOM_FEATURE_VIEWS, 0, 0, 0},
+        {LOOM_FEATURE_MERGE, 0, 0, 1},
     };
-    CHECK_EQ(sizeof features / sizeof features[0], LOOM_FEATURE_VIEWS); /* all that there are */
+    CHECK_EQ(sizeof features / sizeof features[0], LOOM_FEATURE_MERGE); /* all that there are */
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
-        for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_COUNTER; type++)
-            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_OPEN; engine++) {
+        for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_FILTER; type++)
+            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_BLOOM; engine++) {
                 loom_feature feature = features[i].feature;
+                int own = type == LOOM_TYPE_FILTER ? LOOM_ENGINE_BLOOM : LOOM_ENGINE_OPEN;
+                int offered = type == LOOM_TYPE_SET      ? features[i].of_sets
+                              : type == LOOM_TYPE_FILTER ? features[i].of_filters
+                                                         : features[i].offered;
                 test_note("feature %d, type %d, engine %d", (int)feature, type, engine);
-                if (type == LOOM_TYPE_SET ? features[i].of_sets : features[i].offered)
+                if (offered && (engine == LOOM_ENGINE_DEFAULT || engine == own))
                     CHECK_OK(loom_supports(context, (loom_type)type, (loom_engine)engine, feature));
                 else
                     CHECK_REFUSED(loom_supports(context, (loom_type)type, (loom_engine)engine, feature),
@@ -257,12 +262,15 @@ TEST(test_api_supports_unknown_values)
 {
     loom_context *context = make_context(t);
     CHECK_REFUSED(loom_supports(context, (loom_type)-1, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, (loom_type)4, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)16), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, (loom_type)5, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)17), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)99, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)99, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)99), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)0), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)17), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)3, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(NULL, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     loom_context_destroy(context);
 }

@@ -40,6 +40,7 @@ TEST(test_api_status_values_pinned)
     CHECK_EQ(LOOM_NO_MACHINE, 21);
     CHECK_EQ(LOOM_DEVICE, 22);
     CHECK_EQ(LOOM_IN_USE, 23);
+    CHECK_EQ(LOOM_OVERFILLED, 24);
     CHECK_EQ(LOOM_IO, 32);
     CHECK_EQ(LOOM_BAD_FILE, 33);
     CHECK_EQ(LOOM_FOREIGN_VERSION, 34);
@@ -50,7 +51,7 @@ TEST(test_api_status_values_pinned)
 
 TEST(test_api_status_unknown_values)
 {
-    static const int values[] = {-1, 4, 15, 24, 31, 35, 63, 65, 1000000, 0x7fffffff, -0x7fffffff - 1};
+    static const int values[] = {-1, 4, 15, 25, 31, 35, 63, 65, 1000000, 0x7fffffff, -0x7fffffff - 1};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         const char *name = loom_status_name((loom_status)values[i]), *text = loom_status_text((loom_status)values[i]);
         test_note("status %d", values[i]);

@@ -203,7 +203,8 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.header_bytes = 120);
     BAD(header.header_bytes = 0);
     LIE(header.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
-    LIE(header.type = 4, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    LIE(header.type = LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
+    BAD(header.type = 5);
     LIE(header.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
     LIE(header.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
     BAD(header.key_bytes = 12 - good.key_bytes);
