@@ -7,8 +7,8 @@
  *
  * TEST runs once. TEST_EACH is registered four times, once for each pair of widths (name_4_4, name_4_8, name_8_4,
  * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
- * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0, and
- * TEST_EACH_KIND for maps and sets alike.
+ * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0,
+ * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do.
  *
  * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
  * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
@@ -81,10 +81,11 @@ void test_register(test_entry *entry);
     }                                                                                   \
     static void test_name(__attribute__((unused)) test_run *t)
 
-#define TEST(test_name, ...)           TEST_REGISTER_(test_name, .each = 0, __VA_ARGS__)
-#define TEST_EACH(test_name, ...)      TEST_REGISTER_(test_name, .each = TEST_MAPS, __VA_ARGS__)
-#define TEST_EACH_SET(test_name, ...)  TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
-#define TEST_EACH_KIND(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
+#define TEST(test_name, ...)             TEST_REGISTER_(test_name, .each = 0, __VA_ARGS__)
+#define TEST_EACH(test_name, ...)        TEST_REGISTER_(test_name, .each = TEST_MAPS, __VA_ARGS__)
+#define TEST_EACH_SET(test_name, ...)    TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
+#define TEST_EACH_FILTER(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
+#define TEST_EACH_KIND(test_name, ...)   TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
 
 /* A mode is an option of the executable that runs no test: `loom_tests --write-golden DIR`. Returns an exit status. */
 typedef struct test_mode {

@@ -1,0 +1,30 @@
+/* What the filter's tests share: filters of the width under test, batches that lie on the host or where the machine works, calls
+ * that check whatever must hold of every call, and a filter's bits as a file has them. */
+#ifndef LOOM_TESTS_FILTER_FIXTURE_H
+#define LOOM_TESTS_FILTER_FIXTURE_H
+
+#include "map_fixture.h"
+
+/* All numbers of bits that a key may set. */
+enum { FILTER_PROBES = 4 };
+extern const uint32_t filter_probes[FILTER_PROBES];
+
+/* For keys of the width under test: as many keys, at the usual rate; or as many bytes, without a capacity. */
+loom_filter_config make_filter_config(const test_run *t, uint64_t capacity, uint32_t probes);
+loom_filter_config make_sized_config(const test_run *t, uint64_t bytes, uint32_t probes);
+loom_filter *make_filter_from(loom_context *context, const loom_filter_config *config);
+loom_filter_report filter_report(loom_filter *filter);
+
+/* With a result, which is checked and returned. `context`: NULL: arrays on the host; else its own ones, not at their beginning. */
+loom_result checked_filter_insert(loom_context *context, loom_filter *filter, const batch *b, uint32_t flags);
+/* Fills in b->found. */
+loom_result checked_filter_contains(loom_context *context, loom_filter *filter, batch *b);
+/* All keys of the batch are there. */
+void check_all_in(loom_filter *filter, batch *b);
+
+/* The whole file of the filter; the caller frees it. */
+unsigned char *filter_file(test_run *t, loom_filter *filter, size_t *bytes);
+/* They have the same shape, seed and bits. Not compared: the capacity, and how many keys were given. */
+void check_same_bits(test_run *t, loom_filter *a, loom_filter *b);
+
+#endif
