@@ -1,0 +1,194 @@
+/* Several host threads on one filter: insertions and queries overlap, whatever changes or reads the whole filter waits its turn. */
+#define _GNU_SOURCE 1
+#include "harness/filter_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WRITERS = 3, READERS = 3, STEP = 257 };
+
+/* What threads share: writer w has inserted keys 0 .. done[w] - 1 of its own, and tells so only after its call has ended. */
+typedef struct shared {
+    test_run *t;
+    loom_filter *filter;
+    uint64_t keys; /* of each writer */
+    _Atomic uint64_t done[WRITERS];
+    _Atomic int writing;
+    _Atomic uint64_t asked;
+} shared;
+
+typedef struct worker {
+    shared *all;
+    uint32_t number;
+    test_random random;
+} worker;
+
+static void fill_step(batch *b, uint32_t writer, uint64_t first)
+{
+    fill_distinct(b, 1000 + ((uint64_t)writer << 28), first);
+}
+
+static void *insert_steps(void *argument)
+{
+    worker *w = argument;
+    shared *s = w->all;
+    batch b = make_batch(s->t, STEP);
+    for (uint64_t first = 0; first < s->keys; first += STEP) {
+        fill_step(&b, w->number, first);
+        /* Now and then by partition, which is alone. */
+        CHECK_OK(
+            loom_filter_insert(s->filter, b.keys, b.n, first / STEP % 11 == 7 ? LOOM_BY_PARTITION : 0, NULL, NULL));
+        atomic_store(&s->done[w->number], first + STEP);
+    }
+    atomic_fetch_sub(&s->writing, 1);
+    free_batch(&b);
+    return NULL;
+}
+
+static void *query_steps(void *argument)
+{
+    worker *w = argument;
+    shared *s = w->all;
+    batch b = make_batch(s->t, STEP);
+    int last;
+    do {
+        last = atomic_load(&s->writing) == 0; /* once more after the end */
+        for (uint32_t writer = 0; writer < WRITERS; writer++) {
+            const uint64_t done = atomic_load(&s->done[writer]);
+            if (done == 0)
+                continue;
+            fill_step(&b, writer,
+                      random_below(&w->random, 2) ? done - STEP : random_below(&w->random, done / STEP) * STEP);
+            check_all_in(s->filter, &b);
+            atomic_fetch_add(&s->asked, STEP);
+        }
+    } while (!last);
+    free_batch(&b);
+    return NULL;
+}
+
+static void run(worker *workers, int count, void *(*const *functions)(void *))
+{
+    pthread_t threads[WRITERS + READERS + 1];
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(pthread_create(&threads[i], NULL, functions[i], &workers[i]), 0);
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+}
+
+static void *use_whole(void *argument)
+{
+    worker *w = argument;
+    shared *s = w->all;
+    uint64_t last = 0;
+    while (atomic_load(&s->writing) > 0) {
+        loom_filter *clone = NULL, *like = NULL;
+        loom_filter_report report = filter_report(s->filter);
+        CHECK_GE(report.bits_set, last); /* F1 */
+        last = report.bits_set;
+        CHECK_OK(loom_filter_clone(s->filter, &clone, NULL));
+        CHECK_GE(filter_report(clone).bits_set, last);
+        CHECK_OK(loom_filter_create_like(s->filter, &like));
+        CHECK_OK(loom_filter_merge(like, clone, NULL));
+        CHECK_OK(loom_filter_merge(s->filter, like, NULL)); /* nothing new, but it writes */
+        loom_filter_destroy(clone);
+        loom_filter_destroy(like);
+    }
+    return NULL;
+}
+
+/* A key whose insertion ended before a query began is found, whoever else inserts meanwhile. */
+static void insert_and_query(test_run *t, uint32_t probes, uint64_t bytes, int with_whole)
+{
+    loom_context *context = make_context(t);
+    loom_filter_config config = make_sized_config(t, bytes, probes);
+    shared all;
+    worker workers[WRITERS + READERS + 1];
+    void *(*functions[WRITERS + READERS + 1])(void *);
+    memset(&all, 0, sizeof all);
+    all.t = t;
+    all.filter = make_filter_from(context, &config);
+    all.keys = test_scaled(t, 200, 60) * STEP;
+    atomic_init(&all.writing, WRITERS);
+    for (uint32_t i = 0; i < WRITERS + READERS + 1; i++) {
+        workers[i] = (worker){&all, i, {random_u64(&t->random)}};
+        functions[i] = i < WRITERS ? insert_steps : i < WRITERS + READERS ? query_steps : use_whole;
+    }
+    test_note("%u probes, %llu bytes", probes, (unsigned long long)bytes);
+    run(workers, WRITERS + READERS + (with_whole ? 1 : 0), functions);
+    CHECK_GT(atomic_load(&all.asked), 0);
+    /* And nothing was lost: one thread alone makes the same bits. */
+    loom_filter *alone = make_filter_from(context, &config);
+    batch b = make_batch(t, STEP);
+    for (uint32_t writer = 0; writer < WRITERS; writer++)
+        for (uint64_t first = 0; first < all.keys; first += STEP) {
+            fill_step(&b, writer, first);
+            CHECK_OK(loom_filter_insert(alone, b.keys, b.n, 0, NULL, NULL));
+        }
+    check_same_bits(t, all.filter, alone);
+    free_batch(&b);
+    loom_filter_destroy(alone);
+    loom_filter_destroy(all.filter);
+    loom_context_destroy(context);
+}
+
+TEST_EACH_FILTER(test_filter_threads_insert_and_contains, .timeout_seconds = 180)
+{
+    for (int p = 0; p < FILTER_PROBES; p++)
+        insert_and_query(t, filter_probes[p], p % 2 ? 1 << 13 : 1 << 20, 0); /* small: many meet in the same words */
+}
+
+TEST_EACH_FILTER(test_filter_threads_whole_filter_beside, .timeout_seconds = 180)
+{
+    insert_and_query(t, 8, 1 << 16, 1);
+    insert_and_query(t, 12, 1 << 12, 1);
+}
+
+/* ---- The capacity, passed by several at once ---- */
+
+static void *insert_all(void *argument)
+{
+    worker *w = argument;
+    shared *s = w->all;
+    batch b = make_batch(s->t, STEP);
+    for (uint64_t first = 0; first < s->keys; first += STEP) {
+        loom_result result;
+        fill_step(&b, w->number, first);
+        CHECK_OK(loom_filter_insert(s->filter, b.keys, b.n, 0, &result, NULL));
+        CHECK(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
+        CHECK_EQ(result.ok, STEP);
+    }
+    free_batch(&b);
+    return NULL;
+}
+
+/* All count bits at the same time as others insert; in the end it is told, or is not, as it would be to one thread. */
+TEST_EACH_FILTER(test_filter_threads_pass_the_capacity)
+{
+    for (int overfilled = 0; overfilled < 2; overfilled++) {
+        loom_context *context = make_context(t);
+        shared all;
+        worker workers[WRITERS];
+        void *(*functions[WRITERS])(void *) = {insert_all, insert_all, insert_all};
+        batch b = make_batch(t, STEP);
+        memset(&all, 0, sizeof all);
+        all.t = t;
+        all.keys = 40 * STEP;
+        loom_filter_config config = make_filter_config(t, overfilled ? 20 * STEP : WRITERS * all.keys, 0);
+        all.filter = make_filter_from(context, &config);
+        for (uint32_t round = 0; round < 3; round++) { /* the same keys, again and again */
+            for (uint32_t i = 0; i < WRITERS; i++)
+                workers[i] = (worker){&all, i, {0}};
+            run(workers, WRITERS, functions);
+            fill_step(&b, round % WRITERS, 0);
+            CHECK_EQ(checked_filter_insert(NULL, all.filter, &b, 0).status, overfilled ? LOOM_OVERFILLED : LOOM_OK);
+        }
+        const double keys = (double)(WRITERS * all.keys);
+        CHECK_NEAR(filter_report(all.filter).estimated_keys, keys, 0.05 * keys);
+        free_batch(&b);
+        loom_filter_destroy(all.filter);
+        loom_context_destroy(context);
+    }
+}
