@@ -1,7 +1,7 @@
 /* Makes the stored inputs of the fuzz target (tests/fuzz): `loom_tests --write-corpus tests/data/fuzz_corpus`. They are
  * the same on every run. */
 #include "harness/file_surgery.h"
-#include "harness/map_fixture.h"
+#include "harness/filter_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,19 +26,25 @@ static void store(corpus *c, const char *what, const unsigned char *data, size_t
     c->files++;
 }
 
-/* A small table, saved: the sound input from which the others are made. */
-static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity, uint64_t keys,
-                                 uint32_t buckets, size_t *bytes)
+static loom_context *corpus_context(void)
 {
-    char path[512];
     loom_context_config settings = LOOM_CONTEXT_CONFIG_INIT;
     loom_context *context = NULL;
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
     settings.machine = LOOM_MACHINE_CPU;
     settings.threads = 1;
     settings.fixed_seed = 1;
     settings.seed = 42;
     CHECK_OK(loom_context_create(&settings, &context));
+    return context;
+}
+
+/* A small table, saved: the sound input from which the others are made. */
+static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity, uint64_t keys,
+                                 uint32_t buckets, size_t *bytes)
+{
+    char path[512];
+    loom_context *context = corpus_context();
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
@@ -57,6 +63,30 @@ static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_b
     CHECK_EQ(unlink(path), 0);
     free_batch(&b);
     loom_map_destroy(map);
+    loom_context_destroy(context);
+    return file;
+}
+
+static unsigned char *sound_filter(corpus *c, uint32_t key_bytes, uint64_t filter_bytes, uint32_t probes, uint64_t keys,
+                                   size_t *bytes)
+{
+    char path[512];
+    loom_context *context = corpus_context();
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    config.key_bytes = key_bytes;
+    config.bytes = filter_bytes;
+    config.probes = probes;
+    config.capacity = 30;
+    loom_filter *filter = make_filter_from(context, &config);
+    batch b = make_batch_of(key_bytes, 0, keys);
+    fill_distinct(&b, 42, 0);
+    checked_filter_insert(NULL, filter, &b, 0);
+    snprintf(path, sizeof path, "%s/.filter", c->directory);
+    CHECK_OK(loom_filter_save(filter, path, NULL));
+    unsigned char *file = test_read_file(path, bytes);
+    CHECK_EQ(unlink(path), 0);
+    free_batch(&b);
+    loom_filter_destroy(filter);
     loom_context_destroy(context);
     return file;
 }
@@ -130,6 +160,18 @@ static unsigned write_corpus_to(const char *directory)
         store_variants(&c, file, bytes);
         free(file);
     }
+    static const struct {
+        uint32_t key_bytes, probes;
+        uint64_t bytes, keys;
+    } filters[] = {{4, 8, 64, 3}, {8, 4, 64, 500}, {4, 16, 640, 400}, {8, 12, 640, 20}};
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        size_t bytes;
+        unsigned char *file =
+            sound_filter(&c, filters[i].key_bytes, filters[i].bytes, filters[i].probes, filters[i].keys, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "filter_%u_%u", filters[i].key_bytes, filters[i].probes);
+        store_variants(&c, file, bytes);
+        free(file);
+    }
     snprintf(c.prefix, sizeof c.prefix, "other");
     store(&c, "empty", zeros, 0);
     store(&c, "zeros", zeros, sizeof zeros);
@@ -152,8 +194,10 @@ TEST(test_open_load_corpus_is_current)
     CHECK_GE(files, 24);
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
     CHECK_GE(test_count_entries(stored), files); /* finds of the fuzzer may be added */
-    static const char *const some[] = {"4_4_small_sound", "4_8_small_noise", "8_4_small_zeros", "8_8_full_sound",
-                                       "4_4_full_giant",  "4_0_small_sound", "8_0_full_noise",  "4_0_full_type_wrong"};
+    static const char *const some[] = {"4_4_small_sound",   "4_8_small_noise",     "8_4_small_zeros",
+                                       "8_8_full_sound",    "4_4_full_giant",      "4_0_small_sound",
+                                       "8_0_full_noise",    "4_0_full_type_wrong", "filter_4_8_sound",
+                                       "filter_8_12_noise", "filter_8_4_giant"};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         char path[600];
         size_t made_bytes, stored_bytes;

@@ -5,7 +5,7 @@
  * make the files anew with `loom_tests --write-golden tests/data`. (Where only the moment has changed at which partitions are put
  * in order, no version need be raised: old files are read as before, which the load test shows before they are made anew.)
  */
-#include "harness/map_fixture.h"
+#include "harness/filter_fixture.h"
 #include "harness/map_model.h"
 
 #include <stdio.h>
@@ -142,25 +142,109 @@ TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1)
     free(wanted);
 }
 
+/* ---- Filters: ten blocks, and every number of probes ---- */
+
+enum { GOLDEN_FILTER_BYTES = 640, GOLDEN_FILTER_KEYS = 200, GOLDEN_FILTER_CAPACITY = 250 };
+
+static loom_filter *make_golden_filter(loom_context *context, uint32_t key_bytes, uint32_t probes, uint32_t flags)
+{
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    config.key_bytes = key_bytes;
+    config.probes = probes;
+    config.bytes = GOLDEN_FILTER_BYTES;
+    config.capacity = GOLDEN_FILTER_CAPACITY;
+    loom_filter *filter = make_filter_from(context, &config);
+    batch b = make_batch_of(key_bytes, 0, GOLDEN_FILTER_KEYS);
+    fill_golden(&b, 0);
+    checked_filter_insert(NULL, filter, &b, flags);
+    free_batch(&b);
+    return filter;
+}
+
+static void golden_filter_path(char *path, size_t room, const char *directory, uint32_t key_bytes, uint32_t probes)
+{
+    snprintf(path, room, "%s/golden_filter_%u_%u.loom", directory, key_bytes, probes);
+}
+
+TEST_EACH_FILTER(test_filter_load_golden_file)
+{
+    for (int p = 0; p < FILTER_PROBES; p++) {
+        char path[512];
+        loom_context *context = make_context(t);
+        loom_filter *filter = NULL;
+        batch b = make_batch(t, GOLDEN_FILTER_KEYS);
+        fill_golden(&b, 0);
+        golden_filter_path(path, sizeof path, t->data, t->key_bytes, filter_probes[p]);
+        CHECK_OK(loom_filter_load(context, path, &filter, NULL));
+        check_all_in(filter, &b);
+        loom_filter_report report = filter_report(filter);
+        CHECK_EQ(report.seed, GOLDEN_SEED);
+        CHECK_EQ(report.capacity, GOLDEN_FILTER_CAPACITY);
+        CHECK_EQ(report.blocks, GOLDEN_FILTER_BYTES / 64);
+        CHECK_EQ(report.probes, filter_probes[p]);
+        CHECK_EQ(report.key_bytes, t->key_bytes);
+        checked_filter_insert(context, filter, &b, 0); /* whose bits are all there */
+        CHECK_EQ(filter_report(filter).bits_set, report.bits_set);
+        loom_filter_destroy(filter);
+        loom_context_destroy(context);
+        free_batch(&b);
+    }
+}
+
+TEST_EACH_FILTER(test_filter_save_golden_bytes)
+{
+    static const uint32_t flags[] = {0, LOOM_DIRECTLY, LOOM_BY_PARTITION};
+    for (int p = 0; p < FILTER_PROBES; p++)
+        for (uint32_t threads = 1; threads <= 3; threads++) {
+            char path[512];
+            size_t wanted_bytes, bytes;
+            loom_context *context = make_context_with(t, threads, GOLDEN_SEED);
+            loom_filter *filter = make_golden_filter(context, t->key_bytes, filter_probes[p], flags[threads - 1]);
+            golden_filter_path(path, sizeof path, t->data, t->key_bytes, filter_probes[p]);
+            void *wanted = test_read_file(path, &wanted_bytes), *got = filter_file(t, filter, &bytes);
+            test_note("%u probes, %u threads", filter_probes[p], threads);
+            CHECK_EQ(bytes, wanted_bytes);
+            CHECK_BYTES(got, wanted, bytes);
+            free(got);
+            free(wanted);
+            loom_filter_destroy(filter);
+            loom_context_destroy(context);
+        }
+}
+
+static loom_context *golden_context(void)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.simd = LOOM_SIMD_SCALAR;
+    config.threads = 1;
+    config.fixed_seed = 1;
+    config.seed = GOLDEN_SEED;
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
 TEST_MODE(write_golden, "--write-golden")
 {
-    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+    loom_context *context = golden_context();
+    char path[512];
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
         for (uint32_t value_bytes = 0; value_bytes <= 8; value_bytes += 4) { /* 0: a set */
-            char path[512];
-            loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
-            loom_context *context = NULL;
-            config.machine = LOOM_MACHINE_CPU;
-            config.simd = LOOM_SIMD_SCALAR;
-            config.threads = 1;
-            config.fixed_seed = 1;
-            config.seed = GOLDEN_SEED;
-            CHECK_OK(loom_context_create(&config, &context));
             loom_map *map = make_golden(context, key_bytes, value_bytes);
             golden_path(path, sizeof path, argument, key_bytes, value_bytes);
             CHECK_OK(loom_map_save(map, path, NULL));
             printf("%s\n", path);
             loom_map_destroy(map);
-            loom_context_destroy(context);
         }
+        for (int p = 0; p < FILTER_PROBES; p++) {
+            loom_filter *filter = make_golden_filter(context, key_bytes, filter_probes[p], LOOM_DIRECTLY);
+            golden_filter_path(path, sizeof path, argument, key_bytes, filter_probes[p]);
+            CHECK_OK(loom_filter_save(filter, path, NULL));
+            printf("%s\n", path);
+            loom_filter_destroy(filter);
+        }
+    }
+    loom_context_destroy(context);
     return 0;
 }

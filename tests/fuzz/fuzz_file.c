@@ -1,4 +1,4 @@
-/* libFuzzer target for the file loader: any bytes may come as a file. What loads must be a table in every respect.
+/* libFuzzer target for the file loaders: any bytes may come as a file. What loads must be a table or a filter in every respect.
  *
  * Each input is tried twice: as it is, which the checksums mostly refuse, and with its framing and checksums made right,
  * so that the contents of headers and partitions are reached. A fault aborts, which libFuzzer and the replay report.
@@ -133,12 +133,56 @@ static void use_table(loom_map *map)
     write_table(map, &stats);
 }
 
+/* Any bits are a filter's: what is inserted is found, whatever they were. */
+static void use_filter(loom_filter *filter)
+{
+    uint64_t keys[BATCH];
+    loom_result result;
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    loom_filter *clone = NULL;
+    for (uint64_t i = 0; i < BATCH; i++)
+        keys[i] = i * UINT64_C(0x9e3779b97f4a7c15);
+    REQUIRE(loom_filter_stats(filter, &report, NULL) == LOOM_OK);
+    REQUIRE(report.bits_set <= report.blocks * 512);
+    REQUIRE(report.false_positive_rate >= 0 && report.false_positive_rate <= 1.000001);
+    REQUIRE(report.designed_rate >= 0 && report.designed_rate <= 1);
+    REQUIRE(report.estimated_keys >= 0);
+    REQUIRE(loom_filter_get_config(filter, &config) == LOOM_OK);
+    REQUIRE(config.bytes == report.blocks * 64);
+    REQUIRE(loom_filter_contains(filter, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
+    REQUIRE(result.ok + result.not_found == BATCH);
+    REQUIRE(loom_filter_clone(filter, &clone, NULL) == LOOM_OK);
+    for (uint32_t flags = 0; flags <= LOOM_BY_PARTITION; flags += LOOM_BY_PARTITION) {
+        REQUIRE(loom_filter_insert(filter, keys, BATCH, flags, &result, NULL) == LOOM_OK);
+        REQUIRE(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
+        REQUIRE(loom_filter_contains(filter, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
+        REQUIRE(result.ok == BATCH);
+    }
+    loom_status merged = loom_filter_merge(clone, filter, NULL);
+    REQUIRE(merged == LOOM_OK || merged == LOOM_OVERFILLED);
+    REQUIRE(loom_filter_contains(clone, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
+    REQUIRE(result.ok == BATCH);
+    loom_filter_destroy(clone);
+    REQUIRE(loom_filter_clear(filter, NULL, NULL) == LOOM_OK);
+    REQUIRE(loom_filter_contains(filter, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
+    REQUIRE(result.ok == 0);
+}
+
+static void require_refusal(loom_status status)
+{
+    REQUIRE(status == LOOM_BAD_FILE || status == LOOM_FOREIGN_VERSION || status == LOOM_UNSUPPORTED ||
+            status == LOOM_OUT_OF_MEMORY);
+    REQUIRE(loom_last_error()[0] != 0);
+}
+
 static void load_bytes(const uint8_t *data, size_t bytes)
 {
     char path[64];
     loom_context *context = the_context();
     uint64_t before = bytes_out;
     loom_map *map = NULL;
+    loom_filter *filter = NULL;
     int file = memfd_create("fuzz", 0);
     REQUIRE(file >= 0);
     for (size_t at = 0; at < bytes;) {
@@ -148,15 +192,22 @@ static void load_bytes(const uint8_t *data, size_t bytes)
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     loom_status status = loom_map_load(context, path, &map, NULL);
-    close(file);
     if (status == LOOM_OK) {
         use_table(map);
         loom_map_destroy(map);
     } else {
         REQUIRE(map == NULL);
-        REQUIRE(status == LOOM_BAD_FILE || status == LOOM_FOREIGN_VERSION || status == LOOM_UNSUPPORTED ||
-                status == LOOM_OUT_OF_MEMORY);
-        REQUIRE(loom_last_error()[0] != 0);
+        require_refusal(status);
+    }
+    loom_status as_filter = loom_filter_load(context, path, &filter, NULL);
+    close(file);
+    REQUIRE(status != LOOM_OK || as_filter == LOOM_UNSUPPORTED); /* no file is both */
+    if (as_filter == LOOM_OK) {
+        use_filter(filter);
+        loom_filter_destroy(filter);
+    } else {
+        REQUIRE(filter == NULL);
+        require_refusal(as_filter);
     }
     REQUIRE(bytes_out == before);
 }
@@ -173,10 +224,32 @@ static uint64_t partition_bytes_of(uint32_t key_bytes, uint32_t value_bytes, uin
     return value_bytes == 8 ? buckets * 128 : (buckets * 96 + 63) / 64 * 64;
 }
 
+/* A filter of one partition; the next would be longer than inputs are. */
+static void repair_filter(loom__file_header *header)
+{
+    header->value_bytes = 0;
+    header->partitions = 1;
+    header->buckets = 1 + header->buckets % 64;
+    header->partition_bytes = header->buckets * UINT64_C(64);
+    header->max_load = 0;
+    header->reserved[0] = 4 + 4 * (header->reserved[0] / 4 % 4);
+    header->reserved[1] = header->reserved[2] = 0;
+}
+
+static void repair_map(loom__file_header *header)
+{
+    static const uint32_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19};
+    header->value_bytes = header->type == LOOM_TYPE_SET ? 0 : header->value_bytes & 8 ? 8 : 4;
+    header->partitions = 2 + header->partitions % 5;
+    if (header->buckets > 19 || header->buckets < 2)
+        header->buckets = primes[header->buckets % 8];
+    header->partition_bytes = partition_bytes_of(header->key_bytes, header->value_bytes, header->buckets);
+    memset(header->reserved, 0, sizeof header->reserved);
+}
+
 /* Returns the length of the repaired file, or 0 if nothing sensible can be made of it. */
 static size_t repair(unsigned char *file, size_t bytes)
 {
-    static const uint32_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19};
     loom__file_header header;
     if (bytes < sizeof header)
         return 0;
@@ -186,12 +259,10 @@ static size_t repair(unsigned char *file, size_t bytes)
     header.version = FILE_VERSION;
     header.header_bytes = sizeof header;
     header.key_bytes = header.key_bytes & 8 ? 8 : 4;
-    header.value_bytes = header.type == LOOM_TYPE_SET ? 0 : header.value_bytes & 8 ? 8 : 4;
-    header.partitions = 2 + header.partitions % 5;
-    if (header.buckets > 19 || header.buckets < 2)
-        header.buckets = primes[header.buckets % 8];
-    header.partition_bytes = partition_bytes_of(header.key_bytes, header.value_bytes, header.buckets);
-    memset(header.reserved, 0, sizeof header.reserved);
+    if (header.type == LOOM_TYPE_FILTER)
+        repair_filter(&header);
+    else
+        repair_map(&header);
     uint64_t partitions_at = loom__file_partitions_at(header.partitions);
     uint64_t length = partitions_at + header.partitions * header.partition_bytes;
     if (length > MOST_INPUT)

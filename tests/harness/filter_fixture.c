@@ -46,6 +46,14 @@ loom_filter_report filter_report(loom_filter *filter)
     return report;
 }
 
+void check_same_report(const loom_filter_report *got, const loom_filter_report *wanted)
+{
+    loom_filter_report rounded = *got;
+    CHECK_NEAR(got->false_positive_rate, wanted->false_positive_rate, 1e-9 * wanted->false_positive_rate);
+    rounded.false_positive_rate = wanted->false_positive_rate;
+    CHECK_BYTES(&rounded, wanted, sizeof *wanted);
+}
+
 /* ---- Calls ---- */
 
 /* An array of n elements, one behind the beginning; `content`, if there is any, is copied there. */

@@ -1,0 +1,387 @@
+/* Filters in files: whatever is saved is loaded, on every kind; files that are damaged, foreign or of another type are refused. */
+#define _GNU_SOURCE 1
+#include "harness/counting_allocator.h"
+#include "harness/file_surgery.h"
+#include "harness/filter_fixture.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- Round trips ---- */
+
+static void check_loaded(test_run *t, loom_filter *filter, loom_filter *loaded, batch *b)
+{
+    loom_filter_report one = filter_report(filter), other = filter_report(loaded);
+    loom_filter_config told = LOOM_FILTER_CONFIG_INIT, again = LOOM_FILTER_CONFIG_INIT;
+    check_same_report(&other, &one);
+    CHECK_OK(loom_filter_get_config(filter, &told));
+    CHECK_OK(loom_filter_get_config(loaded, &again));
+    CHECK_BYTES(&again, &told, sizeof told);
+    check_all_in(loaded, b);
+    check_same_bits(t, filter, loaded);
+}
+
+/* Written by the kind under test and read by every one, and the other way round. */
+TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
+{
+    static const uint64_t sizes[] = {64, 1000, 65537};
+    const loom_machine machine = t->machine;
+    const loom_simd simd = t->simd;
+    for (int p = 0; p < FILTER_PROBES; p++) {
+        loom_context *context = make_context(t);
+        loom_filter_config config = make_sized_config(t, sizes[p % 3], filter_probes[p]);
+        batch b = make_batch(t, 1000);
+        config.capacity = p % 2 ? 2000 : 0;
+        fill_distinct(&b, 1, 0);
+        loom_filter *filter = make_filter_from(context, &config);
+        checked_filter_insert(context, filter, &b, 0);
+        CHECK_OK(loom_filter_save(filter, test_path(t, "file"), NULL));
+        for (uint32_t i = 0; i <= t->simd_count; i++) {
+            t->machine = i < t->simd_count ? LOOM_MACHINE_CPU : machine;
+            t->simd = i < t->simd_count ? t->simds[i] : simd;
+            loom_context *reader = make_context(t); /* its own seed is another one */
+            loom_filter *loaded = NULL, *back = NULL;
+            test_note("%u probes, read by %s", filter_probes[p], test_simd_name(t->simd));
+            CHECK_OK(loom_filter_load(reader, test_path(t, "file"), &loaded, NULL));
+            check_loaded(t, filter, loaded, &b);
+            checked_filter_insert(reader, loaded, &b, 0);
+            CHECK_OK(loom_filter_save(loaded, test_path(t, "second"), NULL));
+            CHECK_OK(loom_filter_load(context, test_path(t, "second"), &back, NULL));
+            check_loaded(t, filter, back, &b);
+            loom_filter_destroy(back);
+            loom_filter_destroy(loaded);
+            loom_context_destroy(reader);
+        }
+        t->machine = machine;
+        t->simd = simd;
+        loom_filter_destroy(filter);
+        loom_context_destroy(context);
+        free_batch(&b);
+    }
+}
+
+/* One that is read in several pieces; one that is empty. */
+TEST_EACH_FILTER(test_filter_save_large_and_empty)
+{
+    loom_context *context = make_context(t);
+    for (int empty = 0; empty < 2; empty++) {
+        loom_filter_config config = make_sized_config(t, empty ? 5000 : 19 << 20, 8);
+        loom_filter *filter = make_filter_from(context, &config), *loaded = NULL;
+        batch b = make_batch(t, empty ? 0 : 50000);
+        fill_distinct(&b, 1, 0);
+        checked_filter_insert(context, filter, &b, 0);
+        CHECK_OK(loom_filter_save(filter, test_path(t, "file"), NULL));
+        CHECK_OK(loom_filter_load(context, test_path(t, "file"), &loaded, NULL));
+        check_loaded(t, filter, loaded, &b);
+        free_batch(&b);
+        loom_filter_destroy(filter);
+        loom_filter_destroy(loaded);
+    }
+    loom_context_destroy(context);
+}
+
+TEST_EACH_FILTER(test_filter_save_header_fields)
+{
+    loom_context *context = make_context_with(t, 1, 0xfeed);
+    for (int large = 0; large < 2; large++) {
+        loom_filter_config config = make_sized_config(t, large ? 200000 : 300, 12);
+        loom_filter *filter = make_filter_from(context, &config);
+        batch b = make_batch(t, 70);
+        size_t bytes;
+        fill_distinct(&b, 1, 0);
+        checked_filter_insert(context, filter, &b, 0);
+        unsigned char *file = filter_file(t, filter, &bytes);
+        const loom__file_header header = surgery_header(file);
+        CHECK_EQ(header.type, 4);
+        CHECK_EQ(header.engine, 2);
+        CHECK_EQ(header.layout_version, 1);
+        CHECK_EQ(header.key_bytes, t->key_bytes);
+        CHECK_EQ(header.value_bytes, 0);
+        CHECK_EQ(header.partitions, large ? 4 : 1);
+        CHECK_EQ(header.buckets, large ? 1024 : 5);
+        CHECK_EQ(header.partition_bytes, header.buckets * UINT64_C(64));
+        CHECK_EQ(header.capacity, 0);
+        CHECK_EQ(header.size, 70);
+        CHECK_EQ(header.seed, 0xfeed);
+        CHECK(header.max_load == 0);
+        CHECK_EQ(header.reserved[0], 12);
+        CHECK_EQ(header.reserved[1] | header.reserved[2], 0);
+        CHECK_EQ(bytes, loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
+        free(file);
+        free_batch(&b);
+        loom_filter_destroy(filter);
+    }
+    loom_context_destroy(context);
+}
+
+/* ---- Damage ---- */
+
+/* A saved filter in memory. Damaged ones are loaded from a file without a name. */
+typedef struct saved {
+    loom_context *context;
+    unsigned char *file;
+    size_t bytes;
+    int nameless;
+    char path[64];
+} saved;
+
+static saved save_filter(test_run *t, uint64_t filter_bytes)
+{
+    saved s;
+    loom_filter_config config = make_sized_config(t, filter_bytes, 8);
+    batch b = make_batch(t, 20);
+    s.context = make_context(t);
+    config.capacity = 30;
+    loom_filter *filter = make_filter_from(s.context, &config);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    checked_filter_insert(NULL, filter, &b, 0);
+    s.file = filter_file(t, filter, &s.bytes);
+    s.nameless = memfd_create("damaged", MFD_CLOEXEC);
+    CHECK(s.nameless >= 0);
+    snprintf(s.path, sizeof s.path, "/proc/self/fd/%d", s.nameless);
+    loom_filter_destroy(filter);
+    free_batch(&b);
+    return s;
+}
+
+static void free_saved(saved *s)
+{
+    free(s->file);
+    close(s->nameless);
+    loom_context_destroy(s->context);
+}
+
+static void check_load(saved *s, size_t bytes, loom_status wanted, loom_status or_else)
+{
+    loom_filter *const untouched = (loom_filter *)(uintptr_t)0x1234;
+    loom_filter *filter = untouched;
+    CHECK_EQ(ftruncate(s->nameless, 0), 0);
+    for (size_t at = 0; at < bytes;) {
+        ssize_t wrote = pwrite(s->nameless, s->file + at, bytes - at, (off_t)at);
+        CHECK(wrote > 0);
+        at += (size_t)wrote;
+    }
+    test_poison_last_error();
+    loom_status status = loom_filter_load(s->context, s->path, &filter, NULL);
+    if (wanted == LOOM_OK) {
+        CHECK_STATUS(status, LOOM_OK);
+        loom_filter_destroy(filter);
+    } else {
+        test_check_refused(__FILE__, __LINE__, "loom_filter_load", status, wanted, or_else);
+        CHECK(filter == untouched);
+    }
+}
+
+TEST_EACH_FILTER(test_filter_load_wrong_length)
+{
+    saved s = save_filter(t, 100);
+    const size_t whole = s.bytes;
+    for (size_t length = 0; length < whole; length += 1 + random_below(&t->random, test_scaled(t, 1, 20))) {
+        test_note("%zu of %zu bytes", length, whole);
+        check_load(&s, length, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    }
+    check_load(&s, whole, LOOM_OK, LOOM_OK);
+    s.file = realloc(s.file, whole + 4096);
+    CHECK(s.file != NULL);
+    memset(s.file + whole, 0, 4096);
+    static const size_t extra[] = {1, 8, 64, 4096};
+    for (size_t i = 0; i < sizeof extra / sizeof extra[0]; i++)
+        check_load(&s, whole + extra[i], LOOM_BAD_FILE, LOOM_BAD_FILE);
+    free_saved(&s);
+}
+
+/* Every byte of the file is covered. */
+TEST_EACH_FILTER(test_filter_load_every_byte_changed)
+{
+    saved s = save_filter(t, 200);
+    for (size_t at = 0; at < s.bytes; at += 1 + random_below(&t->random, test_scaled(t, 1, 20))) {
+        const unsigned char old = s.file[at];
+        s.file[at] ^= (unsigned char)(1u << random_below(&t->random, 8));
+        test_note("byte %zu of %zu changed", at, s.bytes);
+        check_load(&s, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
+        s.file[at] = old;
+    }
+    check_load(&s, s.bytes, LOOM_OK, LOOM_OK);
+    free_saved(&s);
+}
+
+/* Headers that lie, with right checksums. */
+static void check_lying_headers(test_run *t, uint64_t filter_bytes)
+{
+    saved s = save_filter(t, filter_bytes);
+    const loom__file_header good = surgery_header(s.file);
+    surgery_sign(s.file, s.bytes);
+    check_load(&s, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
+#define LIE(change, wanted)                      \
+    do {                                         \
+        loom__file_header header = good;         \
+        change;                                  \
+        surgery_set_header(s.file, &header);     \
+        surgery_sign_header(s.file);             \
+        test_note("%s", #change);                \
+        check_load(&s, s.bytes, wanted, wanted); \
+    } while (0)
+#define BAD(change) LIE(change, LOOM_BAD_FILE)
+    BAD(header.magic[0] = 'H');
+    BAD(header.byte_order = 0x04030201);
+    LIE(header.version = 0, LOOM_FOREIGN_VERSION);
+    LIE(header.version = FILE_VERSION + 1, LOOM_FOREIGN_VERSION);
+    BAD(header.header_bytes = 120);
+    BAD(header.type = 0);
+    LIE(header.type = LOOM_TYPE_MAP, LOOM_UNSUPPORTED);
+    LIE(header.type = LOOM_TYPE_SET, LOOM_UNSUPPORTED);
+    LIE(header.type = LOOM_TYPE_COUNTER, LOOM_UNSUPPORTED);
+    BAD(header.type = 5);
+    BAD(header.type = UINT32_MAX);
+    LIE(header.engine = 0, LOOM_UNSUPPORTED);
+    LIE(header.engine = LOOM_ENGINE_OPEN, LOOM_UNSUPPORTED);
+    LIE(header.engine = 3, LOOM_UNSUPPORTED);
+    LIE(header.layout_version = 0, LOOM_FOREIGN_VERSION);
+    LIE(header.layout_version = 2, LOOM_FOREIGN_VERSION);
+    BAD(header.key_bytes = 0);
+    BAD(header.key_bytes = 16);
+    BAD(header.value_bytes = 4);
+    BAD(header.value_bytes = 8);
+    BAD(header.partitions = 0);
+    BAD(header.partitions = good.partitions + 1);
+    BAD(header.partitions = UINT32_MAX);
+    BAD(header.buckets = 0);
+    BAD(header.buckets = good.buckets + 1);
+    BAD(header.buckets = UINT32_MAX);
+    BAD(header.partition_bytes = 0);
+    BAD(header.partition_bytes = good.partition_bytes - 64);
+    BAD(header.partition_bytes = good.partition_bytes * 2);
+    BAD(header.partition_bytes = UINT64_MAX);
+    BAD(header.max_load = 0.8);
+    BAD(header.max_load = (double)NAN);
+    BAD(header.reserved[0] = 0);
+    BAD(header.reserved[0] = 5);
+    BAD(header.reserved[0] = 20);
+    BAD(header.reserved[0] = (UINT64_C(1) << 32) + 8);
+    BAD(header.reserved[1] = 1);
+    BAD(header.reserved[2] = UINT64_MAX);
+    BAD(header.checksums_checksum ^= 1);
+    /* As many blocks in all, but cut into other partitions. */
+    BAD(header.partitions = good.partitions * 2; header.buckets = good.buckets / 2; header.partition_bytes /= 2);
+    /* These nobody can check: any filter may have them. */
+    LIE(header.key_bytes = 12 - good.key_bytes, LOOM_OK);
+    LIE(header.reserved[0] = 16, LOOM_OK);
+    LIE(header.seed = 1, LOOM_OK);
+    LIE(header.capacity = UINT64_MAX, LOOM_OK);
+    LIE(header.size = UINT64_MAX, LOOM_OK);
+    free_saved(&s);
+}
+
+TEST_EACH_FILTER(test_filter_load_lying_headers)
+{
+    check_lying_headers(t, 256);
+    check_lying_headers(t, 140000);
+}
+
+/* Partitions in which nobody may believe: of two blocks each, signed whole. */
+TEST_EACH_FILTER(test_filter_load_small_partitions)
+{
+    saved s = save_filter(t, 256); /* 4 blocks */
+    loom__file_header header = surgery_header(s.file);
+    CHECK_EQ(header.buckets, 4);
+    CHECK_EQ(loom__file_partitions_at(1), loom__file_partitions_at(2));
+    header.partitions = 2;
+    header.buckets = 2;
+    header.partition_bytes = 128;
+    surgery_set_header(s.file, &header);
+    surgery_sign(s.file, s.bytes);
+    check_load(&s, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    free_saved(&s);
+}
+
+/* Any bits are some filter's; what was forged and signed is used like any other. */
+TEST_EACH_FILTER(test_filter_load_any_bits)
+{
+    saved s = save_filter(t, 1000);
+    const loom__file_header header = surgery_header(s.file);
+    for (int round = 0; round < 3; round++) {
+        loom_filter *filter = NULL;
+        batch b = make_batch(t, 500);
+        fill_distinct(&b, 4, 0);
+        unsigned char *blocks = surgery_partition(s.file, s.bytes, 0);
+        for (uint64_t i = 0; i < header.partition_bytes; i++)
+            blocks[i] = (unsigned char)(round == 0 ? 0 : round == 1 ? 0xff : random_u64(&t->random));
+        surgery_sign(s.file, s.bytes);
+        test_write_file(test_path(t, "forged"), s.file, s.bytes);
+        CHECK_OK(loom_filter_load(s.context, test_path(t, "forged"), &filter, NULL));
+        const uint64_t found = checked_filter_contains(s.context, filter, &b).ok;
+        CHECK(round == 0 ? found == 0 : round == 1 ? found == b.n : found < b.n);
+        filter_report(filter);
+        checked_filter_insert(s.context, filter, &b, 0);
+        check_all_in(filter, &b);
+        loom_filter_destroy(filter);
+        free_batch(&b);
+    }
+    free_saved(&s);
+}
+
+/* A giant that is nothing but a header and a hole: refused for lack of memory, at once. */
+TEST(test_filter_load_giant_hole)
+{
+    counting_allocator *counter = counting_create();
+    loom_context *context = make_counting_context(t, counter, 1);
+    saved s = save_filter(t, 65536);
+    loom__file_header header = surgery_header(s.file);
+    header.partitions = 1 << 16;
+    surgery_set_header(s.file, &header);
+    surgery_sign_header(s.file);
+    const char *path = test_path(t, "giant");
+    test_write_file(path, s.file, 128);
+    off_t length = (off_t)(loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
+    if (truncate(path, length) != 0)
+        SKIP("no file of %lld bytes can be made here", (long long)length);
+    loom_filter *filter = NULL;
+    counting_limit(counter, 1 << 26);
+    CHECK_REFUSED(loom_filter_load(context, path, &filter, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK(filter == NULL);
+    unlink(path);
+    free_saved(&s);
+    loom_context_destroy(context);
+    counting_destroy(counter);
+}
+
+/* ---- Other files ---- */
+
+/* A map's file is no filter and a filter's no map; each sentence names the call that reads it. */
+TEST_EACH_KIND(test_filter_load_wrong_type)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 10), *no_map = NULL;
+    loom_filter_config config = make_filter_config(t, 10, 0);
+    loom_filter *filter = make_filter_from(context, &config), *no_filter = NULL;
+    CHECK_OK(loom_map_save(map, test_path(t, "map"), NULL));
+    CHECK_OK(loom_filter_save(filter, test_path(t, "filter"), NULL));
+    CHECK_REFUSED(loom_filter_load(context, test_path(t, "map"), &no_filter, NULL), LOOM_UNSUPPORTED);
+    CHECK(strstr(loom_last_error(), "loom_map_load") != NULL);
+    CHECK_REFUSED(loom_map_load(context, test_path(t, "filter"), &no_map, NULL), LOOM_UNSUPPORTED);
+    CHECK(strstr(loom_last_error(), "loom_filter_load") != NULL);
+    CHECK(no_filter == NULL && no_map == NULL);
+    loom_map_destroy(map);
+    loom_filter_destroy(filter);
+    loom_context_destroy(context);
+}
+
+TEST_EACH_FILTER(test_filter_load_no_file)
+{
+    loom_context *context = make_context(t);
+    loom_filter *filter = NULL;
+    loom_filter_config config = make_filter_config(t, 10, 0);
+    CHECK_REFUSED(loom_filter_load(context, test_path(t, "absent"), &filter, NULL), LOOM_IO);
+    CHECK_REFUSED(loom_filter_load(context, t->directory, &filter, NULL), LOOM_IO);
+    CHECK(filter == NULL);
+    filter = make_filter_from(context, &config);
+    CHECK_REFUSED(loom_filter_save(filter, test_path(t, "no/such/directory"), NULL), LOOM_IO);
+    CHECK_EQ(test_count_entries(t->directory), 0);
+    loom_filter_destroy(filter);
+    loom_context_destroy(context);
+}
