@@ -1,4 +1,4 @@
-/* `loom info FILE` and `loom check FILE`: what a saved table is, and whether it is whole. */
+/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, and whether it is whole. */
 #include "bench_parse.h"
 #include "tool.h"
 
@@ -6,18 +6,49 @@
 #include <loom/loom.h>
 #include <stdio.h>
 
-/* Loads the one file that the arguments name; the exit code. On TOOL_OK both are the caller's to destroy. */
-static int load_file(const char *command, int argc, char **argv, loom_context **context, loom_map **map)
+/* What a file held: a map, a set or a counter, or a filter; the other one is NULL. */
+typedef struct contents {
+    loom_context *context;
+    loom_map *map;
+    loom_filter *filter;
+} contents;
+
+static void destroy(contents *held)
 {
+    loom_map_destroy(held->map);
+    loom_filter_destroy(held->filter);
+    loom_context_destroy(held->context);
+}
+
+/* The library says UNSUPPORTED of files that another call loads, and also of those from a later version: if neither call takes
+ * it, both sentences are shown, one of which says why. */
+static int load_either(const char *path, contents *held)
+{
+    char as_map[512];
+    loom_status status = loom_map_load(held->context, path, &held->map, NULL);
+    if (status == LOOM_OK)
+        return TOOL_OK;
+    snprintf(as_map, sizeof as_map, "%s", loom_last_error());
+    if (status != LOOM_UNSUPPORTED)
+        return tool_failed("%s", as_map);
+    status = loom_filter_load(held->context, path, &held->filter, NULL);
+    if (status == LOOM_UNSUPPORTED)
+        return tool_failed("%s; as a filter: %s", as_map, loom_last_error());
+    return status == LOOM_OK ? TOOL_OK : tool_failed("%s", loom_last_error());
+}
+
+/* Loads the one file that the arguments name; the exit code. On TOOL_OK the contents are the caller's to destroy. */
+static int load_file(const char *command, int argc, char **argv, contents *held)
+{
+    *held = (contents){NULL, NULL, NULL};
     if (argc != 1 || argv[0][0] == '-')
         return tool_wrong_use("%s takes the name of one file.", command);
-    if (loom_context_create(NULL, context) != LOOM_OK)
+    if (loom_context_create(NULL, &held->context) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
-    if (loom_map_load(*context, argv[0], map, NULL) != LOOM_OK) {
-        loom_context_destroy(*context);
-        return tool_failed("%s", loom_last_error());
-    }
-    return TOOL_OK;
+    const int code = load_either(argv[0], held);
+    if (code != TOOL_OK)
+        destroy(held);
+    return code;
 }
 
 static int print_stats(const char *path, loom_map *map)
@@ -45,37 +76,72 @@ static int print_stats(const char *path, loom_map *map)
     return TOOL_OK;
 }
 
+static int print_report(const char *path, loom_filter *filter)
+{
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    if (loom_filter_stats(filter, &report, NULL) != LOOM_OK)
+        return tool_failed("%s", loom_last_error());
+    printf("%s: a filter, engine bloom\n", path); /* filters have no other */
+    printf("  key bytes              %u\n", (unsigned)report.key_bytes);
+    printf("  bits a key sets        %u\n", (unsigned)report.probes);
+    if (report.capacity != 0)
+        printf("  capacity               %" PRIu64 "\n", report.capacity);
+    else
+        printf("  capacity               unknown\n");
+    printf("  different keys, about  %.0f\n", report.estimated_keys);
+    printf("  blocks                 %" PRIu64 " of 64 bytes\n", report.blocks);
+    printf("  bits set               %" PRIu64 "\n", report.bits_set);
+    printf("  fill                   %.4f\n", report.fill);
+    printf("  false positives        %.3g\n", report.false_positive_rate);
+    if (report.capacity != 0)
+        printf("  with capacity keys     %.3g\n", report.designed_rate);
+    printf("  memory bytes           %" PRIu64 "\n", report.memory_bytes);
+    printf("  seed                   0x%016" PRIx64 "\n", report.seed);
+    return TOOL_OK;
+}
+
 static int run_info(int argc, char **argv)
 {
-    loom_context *context;
-    loom_map *map;
-    int code = load_file("info", argc, argv, &context, &map);
+    contents held;
+    int code = load_file("info", argc, argv, &held);
     if (code != TOOL_OK)
         return code;
-    code = print_stats(argv[0], map);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
+    code = held.map != NULL ? print_stats(argv[0], held.map) : print_report(argv[0], held.filter);
+    destroy(&held);
     return code;
+}
+
+static int check_map(const char *path, loom_map *map)
+{
+    uint64_t size = 0;
+    if (loom_map_verify(map, NULL) != LOOM_OK || loom_map_size(map, &size, NULL) != LOOM_OK)
+        return tool_failed("%s: %s", path, loom_last_error());
+    printf("%s: whole, %" PRIu64 " keys, every one where it belongs\n", path, size);
+    return TOOL_OK;
+}
+
+/* Loading has compared the checksums, and any bits are a filter's: there is no more to check. */
+static int check_filter(const char *path, loom_filter *filter)
+{
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    if (loom_filter_stats(filter, &report, NULL) != LOOM_OK)
+        return tool_failed("%s: %s", path, loom_last_error());
+    printf("%s: whole, a filter of about %.0f keys\n", path, report.estimated_keys);
+    return TOOL_OK;
 }
 
 static int run_check(int argc, char **argv)
 {
-    loom_context *context;
-    loom_map *map;
-    uint64_t size = 0;
-    int code = load_file("check", argc, argv, &context, &map);
+    contents held;
+    int code = load_file("check", argc, argv, &held);
     if (code != TOOL_OK)
         return code;
-    if (loom_map_verify(map, NULL) != LOOM_OK || loom_map_size(map, &size, NULL) != LOOM_OK)
-        code = tool_failed("%s: %s", argv[0], loom_last_error());
-    else
-        printf("%s: whole, %" PRIu64 " keys, every one where it belongs\n", argv[0], size);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
+    code = held.map != NULL ? check_map(argv[0], held.map) : check_filter(argv[0], held.filter);
+    destroy(&held);
     return code;
 }
 
-const tool_command tool_info = {"info", "FILE", "what a saved table is: widths, keys, load, costs of lookups", "",
-                                run_info};
-const tool_command tool_check = {"check", "FILE", "load a saved table and check every invariant of its layout", "",
+const tool_command tool_info = {"info", "FILE", "what a saved table or filter is: widths, keys, load, costs of lookups",
+                                "", run_info};
+const tool_command tool_check = {"check", "FILE", "load a saved table or filter and check all that can be checked", "",
                                  run_check};
