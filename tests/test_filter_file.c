@@ -119,6 +119,70 @@ TEST_EACH_FILTER(test_filter_save_header_fields)
     loom_context_destroy(context);
 }
 
+/* The bytes as docs/format.md tells them, with the hash and the choice of bits written down a second time. */
+static uint64_t documented_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static uint64_t documented_round(uint64_t x, uint64_t factor)
+{
+    x *= factor;
+    return x ^ x >> 32;
+}
+
+static void set_as_documented(unsigned char *blocks, uint64_t count, uint32_t key_bytes, uint32_t probes, uint64_t seed,
+                              uint64_t key)
+{
+    static const uint32_t factors[4] = {0x9e3779b1u, 0x85ebca77u, 0xc2b2ae3du, 0x27d4eb2fu};
+    const uint64_t g = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t h = documented_round(key ^ documented_mix(seed + g), UINT64_C(0xd6e8feb86659fd93));
+    h = documented_round(h ^ documented_mix(seed + 2 * g), UINT64_C(0xa0761d6478bd642f));
+    if (key_bytes == 8)
+        h = documented_round(h, UINT64_C(0xe7037ed1a0b428db));
+    unsigned char *block = blocks + 64 * ((h >> 32) * count >> 32);
+    for (uint32_t quarter = 0; quarter < 4; quarter++) {
+        const uint32_t number = (uint32_t)h * factors[quarter], chosen = number >> 10 & 3;
+        for (uint32_t word = 0; word < 4; word++) {
+            const uint32_t bit = number >> (27 - 5 * word) & 31, of_pair = number >> (11 - word / 2) & 1;
+            if (probes == 4 ? word == chosen : probes == 8 ? word % 2 == of_pair : probes == 12 ? word != chosen : 1)
+                block[16 * quarter + 4 * word + bit / 8] |= (unsigned char)(1u << bit % 8);
+        }
+    }
+}
+
+TEST_EACH_FILTER(test_filter_save_bits_as_documented)
+{
+    for (int p = 0; p < FILTER_PROBES; p++) {
+        const uint64_t seed = random_u64(&t->random);
+        loom_context *context = make_context_with(t, 2, seed);
+        loom_filter_config config = make_sized_config(t, p % 2 ? 700 : 200000, filter_probes[p]);
+        loom_filter *filter = make_filter_from(context, &config);
+        batch b = make_batch(t, 3000);
+        size_t bytes;
+        fill_distinct(&b, seed, 0);
+        b.n = p % 2 ? 20 : 3000;
+        checked_filter_insert(context, filter, &b, 0);
+        unsigned char *file = filter_file(t, filter, &bytes);
+        const uint64_t blocks = filter_report(filter).blocks;
+        unsigned char *wanted = test_allocate(blocks * 64);
+        memset(wanted, 0, blocks * 64);
+        for (uint64_t i = 0; i < b.n; i++)
+            set_as_documented(wanted, blocks, b.key_bytes, filter_probes[p], seed, batch_key(&b, i));
+        test_note("%u probes", filter_probes[p]);
+        CHECK_BYTES(surgery_partition(file, bytes, 0), wanted, blocks * 64);
+        free(wanted);
+        free(file);
+        free_batch(&b);
+        loom_filter_destroy(filter);
+        loom_context_destroy(context);
+    }
+}
+
 /* ---- Damage ---- */
 
 /* A saved filter in memory. Damaged ones are loaded from a file without a name. */
