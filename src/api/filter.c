@@ -198,7 +198,7 @@ static loom_status insert(loom_filter *filter, loom__batch *batch, uint64_t give
     batch->result = &outcome;
     RETURN_IF_FAILED(own->kernels->insert(own->machine, &own->view, batch, LOOM_OK));
     RETURN_IF_FAILED(count_bits(filter, given, batch->stream));
-    outcome.status = outcome_of(filter);
+    outcome.status = (int32_t)outcome_of(filter);
     return ops->write_table(own->machine, told, &outcome, sizeof outcome, batch->stream);
 }
 
