@@ -68,10 +68,10 @@ TEST_EACH_FILTER(test_filter_overfilled_small_batches)
     uint64_t told_at = 0;
     for (uint64_t given = 0; given < 24000; given += step) {
         fill_distinct(&b, 77, given);
-        loom_status status = checked_filter_insert(NULL, filter, &b, 0).status;
-        if (status == LOOM_OVERFILLED && told_at == 0)
+        const int overfilled = checked_filter_insert(NULL, filter, &b, 0).status == LOOM_OVERFILLED;
+        if (overfilled && told_at == 0)
             told_at = given + step;
-        CHECK_EQ(status == LOOM_OVERFILLED, told_at != 0);
+        CHECK_EQ(overfilled, told_at != 0);
     }
     /* 20000 + 312 + 566, an estimate that is right within 1 %, and a count only each 313 keys. */
     CHECK_GT(told_at, 20400);

@@ -158,7 +158,7 @@ static loom_status insert(loom__machine *machine, const loom__filter_view *view,
     range_work work = {state_of(machine)->filter_simd, view, batch, 0};
     if (!done)
         loom__pool_run(state_of(machine)->pool, ranges_of(batch->n), insert_range, &work);
-    *batch->result = (loom_result){.status = outcome, .keys = batch->n, .ok = batch->n};
+    *batch->result = (loom_result){.status = (int32_t)outcome, .keys = batch->n, .ok = batch->n};
     return LOOM_OK;
 }
 
