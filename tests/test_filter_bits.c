@@ -15,16 +15,16 @@
 static void bits_as_documented(uint32_t each, uint32_t lower, uint32_t quarter, uint32_t words[4])
 {
     static const uint32_t factors[4] = {0x9e3779b1u, 0x85ebca77u, 0xc2b2ae3du, 0x27d4eb2fu};
-    const uint32_t number = lower * factors[quarter], pair[2] = {number >> 11 & 1, number >> 10 & 1};
-    for (uint32_t word = 0; word < 4; word++) {
-        int counts = 1;
-        if (each == 1)
-            counts = word == (number >> 10) % 4;
-        else if (each == 2)
-            counts = word % 2 == pair[word / 2];
-        else if (each == 3)
-            counts = word != (number >> 10) % 4;
-        words[word] = counts ? 1u << (number >> (27 - 5 * word)) % 32 : 0;
+    const uint32_t number = lower * factors[quarter], none = (number >> 10) % 4;
+    memset(words, 0, 4 * sizeof *words);
+    if (each == 1) {
+        words[number >> 30] = 1u << (number >> 25) % 32;
+    } else if (each == 2) {
+        words[number >> 31] = 1u << (number >> 26) % 32;
+        words[2 + (number >> 25) % 2] = 1u << (number >> 20) % 32;
+    } else {
+        for (uint32_t word = 0; word < 4; word++)
+            words[word] = each == 3 && word == none ? 0 : 1u << (number >> (27 - 5 * word)) % 32;
     }
 }
 
@@ -38,7 +38,7 @@ static void check_quarter(uint32_t each, uint32_t lower, uint32_t quarter)
         CHECK_LT(word, 4);
         CHECK(i == 0 || word > last); /* in ascending order */
         last = word;
-        chosen[word] = filter_bit(number, 27 - 5 * word);
+        chosen[word] = filter_chosen_bit(each, number, i, word);
     }
     for (uint32_t half = 0; half < 2; half++) {
         const uint64_t bits = filter_bits(each, number, half);

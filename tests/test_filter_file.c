@@ -146,11 +146,13 @@ static void set_as_documented(unsigned char *blocks, uint64_t count, uint32_t ke
         h = documented_round(h, UINT64_C(0xe7037ed1a0b428db));
     unsigned char *block = blocks + 64 * ((h >> 32) * count >> 32);
     for (uint32_t quarter = 0; quarter < 4; quarter++) {
-        const uint32_t number = (uint32_t)h * factors[quarter], chosen = number >> 10 & 3;
-        for (uint32_t word = 0; word < 4; word++) {
-            const uint32_t bit = number >> (27 - 5 * word) & 31, of_pair = number >> (11 - word / 2) & 1;
-            if (probes == 4 ? word == chosen : probes == 8 ? word % 2 == of_pair : probes == 12 ? word != chosen : 1)
-                block[16 * quarter + 4 * word + bit / 8] |= (unsigned char)(1u << bit % 8);
+        const uint32_t number = (uint32_t)h * factors[quarter], none = probes == 12 ? number >> 10 & 3 : 4;
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t bit = probes == 4   ? number >> 25
+                                 : probes == 8 ? i % 2 * 64 + (number >> (26 - 6 * (i % 2)) & 63)
+                                               : 32 * i + (number >> (27 - 5 * i) & 31);
+            if (i != none)
+                block[16 * quarter + bit / 8] |= (unsigned char)(1u << bit % 8);
         }
     }
 }

@@ -188,18 +188,22 @@ static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom
     return loom__handle_enter(&filter->handle, *access, batch->stream);
 }
 
-static loom_status insert(loom_filter *filter, loom__batch *batch, uint64_t given)
+static loom_status insert(loom_filter *filter, loom__batch *batch)
 {
     const loom__filter *own = &filter->filter;
-    const loom__machine_ops *ops = own->machine->ops;
+    const uint64_t given = atomic_fetch_add(&filter->given, batch->n) + batch->n;
+    const int counts = given > atomic_load(&filter->next_count);
     loom_result outcome = {0}, *told = batch->result;
-    if (given <= atomic_load(&filter->next_count))
-        return own->kernels->insert(own->machine, &own->view, batch, outcome_of(filter));
-    batch->result = &outcome;
-    RETURN_IF_FAILED(own->kernels->insert(own->machine, &own->view, batch, LOOM_OK));
+    if (counts)
+        batch->result = &outcome;
+    loom_status status = own->kernels->insert(own->machine, &own->view, batch, counts ? LOOM_OK : outcome_of(filter));
+    if (status != LOOM_OK)
+        atomic_fetch_sub(&filter->given, batch->n);
+    if (status != LOOM_OK || !counts)
+        return status;
     RETURN_IF_FAILED(count_bits(filter, given, batch->stream));
     outcome.status = (int32_t)outcome_of(filter);
-    return ops->write_table(own->machine, told, &outcome, sizeof outcome, batch->stream);
+    return own->machine->ops->write_table(own->machine, told, &outcome, sizeof outcome, batch->stream);
 }
 
 loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags, loom_result *result,
@@ -217,7 +221,7 @@ loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n
     const loom__array arrays[] = {{"keys", keys, filter->filter.shape.key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(enter_inserting(filter, &batch, &access));
-    loom_status status = insert(filter, &batch, atomic_fetch_add(&filter->given, n) + n);
+    loom_status status = insert(filter, &batch);
     loom__handle_leave(&filter->handle, access, stream);
     if (status != LOOM_OK || result != NULL)
         return status;

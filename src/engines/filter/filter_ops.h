@@ -18,7 +18,7 @@
  *     bits set       4        4        8         8          12          12
  *     classic        0.1613   0.0251   0.00412   0.000880   0.000203    0.0000523
  *     sectors        0.1622   0.0253   0.00423   0.000910   0.000211    0.0000556
- *     theory         0.1622   0.0253   0.00422   0.000909   0.000211    0.0000561   (sectors; loom__filter_rate)
+ *     theory         0.1622   0.0253   0.00422   0.000909   0.000207    0.0000547   (sectors; loom__filter_rate)
  *     one filter, not in blocks, best number of bits
  *                    0.1469   0.0216   0.00314   0.000459   0.0000671   0.0000098
  * So sectors cost 1 to 4 % of false positives. What they give: each lane of a group finds the bits of its own quarters with
