@@ -139,6 +139,43 @@ TEST_EACH_FILTER(test_filter_contains_mixed_batch)
     loom_context_destroy(context);
 }
 
+/* Batches that a split by partition cannot deal out evenly: one key alone, one key in half of the rows, a few keys. In one pass, and
+ * in two (more than 1024 partitions). Arrays of the machine and of the host. */
+TEST_EACH_FILTER(test_filter_insert_skewed_batches, .timeout_seconds = 180)
+{
+    static const uint64_t sizes[] = {5 << 20, 80 << 20}, few[] = {1, 2, 40};
+    for (int s = 0; s < 2; s++) {
+        const uint64_t n = test_scaled(t, 60000, 6000), seed = random_u64(&t->random);
+        loom_context *context = make_context_with(t, 2, 99);
+        loom_filter_config config = make_sized_config(t, sizes[s], filter_probes[s + 1]);
+        loom_filter *directly = make_filter_from(context, &config), *by_partition = make_filter_from(context, &config);
+        for (int kind = 0; kind < 4; kind++) {
+            batch b = make_batch(t, n);
+            fill_distinct(&b, seed, 0);
+            for (uint64_t i = 0; i < n; i++)
+                if (kind < 3 || i % 2)
+                    set_pair(&b, i, batch_key(&b, kind < 3 ? i % few[kind] : 1), 0);
+            for (int on_host = 0; on_host < 2; on_host++) {
+                test_note("%llu bytes, skew %d, on the host %d", (unsigned long long)sizes[s], kind, on_host);
+                CHECK_OK(loom_filter_clear(directly, NULL, NULL));
+                CHECK_OK(loom_filter_clear(by_partition, NULL, NULL));
+                checked_filter_insert(on_host ? NULL : context, directly, &b, LOOM_DIRECTLY);
+                checked_filter_insert(on_host ? NULL : context, by_partition, &b, LOOM_BY_PARTITION);
+                loom_filter_report one = LOOM_FILTER_REPORT_INIT, other = LOOM_FILTER_REPORT_INIT;
+                CHECK_OK(loom_filter_stats(directly, &one, NULL));
+                CHECK_OK(loom_filter_stats(by_partition, &other, NULL));
+                CHECK_EQ(one.bits_set, other.bits_set);
+                check_all_in(by_partition, &b);
+                check_all_in(directly, &b);
+            }
+            free_batch(&b);
+        }
+        loom_filter_destroy(directly);
+        loom_filter_destroy(by_partition);
+        loom_context_destroy(context);
+    }
+}
+
 /* Directly or by partition, in one batch or in many, by one thread or several: the bits are the same. Large enough for several
  * bins, and for the library to choose partitions by itself. */
 TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .timeout_seconds = 180)
