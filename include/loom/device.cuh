@@ -30,7 +30,7 @@
  *                                diverged groups one after the other: docs/performance.md has what it costs.
  *
  * LANES. `#define LOOM_LANES 1`, 2, 4 or 8 before including this header: how many lanes look at a bucket together; 2 if you say
- * nothing, which is best for tables in memory and in the L2 cache; for filters the library takes 2 to look, 8 to insert. With 1 a
+ * nothing, which is best for tables in memory and in the L2 cache; for filters the library takes 4 to look, 8 to insert. With 1 a
  * group is a lane: diverging code needs no thought.
  *
  * WHAT MAY OVERLAP. A view is taken for one access, which is part of the table's type here, so that the compiler refuses what the

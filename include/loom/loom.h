@@ -630,8 +630,8 @@ LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
  *
  * What may run at the same time: insert and contains, each with itself and with the other, from any number of host threads and in
  * any streams; a key whose insertion ended before a query began is found (the lane simulator, docs/simulator.md, runs the algorithms
- * beside each other). Large inserts (LOOM_BY_PARTITION, or chosen by the library),
- * merge, clear, save, clone, stats and load of the same filter run alone, or beside those that only read. */
+ * beside each other). Large inserts (LOOM_BY_PARTITION, or chosen by the library), merge and clear run alone; save, clone, stats and being
+ * merged into another filter beside each other on the device, and alone among the calls of host threads. */
 
 typedef struct loom_filter_config {
     size_t struct_size;         /* set by LOOM_FILTER_CONFIG_INIT */
@@ -648,14 +648,14 @@ typedef struct loom_filter_config {
         sizeof(loom_filter_config), 0, 0, 0, 0.001, 0 \
     }
 
-/* Tells beforehand what loom_filter_create(config) will take, and an insertion of `capacity` keys by partition (build_bytes; the
- * other fields are 0). Synchronous; does not allocate. INVALID_ARGUMENT as for create. */
+/* Tells beforehand what loom_filter_create(config) will take, and an insertion of `capacity` keys by partition (build_bytes; 0: it
+ * cannot go so; the other fields are 0). Synchronous; does not allocate. INVALID_ARGUMENT as for create. */
 LOOM_API loom_status loom_filter_memory_required(loom_context *context, const loom_filter_config *config,
                                                  loom_memory *memory);
 
 /* Makes an empty filter. *filter is set only on success.
  * Synchronous; allocates table_bytes. INVALID_ARGUMENT (the sentence names the field; neither a capacity nor bytes, say, or more
- * than 2^32 blocks), OUT_OF_MEMORY. */
+ * than 2^32 - 1024 blocks), UNSUPPORTED (the machine has no filters), OUT_OF_MEMORY. */
 LOOM_API loom_status loom_filter_create(loom_context *context, const loom_filter_config *config, loom_filter **filter);
 
 /* Makes an empty filter of the same shape and seed, on the same context, so that the two can be merged.
@@ -668,11 +668,11 @@ LOOM_API loom_status loom_filter_clone(loom_filter *filter, loom_filter **clone,
 /* Waits for calls in flight, then frees the filter. NULL is fine. Device views: as in loom_map_destroy. */
 LOOM_API void loom_filter_destroy(loom_filter *filter);
 
-/* Inserts the keys. They are in it afterwards, whatever the outcome below says.
+/* Inserts the keys. They are in it afterwards, with OVERFILLED, too.
  *   keys     /[n] key_bytes/     flags   0, LOOM_BY_PARTITION or LOOM_DIRECTLY
  * Takes temporary memory by partition, where it can be had; without, it goes directly.
- * OVERFILLED: the filter, going by its bits, holds more keys than its capacity and a sixty-fourth: its false positives are more than were
- * asked for (loom_filter_stats tells). To find that out, a call that brings the keys given so far past the capacity counts the
+ * OVERFILLED: the filter, going by its bits, holds more keys than its capacity, a sixty-fourth of it and what such an estimate may be wrong by
+ * (four times the capacity's square root): its false positives are more than were asked for (loom_filter_stats tells). To find that out, a call that brings the keys given so far past the capacity counts the
  * filter's bits, and waits; so does one of each sixty-fourth of the capacity that follows. Filters without a capacity, and keys that
  * are there already, never make it so. INVALID_ARGUMENT; UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION cannot be had. */
 LOOM_API loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags,
@@ -689,7 +689,7 @@ LOOM_API loom_status loom_filter_contains(loom_filter *filter, const void *keys,
  * INVALID_ARGUMENT: they differ, and the sentence says in what. OVERFILLED: as in loom_filter_insert; they are merged. */
 LOOM_API loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, loom_stream stream);
 
-/* Always UNSUPPORTED: a bit may belong to several keys. Clear the filter and insert what is left, or use a set. */
+/* UNSUPPORTED, for every filter: a bit may belong to several keys. Clear the filter and insert what is left, or use a set. */
 LOOM_API loom_status loom_filter_erase(loom_filter *filter, const void *keys, uint64_t n, loom_result *result,
                                        loom_stream stream);
 

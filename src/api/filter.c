@@ -38,7 +38,7 @@ loom_status loom_filter_memory_required(loom_context *context, const loom_filter
     const loom__filter_kernels *kernels = context->machine->filter;
     *memory = (loom_memory)LOOM_MEMORY_INIT;
     memory->table_bytes = filter_bytes(shape.blocks) + sizeof(loom_filter);
-    if (kernels != NULL && kernels->bulk_pays(context->machine, &view, shape.capacity))
+    if (kernels != NULL && shape.capacity > 0)
         memory->build_bytes = kernels->bulk_bytes(context->machine, &view, shape.capacity);
     return LOOM_OK;
 }
@@ -135,7 +135,7 @@ static int is_overfilled(const loom__filter_shape *shape, double keys)
     return shape->capacity > 0 && keys > capacity + capacity / 64 + 4 * sqrt(capacity);
 }
 
-/* Counts the filter's bits, and notes what follows. Waits. `seen`: keys that were given when it was called. */
+/* Counts the filter's bits, and notes what follows. Waits. `seen`: keys that were given when it was called. By one call at a time. */
 static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream stream)
 {
     const loom__filter *own = &filter->filter;
@@ -145,11 +145,18 @@ static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream st
     const double keys = loom__filter_estimate(survey.bits_set, shape->blocks, shape->probes);
     const uint64_t counted = (uint64_t)keys, next = counted + shape->capacity / 64 + 1;
     atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64; those that come meanwhile stay counted */
+    atomic_store(&filter->overfilled, (uint32_t)is_overfilled(shape, keys));
     atomic_store(&filter->next_count, shape->capacity == 0     ? UINT64_MAX
                                       : next < shape->capacity ? shape->capacity
                                                                : next);
-    atomic_store(&filter->overfilled, (uint32_t)is_overfilled(shape, keys));
     return LOOM_OK;
+}
+
+/* Is it time to count bits, and is it this call that does? *next is put back if it cannot. */
+static int claim_count(loom_filter *filter, uint64_t given, uint64_t *next)
+{
+    *next = atomic_load(&filter->next_count);
+    return given > *next && atomic_compare_exchange_strong(&filter->next_count, next, UINT64_MAX);
 }
 
 static loom_status outcome_of(loom_filter *filter)
@@ -174,17 +181,17 @@ static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom
 {
     const loom__filter *own = &filter->filter;
     const int asked = (batch->flags & LOOM_BY_PARTITION) != 0;
-    *access = LOOM__ACCESS_INSERT;
     batch->by_partition =
         asked || (!(batch->flags & LOOM_DIRECTLY) && own->kernels->bulk_pays(own->machine, &own->view, batch->n));
     if (batch->by_partition) {
         *access = LOOM__ACCESS_ALONE;
-        loom_status status = loom__handle_enter(&filter->handle, *access, batch->stream);
-        if (status != LOOM_IN_USE || asked)
-            return status;
+        loom__handle_enter_gate(&filter->handle, *access);
+        if (asked || filter->handle.lent == 0)
+            return loom__handle_admit(&filter->handle, *access, batch->stream);
+        loom__handle_leave_gate(&filter->handle, *access);
         batch->by_partition = 0;
-        *access = LOOM__ACCESS_INSERT;
     }
+    *access = LOOM__ACCESS_INSERT;
     return loom__handle_enter(&filter->handle, *access, batch->stream);
 }
 
@@ -192,16 +199,20 @@ static loom_status insert(loom_filter *filter, loom__batch *batch)
 {
     const loom__filter *own = &filter->filter;
     const uint64_t given = atomic_fetch_add(&filter->given, batch->n) + batch->n;
-    const int counts = given > atomic_load(&filter->next_count);
+    uint64_t next;
+    const int counts = claim_count(filter, given, &next);
     loom_result outcome = {0}, *told = batch->result;
     if (counts)
         batch->result = &outcome;
     loom_status status = own->kernels->insert(own->machine, &own->view, batch, counts ? LOOM_OK : outcome_of(filter));
     if (status != LOOM_OK)
         atomic_fetch_sub(&filter->given, batch->n);
+    if (status == LOOM_OK && counts)
+        status = count_bits(filter, given, batch->stream);
+    if (status != LOOM_OK && counts)
+        atomic_store(&filter->next_count, next);
     if (status != LOOM_OK || !counts)
         return status;
-    RETURN_IF_FAILED(count_bits(filter, given, batch->stream));
     outcome.status = (int32_t)outcome_of(filter);
     return own->machine->ops->write_table(own->machine, told, &outcome, sizeof outcome, batch->stream);
 }
@@ -222,10 +233,10 @@ loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(enter_inserting(filter, &batch, &access));
     loom_status status = insert(filter, &batch);
+    if (status == LOOM_OK && result == NULL && own.status == LOOM_OVERFILLED)
+        status = tell_overfilled(filter);
     loom__handle_leave(&filter->handle, access, stream);
-    if (status != LOOM_OK || result != NULL)
-        return status;
-    return own.status == LOOM_OVERFILLED ? tell_overfilled(filter) : (loom_status)own.status;
+    return status;
 }
 
 loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t n, uint8_t *found, loom_result *result,
@@ -308,10 +319,11 @@ loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, loom_stre
     const uint64_t more = atomic_load(&other->given), given = atomic_fetch_add(&filter->given, more) + more;
     if (status == LOOM_OK)
         status = count_bits(filter, given, stream);
+    if (status == LOOM_OK && outcome_of(filter) == LOOM_OVERFILLED)
+        status = tell_overfilled(filter);
     loom__handle_leave(&other->handle, LOOM__ACCESS_READ, stream);
     loom__handle_leave(&filter->handle, LOOM__ACCESS_ALONE, stream);
-    RETURN_IF_FAILED(status);
-    return outcome_of(filter) == LOOM_OVERFILLED ? tell_overfilled(filter) : LOOM_OK;
+    return status;
 }
 
 loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_stream stream)
@@ -344,22 +356,24 @@ loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *report, l
     const loom__filter_shape *shape = &own->shape;
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_READ, stream));
     loom_status status = own->kernels->survey(own->machine, &own->view, &survey, stream);
+    if (status == LOOM_OK) {
+        *report = (loom_filter_report)LOOM_FILTER_REPORT_INIT;
+        report->engine = LOOM_ENGINE_BLOOM;
+        report->key_bytes = shape->key_bytes;
+        report->probes = shape->probes;
+        report->capacity = shape->capacity;
+        report->blocks = shape->blocks;
+        report->bits_set = survey.bits_set;
+        report->memory_bytes = filter_bytes(shape->blocks) + sizeof *filter;
+        report->seed = own->seed;
+        report->fill = (double)survey.bits_set / ((double)shape->blocks * FILTER_BLOCK_BITS);
+        report->estimated_keys = loom__filter_estimate(survey.bits_set, shape->blocks, shape->probes);
+        report->false_positive_rate =
+            fmin(1, survey.false_positive_rate + report->estimated_keys / (double)shape->blocks * FILTER_SAME_BITS);
+        report->designed_rate = shape->designed_rate;
+    }
     loom__handle_leave(&filter->handle, LOOM__ACCESS_READ, stream);
-    RETURN_IF_FAILED(status);
-    *report = (loom_filter_report)LOOM_FILTER_REPORT_INIT;
-    report->engine = LOOM_ENGINE_BLOOM;
-    report->key_bytes = shape->key_bytes;
-    report->probes = shape->probes;
-    report->capacity = shape->capacity;
-    report->blocks = shape->blocks;
-    report->bits_set = survey.bits_set;
-    report->memory_bytes = filter_bytes(shape->blocks) + sizeof *filter;
-    report->seed = own->seed;
-    report->fill = (double)survey.bits_set / ((double)shape->blocks * FILTER_BLOCK_BITS);
-    report->estimated_keys = loom__filter_estimate(survey.bits_set, shape->blocks, shape->probes);
-    report->false_positive_rate = survey.false_positive_rate;
-    report->designed_rate = shape->designed_rate;
-    return LOOM_OK;
+    return status;
 }
 
 loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes)

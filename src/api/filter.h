@@ -10,8 +10,8 @@
 struct loom_filter {
     loom__handle handle;
     loom__filter filter;
-    /* Whether it is overfilled can be told only by counting its bits, so that is done seldom. Inserts may run at the same time,
-     * and what they see of each other's numbers may be old: then bits are counted once too often. */
+    /* Whether it is overfilled can be told only by counting its bits, so that is done seldom. Inserts may run at the same time:
+     * who finds that it is time takes `next_count` away, and puts another one there. */
     _Atomic uint64_t given;      /* keys: as many as were counted last, and all that came since */
     _Atomic uint64_t next_count; /* of bits, when so many were given; UINT64_MAX: never */
     _Atomic uint32_t overfilled; /* as counted last */

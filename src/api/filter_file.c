@@ -7,6 +7,7 @@ static loom__file_header header_of(const loom_filter *filter)
 {
     const loom__filter_shape *shape = &filter->filter.shape;
     const uint32_t partitions = filter_partitions(shape->blocks);
+    const uint64_t given = atomic_load(&filter->given);
     return (loom__file_header){
         .type = LOOM_TYPE_FILTER,
         .engine = LOOM_ENGINE_BLOOM,
@@ -16,7 +17,7 @@ static loom__file_header header_of(const loom_filter *filter)
         .buckets = shape->blocks / partitions,
         .partition_bytes = filter_bytes(shape->blocks / partitions),
         .capacity = shape->capacity,
-        .size = atomic_load(&filter->given),
+        .size = given < INT64_MAX ? given : INT64_MAX,
         .seed = filter->filter.seed,
         .reserved = {shape->probes},
     };
@@ -37,18 +38,20 @@ static loom_status shape_of(const loom__file_header *header, const char *path, l
 {
     RETURN_ERROR_IF(header->type >= LOOM_TYPE_MAP && header->type < LOOM_TYPE_FILTER, LOOM_UNSUPPORTED,
                     "%s holds a map, a set or a counter; load it with loom_map_load", path);
-    const uint64_t blocks = (uint64_t)header->partitions * header->buckets, probes = header->reserved[0];
-    RETURN_ERROR_IF(header->type != LOOM_TYPE_FILTER || (header->key_bytes != 4 && header->key_bytes != 8) ||
-                        header->value_bytes != 0 || header->max_load != 0 || header->reserved[1] != 0 ||
-                        header->reserved[2] != 0 || !loom__filter_is_shape(blocks, probes) ||
-                        header->partitions != filter_partitions((uint32_t)blocks) ||
-                        header->partition_bytes != filter_bytes(header->buckets),
-                    LOOM_BAD_FILE, "the header of %s holds values that no filter has", path);
+    RETURN_ERROR_IF(header->type != LOOM_TYPE_FILTER, LOOM_BAD_FILE, "the header of %s holds values that no filter has",
+                    path);
     RETURN_ERROR_IF(header->engine != LOOM_ENGINE_BLOOM, LOOM_UNSUPPORTED,
                     "%s holds a filter of engine %u, which this version does not have", path, header->engine);
     RETURN_ERROR_IF(header->layout_version != FILTER_LAYOUT_VERSION, LOOM_FOREIGN_VERSION,
                     "%s has layout version %u, this library reads version %d; load it with the version that wrote it",
                     path, header->layout_version, FILTER_LAYOUT_VERSION);
+    const uint64_t blocks = (uint64_t)header->partitions * header->buckets, probes = header->reserved[0];
+    RETURN_ERROR_IF((header->key_bytes != 4 && header->key_bytes != 8) || header->value_bytes != 0 ||
+                        header->max_load != 0 || header->reserved[1] != 0 || header->reserved[2] != 0 ||
+                        !loom__filter_is_shape(blocks, probes) ||
+                        header->partitions != filter_partitions((uint32_t)blocks) ||
+                        header->partition_bytes != filter_bytes(header->buckets),
+                    LOOM_BAD_FILE, "the header of %s holds values that no filter has", path);
     *shape = (loom__filter_shape){.key_bytes = header->key_bytes,
                                   .probes = (uint32_t)probes,
                                   .blocks = (uint32_t)blocks,
@@ -68,7 +71,8 @@ static loom_status load(loom_context *context, loom__table_file *file, loom_filt
         loom__filter_free(&inner);
         return status;
     }
-    return loom__filter_wrap(context, &inner, file->header.size, filter);
+    const uint64_t given = file->header.size < INT64_MAX ? file->header.size : INT64_MAX; /* more may be added to it */
+    return loom__filter_wrap(context, &inner, given, filter);
 }
 
 loom_status loom_filter_load(loom_context *context, const char *path, loom_filter **filter, loom_stream stream)

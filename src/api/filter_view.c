@@ -46,9 +46,8 @@ loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *vi
         status = loom__handle_pass(&filter->handle, LOOM__ACCESS_INSERT, stream);
     if (status == LOOM_OK) {
         loom__handle_given_back(&filter->handle, at);
-        const uint64_t given = atomic_load(&filter->given), capacity = filter->filter.shape.capacity;
-        if (given < capacity)
-            atomic_store(&filter->given, capacity);
+        if (filter->filter.shape.capacity > 0)
+            atomic_store(&filter->next_count, 0);
     }
     loom__gate_leave_writer(&filter->handle.gate);
     return status;

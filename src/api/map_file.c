@@ -43,7 +43,7 @@ loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream)
 
 static loom_status check_header(const loom__file_header *header, const char *path)
 {
-    RETURN_ERROR_IF(header->type == LOOM__FILE_FILTER, LOOM_UNSUPPORTED,
+    RETURN_ERROR_IF(header->type == LOOM_TYPE_FILTER, LOOM_UNSUPPORTED,
                     "%s holds a filter; load it with loom_filter_load", path);
     RETURN_ERROR_IF(header->type < 1 || header->type > FILE_MOST_TYPES ||
                         (header->key_bytes != 4 && header->key_bytes != 8) ||

@@ -39,7 +39,7 @@ typedef struct loom__file_header {
     uint64_t size;
     uint64_t seed;
     double max_load;
-    uint64_t reserved[3]; /* 0 */
+    uint64_t reserved[3]; /* filters: the bits that a key sets, 0, 0; others: 0 */
     uint64_t checksums_checksum;
     uint64_t header_checksum; /* XXH64 of all bytes before it, seed 0 */
 } loom__file_header;

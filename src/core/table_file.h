@@ -6,8 +6,6 @@
 #include "core/file_layout.h"
 #include "core/machine.h"
 
-enum { LOOM__FILE_FILTER = 4 /* the type of files that hold filters; the types before it are maps' */ };
-
 /* The caller fills in what tells of the table, from `type` to `reserved`; the rest of the header is filled in here. Partitions
  * lie one behind the other in table memory. The file replaces the old one, or that stays as it was (core/file.h). */
 loom_status loom__table_file_save(loom__machine *machine, const loom__file_header *described,

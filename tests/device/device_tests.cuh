@@ -602,6 +602,7 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    test_filter_fresh();
     test_filter<uint32_t>();
     pass("filter-4");
     test_filter<uint64_t>();

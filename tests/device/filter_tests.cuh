@@ -289,6 +289,31 @@ template <class key, class other_key> void test_filter_refused()
     }
 }
 
+/* A filter is empty for every stream when it has been made: clearing this one takes milliseconds, and a stream that does not wait
+ * for the default one inserts at once. */
+inline void test_filter_fresh()
+{
+    filter_fixture<uint32_t> f(1 << 18, 8);
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    config.key_bytes = 4;
+    config.bytes = (uint64_t)8 << 30;
+    shared_array<loom_result> result(1);
+    cudaStream_t stream;
+    loom_filter *large;
+    REQUIRE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    REQUIRE_CUDA(cudaDeviceSynchronize());
+    REQUIRE_OK(loom_filter_create(f.context, &config, &large));
+    REQUIRE_OK(loom_filter_insert(large, f.keys.at, f.n, LOOM_DIRECTLY, result.at, stream));
+    REQUIRE_CUDA(cudaStreamSynchronize(stream));
+    REQUIRE_CUDA(cudaDeviceSynchronize());
+    REQUIRE(result.at->ok == f.n);
+    REQUIRE_OK(loom_filter_contains(large, f.keys.at, f.n, NULL, result.at, stream));
+    REQUIRE_CUDA(cudaStreamSynchronize(stream));
+    REQUIRE(result.at->ok == f.n);
+    loom_filter_destroy(large);
+    REQUIRE_CUDA(cudaStreamDestroy(stream));
+}
+
 template <class key> void test_filter()
 {
     for (uint32_t probes = 4; probes <= 16; probes += 4) {

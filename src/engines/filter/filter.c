@@ -23,7 +23,10 @@ loom_status loom__filter_make(loom__machine *machine, const loom__filter_shape *
     filter->view.base = loom__allocate(&machine->allocator, filter_bytes(shape->blocks), LOOM_MEMORY_TABLE, stream);
     if (filter->view.base == NULL)
         return LOOM_OUT_OF_MEMORY;
+    unsigned char block[FILTER_BLOCK_BYTES];
     loom_status status = uncleared ? LOOM_OK : filter->kernels->clear(machine, &filter->view, stream);
+    if (status == LOOM_OK && !uncleared) /* waits: the filter must be empty for every stream */
+        status = machine->ops->read_table(machine, block, filter->view.base, sizeof block, stream);
     if (status != LOOM_OK)
         loom__filter_free(filter);
     return status;

@@ -24,6 +24,7 @@ enum {
 #define FILTER_DEFAULT_PROBES 8
 #define FILTER_LEAST_RATE     1e-9
 #define FILTER_LARGEST_RATE   0.5
+#define FILTER_SAME_BITS      0x1p-32 /* the chance that two keys of one block have the same bits by their hashes */
 
 /* Plain numbers, passed by value, the same on every machine. */
 typedef struct loom__filter_view {

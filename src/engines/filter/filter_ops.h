@@ -36,7 +36,7 @@
 #include "core/lanes.h"
 #include "engines/filter/filter_layout.h"
 
-/* The number of a quarter. Odd constants whose bits look random: the first 32 bits of the fractional parts of square roots. */
+/* The number of a quarter. Odd constants with well spread bits: the first four primes of XXH32 (Y. Collet). */
 LOOM_LANE uint32_t filter_number(uint32_t lower, uint32_t quarter)
 {
     return lower * (quarter == 0 ? 0x9e3779b1u : quarter == 1 ? 0x85ebca77u : quarter == 2 ? 0xc2b2ae3du : 0x27d4eb2fu);

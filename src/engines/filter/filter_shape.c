@@ -8,7 +8,8 @@
  * are less likely to come together: there three words have the bits that a key asks for with probability, by inclusion and exclusion
  * over those that have not,
  *     sum over k = 0 .. 3 of  (-1)^k C(3, k)  *  (k / 4 q^(k - 1) + (1 - k / 4) q^k)^i,   q = 31 / 32,
- * which is up to 2.5 % lower. Measured rates agree with both within their noise; filter_ops.h has them. The
+ * which is up to 2.5 % lower. To both comes the chance that a key of the block has the same lower half of the hash, and so the same bits:
+ * m / 2^32, which counts only for the lowest rates. Measured rates agree with both within their noise; filter_ops.h has them. The
  * best e by this formula: 1 up to 8 bits of memory for each key, 2 up to 17, 3 up to 30, then 4.
  *
  * A key sets each of a filter's b bits with probability p / b, p of them in all, whatever its block: n keys leave
@@ -43,6 +44,7 @@ double loom__filter_rate(double keys, double blocks, uint32_t probes)
         return 1;
     for (double i = first; i <= last; i++) /* so at most 5,600 terms */
         rate += exp(i * log(mean) - mean - lgamma(i + 1)) * rate_in_block(i, probes);
+    rate += mean * FILTER_SAME_BITS;
     return rate < 1 ? rate : 1;
 }
 
@@ -94,7 +96,7 @@ loom_status loom__filter_choose_shape(const loom_filter_config *config, loom__fi
         blocks = most + 1;
     blocks = whole_partitions(blocks);
     RETURN_ERROR_IF(blocks > most, LOOM_INVALID_ARGUMENT,
-                    "a filter of %.0f bytes has more than 2^32 blocks; take a higher rate, or several filters",
+                    "a filter of %.0f bytes has more than 2^32 - 1024 blocks; take a higher rate, or several filters",
                     blocks * FILTER_BLOCK_BYTES);
     *shape = (loom__filter_shape){.key_bytes = config->key_bytes,
                                   .probes = config->probes,

@@ -4,7 +4,6 @@
  * split first (core/split.h), and each bin, some neighbouring partitions that fit the L2 cache together, is then filled by a
  * thread that owns it, with vectors. */
 #include "machines/cpu/cpu_filter.h"
-#include "core/error.h"
 #include "core/memory.h"
 #include "core/split.h"
 #include "machines/cpu/cpu_open.h"
@@ -111,10 +110,14 @@ static void fill_bin(void *argument, uint64_t bin)
     work->simd->insert(work->view, work->split.records, work->split.region[bin], work->split.region[bin + 1], 0);
 }
 
+static uint32_t bins_of(const loom__filter_view *view)
+{
+    return ((view->blocks - 1) >> BIN_SHIFT) + 1;
+}
+
 static loom__split split_of(loom__machine *machine, const loom__filter_view *view, const void *keys, uint64_t n)
 {
-    return (loom__split){
-        .keys = keys, .n = n, .bins = ((view->blocks - 1) >> BIN_SHIFT) + 1, .chunks = state_of(machine)->threads};
+    return (loom__split){.keys = keys, .n = n, .bins = bins_of(view), .chunks = state_of(machine)->threads};
 }
 
 static uint64_t bulk_bytes(loom__machine *machine, const loom__filter_view *view, uint64_t n)
@@ -127,8 +130,7 @@ static uint64_t bulk_bytes(loom__machine *machine, const loom__filter_view *view
 static int bulk_pays(loom__machine *machine, const loom__filter_view *view, uint64_t n)
 {
     (void)machine;
-    const uint64_t bins = ((uint64_t)view->blocks >> BIN_SHIFT) + 1;
-    return bins >= 8 && n >= bins * LEAST_KEYS_PER_BIN;
+    return bins_of(view) >= 8 && n >= (uint64_t)bins_of(view) * LEAST_KEYS_PER_BIN;
 }
 
 /* Tells 0 if there is no memory. */

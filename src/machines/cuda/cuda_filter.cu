@@ -2,7 +2,6 @@
  * they are, and the call returns before the work is done if its result, too, is where the device can write it. */
 #include "machines/cuda/cuda_call.cuh"
 #include "machines/cuda/cuda_filter.cuh"
-#include "machines/cuda/cuda_finish.cuh"
 
 namespace
 {
@@ -39,6 +38,8 @@ __global__ void tell_kernel(loom_result *result, const loom_result told)
 {
     *result = told;
 }
+
+static_assert(COUNT_COPIES == 32, "one lane for each");
 
 /* One warp: sums what was found, and clears the counts for the next call. */
 __global__ void tell_found_kernel(cuda_counts *counts, loom_result *result, uint64_t n)

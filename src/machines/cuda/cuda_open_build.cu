@@ -17,8 +17,9 @@
  *   3. finish  each bucket by one lane: ready bits; equal keys that took places of one home bucket in step 1. Of these the first
  *              slot's stays, which is the one that was there before.
  *   4. rest    what was set aside in step 2, three of a hundred of those at load 0.95: each looks for its key along its chain, as far as its bit
- *              is set, 1.07 buckets. Those that find none take places as in step 2. Equal ones among these then find, from
- *              home, the first of them on their chain; the others leave again.
+ *              is set, 1.07 buckets. Those that find none take places as in step 2. Equal ones among these then find the
+ *              first of them on their chain, which begins behind home and ends there; the others leave again. Their places stay
+ *              taken, and their bits set: harmless, and rare, since it takes another key that has set the same bit.
  * No more keys and records than slots, so no key is refused for an equal one, and every chain ends. Partitions that get more, and calls
  * that want statuses, have each record inserted as any key is (open_ops.h), in shared memory.
  *
