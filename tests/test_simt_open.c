@@ -1,24 +1,7 @@
 /* The open engine's algorithms in the lane simulator: every pair of operations that the header lets overlap. */
-#include "harness/harness.h"
-#include "simt/sim_case.h"
+#include "simt/sim_test.h"
 
 #include <string.h>
-
-/* A failing run tells its seed and how to replay it. The seeds are the same every time: what passes here passes there. */
-static void run_case(test_run *t, const char *name, uint64_t normal)
-{
-    const sim_case *c = sim_case_named(name);
-    CHECK(c != NULL);
-    char replay[100];
-    sim_options options = {.report = stderr, .replay = replay};
-    for (uint64_t seed = 0; seed < test_scaled(t, normal, normal / 20); seed++) {
-        snprintf(replay, sizeof replay, "--case %s --seed %llu", name, (unsigned long long)seed);
-        if (!sim_run(c, seed, &options))
-            FAIL("seed %llu of %s; see above", (unsigned long long)seed, name);
-    }
-}
-
-enum { RUNS = 12000 };
 
 TEST(test_simt_open_find_beside_find, .timeout_seconds = 240)
 {

@@ -4,8 +4,8 @@
  * A query costs one DRAM access, so many must be under way at once: keys are started in groups, and their blocks prefetched,
  * AHEAD groups before they are looked at (cpu_open_simd.h tells why in groups). Nothing branches on an answer.
  *
- * Measured on two cores of a Neoverse N1 (docs/performance.md), 2^27 keys, 8 bits set, a filter of 268 MB: 100 M queries a second, 0.72 of
- * the limit of reads; in the caches 202. Masks by vectors instead of shifted words: 88 and 139. Groups of 4, 8 and 16, one to six of them
+ * Measured on two cores of a Neoverse N1, 2^27 keys, 8 bits set, a filter of 268 MB, 2^24 queries (a trial program; docs/performance.md
+ * has the benchmark's, 0.66 of the limit of reads): 100 M queries a second; in the caches 202. Masks by vectors instead of shifted words: 88 and 139. Groups of 4, 8 and 16, one to six of them
  * ahead: 79 to 93, 83 to 100, 76 to 85; prefetches of a group behind all its hashes: no difference with 8, 104 with 12, 80 with
  * 16. What is left is what lookups in tables wait for there, too: page walks, of which five overlap in the limit's loop, whose reads stand
  * 25 instructions apart.

@@ -12,7 +12,7 @@
  *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks fetched beforehand 15.9 (in the L2 cache a sixth slower so)
  *     contains, 268 MB     34.8  44.5   44.7   39.8, on a GPU whose limit of reads is 44.6
  *     contains, 16 MB      52    71     99     68
- *     the same now          -    72    118     94
+ *     the same now          -    72    118     94; 135 with 4 lanes since one half of each word is looked at (each = 2)
  * With fewer lanes a load or an atomic operation of a warp touches more lines at once, and the L1 cache takes them one after the other;
  * with eight lanes there are more instructions. In memory one block under way to a lane is as good as four. */
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
