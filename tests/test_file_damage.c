@@ -267,7 +267,7 @@ TEST(test_open_load_giant_hole)
     loom__file_header header = surgery_header(s.file);
     header.partitions = 1 << 16;
     header.buckets = 3499;
-    header.partition_bytes = open_partition_bytes(OPEN_PAIR_4_4, 3499);
+    header.partition_bytes = open_partition_bytes(SLOT_PAIR_4_4, 3499);
     surgery_set_header(s.file, &header);
     surgery_sign_header(s.file);
     test_write_file(s.path, s.file, 128);
@@ -300,7 +300,7 @@ typedef struct slot_place {
 static slot_place slot_at(saved *s, uint64_t index)
 {
     loom__file_header header = surgery_header(s->file);
-    loom__open_kind kind = open_kind_of(header.key_bytes, header.value_bytes);
+    loom__slot_kind kind = slot_kind_of(header.key_bytes, header.value_bytes);
     uint64_t bucket = index / open_slots(kind), partition = bucket / header.buckets;
     unsigned char *base = surgery_partition(s->file, s->bytes, partition);
     slot_place place;
@@ -308,7 +308,7 @@ static slot_place slot_at(saved *s, uint64_t index)
     bucket %= header.buckets;
     place.slot = (uint32_t)(index % open_slots(kind));
     place.line = base + bucket * open_line_stride(kind);
-    if (kind == OPEN_PAIR_4_4) {
+    if (kind == SLOT_PAIR_4_4) {
         place.key = place.line + 8 * place.slot;
         place.value = place.key + 4;
     } else if (header.value_bytes == 0) {
@@ -326,7 +326,7 @@ static uint64_t slots_of(const saved *s)
 {
     loom__file_header header = surgery_header(s->file);
     return (uint64_t)header.partitions * header.buckets *
-           open_slots(open_kind_of(header.key_bytes, header.value_bytes));
+           open_slots(slot_kind_of(header.key_bytes, header.value_bytes));
 }
 
 /* The partition's empty key, from the table's own rule: the file must be read with it. */
@@ -335,7 +335,7 @@ static uint64_t empty_key(const saved *s, uint64_t slot)
     loom__file_header header = surgery_header(s->file);
     loom__open_shape shape;
     memset(&shape, 0, sizeof shape);
-    shape.kind = open_kind_of(header.key_bytes, header.value_bytes);
+    shape.kind = slot_kind_of(header.key_bytes, header.value_bytes);
     shape.partitions = header.partitions;
     shape.buckets = header.buckets;
     loom__open_view view = loom__open_view_make(&shape, header.seed);
@@ -371,7 +371,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
     unsigned char *original = test_allocate(s.bytes);
     memcpy(original, s.file, s.bytes);
     loom__file_header header = surgery_header(s.file);
-    loom__open_kind kind = open_kind_of(header.key_bytes, header.value_bytes);
+    loom__slot_kind kind = slot_kind_of(header.key_bytes, header.value_bytes);
     uint64_t slots = slots_of(&s), done[6] = {0, 0, 0, 0, 0, 0};
     for (uint64_t i = 0; i < slots; i++) {
         slot_place place = slot_at(&s, i);
@@ -383,7 +383,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
                 done[0]++;
             }
             /* I4: its ready bit is clear. */
-            if (open_values_apart(kind)) {
+            if (slot_values_apart(kind)) {
                 toggle_word(place.line, place.slot);
                 check_forged(&s, original, "a ready bit on a free slot");
                 done[1]++;
@@ -397,7 +397,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             done[2]++;
         memcpy(s.file, original, s.bytes);
         /* I4: its ready bit is set. */
-        if (open_values_apart(kind)) {
+        if (slot_values_apart(kind)) {
             toggle_word(place.line, place.slot);
             check_forged(&s, original, "no ready bit on a key");
             done[3]++;
@@ -410,7 +410,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             memcpy(other.key, place.key, header.key_bytes);
             if (place.value)
                 memcpy(other.value, place.value, header.value_bytes);
-            if (open_values_apart(kind))
+            if (slot_values_apart(kind))
                 toggle_word(other.line, other.slot);
             loom__file_header more = header;
             more.size++;
@@ -439,7 +439,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
         CHECK_GT(done[0], 0);
     CHECK_GT(done[2], 0);
     CHECK_GT(done[4], 0);
-    if (open_values_apart(kind)) {
+    if (slot_values_apart(kind)) {
         CHECK_GT(done[1], 0);
         CHECK_GT(done[3], 0);
     }

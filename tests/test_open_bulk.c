@@ -34,7 +34,7 @@ static subject make_subject(test_run *t, loom_context *context, uint64_t capacit
     s.shape = map_stats(s.m.map);
     loom__open_shape shape;
     memset(&shape, 0, sizeof shape);
-    shape.kind = open_kind_of(t->key_bytes, t->value_bytes);
+    shape.kind = slot_kind_of(t->key_bytes, t->value_bytes);
     shape.partitions = (uint32_t)s.shape.partitions;
     shape.buckets = (uint32_t)s.shape.buckets_per_partition;
     s.view = loom__open_view_make(&shape, s.shape.seed);
@@ -504,7 +504,7 @@ TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
  * means turns, and the last ones make a later turn give up. */
 static void build_each(test_run *t, loom_context *context, double load, uint32_t flags)
 {
-    const uint64_t keys = open_slots(open_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;
+    const uint64_t keys = open_slots(slot_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;
     subject s = make_subject(t, context, keys, load, keys > 30000 ? 13 : 31);
     const uint64_t rows[] = {keys, keys, s.shape.slots + s.shape.slots / 8, 2000, keys};
     CHECK_GE(s.shape.partitions, 80);

@@ -135,7 +135,7 @@ TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
         loom_stats stats = map_stats(map);
         loom__open_shape shape;
         memset(&shape, 0, sizeof shape);
-        shape.kind = open_kind_of(t->key_bytes, t->value_bytes);
+        shape.kind = slot_kind_of(t->key_bytes, t->value_bytes);
         shape.partitions = (uint32_t)stats.partitions;
         shape.buckets = (uint32_t)stats.buckets_per_partition;
         loom__open_view view = loom__open_view_make(&shape, seed);

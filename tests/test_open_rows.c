@@ -35,7 +35,7 @@ static grouping make_grouping(test_run *t, loom_context *context, uint64_t capac
     loom__open_shape shape;
     uint64_t salt = random_u64(&t->random), all_ones = cut_word(UINT64_MAX, t->key_bytes);
     memset(&shape, 0, sizeof shape);
-    shape.kind = open_kind_of(t->key_bytes, t->value_bytes);
+    shape.kind = slot_kind_of(t->key_bytes, t->value_bytes);
     shape.partitions = (uint32_t)stats.partitions;
     shape.buckets = (uint32_t)stats.buckets_per_partition;
     g.view = loom__open_view_make(&shape, stats.seed);

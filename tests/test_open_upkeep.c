@@ -242,7 +242,7 @@ TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due)
     }
     test_note("put in order after %llu of %d calls", (unsigned long long)ordered, 2 * BATCHES);
     CHECK_GT(ordered, 1);
-    CHECK_LE(ordered, open_slots(open_kind_of(t->key_bytes, t->value_bytes)) == 14 ? 60 : 36);
+    CHECK_LE(ordered, open_slots(slot_kind_of(t->key_bytes, t->value_bytes)) == 14 ? 60 : 36);
     free_churn(&c);
     loom_context_destroy(context);
 }
@@ -295,7 +295,7 @@ static loom__open_view view_of(const test_run *t, loom_map *map)
     loom_stats stats = map_stats(map);
     loom__open_shape shape;
     memset(&shape, 0, sizeof shape);
-    shape.kind = open_kind_of(t->key_bytes, t->value_bytes);
+    shape.kind = slot_kind_of(t->key_bytes, t->value_bytes);
     shape.partitions = (uint32_t)stats.partitions;
     shape.buckets = (uint32_t)stats.buckets_per_partition;
     return loom__open_view_make(&shape, stats.seed);

@@ -215,11 +215,11 @@ template <class key_type, class value_type, loom_view_access access> class table
     static_assert(access >= LOOM_VIEW_FIND && access <= LOOM_VIEW_MIXED, "an access of loom_map_view_begin");
 
     static constexpr bool is_set = detail::width<value_type>::bytes == 0;
-    static constexpr loom_inner::loom__open_kind kind =
-        is_set ? (sizeof(key_type) == 4 ? loom_inner::OPEN_KEY_4 : loom_inner::OPEN_KEY_8)
+    static constexpr loom_inner::loom__slot_kind kind =
+        is_set ? (sizeof(key_type) == 4 ? loom_inner::SLOT_KEY_4 : loom_inner::SLOT_KEY_8)
         : sizeof(key_type) == 4
-            ? (sizeof(value_type) == 4 ? loom_inner::OPEN_PAIR_4_4 : loom_inner::OPEN_KEY_4_VALUE_8)
-            : (sizeof(value_type) == 4 ? loom_inner::OPEN_KEY_8_VALUE_4 : loom_inner::OPEN_KEY_8_VALUE_8);
+            ? (sizeof(value_type) == 4 ? loom_inner::SLOT_PAIR_4_4 : loom_inner::SLOT_KEY_4_VALUE_8)
+            : (sizeof(value_type) == 4 ? loom_inner::SLOT_KEY_8_VALUE_4 : loom_inner::SLOT_KEY_8_VALUE_8);
     static constexpr int shared = access == LOOM_VIEW_FIND    ? loom_inner::OPEN_ALONE
                                   : access == LOOM_VIEW_MIXED ? loom_inner::OPEN_MIXED
                                                               : loom_inner::OPEN_SHARED;
@@ -395,13 +395,13 @@ template <class key_type, class value_type, loom_view_access access> class table
             const unsigned char *line = open_line(kind, &here, here.bucket);
             uint64_t empty = open_empty(&view_, here.partition_index);
             for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
-                uint64_t key = open_slot_key(kind, line, slot), value = 0;
+                uint64_t key = slot_key(kind, line, slot), value = 0;
                 if (key == empty)
                     continue;
-                if (kind == OPEN_PAIR_4_4)
+                if (kind == SLOT_PAIR_4_4)
                     value = lane_load_4((const uint32_t *)(line + 8 * slot + 4));
                 else if (!is_set)
-                    value = open_load_value(kind, open_value(kind, &view_, here.partition, line, slot));
+                    value = slot_load_value(kind, open_value(kind, &view_, here.partition, line, slot));
                 visit(detail::from_bits<key_type>(key), detail::from_bits<value_type>(value));
             }
         }

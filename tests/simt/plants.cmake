@@ -109,7 +109,7 @@ plant(no_wait_for_the_value insert+insert+find
 
 plant(a_group_leaves_the_ballot insert+insert
 "    done = lane_some(lane_poll(group, done));"
-"    if (step == OPEN_MEET && lane_some(holders) && kind == OPEN_PAIR_4_4)
+"    if (step == OPEN_MEET && lane_some(holders) && kind == SLOT_PAIR_4_4)
         return OPEN_WAS_THERE;
     done = lane_some(lane_poll(group, done));")
 
@@ -207,9 +207,9 @@ plant(ready_bit_not_released find+erase
 "")
 
 plant(erase_without_a_swap erase+erase
-"        return lane_swap_8((uint64_t *)at, pair, open_pair(empty, 0), shared) == pair;"
+"        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;"
 "    {
-        lane_store_8((uint64_t *)at, open_pair(empty, 0));
+        lane_store_8((uint64_t *)at, slot_pair(empty, 0));
         return 1;
     }")
 
@@ -240,24 +240,24 @@ plant(retired_key_not_counted mixed/insert+erase
 # ---- sets ----
 
 plant(set_claimed_without_a_swap insert+insert
-"    if (!open_swap_key(kind, shared, at, empty, walk->key))
+"    if (!slot_swap_key(kind, shared, at, empty, walk->key))
         return 0;
-    if (!open_values_apart(kind))
+    if (!slot_values_apart(kind))
         return 1;"
-"    if (!open_values_apart(kind)) {
-        if (open_key_bytes(kind) == 4)
+"    if (!slot_values_apart(kind)) {
+        if (slot_key_bytes(kind) == 4)
             lane_store_4((uint32_t *)at, (uint32_t)walk->key);
         else
             lane_store_8((uint64_t *)at, walk->key);
         return 1;
     }
-    if (!open_swap_key(kind, shared, at, empty, walk->key))
+    if (!slot_swap_key(kind, shared, at, empty, walk->key))
         return 0;")
 
 plant(set_erased_without_a_swap erase+erase
-"        return open_swap_key(kind, shared, at, walk->key, empty);"
+"        return slot_swap_key(kind, shared, at, walk->key, empty);"
 "    {
-        if (open_key_bytes(kind) == 4)
+        if (slot_key_bytes(kind) == 4)
             lane_store_4((uint32_t *)at, (uint32_t)empty);
         else
             lane_store_8((uint64_t *)at, empty);
@@ -313,11 +313,11 @@ plant(key_at_home_put_back_again upkeep
 "")
 
 plant(value_left_in_a_lifted_slot upkeep
-"        open_store_value(kind, value, 0);
+"        slot_store_value(kind, value, 0);
     }
-    open_store_key(kind, at, slot, empty);"
+    slot_store_key(kind, at, slot, empty);"
 "    }
-    open_store_key(kind, at, slot, empty);")
+    slot_store_key(kind, at, slot, empty);")
 
 plant(ready_bit_left_at_a_lifted_slot upkeep
 "        holders &= ~((uint32_t)1 << slot);"

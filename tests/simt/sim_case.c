@@ -54,13 +54,13 @@ static uint32_t below(uint32_t n)
 
 static int is_set(void)
 {
-    return open_value_bytes(now.shape.kind) == 0;
+    return slot_value_bytes(now.shape.kind) == 0;
 }
 
 static void name_word(const void *at, char *text, size_t bytes)
 {
     const loom__open_view *view = &now.view;
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
     if (offset >= table + sizeof(loom__open_totals)) {
         static const char *const counts[] = {"full?", "stale bits", "retired slots"};
@@ -80,7 +80,7 @@ static void name_word(const void *at, char *text, size_t bytes)
     unsigned partition = (unsigned)(offset / view->partition_bytes);
     uint64_t inside = offset % view->partition_bytes, stride = open_line_stride(kind);
     uint64_t rows = open_value_offset(kind, view->buckets);
-    if (kind == OPEN_KEY_8_VALUE_4 && inside >= rows)
+    if (kind == SLOT_KEY_8_VALUE_4 && inside >= rows)
         snprintf(text, bytes, "p%u b%u values %u, %u", partition, (unsigned)((inside - rows) / 32),
                  (unsigned)((inside - rows) % 32 / 4), (unsigned)((inside - rows) % 32 / 4 + 1));
     else if (inside % stride >= 64)
@@ -88,7 +88,7 @@ static void name_word(const void *at, char *text, size_t bytes)
                  (unsigned)((inside % stride - 64) / 8));
     else if (inside % stride == OPEN_WORD_OFFSET)
         snprintf(text, bytes, "p%u b%u word", partition, (unsigned)(inside / stride));
-    else if (open_slot_stride(kind) == 4)
+    else if (slot_stride(kind) == 4)
         snprintf(text, bytes, "p%u b%u keys %u, %u", partition, (unsigned)(inside / stride),
                  (unsigned)(inside % stride / 4), (unsigned)(inside % stride / 4 + 1));
     else
@@ -99,7 +99,7 @@ static void name_word(const void *at, char *text, size_t bytes)
 /* Different keys of one partition. */
 static void draw_keys(uint32_t partition, uint32_t count)
 {
-    uint32_t key_bytes = open_key_bytes(now.shape.kind);
+    uint32_t key_bytes = slot_key_bytes(now.shape.kind);
     while (count > 0) {
         uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
         if (key_bytes == 4)
@@ -163,7 +163,7 @@ static void crowd_mixed(uint32_t room)
 static void draw_table(int tiny)
 {
     static const uint32_t primes[] = {2, 2, 3, 3, MOST_BUCKETS};
-    loom__open_kind kind = (loom__open_kind)(now.seed % (now.c->sets ? OPEN_KEY_8 + 1 : OPEN_KEY_8_VALUE_8 + 1));
+    loom__slot_kind kind = (loom__slot_kind)(now.seed % (now.c->sets ? SLOT_KEY_8 + 1 : SLOT_KEY_8_VALUE_8 + 1));
     uint32_t buckets = tiny ? 2 : primes[below(open_slots(kind) == 14 ? 4 : 5)];
     now.shape = (loom__open_shape){.kind = kind, .partitions = 2, .buckets = buckets};
     now.shape.table_bytes = 2 * open_partition_bytes(kind, buckets);
@@ -240,22 +240,22 @@ static simt_open_op draw_op(uint32_t from)
 /* The slot of a key that is in the table. */
 static uint32_t slot_of(const scenario_key *key, open_walk *here)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     for (*here = open_start(kind, &now.view, key->key);; open_advance(&now.view, here))
         for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-            if (open_slot_key(kind, open_line(kind, here, here->bucket), slot) == key->key)
+            if (slot_key(kind, open_line(kind, here, here->bucket), slot) == key->key)
                 return slot;
 }
 
 /* As a mixed batch would have left it. */
 static void retire_key(uint32_t i)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     open_walk here;
     if (!now.keys[i].before.present)
         return;
     uint32_t slot = slot_of(&now.keys[i], &here);
-    uint64_t pair = open_pair(now.keys[i].key, now.keys[i].before.value);
+    uint64_t pair = slot_pair(now.keys[i].key, now.keys[i].before.value);
     (void)open_free_slot(kind, OPEN_MIXED, &now.view, &here, slot, pair);
     open_add_stale(OPEN_ALONE, &now.view, &here, here.depth);
     now.view.retired_slots[now.keys[i].partition]++;
@@ -370,12 +370,12 @@ static void read_table(void)
 
 static uint32_t retired_keys(uint32_t partition)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     uint32_t retired = 0;
     for (uint32_t number = 0; number < now.view.buckets; number++) {
         open_walk here = open_stand_at(kind, &now.view, partition, number);
         for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-            retired += open_slot_key(kind, open_line(kind, &here, number), slot) == open_retired(&now.view, partition);
+            retired += slot_key(kind, open_line(kind, &here, number), slot) == open_retired(&now.view, partition);
     }
     return retired;
 }
@@ -398,18 +398,18 @@ static uint32_t key_at_fault; /* the last one judged; UINT32_MAX: none in partic
 /* In how many slots of a bucket a key lies. */
 static uint32_t times_in(const scenario_key *key, uint32_t number)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     open_walk here = open_stand_at(kind, &now.view, key->partition, number);
     uint32_t found = 0;
     for (uint32_t slot = 0; slot < open_slots(kind); slot++)
-        found += open_slot_key(kind, open_line(kind, &here, number), slot) == key->key;
+        found += slot_key(kind, open_line(kind, &here, number), slot) == key->key;
     return found;
 }
 
 /* Filter bits of a partition that no key in it needs. */
 static uint32_t stale_bits(uint32_t partition)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     uint64_t needed[MOST_BUCKETS] = {0};
     uint32_t stale = 0;
     for (uint32_t i = 0; i < now.key_count; i++) {
@@ -464,7 +464,7 @@ static void judge_layout(void)
 /* A key lies away from home only if its home bucket is full of keys that are at home there. */
 static void judge_order(uint32_t partition)
 {
-    loom__open_kind kind = now.shape.kind;
+    loom__slot_kind kind = now.shape.kind;
     uint32_t at_home[MOST_BUCKETS] = {0};
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < now.key_count; i++) {
@@ -542,7 +542,7 @@ static void judge_key(uint32_t key)
                                 .ended = call->launched->ended,
                                 .found = asked->found,
                                 .how = call->open.how,
-                                .value_bytes = open_value_bytes(now.shape.kind)};
+                                .value_bytes = slot_value_bytes(now.shape.kind)};
         }
     }
     if (!sim_history_possible(operations, count, now.keys[key].before, now.keys[key].after))

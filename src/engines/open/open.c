@@ -152,8 +152,8 @@ static loom_status lend(loom__table *table, loom_map_view *view)
     RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
                     "a set has no values to accumulate; use a map or a counter");
     view->layout = LOOM_VIEW_LAYOUT;
-    view->key_bytes = open_key_bytes(table->shape.kind);
-    view->value_bytes = open_value_bytes(table->shape.kind);
+    view->key_bytes = slot_key_bytes(table->shape.kind);
+    view->value_bytes = slot_value_bytes(table->shape.kind);
     view->generation = generation_of(table);
     memset(view->table, 0, sizeof view->table);
     memcpy(view->table, &table->view, sizeof table->view);
@@ -191,7 +191,7 @@ static loom_status refill_directly(loom__table *from, loom__table *to, loom_stre
 {
     enum { AT_ONCE = 1 << 20 };
     const loom_allocator *allocator = &from->machine->allocator;
-    const uint32_t key_bytes = open_key_bytes(from->shape.kind), value_bytes = open_value_bytes(from->shape.kind);
+    const uint32_t key_bytes = slot_key_bytes(from->shape.kind), value_bytes = slot_value_bytes(from->shape.kind);
     const size_t bytes = (size_t)AT_ONCE * (key_bytes + value_bytes);
     unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
     if (pairs == NULL)
@@ -238,8 +238,8 @@ static loom_status resize(loom__table *table, uint64_t capacity, loom_stream str
     loom__open_shape shape;
     loom__table *made;
     uint64_t keys;
-    config.key_bytes = open_key_bytes(table->shape.kind);
-    config.value_bytes = open_value_bytes(table->shape.kind);
+    config.key_bytes = slot_key_bytes(table->shape.kind);
+    config.value_bytes = slot_value_bytes(table->shape.kind);
     config.max_load = table->max_load;
     config.type = table->type;
     config.capacity = capacity;
@@ -340,8 +340,8 @@ static void describe(const loom__table *table, loom__map_image *image, uint32_t 
     *image = (loom__map_image){
         .engine = LOOM_ENGINE_OPEN,
         .layout_version = OPEN_LAYOUT_VERSION,
-        .key_bytes = open_key_bytes(table->shape.kind),
-        .value_bytes = open_value_bytes(table->shape.kind),
+        .key_bytes = slot_key_bytes(table->shape.kind),
+        .value_bytes = slot_value_bytes(table->shape.kind),
         .partitions = table->shape.partitions,
         .buckets = table->shape.buckets,
         .partition_bytes = table->view.partition_bytes,
@@ -368,7 +368,7 @@ static loom_status restore(loom__machine *machine, const loom__map_image *image,
                     LOOM_BAD_FILE, "the file speaks of %u partitions of %u buckets, which no open table has",
                     image->partitions, image->buckets);
     loom__open_shape shape = {
-        .kind = open_kind_of(image->key_bytes, image->value_bytes),
+        .kind = slot_kind_of(image->key_bytes, image->value_bytes),
         .partitions = image->partitions,
         .buckets = image->buckets,
     };

@@ -21,8 +21,8 @@ typedef struct open_answer {
 } open_answer;
 
 /* Looks for the key in one line. Settled: this line is all that must be looked at. `partition` is looked at only where the
- * values stand at its end (OPEN_KEY_8_VALUE_4). */
-LOOM_LANE open_found open_find_in_line(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+ * values stand at its end (SLOT_KEY_8_VALUE_4). */
+LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        unsigned char *partition, const unsigned char *line, uint64_t key,
                                        uint32_t filter_bit, lane_truth active)
 {
@@ -32,7 +32,7 @@ LOOM_LANE open_found open_find_in_line(loom__open_kind kind, int shared, lane_gr
     lane_truth holds = look.mine, found = look.found;
     if (look.mine)
         holds = open_read_value(kind, shared, view, partition, line, look.slot, look.pair, &value);
-    if (shared && open_values_apart(kind))
+    if (shared && slot_values_apart(kind))
         found = lane_some(lane_poll(group, holds)); /* the key was seen, but was its value ready? */
     answer.settled = look.found | !look.further;
     answer.found = found;
@@ -41,7 +41,7 @@ LOOM_LANE open_found open_find_in_line(loom__open_kind kind, int shared, lane_gr
     return answer;
 }
 
-LOOM_LANE open_found open_find_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                     open_walk *walk, lane_truth active)
 {
     open_found answer =
@@ -54,7 +54,7 @@ LOOM_LANE open_found open_find_item(loom__open_kind kind, int shared, lane_group
 }
 
 /* FETCH: the lane that reports has the value. */
-LOOM_LANE open_answer open_insert_item(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)
 {
@@ -65,7 +65,7 @@ LOOM_LANE open_answer open_insert_item(loom__open_kind kind, open_mode mode, loo
     return answer;
 }
 
-LOOM_LANE open_answer open_update_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_answer open_update_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, uint64_t value, lane_truth active)
 {
     open_answer answer;
@@ -74,7 +74,7 @@ LOOM_LANE open_answer open_update_item(loom__open_kind kind, int shared, lane_gr
     return answer;
 }
 
-LOOM_LANE open_answer open_erase_item(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_answer open_erase_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                       open_walk *walk, lane_truth active)
 {
     open_answer answer;

@@ -29,39 +29,8 @@
 #define LOOM_OPEN_LAYOUT_H
 
 #include "core/hash.h"
+#include "core/slot_kind.h"
 #include "loom/loom.h"
-
-typedef enum loom__open_kind {
-    OPEN_PAIR_4_4 = 0,
-    OPEN_KEY_4_VALUE_8 = 1,
-    OPEN_KEY_8_VALUE_4 = 2,
-    OPEN_KEY_8_VALUE_8 = 3,
-    OPEN_KEY_4 = 4, /* sets: no values */
-    OPEN_KEY_8 = 5
-} loom__open_kind;
-
-/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it. */
-#define OPEN_FOR_KIND(kind, call)      \
-    switch ((loom__open_kind)(kind)) { \
-    case OPEN_PAIR_4_4:                \
-        call(OPEN_PAIR_4_4);           \
-        break;                         \
-    case OPEN_KEY_4_VALUE_8:           \
-        call(OPEN_KEY_4_VALUE_8);      \
-        break;                         \
-    case OPEN_KEY_8_VALUE_4:           \
-        call(OPEN_KEY_8_VALUE_4);      \
-        break;                         \
-    case OPEN_KEY_8_VALUE_8:           \
-        call(OPEN_KEY_8_VALUE_8);      \
-        break;                         \
-    case OPEN_KEY_4:                   \
-        call(OPEN_KEY_4);              \
-        break;                         \
-    case OPEN_KEY_8:                   \
-        call(OPEN_KEY_8);              \
-        break;                         \
-    }
 
 enum {
     OPEN_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
@@ -83,65 +52,37 @@ enum {
         1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
 };
 
-/* value_bytes = 0: a set. */
-LOOM_BOTH loom__open_kind open_kind_of(uint32_t key_bytes, uint32_t value_bytes)
+LOOM_BOTH uint32_t open_slots(loom__slot_kind kind)
 {
-    if (value_bytes == 0)
-        return key_bytes == 4 ? OPEN_KEY_4 : OPEN_KEY_8;
-    if (key_bytes == 4)
-        return value_bytes == 4 ? OPEN_PAIR_4_4 : OPEN_KEY_4_VALUE_8;
-    return value_bytes == 4 ? OPEN_KEY_8_VALUE_4 : OPEN_KEY_8_VALUE_8;
-}
-
-LOOM_BOTH uint32_t open_key_bytes(loom__open_kind kind)
-{
-    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_4 ? 4 : 8;
-}
-
-LOOM_BOTH uint32_t open_value_bytes(loom__open_kind kind)
-{
-    if (kind == OPEN_KEY_4 || kind == OPEN_KEY_8)
-        return 0;
-    return kind == OPEN_PAIR_4_4 || kind == OPEN_KEY_8_VALUE_4 ? 4 : 8;
-}
-
-/* Do values lie outside of the line? Then one swap cannot store a key with its value, and ready bits are needed. */
-LOOM_BOTH int open_values_apart(loom__open_kind kind)
-{
-    return kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
-}
-
-LOOM_BOTH uint32_t open_slots(loom__open_kind kind)
-{
-    return kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_4 ? 14 : 7;
+    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 14 : 7;
 }
 
 /* Bits of the word that say "this slot's value is complete". */
-LOOM_BOTH uint32_t open_ready_bits(loom__open_kind kind)
+LOOM_BOTH uint32_t open_ready_bits(loom__slot_kind kind)
 {
-    return open_values_apart(kind) ? open_slots(kind) : 0;
+    return slot_values_apart(kind) ? open_slots(kind) : 0;
 }
 
-LOOM_BOTH uint32_t open_line_stride(loom__open_kind kind)
+LOOM_BOTH uint32_t open_line_stride(loom__slot_kind kind)
 {
-    return kind == OPEN_KEY_4_VALUE_8 ? 192 : kind == OPEN_KEY_8_VALUE_8 ? 128 : 64;
+    return kind == SLOT_KEY_4_VALUE_8 ? 192 : kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
 }
 
-LOOM_BOTH uint32_t open_value_stride(loom__open_kind kind)
+LOOM_BOTH uint32_t open_value_stride(loom__slot_kind kind)
 {
-    return kind == OPEN_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
+    return kind == SLOT_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
 }
 
 /* From the start of the partition to bucket 0's row of values. */
-LOOM_BOTH uint64_t open_value_offset(loom__open_kind kind, uint32_t buckets)
+LOOM_BOTH uint64_t open_value_offset(loom__slot_kind kind, uint32_t buckets)
 {
-    return (uint64_t)(kind == OPEN_KEY_8_VALUE_4 ? buckets : 1) * OPEN_LINE_BYTES;
+    return (uint64_t)(kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * OPEN_LINE_BYTES;
 }
 
-LOOM_BOTH uint64_t open_partition_bytes(loom__open_kind kind, uint32_t buckets)
+LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 {
     uint64_t bytes = (uint64_t)buckets * open_line_stride(kind);
-    if (kind == OPEN_KEY_8_VALUE_4)
+    if (kind == SLOT_KEY_8_VALUE_4)
         bytes += (uint64_t)buckets * open_value_stride(kind);
     return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
 }
@@ -180,7 +121,7 @@ typedef struct loom__open_view {
     uint64_t retired[2];      /* likewise */
     uint32_t empty_exception; /* the partition that empty[0] hashes to */
     uint32_t retired_exception;
-    uint32_t kind;             /* loom__open_kind */
+    uint32_t kind;             /* loom__slot_kind */
     uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__open_totals *totals; /* behind the last partition */
@@ -204,7 +145,7 @@ LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
 /* So often a partition may be worn … */
 LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
 {
-    return view->buckets * (64 - open_ready_bits((loom__open_kind)view->kind)) / OPEN_STALE_SHARE;
+    return view->buckets * (64 - open_ready_bits((loom__slot_kind)view->kind)) / OPEN_STALE_SHARE;
 }
 
 /* … before it is time to put it in order. */
@@ -225,7 +166,7 @@ LOOM_BOTH void open_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */
 
 typedef struct loom__open_shape {
-    loom__open_kind kind;
+    loom__slot_kind kind;
     uint32_t partitions;
     uint32_t buckets;
     uint64_t table_bytes;

@@ -76,7 +76,7 @@
 #ifndef LOOM_OPEN_OPS_H
 #define LOOM_OPEN_OPS_H
 
-#include "core/lanes.h"
+#include "core/slot_ops.h"
 #include "engines/open/open_layout.h"
 
 typedef enum open_outcome {
@@ -119,41 +119,30 @@ typedef struct open_walk {
     uint32_t knows_full; /* insert: 1 once the partition was seen full (I5): what is read since then is final */
 } open_walk;
 
-LOOM_LANE unsigned char *open_line(loom__open_kind kind, const open_walk *walk, uint32_t bucket)
+LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
 {
     return walk->partition + (uint64_t)bucket * open_line_stride(kind);
 }
 
 /* The value of a slot; `line` is its bucket's. */
-LOOM_LANE unsigned char *open_value(loom__open_kind kind, const loom__open_view *view, unsigned char *partition,
+LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view *view, unsigned char *partition,
                                     const unsigned char *line, uint32_t slot)
 {
     uint64_t lines = (uint64_t)(line - partition) / open_line_stride(kind) * open_value_stride(kind);
-    return partition + open_value_offset(kind, view->buckets) + lines + slot * open_value_bytes(kind);
-}
-
-/* Keys lie this far apart in a line. */
-LOOM_LANE uint32_t open_slot_stride(loom__open_kind kind)
-{
-    return kind == OPEN_PAIR_4_4 ? 8 : open_key_bytes(kind);
+    return partition + open_value_offset(kind, view->buckets) + lines + slot * slot_value_bytes(kind);
 }
 
 /* The key's bit in the word of every bucket it leaves. */
-LOOM_LANE uint32_t open_filter_bit(loom__open_kind kind, uint32_t lower)
+LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
 {
     uint32_t ready = open_ready_bits(kind);
     return ready + loom__hash_filter_bit(lower, 64 - ready);
 }
 
-LOOM_LANE uint64_t open_pair(uint64_t key, uint64_t value)
-{
-    return (uint32_t)key | value << 32;
-}
-
-LOOM_LANE open_walk open_start(loom__open_kind kind, const loom__open_view *view, uint64_t key)
+LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
     open_walk walk;
-    uint64_t hash = loom__hash_key(key, open_key_bytes(kind), view->seed);
+    uint64_t hash = loom__hash_key(key, slot_key_bytes(kind), view->seed);
     walk.key = key;
     walk.partition_index = loom__hash_partition(hash, view->partitions);
     walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
@@ -180,9 +169,9 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
 }
 
 /* Bytes that a hit reads, if they lie together: fetched at once they are hardly dearer than one line. */
-LOOM_LANE uint32_t open_span(loom__open_kind kind)
+LOOM_LANE uint32_t open_span(loom__slot_kind kind)
 {
-    return kind == OPEN_KEY_8_VALUE_8 ? 128 : 64;
+    return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
 }
 
 /* ---- find ---- */
@@ -196,16 +185,16 @@ typedef struct open_look {
     uint64_t pair;      /* PAIR_4_4: the pair itself */
 } open_look;
 
-LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group group, const unsigned char *at,
+LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group group, const unsigned char *at,
                                  uint64_t key, uint32_t filter_bit, lane_truth active)
 {
     lane_line line;
     open_look look;
     lane_take(group, &line, at, shared, active, open_span(kind));
-    lane_slots hits = lane_match(&line, open_key_bytes(kind), open_slot_stride(kind), open_slots(kind), key);
+    lane_slots hits = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), open_slots(kind), key);
     look.mine = active & lane_any(hits);
-    look.slot = lane_first(hits, open_slot_stride(kind));
-    look.pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
+    look.slot = lane_first(hits, slot_stride(kind));
+    look.pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
     lane_votes holders = lane_poll(group, look.mine);
     look.found = lane_some(holders);
     /* A key that is erased and comes back while the line is taken is seen in two slots: the first one counts. (Where it is
@@ -217,7 +206,7 @@ LOOM_LANE open_look open_look_at(loom__open_kind kind, int shared, lane_group gr
 }
 
 /* One bucket of a lookup. Does not advance; `further` is 0 at the end of the chain. */
-LOOM_LANE open_look open_find_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_look open_find_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                    const open_walk *walk, lane_truth active)
 {
     open_look look = open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
@@ -231,26 +220,21 @@ LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
     return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
 }
 
-LOOM_LANE uint64_t open_load_value(loom__open_kind kind, const unsigned char *at)
-{
-    return open_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
-}
-
 /* The value of a key that this lane saw in `slot`. False, while others write: the key is only just being stored or
  * erased, and so counts as absent. */
-LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loom__open_view *view,
+LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const loom__open_view *view,
                                      unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
                                      uint64_t *value)
 {
-    if (!open_values_apart(kind)) {
-        *value = kind == OPEN_PAIR_4_4 ? pair >> 32 : 0;
+    if (!slot_values_apart(kind)) {
+        *value = kind == SLOT_PAIR_4_4 ? pair >> 32 : 0;
         return 1;
     }
     if (shared && !open_is_ready(line, slot))
         return 0;
     lane_acquire(shared); /* the value was stored before its ready bit */
     const unsigned char *at = open_value(kind, view, partition, line, slot);
-    *value = open_load_value(kind, at);
+    *value = slot_load_value(kind, at);
     lane_acquire(shared); /* an erase clears the bit before the value: who read the cleared value sees the bit clear */
     return !shared || open_is_ready(line, slot);
 }
@@ -258,7 +242,7 @@ LOOM_LANE lane_truth open_read_value(loom__open_kind kind, int shared, const loo
 /* ---- insert ---- */
 
 /* Sets the key's filter bit in a bucket. */
-LOOM_LANE void open_set_bit(loom__open_kind kind, int shared, const open_walk *walk, uint32_t bucket)
+LOOM_LANE void open_set_bit(loom__slot_kind kind, int shared, const open_walk *walk, uint32_t bucket)
 {
     lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET),
               (uint64_t)1 << open_filter_bit(kind, walk->lower), shared);
@@ -266,7 +250,7 @@ LOOM_LANE void open_set_bit(loom__open_kind kind, int shared, const open_walk *w
 
 /* Sees to it that the key's bit is set in the buckets at depth 0 .. depth - 1 before the key is stored (I2). At most
  * `buckets` rounds. */
-LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+LOOM_LANE void open_mark_path(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                               uint32_t depth)
 {
     if (walk->marked_to < depth) {
@@ -283,7 +267,7 @@ LOOM_LANE void open_mark_path(loom__open_kind kind, int shared, const loom__open
 
 /* Asks, on one lane, whether the key may leave its bucket, which is full and has not got the key's bit; sets the bit if it
  * does so eagerly. */
-LOOM_LANE lane_truth open_leave(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk)
+LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk)
 {
     uint32_t *mark = &view->marks[walk->partition_index], seen = lane_load_4(mark);
     if (walk->marked_to != OPEN_EAGERLY)
@@ -298,81 +282,45 @@ LOOM_LANE lane_truth open_leave(loom__open_kind kind, int shared, const loom__op
     return 1;
 }
 
-LOOM_LANE void open_store_value(loom__open_kind kind, unsigned char *at, uint64_t value)
-{
-    if (open_value_bytes(kind) == 8)
-        lane_store_8((uint64_t *)at, value);
-    else
-        lane_store_4((uint32_t *)at, (uint32_t)value);
-}
-
-/* Swaps a slot's key, which is not part of a pair. False: another one was there. */
-LOOM_LANE lane_truth open_swap_key(loom__open_kind kind, int shared, unsigned char *at, uint64_t from, uint64_t to)
-{
-    if (open_key_bytes(kind) == 4)
-        return lane_swap_4((uint32_t *)at, (uint32_t)from, (uint32_t)to, shared) == (uint32_t)from;
-    return lane_swap_8((uint64_t *)at, from, to, shared) == from;
-}
-
 /* Puts key and value into a slot that was free. False: somebody else took it. */
-LOOM_LANE lane_truth open_claim(loom__open_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
+LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
 {
-    unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * open_slot_stride(kind);
+    unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * slot_stride(kind);
     uint64_t empty = open_empty(view, walk->partition_index);
-    if (kind == OPEN_PAIR_4_4) {
-        uint64_t free_pair = open_pair(empty, 0);
-        return lane_swap_8((uint64_t *)at, free_pair, open_pair(walk->key, value), shared) == free_pair;
+    if (kind == SLOT_PAIR_4_4) {
+        uint64_t free_pair = slot_pair(empty, 0);
+        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(walk->key, value), shared) == free_pair;
     }
-    if (!open_swap_key(kind, shared, at, empty, walk->key))
+    if (!slot_swap_key(kind, shared, at, empty, walk->key))
         return 0;
-    if (!open_values_apart(kind))
+    if (!slot_values_apart(kind))
         return 1;
-    open_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
+    slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
     lane_release(shared); /* the value comes before its ready bit (I4) */
     lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
     return 1;
 }
 
-/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value; of pairs with one
- * key the one with the larger value is the larger. Other ways ask for a swap, which fails only when somebody else has
- * combined; the key itself cannot go while insertions run. */
-LOOM_LANE void open_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__how how, uint64_t key, uint64_t value)
-{
-    if (how == LOOM__ADD) {
-        lane_combine_8(at, how, value << 32, shared);
-    } else if (how < LOOM__ADD_FLOAT) {
-        lane_combine_8(at, how, open_pair(key, value), shared);
-    } else {
-        for (uint64_t seen = pair;;) {
-            uint32_t wanted = loom__combine_4(how, (uint32_t)(seen >> 32), (uint32_t)value);
-            uint64_t old = lane_swap_8(at, seen, open_pair(key, wanted), shared);
-            if (old == seen)
-                return;
-            seen = old;
-        }
-    }
-}
-
 /* Meets a key that is there, in `slot`, complete with its value, and does with it as the mode says; FETCH puts its value
  * into *value, or returns false if this lane does not see the value complete yet. A swap that fails has met another overwrite of the same key, which then counts as the
  * later one; the key itself cannot go while insertions run. */
-LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE lane_truth open_meet(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
-    if (kind == OPEN_PAIR_4_4) {
+    if (kind == SLOT_PAIR_4_4) {
         uint64_t *there = (uint64_t *)(line + slot * 8);
         if (mode == OPEN_OVERWRITE)
-            (void)lane_swap_8(there, pair, open_pair(walk->key, *value), shared);
+            (void)lane_swap_8(there, pair, slot_pair(walk->key, *value), shared);
         else if (mode == OPEN_COMBINE)
-            open_combine_pair(shared, there, pair, how, walk->key, *value);
+            slot_combine_pair(shared, there, pair, how, walk->key, *value);
         else if (mode == OPEN_FETCH)
             *value = pair >> 32;
         return 1;
     }
-    if (!open_values_apart(kind))
+    if (!slot_values_apart(kind))
         return 1;
     if (mode == OPEN_FETCH && shared == OPEN_MIXED)
         return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
@@ -382,15 +330,15 @@ LOOM_LANE lane_truth open_meet(loom__open_kind kind, open_mode mode, loom__how h
             if (shared && !open_is_ready(line, slot)) /* seen by this very lane, so that its fence counts */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
-            *value = open_load_value(kind, at);
+            *value = slot_load_value(kind, at);
             return 1;
         }
         /* The first value was stored before its ready bit, and stays before this one. (The memory models ask for this fence:
          * on real machines, and in the simulator, a store waits for the load that its branch depends on.) */
         lane_acquire(shared);
         if (mode == OPEN_OVERWRITE)
-            open_store_value(kind, at, *value);
-        else if (open_value_bytes(kind) == 8)
+            slot_store_value(kind, at, *value);
+        else if (slot_value_bytes(kind) == 8)
             lane_combine_8((uint64_t *)at, how, *value, shared);
         else
             lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);
@@ -430,21 +378,21 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: on the one
  * lane where *tells comes back true, *value is the key's value, found or stored. */
-LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)
 {
     lane_line line;
-    uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
+    uint32_t stride = slot_stride(kind), slots = open_slots(kind);
     lane_join(group, shared); /* bits that one lane set or saw come before the key that another stores */
     lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active, open_span(kind));
-    lane_slots hits = lane_match(&line, open_key_bytes(kind), stride, slots, walk->key);
-    lane_slots frees = lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
+    lane_slots hits = lane_match(&line, slot_key_bytes(kind), stride, slots, walk->key);
+    lane_slots frees = lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
     lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth further = lane_some(lane_poll(group, active & bit));
-    uint32_t ready = shared && open_values_apart(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
+    uint32_t ready = shared && slot_values_apart(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
@@ -457,7 +405,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
     lane_truth done = 0;
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
-        uint64_t pair = kind == OPEN_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
+        uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
         if (ready >> slot & 1)
             done = open_meet(kind, mode, how, shared, view, walk, slot, pair, value);
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
@@ -516,7 +464,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__open_kind kind, open_mode mode, lo
 }
 
 /* A whole insertion, by a group of one lane that waits for nobody; bounded as every insertion is. */
-LOOM_LANE open_outcome open_insert_alone(loom__open_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
     open_walk walk = open_start(kind, view, key);
@@ -532,7 +480,7 @@ LOOM_LANE open_outcome open_insert_alone(loom__open_kind kind, open_mode mode, l
 
 /* One bucket of an update, which gives a new value to a key that is there. GO_ON: `walk` stands at the bucket of the next
  * turn. Keys do not come or go while updates run. */
-LOOM_LANE open_outcome open_update_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                         open_walk *walk, uint64_t value, lane_truth active)
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);
@@ -549,22 +497,22 @@ LOOM_LANE open_outcome open_update_turn(loom__open_kind kind, int shared, lane_g
 /* ---- erase ---- */
 
 /* Empties a slot that holds the key. False: another erase was first. */
-LOOM_LANE lane_truth open_free_slot(loom__open_kind kind, int shared, const loom__open_view *view,
+LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom__open_view *view,
                                     const open_walk *walk, uint32_t slot, uint64_t pair)
 {
-    unsigned char *line = open_line(kind, walk, walk->bucket), *at = line + slot * open_slot_stride(kind);
+    unsigned char *line = open_line(kind, walk, walk->bucket), *at = line + slot * slot_stride(kind);
     uint64_t empty =
         shared == OPEN_MIXED ? open_retired(view, walk->partition_index) : open_empty(view, walk->partition_index);
-    if (kind == OPEN_PAIR_4_4)
-        return lane_swap_8((uint64_t *)at, pair, open_pair(empty, 0), shared) == pair;
-    if (!open_values_apart(kind))
-        return open_swap_key(kind, shared, at, walk->key, empty);
+    if (kind == SLOT_PAIR_4_4)
+        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;
+    if (!slot_values_apart(kind))
+        return slot_swap_key(kind, shared, at, walk->key, empty);
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
     lane_release(shared); /* the bit is cleared before the value is */
-    open_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
-    if (open_key_bytes(kind) == 4)
+    slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
+    if (slot_key_bytes(kind) == 4)
         lane_store_4((uint32_t *)at, (uint32_t)empty);
     else
         lane_store_8((uint64_t *)at, empty);
@@ -579,7 +527,7 @@ LOOM_LANE uint32_t open_wear_of(const open_walk *walk)
 }
 
 /* One bucket of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
-LOOM_LANE open_outcome open_erase_turn(loom__open_kind kind, int shared, lane_group group, const loom__open_view *view,
+LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, lane_truth active)
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);

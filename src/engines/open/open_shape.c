@@ -57,7 +57,7 @@ static double partitions_needed(double keys, double max_load, double slots)
 
 loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape)
 {
-    loom__open_kind kind = open_kind_of(config->key_bytes, config->value_bytes);
+    loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
     double keys = (double)config->capacity, best_buckets = 0, best_partitions = 0;
     uint32_t slots = open_slots(kind);
     uint32_t first = 2, last = config->max_load > 0.92 ? OPEN_MOST_BUCKETS : OPEN_PREFERRED_BUCKETS;
@@ -100,7 +100,7 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
 
 static uint32_t partition_of(const loom__open_view *view, uint64_t key)
 {
-    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
+    uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
     return loom__hash_partition(loom__hash_key(key, key_bytes, view->seed), view->partitions);
 }
 
@@ -110,7 +110,7 @@ static uint32_t partition_of(const loom__open_view *view, uint64_t key)
  * narrow keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
 static uint64_t choose_patterns(const loom__open_view *view, uint64_t from, uint64_t patterns[2], uint32_t *exception)
 {
-    uint64_t key_mask = open_key_bytes((loom__open_kind)view->kind) == 4 ? 0xffffffffu : UINT64_MAX;
+    uint64_t key_mask = slot_key_bytes((loom__slot_kind)view->kind) == 4 ? 0xffffffffu : UINT64_MAX;
     patterns[0] = patterns[1] = from & key_mask;
     *exception = partition_of(view, patterns[0]);
     do {

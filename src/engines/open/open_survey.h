@@ -13,7 +13,7 @@ typedef struct open_bucket {
     uint64_t empty;
 } open_bucket;
 
-LOOM_LANE open_bucket open_bucket_of(loom__open_kind kind, const loom__open_view *view, uint32_t partition,
+LOOM_LANE open_bucket open_bucket_of(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
                                      uint32_t number)
 {
     open_bucket bucket;
@@ -24,25 +24,25 @@ LOOM_LANE open_bucket open_bucket_of(loom__open_kind kind, const loom__open_view
     return bucket;
 }
 
-LOOM_LANE uint64_t open_bucket_key(loom__open_kind kind, const open_bucket *bucket, uint32_t slot)
+LOOM_LANE uint64_t open_bucket_key(loom__slot_kind kind, const open_bucket *bucket, uint32_t slot)
 {
-    const unsigned char *at = bucket->line + slot * open_slot_stride(kind);
-    return open_key_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
+    const unsigned char *at = bucket->line + slot * slot_stride(kind);
+    return slot_key_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
 }
 
-LOOM_LANE uint64_t open_bucket_value(loom__open_kind kind, const open_bucket *bucket, uint32_t slot)
+LOOM_LANE uint64_t open_bucket_value(loom__slot_kind kind, const open_bucket *bucket, uint32_t slot)
 {
-    if (open_value_bytes(kind) == 0)
+    if (slot_value_bytes(kind) == 0)
         return 0;
     const unsigned char *at =
-        kind == OPEN_PAIR_4_4 ? bucket->line + 8 * slot + 4 : bucket->values + slot * open_value_bytes(kind);
-    return open_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
+        kind == SLOT_PAIR_4_4 ? bucket->line + 8 * slot + 4 : bucket->values + slot * slot_value_bytes(kind);
+    return slot_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
 }
 
 /* ---- Chains ---- */
 
 /* Buckets that finding the key reads, or finding that it is absent. */
-LOOM_LANE uint32_t open_count_accesses(loom__open_kind kind, lane_group group, const loom__open_view *view,
+LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                        uint64_t key)
 {
     open_walk walk = open_start(kind, view, key);
@@ -55,7 +55,7 @@ LOOM_LANE uint32_t open_count_accesses(loom__open_kind kind, lane_group group, c
 }
 
 /* Buckets that finding the key reads if it is found in this very slot; 0 if it is not. */
-LOOM_LANE uint32_t open_depth_of(loom__open_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
+LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
                                  uint32_t partition, uint32_t number, uint32_t slot)
 {
     open_walk walk = open_start(kind, view, key);
@@ -79,7 +79,7 @@ typedef struct open_sums {
 } open_sums;
 
 /* Adds what one bucket holds, and whether the invariants of open_ops.h hold in it. */
-LOOM_LANE void open_survey_bucket(loom__open_kind kind, lane_group group, const loom__open_view *view,
+LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                   uint32_t partition, uint32_t number, open_sums *sums)
 {
     open_bucket bucket = open_bucket_of(kind, view, partition, number);
@@ -113,7 +113,7 @@ LOOM_LANE void open_survey_bucket(loom__open_kind kind, lane_group group, const 
 /* What the sums over all buckets tell. */
 LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_sums *sums)
 {
-    double filter_bits = 64.0 - open_ready_bits((loom__open_kind)view->kind);
+    double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);
     double passes = (double)sums->filter_bits / ((double)view->partitions * view->buckets * filter_bits);
     loom__survey survey;
     survey.size = sums->size;

@@ -44,34 +44,19 @@ typedef struct open_desk {
 } open_desk;
 
 /* Words of the list for each key. */
-LOOM_BOTH uint32_t open_list_words(loom__open_kind kind)
+LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind)
 {
-    return open_values_apart(kind) ? 2 : 1;
+    return slot_values_apart(kind) ? 2 : 1;
 }
 
 /* A list of so many keys is long enough, unless keys were made to collide. */
-LOOM_BOTH uint32_t open_list_room(loom__open_kind kind, uint32_t buckets)
+LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
 {
     return buckets * open_slots(kind) / 2 + 1;
 }
 
-LOOM_LANE uint64_t open_slot_key(loom__open_kind kind, const unsigned char *line, uint32_t slot)
-{
-    const unsigned char *at = line + slot * open_slot_stride(kind);
-    return open_key_bytes(kind) == 4 ? lane_load_4((const uint32_t *)at) : lane_load_8((const uint64_t *)at);
-}
-
-LOOM_LANE void open_store_key(loom__open_kind kind, unsigned char *line, uint32_t slot, uint64_t key)
-{
-    unsigned char *at = line + slot * open_slot_stride(kind);
-    if (open_key_bytes(kind) == 4)
-        lane_store_4((uint32_t *)at, (uint32_t)key);
-    else
-        lane_store_8((uint64_t *)at, key);
-}
-
 /* A walk that stands at bucket `number` of a partition, as the first one of a key that lies there would. */
-LOOM_LANE open_walk open_stand_at(loom__open_kind kind, const loom__open_view *view, uint32_t partition,
+LOOM_LANE open_walk open_stand_at(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
                                   uint32_t number)
 {
     open_walk walk = open_start(kind, view, 0);
@@ -82,36 +67,36 @@ LOOM_LANE open_walk open_stand_at(loom__open_kind kind, const loom__open_view *v
 }
 
 /* The key in a slot of a line that one lane has taken whole. */
-LOOM_LANE uint64_t open_taken_key(loom__open_kind kind, const lane_line *line, uint32_t slot)
+LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, uint32_t slot)
 {
-    uint32_t stride = open_slot_stride(kind);
+    uint32_t stride = slot_stride(kind);
     uint64_t word = lane_line_word(line, slot * stride / 8);
-    return open_key_bytes(kind) == 8 ? word : (uint32_t)(word >> slot * stride % 8 * 8);
+    return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> slot * stride % 8 * 8);
 }
 
 /* Step 1, a key of this lane's bucket: from its slot to place `place` of the list. */
-LOOM_LANE void open_lift_slot(loom__open_kind kind, const loom__open_view *view, const open_walk *here,
+LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view, const open_walk *here,
                               const lane_line *line, uint32_t slot, const open_desk *desk, uint32_t place)
 {
     unsigned char *at = open_line(kind, here, here->bucket);
     uint64_t empty = open_empty(view, here->partition_index);
-    if (kind == OPEN_PAIR_4_4) {
+    if (kind == SLOT_PAIR_4_4) {
         lane_team_store(&desk->list[place], lane_line_word(line, slot));
-        lane_store_8((uint64_t *)(at + slot * 8), open_pair(empty, 0));
+        lane_store_8((uint64_t *)(at + slot * 8), slot_pair(empty, 0));
         return;
     }
     lane_team_store(&desk->list[place], open_taken_key(kind, line, slot));
-    if (open_values_apart(kind)) {
+    if (slot_values_apart(kind)) {
         unsigned char *value = open_value(kind, view, here->partition, at, slot);
-        lane_team_store(&desk->list[desk->room + place], open_load_value(kind, value));
-        open_store_value(kind, value, 0);
+        lane_team_store(&desk->list[desk->room + place], slot_load_value(kind, value));
+        slot_store_value(kind, value, 0);
     }
-    open_store_key(kind, at, slot, empty);
+    slot_store_key(kind, at, slot, empty);
 }
 
 /* Step 1, a bucket, which belongs to this lane: its line is read once, and only what changes is written. With order = 0
  * retired keys go, and that is all. */
-LOOM_LANE void open_lift_bucket(loom__open_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
+LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
                                 int order, lane_group alone, const open_desk *desk)
 {
     open_walk here = open_stand_at(kind, view, partition, number);
@@ -123,14 +108,14 @@ LOOM_LANE void open_lift_bucket(loom__open_kind kind, const loom__open_view *vie
     LOOM_UNROLL
     for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
         uint64_t key = open_taken_key(kind, &line, slot);
-        uint32_t lower = (uint32_t)loom__hash_key(key, open_key_bytes(kind), view->seed);
+        uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
         uint32_t holds = key != empty && key != retired;
         gone |= (uint32_t)(key == retired) << slot;
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
     }
     for (; gone != 0; gone &= gone - 1)
-        open_store_key(kind, at, loom__lowest_bit(gone), empty); /* its value is zero already */
+        slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* its value is zero already */
     if (!order)
         return;
     uint32_t place = away != 0 ? lane_team_draw(desk->away, loom__count_bits(away)) : 0;
@@ -139,18 +124,18 @@ LOOM_LANE void open_lift_bucket(loom__open_kind kind, const loom__open_view *vie
         open_lift_slot(kind, view, &here, &line, slot, desk, place++);
         holders &= ~((uint32_t)1 << slot);
     }
-    uint64_t word = open_values_apart(kind) ? holders : 0;
+    uint64_t word = slot_values_apart(kind) ? holders : 0;
     if (word != lane_line_word(&line, 7))
         lane_store_8((uint64_t *)(at + OPEN_WORD_OFFSET), word);
 }
 
 /* Step 2, a bucket. At most `buckets` rounds for each slot. */
-LOOM_LANE void open_mark_bucket(loom__open_kind kind, int shared, const loom__open_view *view, uint32_t partition,
+LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
                                 uint32_t number)
 {
     open_walk here = open_stand_at(kind, view, partition, number);
     for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
-        uint64_t key = open_slot_key(kind, open_line(kind, &here, number), slot);
+        uint64_t key = slot_key(kind, open_line(kind, &here, number), slot);
         if (key == open_empty(view, partition))
             continue;
         for (open_walk walk = open_start(kind, view, key); walk.bucket != number; open_advance(view, &walk))
@@ -160,16 +145,16 @@ LOOM_LANE void open_mark_bucket(loom__open_kind kind, int shared, const loom__op
 
 /* Step 3. False: there is no room at home, or others took it. `alone` has one lane. At most as many rounds as a bucket has
  * slots: a claim that fails has seen one filled. */
-LOOM_LANE lane_truth open_bring_home(loom__open_kind kind, int shared, lane_group alone, const loom__open_view *view,
+LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
                                      const open_lifted *lifted)
 {
-    uint32_t stride = open_slot_stride(kind), slots = open_slots(kind);
+    uint32_t stride = slot_stride(kind), slots = open_slots(kind);
     open_walk walk = open_start(kind, view, lifted->key);
     for (uint32_t tries = 0; tries < slots; tries++) {
         lane_line line;
         lane_take(alone, &line, open_line(kind, &walk, walk.bucket), 1, 1, OPEN_LINE_BYTES);
         lane_slots frees =
-            lane_match(&line, open_key_bytes(kind), stride, slots, open_empty(view, walk.partition_index));
+            lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk.partition_index));
         if (!lane_any(frees))
             return 0;
         if (open_claim(kind, shared, view, &walk, walk.bucket, lane_first(frees, stride), lifted->value))
@@ -178,12 +163,12 @@ LOOM_LANE lane_truth open_bring_home(loom__open_kind kind, int shared, lane_grou
     return 0;
 }
 
-LOOM_LANE open_lifted open_listed(loom__open_kind kind, const open_desk *desk, uint32_t place)
+LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_desk *desk, uint32_t place)
 {
     open_lifted one;
     one.key = lane_team_load(&desk->list[place]);
-    one.value = open_values_apart(kind) ? lane_team_load(&desk->list[desk->room + place]) : 0;
-    if (kind == OPEN_PAIR_4_4) {
+    one.value = slot_values_apart(kind) ? lane_team_load(&desk->list[desk->room + place]) : 0;
+    if (kind == SLOT_PAIR_4_4) {
         one.value = one.key >> 32;
         one.key = (uint32_t)one.key;
     }
@@ -192,7 +177,7 @@ LOOM_LANE open_lifted open_listed(loom__open_kind kind, const open_desk *desk, u
 
 /* By all lanes of a team, for one partition, on which nobody else is at work. `alone` is a group of this lane. Returns when
  * this lane's part is done: before it touches what others may still be at, it waits for them in the next partition. */
-LOOM_LANE void open_put_in_order(loom__open_kind kind, int shared, const loom__open_view *view, uint32_t partition,
+LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
                                  int order, lane_team team, lane_group alone, const open_desk *desk)
 {
     uint32_t first = lane_team_rank(team), lanes = lane_team_size(team);

@@ -49,7 +49,7 @@ static void count_chunk(void *argument, uint64_t chunk)
     const bulk_work *work = argument;
     const loom__open_view view = *work->view;
     const loom__split split = work->split;
-    if (open_key_bytes((loom__open_kind)view.kind) == 4)
+    if (slot_key_bytes((loom__slot_kind)view.kind) == 4)
         loom__split_count(&split, chunk, 4, partition_of_4, &view);
     else
         loom__split_count(&split, chunk, 8, partition_of_8, &view);
@@ -61,15 +61,15 @@ static void scatter_chunk(void *argument, uint64_t chunk)
     const loom__open_view view = *work->view;
     const loom__split split = work->split;
 #define CALL(kind)                                                                   \
-    loom__split_scatter(&split, chunk, open_key_bytes(kind), open_value_bytes(kind), \
-                        open_key_bytes(kind) == 4 ? partition_of_4 : partition_of_8, &view)
-    OPEN_FOR_KIND(view.kind, CALL)
+    loom__split_scatter(&split, chunk, slot_key_bytes(kind), slot_value_bytes(kind), \
+                        slot_key_bytes(kind) == 4 ? partition_of_4 : partition_of_8, &view)
+    SLOT_FOR_KIND(view.kind, CALL)
 #undef CALL
 }
 
 static uint32_t record_bytes(const loom__open_view *view)
 {
-    return open_key_bytes((loom__open_kind)view->kind) + open_value_bytes((loom__open_kind)view->kind);
+    return slot_key_bytes((loom__slot_kind)view->kind) + slot_value_bytes((loom__slot_kind)view->kind);
 }
 
 static void fill_partition(void *argument, uint64_t partition)
@@ -81,7 +81,7 @@ static void fill_partition(void *argument, uint64_t partition)
     const unsigned char *records = split->records + first * record;
     loom__cpu_records own = {
         .keys = records,
-        .values = records + open_key_bytes((loom__open_kind)work->view->kind),
+        .values = records + slot_key_bytes((loom__slot_kind)work->view->kind),
         .key_stride = record,
         .value_stride = record,
         .index = split->index != NULL ? split->index + first : NULL,
@@ -102,13 +102,13 @@ static void finish(const loom__open_view *view, const loom__batch *batch, const 
 /* A batch too small to be worth splitting, in order, on the calling thread. */
 static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_view *view, const loom__batch *batch)
 {
-    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
     loom__cpu_counts counts = {0};
     loom__cpu_records all = {
         .keys = batch->keys,
         .values = batch->values,
-        .key_stride = open_key_bytes(kind),
-        .value_stride = open_value_bytes(kind),
+        .key_stride = slot_key_bytes(kind),
+        .value_stride = slot_value_bytes(kind),
         .status = batch->status,
         .n = batch->n,
     };

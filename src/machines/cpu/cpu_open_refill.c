@@ -28,10 +28,10 @@ static void insert_pairs(refill_work *work, const refill_pair *pairs, uint64_t n
     work->simd->insert_in_order(work->to, &records, 0, &work->counts);
 }
 
-LOOM_LANE void move_keys(refill_work *work, loom__open_kind kind, uint32_t source, uint32_t partition)
+LOOM_LANE void move_keys(refill_work *work, loom__slot_kind kind, uint32_t source, uint32_t partition)
 {
     const loom__open_view from = *work->from;
-    const uint32_t key_bytes = open_key_bytes(kind), partitions = work->to->partitions;
+    const uint32_t key_bytes = slot_key_bytes(kind), partitions = work->to->partitions;
     refill_pair pairs[AT_ONCE];
     uint64_t count = 0;
     for (uint32_t number = 0; number < from.buckets; number++) {
@@ -61,7 +61,7 @@ static void refill_partition(void *argument, uint64_t index)
     work->to->stale[partition] = 0;
     for (uint32_t source = first; source <= last; source++) {
 #define CALL(kind) move_keys(work, kind, source, partition)
-        OPEN_FOR_KIND(work->from->kind, CALL)
+        SLOT_FOR_KIND(work->from->kind, CALL)
 #undef CALL
     }
 }

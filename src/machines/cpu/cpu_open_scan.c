@@ -10,9 +10,9 @@
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition)
 {
-    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
     uint64_t empty = open_empty(view, (uint32_t)partition);
-    uint64_t pattern = open_slot_stride(kind) == 4 ? empty << 32 | empty : empty;
+    uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
     unsigned char *base = view->base + partition * view->partition_bytes;
     uint64_t lines_end = (uint64_t)view->buckets * open_line_stride(kind);
     for (uint32_t bucket = 0; bucket < view->buckets; bucket++) {
@@ -71,10 +71,10 @@ static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t
                             uint64_t *copied)
 {
     const loom__open_view *view = work->view;
-    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
     open_bucket one =
         open_bucket_of(kind, view, (uint32_t)(bucket / view->buckets), (uint32_t)(bucket % view->buckets));
-    uint32_t key_bytes = open_key_bytes(kind), value_bytes = open_value_bytes(kind), slot = first;
+    uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind), slot = first;
     uint64_t done = 0;
     for (; slot < open_slots(kind); slot++) {
         uint64_t key = open_bucket_key(kind, &one, slot);
@@ -124,7 +124,7 @@ loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_vie
     loom__pool *pool = ((loom__cpu_machine_state *)machine)->pool;
     retrieve_work work = {.view = view, .from = *position, .keys = keys, .values = values};
     work.buckets = (uint64_t)view->partitions * view->buckets;
-    uint64_t done = 0, slots = open_slots((loom__open_kind)view->kind);
+    uint64_t done = 0, slots = open_slots((loom__slot_kind)view->kind);
     int out_of_room = 0;
     while (work.from.bucket < work.buckets && done < room && !out_of_room) { /* each round passes a segment or ends */
         uint64_t left = work.buckets - work.from.bucket, segments = (left + SEGMENT - 1) / SEGMENT;

@@ -36,19 +36,19 @@ enum {
 static const unsigned char zero_value[8];
 static const lane_group whole_group;
 
-LOOM_LANE uint64_t key_at(loom__open_kind kind, const void *keys, uint64_t index)
+LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index)
 {
-    if (open_key_bytes(kind) == 4)
+    if (slot_key_bytes(kind) == 4)
         return ((const uint32_t *)keys)[index];
     return ((const uint64_t *)keys)[index];
 }
 
 /* Without values every key brings a one, which counters add up. */
-LOOM_LANE uint64_t value_at(loom__open_kind kind, const void *values, uint64_t index)
+LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t index)
 {
-    if (open_value_bytes(kind) == 0 || values == NULL)
+    if (slot_value_bytes(kind) == 0 || values == NULL)
         return 1;
-    if (open_value_bytes(kind) == 4)
+    if (slot_value_bytes(kind) == 4)
         return ((const uint32_t *)values)[index];
     return ((const uint64_t *)values)[index];
 }
@@ -64,7 +64,7 @@ typedef struct sought {
 
 _Static_assert(OPEN_LINE_BYTES == 64, "six bits for the number of a filter bit");
 
-LOOM_LANE void find_start(loom__open_kind kind, const loom__open_view *view, const void *keys, uint64_t first,
+LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t first,
                           uint32_t count, sought *ring)
 {
     sought *group = &ring[first / GROUP % RING];
@@ -72,25 +72,25 @@ LOOM_LANE void find_start(loom__open_kind kind, const loom__open_view *view, con
         open_walk walk = open_start(kind, view, key_at(kind, keys, first + i));
         const unsigned char *line = open_line(kind, &walk, walk.bucket);
         group->line_and_bit[i] = (uintptr_t)line | open_filter_bit(kind, walk.lower);
-        if (kind == OPEN_KEY_8_VALUE_4)
+        if (kind == SLOT_KEY_8_VALUE_4)
             group->partition[i] = walk.partition;
         lane_prefetch(line);
     }
 }
 
 /* What one look brought, written without a branch; a key that goes on is written again when it is settled. */
-LOOM_LANE uint64_t find_record(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
+LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                                open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
                                const unsigned char **value_from)
 {
     uint64_t found = look.found;
-    if (open_value_bytes(kind) != 0 && batch->found_values != NULL) {
-        if (kind == OPEN_PAIR_4_4) {
+    if (slot_value_bytes(kind) != 0 && batch->found_values != NULL) {
+        if (kind == SLOT_PAIR_4_4) {
             ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
         } else {
-            const unsigned char *at = kind == OPEN_KEY_8_VALUE_4
+            const unsigned char *at = kind == SLOT_KEY_8_VALUE_4
                                           ? open_value(kind, view, partition, line, look.slot)
-                                          : line + OPEN_LINE_BYTES + look.slot * open_value_bytes(kind);
+                                          : line + OPEN_LINE_BYTES + look.slot * slot_value_bytes(kind);
             *value_from = found ? at : zero_value;
             lane_prefetch(*value_from);
         }
@@ -105,7 +105,7 @@ LOOM_LANE uint64_t find_record(loom__open_kind kind, const loom__open_view *view
 _Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_record writes these");
 
 /* The keys of a block that their home bucket did not settle. Returns how many of them were found. */
-LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
+LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                              uint64_t block, const uint16_t *late, uint64_t waiting, const unsigned char **value_from)
 {
     open_walk walks[BLOCK];
@@ -138,7 +138,7 @@ LOOM_LANE uint64_t find_late(loom__open_kind kind, const loom__open_view *view, 
 }
 
 /* The first look at `count` keys, which were started before. Adds those that go on to `late`. */
-LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view, const loom__batch *batch,
+LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                               uint64_t first, uint32_t count, const sought *ring, uint64_t block, uint16_t *late,
                               uint64_t *waiting, const unsigned char **value_from)
 {
@@ -149,7 +149,7 @@ LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view,
         const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
         uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
         open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit, 1);
-        found += find_record(kind, view, batch, look, kind == OPEN_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
+        found += find_record(kind, view, batch, look, kind == SLOT_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
                              index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
         *waiting += look.further & !look.found;
@@ -158,7 +158,7 @@ LOOM_LANE uint64_t find_group(loom__open_kind kind, const loom__open_view *view,
 }
 
 /* `begin` is a multiple of GROUP. */
-LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const view_given,
+LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const view_given,
                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given; /* in registers: the outputs cannot alias it */
@@ -184,8 +184,8 @@ LOOM_LANE void find_range(loom__open_kind kind, const loom__open_view *const vie
                                     &waiting, value_from);
         }
         found += find_late(kind, &view, &batch, block, late, waiting, value_from);
-        if (open_values_apart(kind) && batch.found_values != NULL) {
-            uint32_t bytes = open_value_bytes(kind);
+        if (slot_values_apart(kind) && batch.found_values != NULL) {
+            uint32_t bytes = slot_value_bytes(kind);
             for (uint64_t index = block; index < block_end; index++)
                 memcpy((unsigned char *)batch.found_values + index * bytes, value_from[index - block], bytes);
         }
@@ -210,7 +210,7 @@ typedef struct deferred {
 } deferred;
 
 /* `far`: the partition is not in a cache, so the value's line is fetched ahead as well. */
-LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
+LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring, int far)
 {
     open_walk walk = open_start(kind, view, key);
@@ -223,7 +223,7 @@ LOOM_LANE void ring_start(loom__open_kind kind, const loom__open_view *view, uin
     unsigned char *line = open_line(kind, &walk, walk.bucket);
     lane_prefetch_to_write(line);
     if (far &&
-        open_values_apart(kind)) /* the row of values, or its first line: which slot it will be is not known yet */
+        slot_values_apart(kind)) /* the row of values, or its first line: which slot it will be is not known yet */
         lane_prefetch_to_write(open_value(kind, view, walk.partition, line, 0));
 }
 
@@ -265,12 +265,12 @@ LOOM_LANE open_mode mode_of(loom__write op)
                                        : OPEN_KEEP;
 }
 
-LOOM_LANE open_outcome write_turn(loom__open_kind kind, loom__write op, int shared, const loom__open_view *view,
+LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
                                   const loom__batch *batch, open_walk *walk, uint64_t index)
 {
     if (op == LOOM__WRITE_ERASE)
         return open_erase_turn(kind, shared, whole_group, view, walk, 1);
-    uint64_t value = op == LOOM__WRITE_COMBINE && open_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT
+    uint64_t value = op == LOOM__WRITE_COMBINE && slot_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT
                          ? loom__widen(batch->widening, ((const uint32_t *)batch->values)[index])
                          : value_at(kind, batch->values, index);
     if (op == LOOM__WRITE_UPDATE)
@@ -278,15 +278,15 @@ LOOM_LANE open_outcome write_turn(loom__open_kind kind, loom__write op, int shar
     lane_truth tells;
     open_outcome outcome =
         open_insert_turn(kind, mode_of(op), batch->how, shared, whole_group, view, walk, &value, 1, &tells);
-    if (open_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON &&
+    if (slot_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON &&
         batch->found_values != NULL) {
         value = tells ? value : 0;
-        memcpy((unsigned char *)batch->found_values + index * open_value_bytes(kind), &value, open_value_bytes(kind));
+        memcpy((unsigned char *)batch->found_values + index * slot_value_bytes(kind), &value, slot_value_bytes(kind));
     }
     return outcome;
 }
 
-LOOM_LANE void write_range(loom__open_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
+LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
                            const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
@@ -341,23 +341,23 @@ LOOM_LANE void write_range(loom__open_kind kind, loom__write op, int shared, con
 
 /* ---- one after the other, by an owner ---- */
 
-LOOM_LANE uint64_t record_key(loom__open_kind kind, const loom__cpu_records *records, uint64_t i)
+LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
 {
     uint64_t key = 0;
-    memcpy(&key, records->keys + i * records->key_stride, open_key_bytes(kind));
+    memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
     return key;
 }
 
-LOOM_LANE uint64_t record_value(loom__open_kind kind, const loom__cpu_records *records, uint64_t i)
+LOOM_LANE uint64_t record_value(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
 {
     uint64_t value = 0;
-    if (open_value_bytes(kind) == 0)
+    if (slot_value_bytes(kind) == 0)
         return value;
-    memcpy(&value, records->values + i * records->value_stride, open_value_bytes(kind));
+    memcpy(&value, records->values + i * records->value_stride, slot_value_bytes(kind));
     return value;
 }
 
-LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__open_view *const view_given,
+LOOM_LANE void insert_records(loom__slot_kind kind, int overwrite, const loom__open_view *const view_given,
                               const loom__cpu_records *const records_given, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
@@ -385,7 +385,7 @@ LOOM_LANE void insert_records(loom__open_kind kind, int overwrite, const loom__o
     loom__cpu_add_counts(counts, &local);
 }
 
-LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view *view, const void *keys,
+LOOM_LANE uint64_t accesses_of_range(loom__slot_kind kind, const loom__open_view *view, const void *keys,
                                      uint64_t begin, uint64_t end)
 {
     uint64_t accesses = 0;
@@ -394,7 +394,7 @@ LOOM_LANE uint64_t accesses_of_range(loom__open_kind kind, const loom__open_view
     return accesses;
 }
 
-LOOM_LANE void survey_buckets(loom__open_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
+LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
     for (uint32_t number = 0; number < view->buckets; number++)
         open_survey_bucket(kind, whole_group, view, partition, number, sums);
@@ -406,7 +406,7 @@ static void find(const loom__open_view *view, const loom__batch *batch, uint64_t
                  loom__cpu_counts *counts)
 {
 #define CALL(kind) find_range(kind, view, batch, begin, end, counts)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
@@ -415,7 +415,7 @@ static void write(const loom__open_view *view, const loom__batch *batch, uint64_
 {
 /* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
 #define FITS(kind, op) \
-    (((kind) != OPEN_KEY_4 && (kind) != OPEN_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
+    (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
 #define OP(kind, op)                                                   \
     case op:                                                           \
         if (!FITS(kind, op))                                           \
@@ -434,7 +434,7 @@ static void write(const loom__open_view *view, const loom__batch *batch, uint64_
         OP(kind, LOOM__WRITE_UPDATE)    \
         OP(kind, LOOM__WRITE_ERASE)     \
     }
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 #undef OP
 #undef FITS
@@ -448,7 +448,7 @@ static void insert_in_order(const loom__open_view *view, const loom__cpu_records
         insert_records(kind, 1, view, records, counts); \
     else                                                \
         insert_records(kind, 0, view, records, counts)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
@@ -456,7 +456,7 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
 {
     uint64_t accesses = 0;
 #define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return accesses;
 }
@@ -464,7 +464,7 @@ static uint64_t count_accesses(const loom__open_view *view, const void *keys, ui
 static void survey_partition(const loom__open_view *view, uint32_t partition, open_sums *sums)
 {
 #define CALL(kind) survey_buckets(kind, view, partition, sums)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 

@@ -18,7 +18,7 @@ static void look_at(void *argument, uint64_t index)
 {
     const upkeep_work *work = argument;
     const loom__open_view *view = &work->view;
-    loom__open_kind kind = (loom__open_kind)view->kind;
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
     uint64_t short_list[SHORT_LIST], *long_list = NULL;
     uint32_t away, words = open_list_words(kind), long_room = open_list_room(kind, view->buckets);
     size_t long_bytes = (size_t)long_room * words * sizeof *long_list;
@@ -37,7 +37,7 @@ static void look_at(void *argument, uint64_t index)
                 desk = (open_desk){long_list, long_room, &away};
         }
 #define CALL(kind) open_put_in_order(kind, OPEN_ALONE, view, (uint32_t)partition, 1, team, alone, &desk)
-        OPEN_FOR_KIND(view->kind, CALL)
+        SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     }
     loom__release(work->allocator, long_list, long_bytes, LOOM_MEMORY_HOST, NULL);

@@ -44,8 +44,8 @@ cuda_launch *launcher(const cuda_state *cuda)
 loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
                           cuda_call_arrays *arrays)
 {
-    const loom__open_kind kind = (loom__open_kind)view->kind;
-    return cuda_locate_arrays(cuda, open_key_bytes(kind), open_value_bytes(kind), batch, arrays);
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
+    return cuda_locate_arrays(cuda, slot_key_bytes(kind), slot_value_bytes(kind), batch, arrays);
 }
 
 cuda_batch batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,

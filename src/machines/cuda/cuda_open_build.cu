@@ -48,7 +48,7 @@ enum { UNROLLED = 4, LOOKED_AHEAD = 4 };
 /* What partitions are filled from: an empty one, or one that may hold keys; in order, an empty one. */
 enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
 
-template <loom__open_kind kind> struct build_work {
+template <loom__slot_kind kind> struct build_work {
     loom__open_view view;
     bulk_regions<kind> records;
     uint32_t first; /* partition of the first region */
@@ -59,7 +59,7 @@ template <loom__open_kind kind> struct build_work {
 };
 
 /* A block's part of it. */
-template <loom__open_kind kind> struct build_block {
+template <loom__slot_kind kind> struct build_block {
     loom__open_view own; /* the table, with this partition in shared memory */
     unsigned char *lines;
     uint32_t *taken;
@@ -70,7 +70,7 @@ template <loom__open_kind kind> struct build_block {
     uint32_t *aside; /* IN_ORDER: places of records that were set aside */
 };
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own, bool overwrite, uint64_t key,
                                                       uint64_t value)
 {
@@ -80,7 +80,7 @@ __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own
 }
 
 /* Every record inserted as any key is. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8_t *status, outcome_counts *counts)
 {
     typedef bulk_columns<kind> columns;
@@ -102,7 +102,7 @@ struct warp_share {
 };
 
 /* One record, and where it stands in its region. */
-template <loom__open_kind kind> struct build_record {
+template <loom__slot_kind kind> struct build_record {
     typename bulk_columns<kind>::head head;
     uint64_t value;
     uint32_t at;
@@ -140,15 +140,15 @@ struct chain_place {
     uint32_t bucket, slot;
 };
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ chain_walk start_chain(const build_block<kind> &block, uint64_t key)
 {
-    const uint32_t lower = (uint32_t)loom__hash_key(key, open_key_bytes(kind), block.own.seed);
+    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), block.own.seed);
     return {loom__hash_bucket(lower, block.own.buckets), loom__hash_step(lower, block.own.buckets),
             open_filter_bit(kind, lower)};
 }
 
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ build_record<kind> late_record(const build_block<kind> &block, uint32_t i)
 {
     const uint32_t at = way == IN_ORDER ? block.aside[i] : i;
@@ -157,7 +157,7 @@ __device__ __forceinline__ build_record<kind> late_record(const build_block<kind
 }
 
 /* Sets a record aside, at the beginning of the warp's share, where all have been read already. All lanes of the warp. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_share *share, bool aside,
                                           const build_record<kind> &one)
 {
@@ -173,7 +173,7 @@ __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_s
 }
 
 /* Of two equal keys: does the record at `b` take the place of the one at `a`? */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, uint32_t a, uint32_t b)
 {
     const uint32_t first = block.records.index[a], second = block.records.index[b];
@@ -181,7 +181,7 @@ __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, ui
 }
 
 /* A record whose key stands in the bucket already. Others may meet there, too. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint32_t bucket,
                                            const build_record<kind> &one)
 {
@@ -206,7 +206,7 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
 }
 
 /* Step 1: keys go home; those that come when the bucket is full are set aside. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void place_at_home(const build_block<kind> &block, warp_share *share)
 {
     typedef bulk_columns<kind> columns;
@@ -228,7 +228,7 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
         for (int k = 0; k < UNROLLED; k++) {
             bool is_late = false;
             if (next + 32 * k + lane < share->end) {
-                const uint32_t lower = (uint32_t)loom__hash_key(ones[k].key(), open_key_bytes(kind), block.own.seed);
+                const uint32_t lower = (uint32_t)loom__hash_key(ones[k].key(), slot_key_bytes(kind), block.own.seed);
                 const uint32_t bucket = loom__hash_bucket(lower, block.own.buckets);
                 if (way == INTO_FILLED)
                     is_late = has_bit(block.lines + bucket * open_line_stride(kind), open_filter_bit(kind, lower));
@@ -247,7 +247,7 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
 
 /* Takes the next free place on a key's chain, and leaves its bit in each bucket that it passes. Counters only grow: a bucket that
  * looks full is full, and reading some counters at once is faster than adding to one after the other. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &block, const chain_walk &walk)
 {
     const uint32_t buckets = block.own.buckets;
@@ -272,7 +272,7 @@ __device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &bl
     }
 }
 
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
                                                       const build_record<kind> &one)
 {
@@ -284,7 +284,7 @@ __device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &b
 
 /* Step 2: those that were set aside take the next place on their chains. Who finds its bit set at home may have an equal key
  * further on, and is set aside once more. Returns how many were found at home. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, warp_share *share)
 {
     const uint32_t lane = threadIdx.x % 32, all = share->late;
@@ -317,7 +317,7 @@ __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, w
 
 /* Step 4: those that were set aside twice, 32 of each warp at a time. All threads of the block, which wait for each other. Returns
  * how many had an equal key. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &block, const warp_share &share)
 {
     const uint32_t buckets = block.own.buckets;
@@ -347,7 +347,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
         chain_place at = {};
         if (absent) {
             at = place_on_chain<kind, way>(block, walk, one);
-            if (open_values_apart(kind))
+            if (slot_values_apart(kind))
                 (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
         }
         __syncthreads();
@@ -370,7 +370,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
 }
 
 /* Step 5: places become values. */
-template <loom__open_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
+template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
     const uint32_t slots = block.own.buckets * open_slots(kind);
@@ -414,7 +414,7 @@ template <loom__open_kind kind> __device__ __forceinline__ void take_values(cons
 }
 
 /* No more records than the partition has free slots. All threads of the block, which wait for each other. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void fill_partition(const build_block<kind> &block, outcome_counts *counts)
 {
     const uint32_t buckets = block.own.buckets, warps = blockDim.x / 32, count = block.count;
@@ -447,7 +447,7 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
 }
 
 /* One block to a partition. Shared memory: the partition, then its counters. */
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<kind> work)
 {
     extern __shared__ __align__(128) unsigned char lines[];
@@ -509,7 +509,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
         tell_counts(work.counts, counts);
 }
 
-template <loom__open_kind kind, build_way way>
+template <loom__slot_kind kind, build_way way>
 cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_t partitions, cudaStream_t stream)
 {
     auto kernel = build_kernel<kind, way>;
@@ -527,19 +527,19 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_
     return cudaGetLastError();
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 cudaError_t launch_way(const cuda_state *cuda, const build_work<kind> &work, build_way way, uint32_t partitions,
                        cudaStream_t stream)
 {
     if (way == INTO_FILLED)
         return launch<kind, INTO_FILLED>(cuda, work, partitions, stream);
-    if constexpr (kind != OPEN_KEY_4 && kind != OPEN_KEY_8) /* sets have no order */
+    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* sets have no order */
         if (way == IN_ORDER)
             return launch<kind, IN_ORDER>(cuda, work, partitions, stream);
     return launch<kind, INTO_EMPTY>(cuda, work, partitions, stream);
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
                   unsigned char *workspace, build_way way, bool overwrite, cudaStream_t stream)
 {
@@ -571,7 +571,7 @@ cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *
     const build_way way = wish->in_order ? IN_ORDER : wish->replace ? INTO_EMPTY : INTO_FILLED;
     cudaError_t error = cudaSuccess;
 #define CALL(kind) error = build<kind>(cuda, view, batch, plan, workspace, way, overwrite, stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;
 }

@@ -41,7 +41,7 @@ bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, co
 #define CALL(kind)                                       \
     split.head_bytes = sizeof(bulk_columns<kind>::head); \
     split.tail_bytes = bulk_columns<kind>::has_tail ? sizeof(bulk_columns<kind>::value) : 0
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     split.with_index = wish->with_index;
     split.two_passes = wish->low_memory;

@@ -19,7 +19,7 @@ inline uint32_t bulk_shared_bytes(const loom__open_view *view)
 
 inline uint64_t bulk_slots(const loom__open_view *view)
 {
-    return (uint64_t)view->partitions * view->buckets * open_slots((loom__open_kind)view->kind);
+    return (uint64_t)view->partitions * view->buckets * open_slots((loom__slot_kind)view->kind);
 }
 
 template <class wide, class narrow, bool is_wide> struct either {
@@ -30,12 +30,12 @@ template <class wide, class narrow> struct either<wide, narrow, false> {
 };
 
 /* A head is what goes into a slot: the key, or the pair. */
-template <loom__open_kind kind> struct bulk_columns {
-    static constexpr bool wide_key = kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8 || kind == OPEN_KEY_8;
-    static constexpr bool packed = kind == OPEN_PAIR_4_4;
+template <loom__slot_kind kind> struct bulk_columns {
+    static constexpr bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8;
+    static constexpr bool packed = kind == SLOT_PAIR_4_4;
     static constexpr bool has_tail =
-        kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
-    static constexpr bool wide_value = kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8;
+        kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
+    static constexpr bool wide_value = kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8;
     static constexpr int slot_stride = wide_key || packed ? 8 : 4; /* sizeof(head), too */
     /* Records that a thread reads at once: 16 bytes of the widest column; in a batch pairs are not packed yet. */
     static constexpr int neighbours = slot_stride == 8 || (has_tail && wide_value) ? 2 : 4;
@@ -64,7 +64,7 @@ template <loom__open_kind kind> struct bulk_columns {
     }
 };
 
-template <loom__open_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
+template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
 
 /* Parts are partitions, spare memory is the table's where its contents go.
  *

@@ -46,16 +46,16 @@ combine_brought brought_by(const cuda_batch *batch)
 }
 
 /* Records have what rows bring, not what becomes of it: they are written and read again. */
-__host__ __device__ constexpr loom__open_kind record_kind(loom__open_kind kind, combine_brought brought)
+__host__ __device__ constexpr loom__slot_kind record_kind(loom__slot_kind kind, combine_brought brought)
 {
-    const bool wide_key = kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8;
+    const bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
     return brought == WIDE   ? kind
-           : brought == ONES ? (wide_key ? OPEN_KEY_8 : OPEN_KEY_4)
-                             : (wide_key ? OPEN_KEY_8_VALUE_4 : OPEN_PAIR_4_4);
+           : brought == ONES ? (wide_key ? SLOT_KEY_8 : SLOT_KEY_4)
+                             : (wide_key ? SLOT_KEY_8_VALUE_4 : SLOT_PAIR_4_4);
 }
 
-template <loom__open_kind kind, combine_brought brought> struct combining {
-    static constexpr loom__open_kind records_of = record_kind(kind, brought);
+template <loom__slot_kind kind, combine_brought brought> struct combining {
+    static constexpr loom__slot_kind records_of = record_kind(kind, brought);
     typedef bulk_columns<records_of> columns;
     typedef typename bulk_columns<kind>::key key;
     typedef typename bulk_columns<kind>::value value;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, ui
         atomicAdd(halves + 1, high);
 }
 
-template <loom__open_kind kind, combine_brought brought> struct combine_work {
+template <loom__slot_kind kind, combine_brought brought> struct combine_work {
     loom__open_view view;
     cuda_batch batch;
     bulk_regions<combining<kind, brought>::records_of> records;
@@ -110,7 +110,7 @@ template <loom__open_kind kind, combine_brought brought> struct combine_work {
 };
 
 /* To the table itself. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
 {
     return open_insert_alone(kind, OPEN_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
@@ -158,7 +158,7 @@ __device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t
 }
 
 /* Keys and what their rows have come to. */
-template <loom__open_kind kind, combine_brought brought> struct combine_table {
+template <loom__slot_kind kind, combine_brought brought> struct combine_table {
     typedef combining<kind, brought> types;
     typedef typename types::key key;
     typedef typename types::value value;
@@ -233,7 +233,7 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__how 
 }
 
 /* Rows 0 .. rows - 1, which `read(i, &key, &number)` gives: combined, then sent. All threads of the block. */
-template <combine_what what, loom__open_kind kind, combine_brought brought, class reader>
+template <combine_what what, loom__slot_kind kind, combine_brought brought, class reader>
 __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &work, uint64_t rows, reader read,
                                              outcome_counts *counts)
 {
@@ -287,7 +287,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
     }
 }
 
-template <loom__open_kind kind, combine_brought brought, combine_what what>
+template <loom__slot_kind kind, combine_brought brought, combine_what what>
 __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, brought> work)
 {
     typedef combining<kind, brought> types;
@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
     tell_counts(work.batch.counts, counts);
 }
 
-template <loom__open_kind kind, combine_brought brought, combine_what what>
+template <loom__slot_kind kind, combine_brought brought, combine_what what>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
                    unsigned char *workspace, cudaStream_t stream)
 {
@@ -347,13 +347,13 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cu
     return cudaGetLastError();
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                         const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
     const combine_brought brought = brought_by(batch);
     const bool sums = batch->how == LOOM__ADD;
-    if constexpr (kind == OPEN_KEY_4 || kind == OPEN_KEY_8) {
+    if constexpr (kind == SLOT_KEY_4 || kind == SLOT_KEY_8) {
         return cudaErrorInvalidValue; /* sets are not accumulated */
     } else {
         if constexpr (bulk_columns<kind>::wide_value) {
@@ -372,15 +372,15 @@ cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, con
 
 uint32_t places_of(const loom__open_view *view)
 {
-    loom__open_kind kind = (loom__open_kind)view->kind;
-    return PLACES_BYTES / (open_key_bytes(kind) + open_value_bytes(kind));
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
+    return PLACES_BYTES / (slot_key_bytes(kind) + slot_value_bytes(kind));
 }
 
 /* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
 loom__open_view bins_view(const loom__open_view *view, const cuda_batch *batch)
 {
     loom__open_view bins = *view;
-    bins.kind = record_kind((loom__open_kind)view->kind, brought_by(batch));
+    bins.kind = record_kind((loom__slot_kind)view->kind, brought_by(batch));
     bins.partitions = BINS;
     bins.partition_bytes = OPEN_LINE_BYTES;
     bins.buckets = 1;
@@ -417,7 +417,7 @@ cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *vie
             error = cuda_open_bulk_split(&bins, batch, 0, plan, workspace, stream);
     }
 #define CALL(kind) error = error == cudaSuccess ? launch_kind<kind>(cuda, view, batch, plan, workspace, stream) : error
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;
 }

@@ -47,9 +47,9 @@ template <bool wide> struct word {
 template <> struct word<true> {
     typedef uint64_t type;
 };
-template <loom__open_kind kind> struct widths {
-    typedef typename word<kind == OPEN_KEY_8_VALUE_4 || kind == OPEN_KEY_8_VALUE_8 || kind == OPEN_KEY_8>::type key;
-    typedef typename word<kind == OPEN_KEY_4_VALUE_8 || kind == OPEN_KEY_8_VALUE_8>::type value; /* sets: not used */
+template <loom__slot_kind kind> struct widths {
+    typedef typename word<kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8>::type key;
+    typedef typename word<kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8>::type value; /* sets: not used */
 };
 
 /* Adds up what the lanes of a warp counted. */
@@ -95,12 +95,12 @@ __host__ __device__ constexpr bool merges(cuda_op op)
     return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
 }
 
-__host__ __device__ constexpr bool takes_values(loom__open_kind kind, cuda_op op)
+__host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op)
 {
-    return op != OP_ERASE && kind != OPEN_KEY_4 && kind != OPEN_KEY_8;
+    return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;
 }
 
-template <loom__open_kind kind, cuda_op op> struct write_tile {
+template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
     typename widths<kind>::value values[takes_values(kind, op) ? TILE_ITEMS : 16];
     uint8_t status[TILE_ITEMS];
@@ -136,7 +136,7 @@ __device__ __forceinline__ void follow_late(const uint8_t *late, uint32_t count,
     __syncwarp();
 }
 
-template <loom__open_kind kind, int shared>
+template <loom__slot_kind kind, int shared>
 __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__open_view view, const cuda_batch batch)
 {
     typedef typename widths<kind>::key key;
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     auto tell = [&](uint32_t item, const open_found &answer) {
-        if (open_value_bytes(kind) != 0)
+        if (slot_value_bytes(kind) != 0)
             tile->values()[item] = (value)answer.value;
         tile->status[item] = answer.found ? LOOM_OK : LOOM_NOT_FOUND;
     };
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         lane_truth active = item < range.count;
         key sought = tile->keys[item];
         const unsigned char *line = view.base + loom__multiply_wide(tile->lines[item], OPEN_LINE_BYTES);
-        unsigned char *partition = kind == OPEN_KEY_8_VALUE_4 ? open_start(kind, &view, sought).partition : view.base;
+        unsigned char *partition = kind == SLOT_KEY_8_VALUE_4 ? open_start(kind, &view, sought).partition : view.base;
         open_found answer =
             open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
         answer.settled |= view.buckets == 1;
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
             return answer.settled;
         });
 
-    if (open_value_bytes(kind) != 0 && batch.found_values != NULL)
+    if (slot_value_bytes(kind) != 0 && batch.found_values != NULL)
         tile_write(tile->values(), range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
 }
 
 /* What a block does with its tiles, number `block` of the batch. */
-template <loom__open_kind kind, cuda_op op>
+template <loom__slot_kind kind, cuda_op op>
 __device__ __forceinline__ void write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
 {
     typedef typename widths<kind>::key key;
@@ -290,14 +290,14 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
 
 #ifndef CUDA_REST
 
-template <loom__open_kind kind, cuda_op op>
+template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     write_kernel(const loom__open_view view, const cuda_batch batch)
 {
     write_tiles<kind, op>(view, batch, blockIdx.x);
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks,
                         cudaStream_t stream)
 {
@@ -313,7 +313,7 @@ void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cu
     }
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks, cudaStream_t stream)
 {
     switch (op) {
@@ -342,7 +342,7 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
 #define CALL(kind) launch_kind<kind>(view, batch, op, blocks, stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
 }
@@ -350,7 +350,7 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 #else
 
 /* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
-template <loom__open_kind kind, cuda_op op>
+template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest, const cuda_finish finish)
 {
@@ -369,7 +369,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         finish_last(finish);
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_rest *rest, bool overwrite,
                  const cuda_finish &finish, unsigned blocks, cudaStream_t stream)
 {
@@ -393,7 +393,7 @@ cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view 
     if (blocks == 0)
         return cudaSuccess;
 #define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, how, blocks, stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
 }

@@ -196,7 +196,7 @@ loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const c
                           cudaStream_t stream)
 {
     const uint64_t n = batch->n;
-    const uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
+    const uint32_t value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
     cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
@@ -244,8 +244,8 @@ loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const c
 cudaError_t cuda_open_order_plan(const loom__open_view *view, uint64_t n, bool values_staged, bool status_staged,
                                  cuda_order_plan *plan)
 {
-    const uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind),
-                   value_bytes = open_value_bytes((loom__open_kind)view->kind);
+    const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
+                   value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
     size_t sort = 0;
     cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
     uint64_t at = aligned(sizeof(order_counters));
@@ -275,7 +275,7 @@ loom_status cuda_open_insert_in_order(cuda_state *cuda, const loom__open_view *v
                                       const cuda_order_plan *plan, unsigned char *workspace, bool replace,
                                       bool overwrite, cudaStream_t stream)
 {
-    return open_key_bytes((loom__open_kind)view->kind) == 4
+    return slot_key_bytes((loom__slot_kind)view->kind) == 4
                ? insert_sorted<uint32_t>(cuda, view, batch, plan, workspace, replace, overwrite, stream)
                : insert_sorted<uint64_t>(cuda, view, batch, plan, workspace, replace, overwrite, stream);
 }

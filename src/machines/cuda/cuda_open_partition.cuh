@@ -18,42 +18,41 @@ enum {
 };
 
 /* A partition with no keys, or as it is. All threads of the block. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
                                                 uint32_t buckets)
 {
-    uint64_t word = open_key_bytes(kind) == 8 ? empty : kind == OPEN_PAIR_4_4 ? empty : empty << 32 | empty;
+    uint64_t word = slot_key_bytes(kind) == 8 ? empty : kind == SLOT_PAIR_4_4 ? empty : empty << 32 | empty;
     for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
         if (from != NULL) {
             to[i] = from[i];
             continue;
         }
         uint32_t in_bucket = i * 16 % open_line_stride(kind);
-        bool keys = kind == OPEN_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES : in_bucket < OPEN_LINE_BYTES;
+        bool keys = kind == SLOT_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES : in_bucket < OPEN_LINE_BYTES;
         uint64_t low = keys ? word : 0, high = keys && in_bucket < OPEN_WORD_OFFSET - 8 ? word : 0;
         to[i] = make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
     }
 }
 
 /* Where a slot's head lies, and its value, if that is not part of the head. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned char *lines, uint32_t bucket,
                                                                       uint32_t slot)
 {
-    return (typename bulk_columns<kind>::head *)(lines + bucket * open_line_stride(kind) +
-                                                 slot * open_slot_stride(kind));
+    return (typename bulk_columns<kind>::head *)(lines + bucket * open_line_stride(kind) + slot * slot_stride(kind));
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned char *lines, uint32_t buckets,
                                                                         uint32_t bucket, uint32_t slot)
 {
     return (typename bulk_columns<kind>::value *)(lines + open_value_offset(kind, buckets) +
-                                                  bucket * open_value_stride(kind) + slot * open_value_bytes(kind));
+                                                  bucket * open_value_stride(kind) + slot * slot_value_bytes(kind));
 }
 
 /* Puts a key and its value into a slot. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                       typename bulk_columns<kind>::head one, uint64_t value)
 {
@@ -63,7 +62,7 @@ __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, ui
 }
 
 /* Moves a key and its value to another slot of the bucket. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t from,
                                           uint32_t to)
 {
@@ -74,7 +73,7 @@ __device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets
 }
 
 /* The slot of a key in a bucket; open_slots: it is not there. One lane. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucket, uint64_t sought)
 {
     uint32_t slot = 0;
@@ -119,7 +118,7 @@ __device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
 }
 
 /* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
-template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
+template <loom__slot_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int apart = bulk_columns<kind>::slot_stride / sizeof(key), slots = 16 / bulk_columns<kind>::slot_stride;
@@ -137,18 +136,18 @@ template <loom__open_kind kind> __device__ __forceinline__ bool holds(const unsi
 }
 
 /* The slot's key goes, with its value. Others may take keys from other slots of the bucket. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                            uint64_t empty)
 {
     place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
-    if (open_values_apart(kind))
+    if (slot_values_apart(kind))
         atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
 }
 
 /* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys the one in the
  * lowest slot remains; with the value of slot b, if takes_over(a, b) tells so for its own slot a. Returns how many went. */
-template <loom__open_kind kind, class chooser>
+template <loom__slot_kind kind, class chooser>
 __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
                                                   uint32_t taken, uint64_t empty, chooser takes_over)
 {
@@ -156,7 +155,7 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
     constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
     constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* not seldom a key or a word only by chance */
     unsigned char *line = lines + bucket * open_line_stride(kind);
-    if (open_values_apart(kind))
+    if (slot_values_apart(kind))
         *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
             ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
     /* Quarters in an order in which neighbouring lanes read from different banks. The filter word may look like a key, and
@@ -194,7 +193,7 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
 }
 
 /* One bucket of a partition that holds keys: they move to its first slots, if they are not there. Returns how many they are. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
                                                   uint64_t empty)
 {
@@ -221,7 +220,7 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
         empty_slot<kind>(lines, buckets, bucket, last, empty);
         full = (full | 1u << hole) & ~(1u << last);
     }
-    if (open_values_apart(kind))
+    if (slot_values_apart(kind))
         *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* their values are ready */
     return count;
 }

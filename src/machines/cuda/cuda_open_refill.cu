@@ -9,13 +9,13 @@ namespace
 {
 
 /* Keys are all different, so one is where it belongs when it has found a place. */
-template <loom__open_kind kind> struct refill_work {
+template <loom__slot_kind kind> struct refill_work {
     loom__open_view from, to;
     unsigned long long *refused;
 };
 
 /* Calls visit(head, value, lower half of the hash) for each key of the partition. All threads of the block. */
-template <loom__open_kind kind, class visitor>
+template <loom__slot_kind kind, class visitor>
 __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32_t partition, visitor visit)
 {
     typedef bulk_columns<kind> columns;
@@ -35,7 +35,7 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
                 const uint64_t key = columns::key_of(heads[k]);
                 if (slot >= open_slots(kind) || key == empty)
                     continue;
-                const uint64_t hash = loom__hash_key(key, open_key_bytes(kind), work.to.seed);
+                const uint64_t hash = loom__hash_key(key, slot_key_bytes(kind), work.to.seed);
                 if (loom__hash_partition(hash, work.to.partitions) != partition)
                     continue;
                 uint64_t value = 0;
@@ -49,7 +49,7 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
     }
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work<kind> work)
 {
     typedef bulk_columns<kind> columns;
@@ -102,7 +102,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     write_partition<false>(work.to.base + (uint64_t)partition * bytes, lines, bytes);
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 cudaError_t refill(const cuda_state *cuda, const loom__open_view *from, const loom__open_view *to,
                    unsigned long long *refused, cudaStream_t stream)
 {
@@ -129,7 +129,7 @@ loom_status cuda_open_refill(loom__machine *machine, const loom__open_view *from
     CUDA_TRY(cudaMemsetAsync(counter, 0, sizeof *counter, on));
     cudaError_t error = cudaSuccess;
 #define CALL(kind) error = refill<kind>(cuda, from, to, counter, on)
-    OPEN_FOR_KIND(to->kind, CALL)
+    SLOT_FOR_KIND(to->kind, CALL)
 #undef CALL
     CUDA_TRY(error);
     CUDA_TRY(cudaMemcpyAsync(refused, counter, sizeof *refused, cudaMemcpyDeviceToHost, on));

@@ -15,11 +15,11 @@ enum { THREADS = 256 };
 
 /* ---- clear ---- */
 
-template <loom__open_kind kind> __global__ void clear_kernel(const loom__open_view view)
+template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_view view)
 {
     uint32_t partition = blockIdx.x, stride = open_line_stride(kind) / 8;
     uint64_t empty = open_empty(&view, partition);
-    uint64_t pattern = open_slot_stride(kind) == 4 ? empty << 32 | empty : empty;
+    uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
     uint64_t *words = (uint64_t *)(view.base + (uint64_t)partition * view.partition_bytes);
     uint32_t lines_end = view.buckets * stride, count = view.partition_bytes / 8;
     for (uint32_t i = threadIdx.x; i < count; i += THREADS)
@@ -43,7 +43,7 @@ struct retrieve_end { /* where the first pair lies for which there was no room *
 static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) <= SCRATCH_BYTES, "they share the scratch");
 
 /* The lane's bucket, and how many pairs it has from the position on. */
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __device__ uint32_t pairs_of_lane(const loom__open_view &view, const loom__position &from, uint32_t *first_slot,
                                   uint64_t *number)
 {
@@ -58,7 +58,7 @@ __device__ uint32_t pairs_of_lane(const loom__open_view &view, const loom__posit
     return count;
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     count_kernel(const loom__open_view view, const loom__position from, unsigned long long *counts)
 {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(THREADS)
         counts[blockIdx.x] = total;
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     copy_kernel(const loom__open_view view, const loom__position from, const unsigned long long *offsets, void *keys,
                 void *values, uint64_t room, retrieve_end *end)
@@ -94,13 +94,13 @@ __global__ void __launch_bounds__(THREADS)
         if (key == b.empty)
             continue;
         if (rank < room) {
-            if (open_key_bytes(kind) == 4)
+            if (slot_key_bytes(kind) == 4)
                 ((uint32_t *)keys)[rank] = (uint32_t)key;
             else
                 ((uint64_t *)keys)[rank] = key;
-            if (open_value_bytes(kind) == 0)
+            if (slot_value_bytes(kind) == 0)
                 ; /* a set */
-            else if (values != NULL && open_value_bytes(kind) == 4)
+            else if (values != NULL && slot_value_bytes(kind) == 4)
                 ((uint32_t *)values)[rank] = (uint32_t)open_bucket_value(kind, &b, slot);
             else if (values != NULL)
                 ((uint64_t *)values)[rank] = open_bucket_value(kind, &b, slot);
@@ -121,7 +121,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
     unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
     unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
-    uint64_t buckets = (uint64_t)view->partitions * view->buckets, slots = open_slots((loom__open_kind)view->kind);
+    uint64_t buckets = (uint64_t)view->partitions * view->buckets, slots = open_slots((loom__slot_kind)view->kind);
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
         uint64_t left = room - *got, segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
@@ -130,7 +130,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
         segments = segments < useful ? segments : useful;
         uint64_t bytes = segments * sizeof *counts, total = 0;
 #define CALL(kind) count_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts)
-        OPEN_FOR_KIND(view->kind, CALL)
+        SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
         CUDA_TRY(cudaMemcpyAsync(on_host, counts, bytes, cudaMemcpyDeviceToHost, stream));
@@ -147,7 +147,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__p
 #define CALL(kind)    \
     copy_kernel<kind> \
         <<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts, to_keys, to_values, left, end)
-        OPEN_FOR_KIND(view->kind, CALL)
+        SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
         CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
@@ -204,7 +204,7 @@ __device__ void keep_larger(uint64_t *largest, uint64_t mine)
     atomicMax((unsigned long long *)largest, (unsigned long long)mine);
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
 {
     __shared__ open_sums block;
@@ -238,7 +238,7 @@ loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums 
     open_sums *on_device = (open_sums *)cuda->stage.scratch;
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
@@ -248,7 +248,7 @@ loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums 
 
 /* ---- accesses ---- */
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     accesses_kernel(const loom__open_view view, const void *keys, uint64_t n, unsigned long long *sum)
 {
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(THREADS)
     uint32_t accesses = 0;
     if (index < n) {
         lane_group alone = lane_own_group();
-        uint64_t key = open_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
+        uint64_t key = slot_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
         accesses = open_count_accesses(kind, alone, &view, key);
     }
     accesses = __reduce_add_sync(CUDA_FULL_MASK, accesses);
@@ -268,7 +268,7 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
                        uint64_t *accesses, cudaStream_t stream)
 {
     unsigned long long *sum = (unsigned long long *)cuda->stage.scratch;
-    uint64_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
+    uint64_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
     CUDA_TRY(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
     for (uint64_t first = 0; first < n; first += per_chunk) {
@@ -280,7 +280,7 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
         }
         unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
 #define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, at, count, sum)
-        OPEN_FOR_KIND(view->kind, CALL)
+        SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
     }
@@ -320,7 +320,7 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
 #define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
@@ -333,8 +333,8 @@ loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *vi
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
     cuda_place keys_at, values_at;
-    uint32_t key_bytes = open_key_bytes((loom__open_kind)view->kind);
-    uint32_t value_bytes = open_value_bytes((loom__open_kind)view->kind);
+    uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
+    uint32_t value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
     RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));

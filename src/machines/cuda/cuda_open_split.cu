@@ -4,12 +4,12 @@
 namespace
 {
 
-template <loom__open_kind kind> struct partition_of_head {
+template <loom__slot_kind kind> struct partition_of_head {
     loom__seed seed;
     uint32_t partitions;
     __device__ __forceinline__ uint32_t operator()(typename bulk_columns<kind>::head one) const
     {
-        uint64_t hash = loom__hash_key(bulk_columns<kind>::key_of(one), open_key_bytes(kind), seed);
+        uint64_t hash = loom__hash_key(bulk_columns<kind>::key_of(one), slot_key_bytes(kind), seed);
         return loom__hash_partition(hash, partitions);
     }
 };
@@ -23,7 +23,7 @@ cudaError_t cuda_open_bulk_split(const loom__open_view *view, const cuda_batch *
 #define CALL(kind)                                                                                                    \
     error = split_batch<bulk_columns<kind>>(plan, workspace, view->base, batch->keys, batch->values, batch->n, first, \
                                             partition_of_head<kind>{view->seed, view->partitions}, stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;
 }
@@ -35,12 +35,12 @@ cudaError_t cuda_open_bulk_split_further(const loom__open_view *view, const bulk
 #define CALL(kind)                                                               \
     error = split_further<bulk_columns<kind>>(plan, workspace, view->base, turn, \
                                               partition_of_head<kind>{view->seed, view->partitions}, stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;
 }
 
-template <loom__open_kind kind> static cuda_rest rest_of(const bulk_plan *plan, unsigned char *workspace)
+template <loom__slot_kind kind> static cuda_rest rest_of(const bulk_plan *plan, unsigned char *workspace)
 {
     const bulk_regions<kind> regions = split_fine_regions<bulk_columns<kind>>(plan, workspace, 0);
     cuda_rest rest = {regions.spilled, regions.spill_room, regions.spill.heads, regions.spill.tails};
@@ -53,7 +53,7 @@ cuda_rest cuda_open_bulk_rest(const loom__open_view *view, const bulk_plan *plan
 {
     cuda_rest rest = {};
 #define CALL(kind) rest = rest_of<kind>(plan, workspace)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return rest;
 }

@@ -14,7 +14,7 @@ enum {
     STATIC_BYTES = (THREADS + 64) * static_cast<int>(sizeof(uint32_t)) /* of shared memory, the list apart; at most */
 };
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view view, int sweep, uint32_t room)
 {
     extern __shared__ uint64_t list[];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
     }
 }
 
-template <loom__open_kind kind>
+template <loom__slot_kind kind>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int sweep, cudaStream_t stream)
 {
     uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind);
@@ -65,7 +65,7 @@ loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view
     cudaError_t error = cudaSuccess;
     ON_DEVICE(cuda);
 #define CALL(kind) error = launch<kind>(cuda, view, sweep, (cudaStream_t)stream)
-    OPEN_FOR_KIND(view->kind, CALL)
+    SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(error);
     return LOOM_OK;

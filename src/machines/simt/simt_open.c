@@ -13,7 +13,7 @@ static const loom_status status_of_outcome[] = {
 
 /* `*value` goes in as the item's, and comes out, on the lane that reports, as what was found. `shared` is a literal, as it is on
  * every machine: OPEN_SHARED or OPEN_MIXED. Finds may do with less and ask the call. */
-LOOM_LANE open_answer turn(loom__open_kind kind, int shared, const simt_open_call *call, lane_group group,
+LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_call *call, lane_group group,
                            open_walk *walk, uint64_t *value, lane_truth active)
 {
     const loom__open_view *view = &call->view;
@@ -32,9 +32,9 @@ LOOM_LANE open_answer turn(loom__open_kind kind, int shared, const simt_open_cal
     default:
         break;
     }
-    if (open_value_bytes(kind) != 0 && call->op == SIMT_OPEN_FETCH)
+    if (slot_value_bytes(kind) != 0 && call->op == SIMT_OPEN_FETCH)
         return open_insert_item(kind, OPEN_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
-    if (open_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
+    if (slot_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
         if (call->op == SIMT_OPEN_UPDATE)
             return open_update_item(kind, shared, group, view, walk, *value, active);
         if (call->op == SIMT_OPEN_COMBINE)
@@ -48,7 +48,7 @@ LOOM_LANE open_answer turn(loom__open_kind kind, int shared, const simt_open_cal
 
 /* Items are shared out to groups as on a GPU (cuda_open_lanes.cuh): the group's number, then on by the number of groups. A
  * group that is done with one begins the next while the others of its warp go on. */
-LOOM_LANE void run(loom__open_kind kind, int shared, const simt_open_call *call)
+LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
 {
     const loom__open_view *view = &call->view;
     lane_group group = lane_own_group();
@@ -94,6 +94,6 @@ void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;
 #define CALL(kind) call->shared == OPEN_MIXED ? run(kind, OPEN_MIXED, call) : run(kind, OPEN_SHARED, call)
-    OPEN_FOR_KIND(call->view.kind, CALL)
+    SLOT_FOR_KIND(call->view.kind, CALL)
 #undef CALL
 }

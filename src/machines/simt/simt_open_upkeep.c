@@ -18,7 +18,7 @@ void SIMT_OPEN_KERNEL(void *argument)
     simt.current->item = 0;
     for (uint32_t partition = 0; partition < call->view.partitions; partition++) {
 #define CALL(kind) open_put_in_order(kind, OPEN_SHARED, &call->view, partition, call->order, team, alone, &desk)
-        OPEN_FOR_KIND(call->view.kind, CALL)
+        SLOT_FOR_KIND(call->view.kind, CALL)
 #undef CALL
     }
 }

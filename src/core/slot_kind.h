@@ -1,0 +1,74 @@
+/* What a slot of a table holds: the widths of its key and its value, and whether both lie in the bucket's line. The same for
+ * every engine of maps and sets. */
+#ifndef LOOM_CORE_SLOT_KIND_H
+#define LOOM_CORE_SLOT_KIND_H
+
+#include "core/portable.h"
+
+typedef enum loom__slot_kind {
+    SLOT_PAIR_4_4 = 0,
+    SLOT_KEY_4_VALUE_8 = 1,
+    SLOT_KEY_8_VALUE_4 = 2,
+    SLOT_KEY_8_VALUE_8 = 3,
+    SLOT_KEY_4 = 4, /* sets: no values */
+    SLOT_KEY_8 = 5
+} loom__slot_kind;
+
+/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it. */
+#define SLOT_FOR_KIND(kind, call)      \
+    switch ((loom__slot_kind)(kind)) { \
+    case SLOT_PAIR_4_4:                \
+        call(SLOT_PAIR_4_4);           \
+        break;                         \
+    case SLOT_KEY_4_VALUE_8:           \
+        call(SLOT_KEY_4_VALUE_8);      \
+        break;                         \
+    case SLOT_KEY_8_VALUE_4:           \
+        call(SLOT_KEY_8_VALUE_4);      \
+        break;                         \
+    case SLOT_KEY_8_VALUE_8:           \
+        call(SLOT_KEY_8_VALUE_8);      \
+        break;                         \
+    case SLOT_KEY_4:                   \
+        call(SLOT_KEY_4);              \
+        break;                         \
+    case SLOT_KEY_8:                   \
+        call(SLOT_KEY_8);              \
+        break;                         \
+    }
+
+/* value_bytes = 0: a set. */
+LOOM_BOTH loom__slot_kind slot_kind_of(uint32_t key_bytes, uint32_t value_bytes)
+{
+    if (value_bytes == 0)
+        return key_bytes == 4 ? SLOT_KEY_4 : SLOT_KEY_8;
+    if (key_bytes == 4)
+        return value_bytes == 4 ? SLOT_PAIR_4_4 : SLOT_KEY_4_VALUE_8;
+    return value_bytes == 4 ? SLOT_KEY_8_VALUE_4 : SLOT_KEY_8_VALUE_8;
+}
+
+LOOM_BOTH uint32_t slot_key_bytes(loom__slot_kind kind)
+{
+    return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 4 : 8;
+}
+
+LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
+{
+    if (kind == SLOT_KEY_4 || kind == SLOT_KEY_8)
+        return 0;
+    return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 ? 4 : 8;
+}
+
+/* Do values lie outside of the line? Then one swap cannot store a key with its value, and ready bits are needed. */
+LOOM_BOTH int slot_values_apart(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
+}
+
+/* Keys lie this far apart in a line. */
+LOOM_BOTH uint32_t slot_stride(loom__slot_kind kind)
+{
+    return kind == SLOT_PAIR_4_4 ? 8 : slot_key_bytes(kind);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* What a lane does to one slot: the steps that engines of maps and sets have in common. */
+#ifndef LOOM_CORE_SLOT_OPS_H
+#define LOOM_CORE_SLOT_OPS_H
+
+#include "core/lanes.h"
+#include "core/slot_kind.h"
+
+LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
+{
+    return (uint32_t)key | value << 32;
+}
+
+LOOM_LANE uint64_t slot_key(loom__slot_kind kind, const unsigned char *line, uint32_t slot)
+{
+    const unsigned char *at = line + slot * slot_stride(kind);
+    return slot_key_bytes(kind) == 4 ? lane_load_4((const uint32_t *)at) : lane_load_8((const uint64_t *)at);
+}
+
+LOOM_LANE void slot_store_key(loom__slot_kind kind, unsigned char *line, uint32_t slot, uint64_t key)
+{
+    unsigned char *at = line + slot * slot_stride(kind);
+    if (slot_key_bytes(kind) == 4)
+        lane_store_4((uint32_t *)at, (uint32_t)key);
+    else
+        lane_store_8((uint64_t *)at, key);
+}
+
+LOOM_LANE uint64_t slot_load_value(loom__slot_kind kind, const unsigned char *at)
+{
+    return slot_value_bytes(kind) == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
+}
+
+LOOM_LANE void slot_store_value(loom__slot_kind kind, unsigned char *at, uint64_t value)
+{
+    if (slot_value_bytes(kind) == 8)
+        lane_store_8((uint64_t *)at, value);
+    else
+        lane_store_4((uint32_t *)at, (uint32_t)value);
+}
+
+/* Swaps a slot's key, which is not part of a pair. False: another one was there. */
+LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned char *at, uint64_t from, uint64_t to)
+{
+    if (slot_key_bytes(kind) == 4)
+        return lane_swap_4((uint32_t *)at, (uint32_t)from, (uint32_t)to, shared) == (uint32_t)from;
+    return lane_swap_8((uint64_t *)at, from, to, shared) == from;
+}
+
+/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value; of pairs with one
+ * key the one with the larger value is the larger. Other ways ask for a swap, which fails only when somebody else has
+ * combined; the key itself cannot go while insertions run. */
+LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__how how, uint64_t key, uint64_t value)
+{
+    if (how == LOOM__ADD) {
+        lane_combine_8(at, how, value << 32, shared);
+    } else if (how < LOOM__ADD_FLOAT) {
+        lane_combine_8(at, how, slot_pair(key, value), shared);
+    } else {
+        for (uint64_t seen = pair;;) {
+            uint32_t wanted = loom__combine_4(how, (uint32_t)(seen >> 32), (uint32_t)value);
+            uint64_t old = lane_swap_8(at, seen, slot_pair(key, wanted), shared);
+            if (old == seen)
+                return;
+            seen = old;
+        }
+    }
+}
+
+#endif
