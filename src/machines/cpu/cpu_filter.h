@@ -1,6 +1,7 @@
 /* Filters on the cpu machine.
  *
  *   cpu_filter_simd.h   ranges of keys through filter_ops.h; compiled once for each kind of SIMD, by cpu_filter_*.c
+ *   cpu_filter_neon.h   two keys at once, by NEON
  *   cpu_filter.c        calls: ranges shared out to threads, insertion by partition, results */
 #ifndef LOOM_CPU_FILTER_H
 #define LOOM_CPU_FILTER_H

@@ -2,13 +2,22 @@
  * CPU_FILTER_SIMD_TABLE.
  *
  * A query costs one DRAM access, so many must be under way at once: keys are started in groups, and their blocks prefetched,
- * AHEAD groups before they are looked at (cpu_open_simd.h tells why in groups). Nothing branches on an answer.
+ * AHEAD groups before they are looked at. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS (cpu_filter_neon.h) two keys
+ * are looked at together, and the next group's are started in between, pair by pair; otherwise a group is started as a whole
+ * (cpu_open_simd.h tells why).
  *
- * Measured on two cores of a Neoverse N1, 2^27 keys, 8 bits set, a filter of 268 MB, 2^24 queries (a trial program; docs/performance.md
- * has the benchmark's, 0.66 of the limit of reads): 100 M queries a second; in the caches 202. Masks by vectors instead of shifted words: 88 and 139. Groups of 4, 8 and 16, one to six of them
- * ahead: 79 to 93, 83 to 100, 76 to 85; prefetches of a group behind all its hashes: no difference with 8, 104 with 12, 80 with
- * 16. What is left is what lookups in tables wait for there, too: page walks, of which five overlap in the limit's loop, whose reads stand
- * 25 instructions apart.
+ * Measured on two cores of a Neoverse N1, 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of several, by trial programs;
+ * docs/performance.md has the benchmark's. M queries a second:
+ *                                                      268 MB       32 MB        in the caches
+ *     shifted words, groups of 8, two ahead            100 to 107   133          202
+ *     the same, other groups and distances             76 to 104
+ *     masks by vectors                                 88                        139
+ *     pairs, prefetched into the L1 cache              132 to 138   188 to 191   417
+ *     the same into the L2 cache                       143 to 145   215 to 218   417
+ *     the limit of reads (prefetches into L1)          137 to 139   193 to 200
+ * One, two, three and four groups ahead, in 268 MB: 128, 137, 140, 142. With nothing to keep gcc from moving prefetches together pairs (into
+ * L1) do 129 to 138, 173 to 177 and 386. Keys and answers cost nothing: with both of them in the caches it was not faster. The limit's
+ * loop, too, gains by prefetches into L2, in a trial: 143 and 220. Why is not known; that machine has no hardware counters.
  *
  * Queries may run beside insertions: each word of a block is read once, by a load that does not tear. The thread sanitizer
  * does not know that a vector load is several such loads, so there lines are copied word by word first. */
@@ -17,8 +26,12 @@
 #include "machines/cpu/cpu_filter.h"
 
 enum {
-    GROUP = 8,        /* keys started together */
-    AHEAD = 2,        /* groups between prefetch and look */
+    GROUP = 8, /* keys started together, or between the looks at eight others */
+#ifdef CPU_FILTER_HAS_PAIRS
+    AHEAD = 3, /* groups between prefetch and look */
+#else
+    AHEAD = 2,
+#endif
     RING = 4,         /* groups; a power of two above AHEAD */
     WRITE_AHEAD = 16, /* keys between prefetch and setting bits */
     WRITE_RING = 32,  /* a power of two above that */
@@ -42,57 +55,124 @@ typedef struct sought {
     uint32_t lower;
 } sought;
 
-LOOM_LANE sought start(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index, int writes)
+LOOM_LANE sought start(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
 {
     const filter_key key = filter_start(view, key_bytes, key_at(key_bytes, keys, index));
-    const sought one = {filter_block(view, key.block), key.lower};
-    if (writes)
-        lane_prefetch_to_write(one.block);
-    else
-        lane_prefetch(one.block);
+    return (sought){filter_block(view, key.block), key.lower};
+}
+
+LOOM_LANE sought start_to_write(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
+{
+    const sought one = start(view, key_bytes, keys, index);
+    lane_prefetch_to_write(one.block);
     return one;
 }
 
-LOOM_LANE void start_group(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t first,
-                           uint64_t end, sought ring[RING][GROUP])
+LOOM_LANE sought start_to_look(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
 {
-    sought *group = ring[first / GROUP % RING];
-    if (end >= first + GROUP) /* nearly always, and then the count is literal */
-        for (uint32_t i = 0; i < GROUP; i++)
-            group[i] = start(view, key_bytes, keys, first + i, 0);
-    else
-        for (uint32_t i = 0; first + i < end; i++)
-            group[i] = start(view, key_bytes, keys, first + i, 0);
+    const sought one = start(view, key_bytes, keys, index);
+#ifdef CPU_FILTER_HAS_PAIRS
+    filter_prefetch(one.block);
+#else
+    lane_prefetch(one.block);
+#endif
+    return one;
 }
 
-LOOM_LANE uint64_t look(uint32_t each, const sought *one)
+LOOM_LANE uint8_t look(uint32_t each, const sought *one)
 {
     lane_line line;
     lane_take(whole_group, &line, one->block, COPIED, 1, FILTER_BLOCK_BYTES);
-    return filter_look(each, whole_group, &line, one->lower);
+    return (uint8_t)filter_look(each, whole_group, &line, one->lower);
 }
 
-/* `begin` is a multiple of GROUP. */
+/* A turn looks at the keys of `group` and, with `starting`, starts those of the group that begins at key `next`. Returns
+ * how many of the former are there. */
+#ifdef CPU_FILTER_HAS_PAIRS
+
+LOOM_LANE void turn_pair(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                         const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                         uint32_t pair, filter_pair *missing)
+{
+    lane_line lines[2];
+    for (uint32_t i = 2 * pair; starting && i < 2 * pair + 2; i++) {
+        started[i] = start_to_look(view, key_bytes, keys, next + i);
+        __asm__ volatile("" ::: "memory"); /* the compiler must not move prefetches together */
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        lane_take(whole_group, &lines[i], group[2 * pair + i].block, COPIED, 1, FILTER_BLOCK_BYTES);
+    const unsigned char *const at[2] = {lines[0].at, lines[1].at};
+    const uint32_t lower[2] = {group[2 * pair].lower, group[2 * pair + 1].lower};
+    *missing = filter_missing_of_pair(each, at, lower);
+}
+
+LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                        const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                        uint8_t answers[GROUP])
+{
+    filter_pair missing[GROUP / 2];
+    /* Not a loop, which gcc would not unroll: 338 M queries a second in the caches, and 389 so (both without the barrier). */
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 0, &missing[0]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 1, &missing[1]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 2, &missing[2]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 3, &missing[3]);
+    return filter_answer_pairs(missing, answers);
+}
+
+#else
+
+LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                        const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                        uint8_t answers[GROUP])
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; starting && i < GROUP; i++)
+        started[i] = start_to_look(view, key_bytes, keys, next + i);
+    for (uint32_t i = 0; i < GROUP; i++)
+        count += answers[i] = look(each, &group[i]);
+    return count;
+}
+
+#endif
+
+/* The last keys of a batch, fewer than GROUP. */
+LOOM_LANE uint64_t contains_rest(uint32_t key_bytes, uint32_t each, const loom__filter_view *view, const void *keys,
+                                 uint8_t *found, uint64_t begin, uint64_t end)
+{
+    sought group[GROUP];
+    uint64_t count = 0;
+    for (uint32_t i = 0; begin + i < end; i++)
+        group[i] = start_to_look(view, key_bytes, keys, begin + i);
+    for (uint32_t i = 0; begin + i < end; i++) {
+        const uint8_t there = look(each, &group[i]);
+        if (found != NULL)
+            found[begin + i] = there;
+        count += there;
+    }
+    return count;
+}
+
 LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom__filter_view *given, const void *keys,
                                   uint8_t *found, uint64_t begin, uint64_t end)
 {
     const loom__filter_view view = *given; /* in registers: the output cannot alias it */
+    const uint64_t groups = (end - begin) / GROUP, rest = begin + groups * GROUP;
     sought ring[RING][GROUP];
-    uint64_t count = 0, next = begin;
-    for (; next < end && next < begin + AHEAD * GROUP; next += GROUP)
-        start_group(&view, key_bytes, keys, next, end, ring);
-    for (uint64_t first = begin; first < end; first += GROUP, next += GROUP) {
-        const sought *group = ring[first / GROUP % RING];
-        if (next < end)
-            start_group(&view, key_bytes, keys, next, end, ring);
-        for (uint32_t i = 0; i < GROUP && first + i < end; i++) {
-            const uint64_t there = look(each, &group[i]);
-            if (found != NULL)
-                found[first + i] = (uint8_t)there;
-            count += there;
-        }
+    uint8_t unasked[GROUP];
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < groups * GROUP && i < AHEAD * GROUP; i++)
+        ring[i / GROUP][i % GROUP] = start_to_look(&view, key_bytes, keys, begin + i);
+    for (uint64_t i = 0; i < groups; i++) {
+        const uint64_t at = begin + i * GROUP;
+        uint8_t *answers = found != NULL ? found + at : unasked;
+        const sought *group = ring[i % RING];
+        sought *started = ring[(i + AHEAD) % RING];
+        if (i + AHEAD < groups)
+            count += turn(key_bytes, each, 1, &view, keys, at + AHEAD * GROUP, group, started, answers);
+        else
+            count += turn(key_bytes, each, 0, &view, keys, 0, group, NULL, answers);
     }
-    return count;
+    return count + contains_rest(key_bytes, each, &view, keys, found, rest, end);
 }
 
 LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const loom__filter_view *given,
@@ -102,10 +182,10 @@ LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const
     sought ring[WRITE_RING];
     uint64_t next = begin;
     for (; next < end && next < begin + WRITE_AHEAD; next++)
-        ring[next % WRITE_RING] = start(&view, key_bytes, keys, next, 1);
+        ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
     for (uint64_t i = begin; i < end; i++, next++) {
         if (next < end)
-            ring[next % WRITE_RING] = start(&view, key_bytes, keys, next, 1);
+            ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
         filter_set(each, shared, whole_group, ring[i % WRITE_RING].block, ring[i % WRITE_RING].lower);
     }
 }
