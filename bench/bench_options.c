@@ -188,7 +188,7 @@ static const bench_option case_word = {"CASE", "limits, map or filter", false, a
 
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
-    {"--engine", "default, open or bloom", false, set_engine},
+    {"--engine", "default, open, perfect or bloom", false, set_engine},
     {"--type", "map, set or counter", false, set_type},
     {"--threads", "a number of threads", false, set_threads},
     {"--lanes", "0, 1, 2, 4 or 8", false, set_lanes},

@@ -29,7 +29,10 @@ static const struct {
 static const struct {
     const char *name;
     loom_engine engine;
-} engines[] = {{"default", LOOM_ENGINE_DEFAULT}, {"open", LOOM_ENGINE_OPEN}, {"bloom", LOOM_ENGINE_BLOOM}};
+} engines[] = {{"default", LOOM_ENGINE_DEFAULT},
+               {"open", LOOM_ENGINE_OPEN},
+               {"bloom", LOOM_ENGINE_BLOOM},
+               {"perfect", LOOM_ENGINE_PERFECT}};
 
 static const struct {
     const char *name;

@@ -223,14 +223,14 @@ TEST(test_api_supports_cpu_features)
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_FILTER; type++)
-            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_BLOOM; engine++) {
+            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_PERFECT; engine++) {
                 loom_feature feature = features[i].feature;
-                int own = type == LOOM_TYPE_FILTER ? LOOM_ENGINE_BLOOM : LOOM_ENGINE_OPEN;
+                int fits = engine == LOOM_ENGINE_DEFAULT || (type == LOOM_TYPE_FILTER) == (engine == LOOM_ENGINE_BLOOM);
                 int offered = type == LOOM_TYPE_SET      ? features[i].of_sets
                               : type == LOOM_TYPE_FILTER ? features[i].of_filters
                                                          : features[i].offered;
                 test_note("feature %d, type %d, engine %d", (int)feature, type, engine);
-                if (offered && (engine == LOOM_ENGINE_DEFAULT || engine == own))
+                if (offered && fits)
                     CHECK_OK(loom_supports(context, (loom_type)type, (loom_engine)engine, feature));
                 else
                     CHECK_REFUSED(loom_supports(context, (loom_type)type, (loom_engine)engine, feature),
@@ -270,7 +270,7 @@ TEST(test_api_supports_unknown_values)
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)99), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)17), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)3, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)4, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(NULL, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     loom_context_destroy(context);
 }

@@ -80,7 +80,7 @@ static void check_load(saved *s, const unsigned char *file, size_t bytes, loom_s
 
 /* ---- Damage --------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_load_truncated)
+TEST_EACH_KIND(test_open_load_truncated, .every_engine = 1)
 {
     saved s = save_small(t, 4, 4);
     check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
@@ -105,7 +105,7 @@ TEST_EACH_KIND(test_open_load_too_long)
 }
 
 /* Every byte of the file is covered: whichever changes, the file is refused. */
-TEST_EACH_KIND(test_open_load_every_byte_changed)
+TEST_EACH_KIND(test_open_load_every_byte_changed, .every_engine = 1)
 {
     saved s = save_small(t, 4, 3);
     for (size_t at = 0; at < s.bytes; at += 1 + random_below(&t->random, test_scaled(t, 1, 40))) {

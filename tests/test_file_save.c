@@ -37,7 +37,7 @@ static loom_map *load(loom_context *context, const char *path)
 
 /* ---- Round trips ---------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_save_round_trip)
+TEST_EACH_KIND(test_open_save_round_trip, .every_engine = 1)
 {
     static const uint64_t sizes[] = {0, 1, 2, 7, 8, 100, 1000, 60000};
     loom_context *context = make_context(t), *other = make_context(t);
@@ -81,7 +81,7 @@ TEST_EACH_KIND(test_open_save_round_trip)
 }
 
 /* A loaded table is a table like any other. */
-TEST_EACH_KIND(test_open_load_then_write)
+TEST_EACH_KIND(test_open_load_then_write, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 3000;
@@ -106,7 +106,7 @@ TEST_EACH_KIND(test_open_load_then_write)
 }
 
 /* Twice the same bytes, from the table, from a clone, from a loaded one, over any number of threads and SIMD kinds. */
-TEST_EACH_KIND(test_open_save_same_bytes, .cpu_only = 1)
+TEST_EACH_KIND(test_open_save_same_bytes, .every_engine = 1, .cpu_only = 1)
 {
     loom_context *context = make_context(t);
     batch b;

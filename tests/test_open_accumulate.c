@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST_EACH(test_open_find_or_insert_half_present)
+TEST_EACH(test_open_find_or_insert_half_present, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 6000;
@@ -53,7 +53,7 @@ TEST_EACH(test_open_find_or_insert_equal_keys)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_update_touches_only_what_is_there)
+TEST_EACH(test_open_update_touches_only_what_is_there, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 6000;
@@ -102,7 +102,7 @@ TEST_EACH(test_open_accumulate_counts)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_accumulate_integers)
+TEST_EACH(test_open_accumulate_integers, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     uint64_t n = test_scaled(t, 40000, 8000);
@@ -274,7 +274,7 @@ TEST_EACH(test_open_accumulate_narrow_integers)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_accumulate_narrow_full)
+TEST_EACH(test_open_accumulate_narrow_full, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = test_scaled(t, 60000, 6000);

@@ -33,7 +33,7 @@ static void fill_and_check(test_run *t, loom_context *context, uint64_t n, doubl
     free_batch(&b);
 }
 
-TEST_EACH_KIND(test_open_create_edge_capacities)
+TEST_EACH_KIND(test_open_create_edge_capacities, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *probe = make_map(t, context, 1);
@@ -53,7 +53,7 @@ TEST_EACH_KIND(test_open_create_edge_capacities)
 }
 
 /* A table for no keys is still a table: it finds nothing, erases nothing, may take a few keys, and refuses the rest. */
-TEST_EACH_KIND(test_open_create_capacity_zero)
+TEST_EACH_KIND(test_open_create_capacity_zero, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 0);
@@ -104,7 +104,7 @@ TEST_EACH(test_open_insert_any_n_keys_fit, .timeout_seconds = 120)
 }
 
 /* The same for structured keys, which a weak hash would pile up in few partitions. */
-TEST_EACH(test_open_insert_structured_keys_fit, .timeout_seconds = 120)
+TEST_EACH(test_open_insert_structured_keys_fit, .every_engine = 1, .timeout_seconds = 120)
 {
     uint64_t n = test_scaled(t, 200000, 20000);
     loom_context *context = make_context(t);
@@ -162,7 +162,7 @@ TEST_EACH(test_open_insert_structured_keys_fit, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_insert_any_n_keys_fit_medium)
+TEST_EACH_KIND(test_open_insert_any_n_keys_fit_medium, .every_engine = 1)
 {
     uint64_t rounds = test_scaled(t, 20, 3);
     for (uint64_t round = 0; round < rounds; round++) {

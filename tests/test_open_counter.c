@@ -43,7 +43,7 @@ static void check_counts(loom_map *map, const test_run *t, uint64_t salt, const 
     free_batch(&all);
 }
 
-TEST_EACH(test_open_count_skewed_keys)
+TEST_EACH(test_open_count_skewed_keys, .every_engine = 1)
 {
     enum { KEYS = 5000 };
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -239,7 +239,7 @@ TEST_EACH(test_open_count_optional_outputs)
 }
 
 /* A counter stays one through clones, files and configs, and goes on counting there. */
-TEST_EACH(test_open_counter_keeps_its_type)
+TEST_EACH(test_open_counter_keeps_its_type, .every_engine = 1)
 {
     loom_context *context = make_context(t), *other = make_context(t);
     uint64_t n = 2000;
@@ -272,7 +272,7 @@ TEST_EACH(test_open_counter_keeps_its_type)
 }
 
 /* The other calls of a map are a counter's, too. */
-TEST_EACH(test_open_counter_random_operations)
+TEST_EACH(test_open_counter_random_operations, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t capacity = 800;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-TEST_EACH_KIND(test_open_erase_present_and_absent)
+TEST_EACH_KIND(test_open_erase_present_and_absent, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 4000;
@@ -33,7 +33,7 @@ TEST_EACH_KIND(test_open_erase_present_and_absent)
 }
 
 /* Of equal keys in the batch one gets OK. */
-TEST_EACH_KIND(test_open_erase_equal_keys)
+TEST_EACH_KIND(test_open_erase_equal_keys, .every_engine = 1)
 {
     for (uint32_t threads = 1; threads <= 8; threads *= 2) {
         loom_context *context = make_context_with(t, threads, random_u64(&t->random));
@@ -75,7 +75,7 @@ static void erase_one(loom_map *map, batch *one, uint64_t key, loom_status wante
 /* The sequence that stores a key twice in tables which put keys into the first free slot they see: k1 in, k2 in behind
  * it, k1 out, k2 in again. In a tiny table all pairs share buckets; the table is kept nearly full of other keys, so that
  * chains are long. */
-TEST_EACH_KIND(test_open_erase_then_insert_stores_once)
+TEST_EACH_KIND(test_open_erase_then_insert_stores_once, .every_engine = 1)
 {
     enum { KEYS = 12 };
     loom_context *context = make_context(t);
@@ -122,7 +122,7 @@ TEST_EACH_KIND(test_open_erase_then_insert_stores_once)
 
 /* Turnover of several times the table, at load 0.9: every lookup stays right, and misses stay cheap enough that the
  * loops are known to end early. */
-TEST_EACH_KIND(test_open_erase_churn)
+TEST_EACH_KIND(test_open_erase_churn, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = test_scaled(t, 12000, 2000), batch_size = n / 10, salt = random_u64(&t->random);

@@ -20,7 +20,7 @@ static loom_map *make_growing(test_run *t, loom_context *context, uint64_t capac
 }
 
 /* Larger and smaller by all sorts of factors: the contents stay, and lookups cost what they cost in a fresh table. */
-TEST_EACH_KIND(test_open_resize_keeps_contents)
+TEST_EACH_KIND(test_open_resize_keeps_contents, .every_engine = 1)
 {
     static const double factors[] = {1.01, 2, 3.7, 0.5, 10, 0.11};
     loom_context *context = make_context(t);
@@ -60,7 +60,7 @@ TEST_EACH_KIND(test_open_resize_keeps_contents)
 }
 
 /* A table that was made for nothing takes all that comes, in batches of any size. */
-TEST_EACH_KIND(test_open_growth_takes_all)
+TEST_EACH_KIND(test_open_growth_takes_all, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = test_scaled(t, 200000, 30000), salt = random_u64(&t->random);
@@ -137,7 +137,7 @@ TEST_EACH(test_open_growth_narrow_numbers)
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_growth_of_a_build)
+TEST_EACH_KIND(test_open_growth_of_a_build, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_growing(t, context, 100, 2);
@@ -152,7 +152,7 @@ TEST_EACH_KIND(test_open_growth_of_a_build)
 }
 
 /* Memory for half of the way: what fits is stored, the rest refused, and the sentence tells the bytes. */
-TEST_EACH_KIND(test_open_growth_short_of_memory)
+TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);

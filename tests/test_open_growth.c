@@ -211,7 +211,7 @@ static void check_model(loom_map *map, reference_map *model, uint32_t key_bytes,
     free_batch(&all);
 }
 
-TEST_EACH(test_open_growth_against_a_model)
+TEST_EACH(test_open_growth_against_a_model, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t rounds = test_scaled(t, 40, 12);
@@ -317,7 +317,7 @@ static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator
     return requests;
 }
 
-TEST_EACH(test_open_growth_nth_allocation_fails, .cpu_only = 1)
+TEST_EACH(test_open_growth_nth_allocation_fails, .every_engine = 1, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);
@@ -473,7 +473,7 @@ TEST_EACH_KIND(test_open_growth_of_two_that_fit_alone)
 
 /* ---- Tables from elsewhere ------------------------------------------------------------------------------ */
 
-TEST_EACH_KIND(test_open_growth_of_loaded_and_cloned)
+TEST_EACH_KIND(test_open_growth_of_loaded_and_cloned, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 2000), *loaded = NULL, *clone = NULL;

@@ -7,7 +7,7 @@
 
 #define FLAGS_ALL 4 /* KEEP, OVERWRITE, each with and without IN_ORDER */
 
-TEST_EACH(test_open_insert_keep_and_overwrite)
+TEST_EACH(test_open_insert_keep_and_overwrite, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 5000;
@@ -33,7 +33,7 @@ TEST_EACH(test_open_insert_keep_and_overwrite)
 }
 
 /* Insert puts the batch beside what is there; build replaces it. */
-TEST_EACH_KIND(test_open_build_replaces_contents)
+TEST_EACH_KIND(test_open_build_replaces_contents, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 3000;
@@ -90,7 +90,7 @@ static void fill_with_duplicates(test_run *t, batch *b, int pattern)
     }
 }
 
-TEST_EACH_KIND(test_open_insert_equal_keys)
+TEST_EACH_KIND(test_open_insert_equal_keys, .every_engine = 1)
 {
     for (int pattern = 0; pattern < 6; pattern++)
         for (uint32_t flags = 0; flags < FLAGS_ALL; flags++) {
@@ -116,7 +116,7 @@ TEST_EACH_KIND(test_open_insert_equal_keys)
         }
 }
 
-TEST_EACH_KIND(test_open_build_equal_keys)
+TEST_EACH_KIND(test_open_build_equal_keys, .every_engine = 1)
 {
     for (int pattern = 0; pattern < 6; pattern++)
         for (uint32_t flags = 0; flags < FLAGS_ALL; flags++) {
@@ -223,7 +223,7 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
 }
 
 /* With a result the call returns OK and the result says FULL; without one the call itself says FULL, with a sentence. */
-TEST_EACH_KIND(test_open_insert_full_with_and_without_result)
+TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     batch b = make_batch(t, 5000);
@@ -259,7 +259,7 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result)
 }
 
 /* Clear, too, writes its result, and so do readers. */
-TEST_EACH_KIND(test_open_clear_result_and_contents)
+TEST_EACH_KIND(test_open_clear_result_and_contents, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = 20000;
@@ -286,7 +286,7 @@ TEST_EACH_KIND(test_open_clear_result_and_contents)
 }
 
 /* Batches of every length around the sizes that prefetching rings and blocks like to have. */
-TEST_EACH_KIND(test_open_insert_batch_lengths)
+TEST_EACH_KIND(test_open_insert_batch_lengths, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     static const uint64_t around[] = {24, 32, 64, 128, 256, 512, 1024};
@@ -350,7 +350,7 @@ TEST_EACH_KIND(test_open_build_fixed_seed_reproducible, .cpu_only = 1)
     loom_context_destroy(other);
 }
 
-TEST_EACH_KIND(test_open_build_thread_counts_agree, .cpu_only = 1)
+TEST_EACH_KIND(test_open_build_thread_counts_agree, .every_engine = 1, .cpu_only = 1)
 {
     static const uint32_t threads[] = {1, 2, 3, 8};
     uint64_t n = test_scaled(t, 60000, 8000), seed = random_u64(&t->random);

@@ -48,7 +48,7 @@ static batch special_batch(test_run *t)
     return b;
 }
 
-TEST_EACH_KIND(test_open_insert_special_keys)
+TEST_EACH_KIND(test_open_insert_special_keys, .every_engine = 1)
 {
     for (uint64_t capacity = 0; capacity <= 1000; capacity = capacity * 3 + 29) {
         loom_context *context = make_context(t);
@@ -74,7 +74,7 @@ TEST_EACH_KIND(test_open_insert_special_keys)
 }
 
 /* One special key alone, in a table of its own, with every special value. */
-TEST_EACH(test_open_insert_special_values)
+TEST_EACH(test_open_insert_special_values, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 1);
@@ -212,7 +212,7 @@ TEST_EACH_KIND(test_open_contains_sweep_of_empty_tables)
 }
 
 /* A million different keys of all shapes together in one table. */
-TEST_EACH(test_open_insert_million_keys)
+TEST_EACH(test_open_insert_million_keys, .every_engine = 1)
 {
     uint64_t n = test_scaled(t, 1 << 20, 1 << 15);
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));

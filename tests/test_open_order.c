@@ -166,7 +166,7 @@ TEST_EACH_KIND(test_open_order_batch_lengths)
 }
 
 /* So many that every thread and block has something to do, and runs of equal keys cross from one to the next. */
-TEST_EACH_KIND(test_open_order_many_keys)
+TEST_EACH_KIND(test_open_order_many_keys, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     const uint64_t n = test_scaled(t, 300000, 30011);

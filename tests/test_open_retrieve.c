@@ -16,7 +16,7 @@ static model make_filled(test_run *t, loom_context *context, uint64_t capacity, 
     return m;
 }
 
-TEST_EACH_KIND(test_open_retrieve_all_sizes)
+TEST_EACH_KIND(test_open_retrieve_all_sizes, .every_engine = 1)
 {
     static const uint64_t sizes[] = {0, 1, 2, 7, 8, 100, 1000, 30000};
     loom_context *context = make_context(t);
@@ -117,7 +117,7 @@ TEST_EACH_KIND(test_open_retrieve_all_many_buckets)
 
 /* ---- Cursors -------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_cursor_chunk_sizes)
+TEST_EACH_KIND(test_open_cursor_chunk_sizes, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {0, 1, 6, 7, 8, 50, 1000};
@@ -323,7 +323,7 @@ static int visit(void *user, const void *keys, const void *values, uint64_t n)
     return v->stop_at && v->calls >= v->stop_at ? v->answer : 0;
 }
 
-TEST_EACH_KIND(test_open_for_each_sizes)
+TEST_EACH_KIND(test_open_for_each_sizes, .every_engine = 1)
 {
     static const uint64_t sizes[] = {0, 1, 2, 7, 100, 4095, 4096, 4097, 20000};
     loom_context *context = make_context(t);
@@ -451,7 +451,7 @@ TEST_EACH_KIND(test_open_for_each_nested_reads)
 
 /* ---- Clones --------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_clone_is_equal_and_independent)
+TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {0, 1, 500, 20000};

@@ -157,7 +157,7 @@ TEST_EACH_SET(test_open_set_values_refused)
     loom_context_destroy(context);
 }
 
-TEST_EACH_SET(test_open_set_calls_on_values_unsupported)
+TEST_EACH_SET(test_open_set_calls_on_values_unsupported, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *set = make_map(t, context, 100);
@@ -397,7 +397,7 @@ static void flagged_step(flagged *f)
     free_batch(&b);
 }
 
-TEST_EACH_SET(test_open_set_model_random_operations, .leak_check = 1)
+TEST_EACH_SET(test_open_set_model_random_operations, .every_engine = 1, .leak_check = 1)
 {
     for (uint64_t table = 0; table < test_scaled(t, 6, 2); table++) {
         flagged f = {.t = t, .context = make_context(t)};

@@ -190,7 +190,7 @@ static void *read_rounds(void *argument)
 }
 
 /* Also a test of fairness: readers follow each other without a pause and end only when the writer has had its turns. */
-TEST_EACH(test_open_threads_readers_and_writer)
+TEST_EACH(test_open_threads_readers_and_writer, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, VERSIONED_KEYS);
@@ -300,7 +300,7 @@ TEST_EACH_KIND(test_open_threads_writers_same_handle)
     race(t, functions, 4, test_scaled(t, 100, 20));
 }
 
-TEST_EACH_KIND(test_open_threads_insert_against_erase)
+TEST_EACH_KIND(test_open_threads_insert_against_erase, .every_engine = 1)
 {
     void *(*functions[4])(void *) = {insert_subsets, erase_subsets, insert_subsets, erase_subsets};
     race(t, functions, 4, test_scaled(t, 200, 40));
@@ -329,7 +329,7 @@ static void *count_subsets(void *argument)
 }
 
 /* All that was counted is there, whoever counted it. */
-TEST_EACH(test_open_threads_count_same_handle)
+TEST_EACH(test_open_threads_count_same_handle, .every_engine = 1)
 {
     enum { THREADS = 4 };
     loom_context *context = make_context(t);

@@ -263,7 +263,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     __device__ __forceinline__ loom_status insert(key_type key, value_type value, bool active = true) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
-        return warp<true>(key, value, active, 1, put<loom_inner::OPEN_KEEP>()).status;
+        return warp<true>(key, value, active, 1, put<loom_inner::SLOT_KEEP>()).status;
     }
 
     /* A set: insert(key, active), where nothing but a bool is taken for one. */
@@ -287,7 +287,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     __device__ __forceinline__ loom_status insert_or_assign(key_type key, value_type value, bool active = true) const
     {
         static_assert(access == LOOM_VIEW_INSERT && !is_set, "the view is not for that: LOOM_VIEW_INSERT, not a set");
-        return warp<true>(key, value, active, 1, put<loom_inner::OPEN_OVERWRITE>()).status;
+        return warp<true>(key, value, active, 1, put<loom_inner::SLOT_OVERWRITE>()).status;
     }
 
     /* The value that the key has afterwards; OK if it was stored as new. */
@@ -295,7 +295,7 @@ template <class key_type, class value_type, loom_view_access access> class table
                                                                 bool active = true) const
     {
         static_assert(inserts && !is_set, "the view is not for that: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED, not a set");
-        return told(warp<true>(key, value, active, 1, put<loom_inner::OPEN_FETCH>()));
+        return told(warp<true>(key, value, active, 1, put<loom_inner::SLOT_FETCH>()));
     }
 
     /* Combines the value with the one that the key has, as numbers of value_type; an absent key is stored with it. */
@@ -304,7 +304,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     {
         static_assert(accumulates && !is_set, "the view is not for accumulations: LOOM_VIEW_ACCUMULATE, not a set");
         return warp<true>(key, value, active, 1,
-                          put<loom_inner::OPEN_COMBINE, detail::how_to_combine<value_type, combine>()>())
+                          put<loom_inner::SLOT_COMBINE, detail::how_to_combine<value_type, combine>()>())
             .status;
     }
 
@@ -329,7 +329,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     __device__ __forceinline__ loom_status group_insert(key_type key, value_type value) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
-        return group(key, value, 1, put<loom_inner::OPEN_KEEP>()).status;
+        return group(key, value, 1, put<loom_inner::SLOT_KEEP>()).status;
     }
 
     /* A set. */
@@ -352,20 +352,20 @@ template <class key_type, class value_type, loom_view_access access> class table
     __device__ __forceinline__ loom_status group_insert_or_assign(key_type key, value_type value) const
     {
         static_assert(access == LOOM_VIEW_INSERT && !is_set, "the view is not for that: LOOM_VIEW_INSERT, not a set");
-        return group(key, value, 1, put<loom_inner::OPEN_OVERWRITE>()).status;
+        return group(key, value, 1, put<loom_inner::SLOT_OVERWRITE>()).status;
     }
 
     __device__ __forceinline__ found<value_type> group_find_or_insert(key_type key, value_type value) const
     {
         static_assert(inserts && !is_set, "the view is not for that: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED, not a set");
-        return told(group(key, value, 1, put<loom_inner::OPEN_FETCH>()));
+        return told(group(key, value, 1, put<loom_inner::SLOT_FETCH>()));
     }
 
     template <loom_combine combine = LOOM_COMBINE_ADD>
     __device__ __forceinline__ loom_status group_accumulate(key_type key, value_type value) const
     {
         static_assert(accumulates && !is_set, "the view is not for accumulations: LOOM_VIEW_ACCUMULATE, not a set");
-        return group(key, value, 1, put<loom_inner::OPEN_COMBINE, detail::how_to_combine<value_type, combine>()>())
+        return group(key, value, 1, put<loom_inner::SLOT_COMBINE, detail::how_to_combine<value_type, combine>()>())
             .status;
     }
 
@@ -425,7 +425,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         };
     }
 
-    template <loom_inner::open_mode mode, loom_inner::loom__how how = loom_inner::LOOM__ADD>
+    template <loom_inner::slot_mode mode, loom_inner::loom__how how = loom_inner::LOOM__ADD>
     __device__ __forceinline__ auto put() const
     {
         return [this](loom_inner::lane_group lanes, loom_inner::open_walk *walk, uint64_t value, bool active) {

@@ -137,15 +137,26 @@ static loom_status filter_supports(loom_feature feature)
     return LOOM_OK; /* not known: the machine says so */
 }
 
+static loom_status perfect_supports(const loom__machine *machine, loom_feature feature)
+{
+    RETURN_ERROR_IF(machine->perfect == NULL, LOOM_UNSUPPORTED, "the %s machine does not offer the perfect engine",
+                    machine->ops->name);
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS, LOOM_UNSUPPORTED,
+                    "in a perfect table keys move while others are inserted, so lookups wait");
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_VIEWS, LOOM_UNSUPPORTED,
+                    "perfect tables are not lent to kernels of users; use the bulk calls, or LOOM_ENGINE_OPEN");
+    return LOOM_OK;
+}
+
 loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)
 {
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
     RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_FILTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
                     (int)type);
-    const loom_engine own = type == LOOM_TYPE_FILTER ? LOOM_ENGINE_BLOOM : LOOM_ENGINE_OPEN;
-    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != LOOM_ENGINE_OPEN && engine != LOOM_ENGINE_BLOOM,
-                    LOOM_INVALID_ARGUMENT, "engine %d is not known to this version", (int)engine);
-    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && engine != own, LOOM_UNSUPPORTED, "%s; ask for LOOM_ENGINE_DEFAULT",
+    RETURN_ERROR_IF((unsigned)engine > LOOM_ENGINE_PERFECT, LOOM_INVALID_ARGUMENT,
+                    "engine %d is not known to this version", (int)engine);
+    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && (type == LOOM_TYPE_FILTER) != (engine == LOOM_ENGINE_BLOOM),
+                    LOOM_UNSUPPORTED, "%s; ask for LOOM_ENGINE_DEFAULT",
                     type == LOOM_TYPE_FILTER ? "filters have the engine LOOM_ENGINE_BLOOM alone"
                                              : "LOOM_ENGINE_BLOOM is for filters alone");
     if (type == LOOM_TYPE_FILTER)
@@ -157,6 +168,8 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
                                               feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
                     LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    if (engine == LOOM_ENGINE_PERFECT)
+        RETURN_IF_FAILED(perfect_supports(context->machine, feature));
     return context->machine->ops->supports(context->machine, feature);
 }
 

@@ -15,6 +15,11 @@ static int is_width(uint32_t bytes)
     return bytes == 4 || bytes == 8;
 }
 
+const loom__map_engine *loom__map_engine_of(uint32_t engine)
+{
+    return engine == LOOM_ENGINE_OPEN ? &loom__open_map : engine == LOOM_ENGINE_PERFECT ? &loom__perfect_map : NULL;
+}
+
 /* Checks what the user gave and fills in what was left open. */
 static loom_status complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
 {
@@ -38,9 +43,11 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
         config->max_load = DEFAULT_LOAD;
     RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LOOM__LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
                     "max_load = %g: it must be above 0 and at most %g", config->max_load, LOOM__LARGEST_LOAD);
-    RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && config->engine != LOOM_ENGINE_OPEN, LOOM_INVALID_ARGUMENT,
-                    "engine %d is not known to this version", (int)config->engine);
-    config->engine = LOOM_ENGINE_OPEN;
+    RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && loom__map_engine_of(config->engine) == NULL,
+                    LOOM_INVALID_ARGUMENT, "engine %d is not one of maps, or not known to this version",
+                    (int)config->engine);
+    if (config->engine == LOOM_ENGINE_DEFAULT)
+        config->engine = LOOM_ENGINE_OPEN;
     RETURN_IF_FAILED(loom__map_check_growth(config->growth));
     RETURN_ERROR_IF(config->concurrent_reads > 1, LOOM_INVALID_ARGUMENT, "concurrent_reads = %u: it is 0 or 1",
                     config->concurrent_reads);
@@ -55,7 +62,7 @@ loom_status loom_map_memory_required(loom_context *context, const loom_map_confi
     RETURN_IF_FAILED(complete_config(context, given, &config));
     RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_memory", memory->struct_size, sizeof *memory));
-    RETURN_IF_FAILED(loom__open_map.memory_required(context->machine, &config, memory));
+    RETURN_IF_FAILED(loom__map_engine_of(config.engine)->memory_required(context->machine, &config, memory));
     memory->table_bytes += sizeof(loom_map);
     return LOOM_OK;
 }
@@ -94,8 +101,9 @@ loom_status loom_map_create(loom_context *context, const loom_map_config *given,
     loom__table *table;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(complete_config(context, given, &config));
-    RETURN_IF_FAILED(loom__open_map.create(context->machine, &config, loom__context_seed(context), &table));
-    RETURN_IF_FAILED(loom__map_wrap(context, &loom__open_map, table, made));
+    const loom__map_engine *engine = loom__map_engine_of(config.engine);
+    RETURN_IF_FAILED(engine->create(context->machine, &config, loom__context_seed(context), &table));
+    RETURN_IF_FAILED(loom__map_wrap(context, engine, table, made));
     (*made)->growth = config.growth;
     return LOOM_OK;
 }
@@ -269,6 +277,8 @@ loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
     stats->accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
     stats->accesses_per_miss = survey.miss_accesses;
     stats->type = image.type;
+    stats->code_bytes = image.partitions * image.words * 8;
+    stats->stashed = survey.stashed;
     return LOOM_OK;
 }
 

@@ -19,6 +19,9 @@ struct loom_map {
     uint64_t generation; /* one more after each call that may have written; cursors compare it */
 };
 
+/* The engine of maps with this number; NULL: there is none. */
+const loom__map_engine *loom__map_engine_of(uint32_t engine);
+
 /* Wraps a table in a handle; takes the table over in any case. */
 loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **map);
 

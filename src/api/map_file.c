@@ -25,6 +25,7 @@ static loom_status save_table(loom_map *map, const char *path, loom_stream strea
         .size = image.size,
         .seed = image.seed,
         .max_load = image.max_load,
+        .reserved = {image.words, image.further_pieces},
     };
     return loom__table_file_save(map->handle.context->machine, &header, map->engine->partition(map->table, 0), path,
                                  stream);
@@ -45,14 +46,15 @@ static loom_status check_header(const loom__file_header *header, const char *pat
 {
     RETURN_ERROR_IF(header->type == LOOM_TYPE_FILTER, LOOM_UNSUPPORTED,
                     "%s holds a filter; load it with loom_filter_load", path);
-    RETURN_ERROR_IF(header->type < 1 || header->type > FILE_MOST_TYPES ||
-                        (header->key_bytes != 4 && header->key_bytes != 8) ||
-                        (header->type == LOOM_TYPE_SET) != (header->value_bytes == 0) ||
-                        (header->value_bytes != 0 && header->value_bytes != 4 && header->value_bytes != 8) ||
-                        !(header->max_load > 0 && header->max_load <= LOOM__LARGEST_LOAD) || header->reserved[0] != 0 ||
-                        header->reserved[1] != 0 || header->reserved[2] != 0,
-                    LOOM_BAD_FILE, "the header of %s holds values that no map has", path);
-    RETURN_ERROR_IF(header->engine != LOOM_ENGINE_OPEN, LOOM_UNSUPPORTED,
+    RETURN_ERROR_IF(
+        header->type < 1 || header->type > FILE_MOST_TYPES || (header->key_bytes != 4 && header->key_bytes != 8) ||
+            (header->type == LOOM_TYPE_SET) != (header->value_bytes == 0) ||
+            (header->value_bytes != 0 && header->value_bytes != 4 && header->value_bytes != 8) ||
+            !(header->max_load > 0 && header->max_load <= LOOM__LARGEST_LOAD) ||
+            (header->engine != LOOM_ENGINE_PERFECT && (header->reserved[0] != 0 || header->reserved[1] != 0)) ||
+            header->reserved[2] != 0,
+        LOOM_BAD_FILE, "the header of %s holds values that no map has", path);
+    RETURN_ERROR_IF(loom__map_engine_of(header->engine) == NULL, LOOM_UNSUPPORTED,
                     "%s holds a table of engine %u, which this version does not have", path, header->engine);
     return LOOM_OK;
 }
@@ -72,9 +74,9 @@ static loom_status check_contents(const loom__map_engine *engine, loom__table *t
 
 static loom_status load_table(loom_context *context, loom__table_file *file, loom__table **table, loom_stream stream)
 {
-    const loom__map_engine *engine = &loom__open_map;
     const loom__file_header *header = &file->header;
     RETURN_IF_FAILED(check_header(header, file->path));
+    const loom__map_engine *engine = loom__map_engine_of(header->engine);
     loom__map_image image = {
         .engine = header->engine,
         .layout_version = header->layout_version,
@@ -87,6 +89,8 @@ static loom_status load_table(loom_context *context, loom__table_file *file, loo
         .size = header->size,
         .seed = header->seed,
         .max_load = header->max_load,
+        .words = header->reserved[0],
+        .further_pieces = header->reserved[1],
         .type = (loom_type)header->type,
     };
     RETURN_IF_FAILED(engine->restore(context->machine, &image, table, stream));
@@ -108,9 +112,10 @@ loom_status loom_map_load(loom_context *context, const char *path, loom_map **ma
     RETURN_IF_FAILED(context->machine->ops->check_stream(context->machine, stream));
     RETURN_IF_FAILED(loom__table_file_open(path, &file));
     loom_status status = load_table(context, &file, &table, stream);
+    const loom__map_engine *engine = loom__map_engine_of(file.header.engine);
     loom__table_file_close(&file);
     RETURN_IF_FAILED(status);
-    RETURN_IF_FAILED(loom__map_wrap(context, &loom__open_map, table, map));
+    RETURN_IF_FAILED(loom__map_wrap(context, engine, table, map));
     static const loom_map_config defaults = LOOM_MAP_CONFIG_INIT;
     (*map)->growth = defaults.growth; /* files do not tell it */
     return LOOM_OK;

@@ -39,7 +39,9 @@ typedef struct loom__file_header {
     uint64_t size;
     uint64_t seed;
     double max_load;
-    uint64_t reserved[3]; /* filters: the bits that a key sets, 0, 0; others: 0 */
+    uint64_t
+        reserved[3]; /* filters: the bits that a key sets, 0, 0; perfect tables: words of codes in a partition, further
+                             pieces behind the partitions, 0; others: 0 */
     uint64_t checksums_checksum;
     uint64_t header_checksum; /* XXH64 of all bytes before it, seed 0 */
 } loom__file_header;
@@ -48,10 +50,16 @@ _Static_assert(sizeof(loom__file_header) == 128, "the header is 128 bytes");
 _Static_assert(offsetof(loom__file_header, partition_bytes) == 48, "no padding");
 _Static_assert(offsetof(loom__file_header, header_checksum) == 120, "the header's checksum comes last");
 
-/* Where partition 0 begins. */
-static inline uint64_t loom__file_partitions_at(uint64_t partitions)
+/* Pieces of partition_bytes each, with a checksum each: the partitions, and what lies behind them. */
+static inline uint64_t loom__file_pieces(const loom__file_header *header)
 {
-    uint64_t bytes = sizeof(loom__file_header) + partitions * sizeof(uint64_t);
+    return header->partitions + header->reserved[1];
+}
+
+/* Where partition 0 begins, in a file of so many pieces. */
+static inline uint64_t loom__file_partitions_at(uint64_t pieces)
+{
+    uint64_t bytes = sizeof(loom__file_header) + pieces * sizeof(uint64_t);
     return (bytes + FILE_ALIGNMENT - 1) / FILE_ALIGNMENT * FILE_ALIGNMENT;
 }
 

@@ -65,6 +65,15 @@ LOOM_LANE uint32_t loom__hash_partition(uint64_t hash, uint32_t partitions)
     return loom__multiply_high((uint32_t)(hash >> 32), partitions);
 }
 
+/* Of a table with `from` partitions: those whose keys may fall into partition `index` of one with `to` partitions and the same
+ * seed. Partitions are ranges of hashes, so they lie together. */
+LOOM_BOTH void loom__hash_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t *first, uint32_t *last)
+{
+    uint64_t begin = (((uint64_t)index << 32) + to - 1) / to, end = (((uint64_t)(index + 1) << 32) + to - 1) / to;
+    *first = (uint32_t)(begin * from >> 32);
+    *last = (uint32_t)((end - 1) * from >> 32);
+}
+
 LOOM_LANE uint32_t loom__hash_bucket(uint32_t lower, uint32_t buckets)
 {
     return loom__multiply_high(lower, buckets);

@@ -21,7 +21,8 @@
  *                                      active = 0 nothing is read, and what the line holds is of no meaning. `span` bytes from
  *                                      `at` on, 64 or 128, will probably be wanted: a hint
  *   lane_match(line, key_bytes, stride, slots, key)
- *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`
+ *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`. They fill the
+ *                                      line, or all of it but its last word
  *   lane_any(set)                      is there one?
  *   lane_first(set, stride)            the number, in the bucket, of the first one; anything within the line if there is none
  *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; anything if there
@@ -66,6 +67,7 @@
  *   lane_team_load / lane_team_store(at[, x]), lane_team_load_4 / lane_team_store_4(at[, x])
  *                                      8 or 4 bytes of the team's memory; lanes that touch the same ones wait in between
  *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
+ *   lane_team_least(at, x)             4 bytes of it become x if that is less; many lanes may do so at once
  *
  * Polls and joins never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
  * takes as a whole. */

@@ -9,11 +9,12 @@
 
 enum {
     LOOM__MACHINE_INTERFACE =
-        7 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
+        8 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
 struct loom__filter_kernels;
+struct loom__perfect_kernels;
 
 /* What a call does to a table, as far as others may overlap with it. */
 typedef enum loom__access {
@@ -35,6 +36,7 @@ typedef struct loom__machine {
     /* What the machine offers for each engine; NULL where it does not offer the engine. */
     const struct loom__open_kernels *open;
     const struct loom__filter_kernels *filter;
+    const struct loom__perfect_kernels *perfect;
 } loom__machine;
 
 typedef struct loom__machine_ops {

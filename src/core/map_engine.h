@@ -53,6 +53,7 @@ typedef struct loom__survey {
     uint64_t longest_chain;
     uint64_t hit_accesses; /* summed over all keys */
     double miss_accesses;  /* expected for one random absent key */
+    uint64_t stashed;      /* perfect tables: keys in stash buckets */
     uint64_t first_bad;    /* the lowest bucket that violates an invariant; UINT64_MAX: none */
 } loom__survey;
 
@@ -66,6 +67,8 @@ typedef struct loom__map_image {
     double max_load;
     uint32_t concurrent_reads; /* not in the file */
     loom_type type;
+    uint64_t words;          /* perfect tables: of codes, in a partition; else 0 */
+    uint64_t further_pieces; /* of a partition's size, behind the partitions: perfect tables' codes; else 0 */
 } loom__map_image;
 
 typedef struct loom__table loom__table; /* an engine's own */
@@ -126,5 +129,6 @@ typedef struct loom__map_engine {
 } loom__map_engine;
 
 extern const loom__map_engine loom__open_map;
+extern const loom__map_engine loom__perfect_map;
 
 #endif

@@ -5,6 +5,14 @@
 #include "core/lanes.h"
 #include "core/slot_kind.h"
 
+/* What becomes of a key that an insertion finds in the table. */
+typedef enum slot_mode {
+    SLOT_KEEP,      /* nothing */
+    SLOT_OVERWRITE, /* it gets the new value */
+    SLOT_FETCH,     /* nothing, and its value is told */
+    SLOT_COMBINE    /* its value and the new one become one */
+} slot_mode;
+
 LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
 {
     return (uint32_t)key | value << 32;

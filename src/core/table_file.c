@@ -59,11 +59,11 @@ static loom_status transfer_begin(transfer *move, loom__machine *machine, const 
     memset(move, 0, sizeof *move);
     move->machine = machine;
     move->stream = stream;
-    move->partitions = header->partitions;
+    move->partitions = loom__file_pieces(header);
     move->partition_bytes = header->partition_bytes;
-    move->partitions_at = loom__file_partitions_at(header->partitions);
+    move->partitions_at = loom__file_partitions_at(move->partitions);
     move->run = BUFFER_BYTES / header->partition_bytes + 1;
-    move->run = move->run < header->partitions ? move->run : header->partitions;
+    move->run = move->run < move->partitions ? move->run : move->partitions;
     move->buffer_bytes = move->run * header->partition_bytes;
     move->sums_bytes = move->run * sizeof *move->sums;
     move->checksums_bytes = move->partitions_at - sizeof(loom__file_header);
@@ -144,9 +144,11 @@ static loom_status check_header(const loom__file_header *header, uint64_t file_b
     RETURN_ERROR_IF(header->header_checksum != checksum_of_header(header), LOOM_BAD_FILE, "the header of %s is damaged",
                     path);
     RETURN_ERROR_IF(header->header_bytes != sizeof *header || header->partitions == 0 || header->partition_bytes == 0 ||
-                        header->partition_bytes > INT32_MAX, /* so that the sum below has 64 bits */
+                        header->partition_bytes > INT32_MAX ||
+                        header->reserved[1] > INT32_MAX, /* the sum has 64 bits */
                     LOOM_BAD_FILE, "the header of %s holds values that no table has", path);
-    uint64_t expected = loom__file_partitions_at(header->partitions) + header->partitions * header->partition_bytes;
+    const uint64_t pieces = loom__file_pieces(header);
+    uint64_t expected = loom__file_partitions_at(pieces) + pieces * header->partition_bytes;
     RETURN_ERROR_IF(file_bytes != expected, LOOM_BAD_FILE, "%s has %llu bytes, its header speaks of %llu", path,
                     (unsigned long long)file_bytes, (unsigned long long)expected);
     return LOOM_OK;

@@ -8,7 +8,8 @@
  * TEST runs once. TEST_EACH is registered four times, once for each pair of widths (name_4_4, name_4_8, name_8_4,
  * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
  * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0,
- * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do.
+ * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do. With
+ * .every_engine = 1 a test named test_open_… is run for the perfect engine as well, as test_perfect_….
  *
  * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
  * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
@@ -44,6 +45,7 @@ typedef struct test_run {
     const char *data;         /* tests/data of the source tree */
     uint32_t key_bytes;       /* TEST_EACH and its kin only */
     uint32_t value_bytes;     /* likewise; 0: a set */
+    loom_engine engine;       /* LOOM_ENGINE_DEFAULT, or the one under test */
     loom_machine machine;     /* TEST_EACH: the machine under test; TEST: LOOM_MACHINE_CPU */
     loom_simd simd;           /* TEST_EACH: the kind under test; TEST: LOOM_SIMD_BEST */
     const loom_simd *simds;   /* all kinds present */
@@ -62,6 +64,7 @@ typedef struct test_entry {
     test_body body;
     int each;            /* TEST_MAPS, TEST_SETS or both: once for each of their widths; 0: once */
     int timeout_seconds; /* 0: 60 */
+    int every_engine;    /* it holds for all engines of maps and sets */
     int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so

@@ -72,6 +72,7 @@ typedef struct options {
 typedef struct test_case {
     char name[128];
     test_entry *entry;
+    loom_engine engine;
     uint32_t key_bytes;
     uint32_t value_bytes;
 } test_case;
@@ -131,24 +132,28 @@ static test_case *make_cases(size_t *count)
     static const uint32_t widths[WIDTHS][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
     size_t room = 0, used = 0;
     for (test_entry *entry = test_entries(); entry; entry = entry->next)
-        room += WIDTHS;
+        room += 2 * WIDTHS;
     test_case *cases = test_allocate((room + 1) * sizeof *cases);
-    for (test_entry *entry = test_entries(); entry; entry = entry->next) {
-        for (int w = 0; w < (entry->each ? WIDTHS : 1); w++) {
-            if (entry->each && !(entry->each & (widths[w][1] ? TEST_MAPS : TEST_SETS)))
-                continue;
-            test_case *test = &cases[used++];
-            memset(test, 0, sizeof *test);
-            test->entry = entry;
-            if (entry->each) {
-                test->key_bytes = widths[w][0];
-                test->value_bytes = widths[w][1];
-                snprintf(test->name, sizeof test->name, "%s_%u_%u", entry->name, widths[w][0], widths[w][1]);
-            } else {
-                snprintf(test->name, sizeof test->name, "%s", entry->name);
+    for (test_entry *entry = test_entries(); entry; entry = entry->next)
+        for (int engine = 0; engine < (entry->every_engine ? 2 : 1); engine++)
+            for (int w = 0; w < (entry->each ? WIDTHS : 1); w++) {
+                if (entry->each && !(entry->each & (widths[w][1] ? TEST_MAPS : TEST_SETS)))
+                    continue;
+                test_case *test = &cases[used++];
+                char widths_text[16] = "", name[128];
+                memset(test, 0, sizeof *test);
+                test->entry = entry;
+                test->engine = engine ? LOOM_ENGINE_PERFECT : LOOM_ENGINE_DEFAULT;
+                snprintf(name, sizeof name, "%s", entry->name);
+                if (engine && strncmp(entry->name, "test_open_", 10) == 0)
+                    snprintf(name, sizeof name, "test_perfect_%s", entry->name + 10);
+                if (entry->each) {
+                    test->key_bytes = widths[w][0];
+                    test->value_bytes = widths[w][1];
+                    snprintf(widths_text, sizeof widths_text, "_%u_%u", widths[w][0], widths[w][1]);
+                }
+                snprintf(test->name, sizeof test->name, "%s%s", name, widths_text);
             }
-        }
-    }
     qsort(cases, used, sizeof *cases, compare_names);
     for (size_t i = 1; i < used; i++)
         if (strcmp(cases[i - 1].name, cases[i].name) == 0) {
@@ -194,6 +199,7 @@ static int run_here(const options *o, const test_case *test)
         test_fail(__FILE__, __LINE__, "no context with LOOM_SIMD_SCALAR could be made: %s", loom_last_error());
     run.key_bytes = test->key_bytes;
     run.value_bytes = test->value_bytes;
+    run.engine = test->engine;
     if (test->entry->each) {
         uint32_t done = 0;
         /* The kinds of SIMD, then the cuda machine. */
@@ -203,6 +209,8 @@ static int run_here(const options *o, const test_case *test)
             if ((o->simd && strcmp(o->simd, kind) != 0) || (cuda && test->entry->cpu_only))
                 continue;
             if (cuda && loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
+                continue;
+            if (cuda && test->engine == LOOM_ENGINE_PERFECT) /* not offered there yet */
                 continue;
             run.machine = cuda ? LOOM_MACHINE_CUDA : LOOM_MACHINE_CPU;
             run.quick = o->quick || cuda; /* calls with one key cost a launch each */

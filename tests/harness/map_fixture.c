@@ -34,6 +34,7 @@ loom_map_config make_config(const test_run *t, uint64_t capacity)
     config.value_bytes = t->key_bytes ? t->value_bytes : 8;
     config.type = config.value_bytes ? LOOM_TYPE_DEFAULT : LOOM_TYPE_SET;
     config.capacity = capacity;
+    config.engine = t->engine;
     config.growth = 0;
     return config;
 }

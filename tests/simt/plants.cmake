@@ -7,9 +7,10 @@
 #
 # CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_files engines/open/open_ops.h engines/open/open_upkeep.h engines/filter/filter_ops.h
+set(plant_files core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h engines/filter/filter_ops.h
     machines/simt/simt_filter.c)
 # The kernel that runs each.
+set(plant_kernel_core/slot_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -225,7 +226,7 @@ plant(both_slots_of_a_key_told mixed/find
 "")
 
 plant(value_fetched_while_erased mixed/insert+erase
-"    if (mode == OPEN_FETCH && shared == OPEN_MIXED)
+"    if (mode == SLOT_FETCH && shared == OPEN_MIXED)
         return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);"
 "")
 

@@ -47,7 +47,7 @@ const tool_command tool_bench = {
     "  --ops A,B           which operations; all but churn, grow, extend, build_ways\n"
     "  --repeat R          times each operation is repeated, the median counts; 5\n"
     "  --machine M         best, cpu or cuda; best\n"
-    "  --engine E          default, open, or for filters bloom; default\n"
+    "  --engine E          default, open, perfect, or for filters bloom; default\n"
     "  --threads T         host threads; 0: one per core\n"
     "  --lanes L           lanes of a group on a GPU: 1, 2, 4 or 8; chosen by the library\n"
     "  --csv FILE          write the rows as CSV too\n"

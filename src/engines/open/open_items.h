@@ -54,14 +54,14 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
 }
 
 /* FETCH: the lane that reports has the value. */
-LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)
 {
     open_answer answer;
     lane_truth tells;
     answer.outcome = open_insert_turn(kind, mode, how, shared, group, view, walk, value, active, &tells);
-    answer.reports = mode == OPEN_FETCH && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
+    answer.reports = mode == SLOT_FETCH && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
     return answer;
 }
 

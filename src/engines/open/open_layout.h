@@ -30,6 +30,7 @@
 
 #include "core/hash.h"
 #include "core/slot_kind.h"
+#include "core/table_slots.h"
 #include "loom/loom.h"
 
 enum {
@@ -154,13 +155,24 @@ LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
     return stale > open_most_stale(view);
 }
 
-/* Of a table with `from` partitions: those whose keys may fall into partition `index` of one with `to` partitions and the same
- * seed. Partitions are ranges of hashes, so they lie together. */
-LOOM_BOTH void open_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t *first, uint32_t *last)
+LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
 {
-    uint64_t begin = (((uint64_t)index << 32) + to - 1) / to, end = (((uint64_t)(index + 1) << 32) + to - 1) / to;
-    *first = (uint32_t)(begin * from >> 32);
-    *last = (uint32_t)((end - 1) * from >> 32);
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
+    loom__table_slots table;
+    table.base = view->base;
+    table.partition_bytes = view->partition_bytes;
+    table.partitions = view->partitions;
+    table.buckets = view->buckets;
+    table.slots = open_slots(kind);
+    table.kind = kind;
+    table.line_offset = 0;
+    table.line_stride = open_line_stride(kind);
+    table.value_offset = open_value_offset(kind, view->buckets);
+    table.value_stride = open_value_stride(kind);
+    table.empty[0] = view->empty[0];
+    table.empty[1] = view->empty[1];
+    table.exception = view->empty_exception;
+    return table;
 }
 
 /* ---- Shape: chosen once, when a table is made (open_shape.c) ---- */

@@ -87,14 +87,6 @@ typedef enum open_outcome {
     OPEN_NO_ROOM    /* insert: every slot of the partition is taken */
 } open_outcome;
 
-/* What becomes of a key that an insertion finds in the table. */
-typedef enum open_mode {
-    OPEN_KEEP,      /* nothing */
-    OPEN_OVERWRITE, /* it gets the new value */
-    OPEN_FETCH,     /* nothing, and its value is told */
-    OPEN_COMBINE    /* its value and the new one become one */
-} open_mode;
-
 /* `shared`: who else is at work on the table. */
 enum {
     OPEN_ALONE = 0,  /* nobody writes; or the caller owns the partition */
@@ -305,28 +297,28 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
 /* Meets a key that is there, in `slot`, complete with its value, and does with it as the mode says; FETCH puts its value
  * into *value, or returns false if this lane does not see the value complete yet. A swap that fails has met another overwrite of the same key, which then counts as the
  * later one; the key itself cannot go while insertions run. */
-LOOM_LANE lane_truth open_meet(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
     if (kind == SLOT_PAIR_4_4) {
         uint64_t *there = (uint64_t *)(line + slot * 8);
-        if (mode == OPEN_OVERWRITE)
+        if (mode == SLOT_OVERWRITE)
             (void)lane_swap_8(there, pair, slot_pair(walk->key, *value), shared);
-        else if (mode == OPEN_COMBINE)
+        else if (mode == SLOT_COMBINE)
             slot_combine_pair(shared, there, pair, how, walk->key, *value);
-        else if (mode == OPEN_FETCH)
+        else if (mode == SLOT_FETCH)
             *value = pair >> 32;
         return 1;
     }
     if (!slot_values_apart(kind))
         return 1;
-    if (mode == OPEN_FETCH && shared == OPEN_MIXED)
+    if (mode == SLOT_FETCH && shared == OPEN_MIXED)
         return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
-    if (mode != OPEN_KEEP) {
+    if (mode != SLOT_KEEP) {
         unsigned char *at = open_value(kind, view, walk->partition, line, slot);
-        if (mode == OPEN_FETCH) {
+        if (mode == SLOT_FETCH) {
             if (shared && !open_is_ready(line, slot)) /* seen by this very lane, so that its fence counts */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
@@ -336,7 +328,7 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, open_mode mode, loom__how h
         /* The first value was stored before its ready bit, and stays before this one. (The memory models ask for this fence:
          * on real machines, and in the simulator, a store waits for the load that its branch depends on.) */
         lane_acquire(shared);
-        if (mode == OPEN_OVERWRITE)
+        if (mode == SLOT_OVERWRITE)
             slot_store_value(kind, at, *value);
         else if (slot_value_bytes(kind) == 8)
             lane_combine_8((uint64_t *)at, how, *value, shared);
@@ -378,7 +370,7 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
 
 /* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: on the one
  * lane where *tells comes back true, *value is the key's value, found or stored. */
-LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)
 {
@@ -464,7 +456,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, open_mode mode, lo
 }
 
 /* A whole insertion, by a group of one lane that waits for nobody; bounded as every insertion is. */
-LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, open_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
     open_walk walk = open_start(kind, view, key);
@@ -485,7 +477,7 @@ LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_g
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);
     if (look.mine) /* on one lane at most (I1) */
-        (void)open_meet(kind, OPEN_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
+        (void)open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
     if (look.found)
         return OPEN_DONE;
     if (!look.further)

@@ -1,23 +1,17 @@
 /* How many partitions and buckets a table gets.
  *
- * A table for n keys must hold any n keys except with a probability below 10^-9. Keys fall into partitions like balls
- * into bins, and a partition takes keys until its last slot is used (chains visit every bucket), so the table fails
- * exactly when some partition gets more keys than it has slots. With a mean of m keys per partition, Chernoff's bound
- * for more than s of them is
- *     exp(-(s' ln(s' / m) - (s' - m))),  s' = s + 1,
- * and the partitions together at most that times their number. We ask for 10^-10. A partition that can take all n keys
- * cannot fail at all; that is how the smallest tables are made.
+ * Keys fall into partitions like balls into bins (core/partitions.h), and a partition takes keys until its last slot is used
+ * (chains visit every bucket), so a table fails exactly when some partition gets more keys than it has slots.
  *
  * What follows for packed pairs: partitions of 1747 buckets (12,229 slots) are good up to load 0.92 or so; at 0.95 they
  * would fail once in ten thousand builds of 10^8 keys, so such tables get partitions of up to 3499 buckets. With values outside
  * the line partitions have fewer buckets, so that they, too, fit the shared memory of a GPU (OPEN_MOST_BYTES).
  */
 #include "core/error.h"
+#include "core/partitions.h"
 #include "engines/open/open_layout.h"
 
 #include <math.h>
-
-#define LARGEST_FAILURE_LOG (-23.03) /* ln 10^-10 */
 
 int loom__open_is_prime(uint32_t number)
 {
@@ -29,30 +23,9 @@ int loom__open_is_prime(uint32_t number)
     return 1;
 }
 
-static int surely_fits(double keys, double partitions, double slots)
-{
-    if (slots >= keys)
-        return 1;
-    /* A partition gets at most this share of the 2^32 upper halves: the shares differ by one hash value. */
-    double share = ceil(0x1p32 / partitions) / 0x1p32;
-    double mean = keys * share, more = slots + 1;
-    if (more <= mean)
-        return 0;
-    return log(partitions) - (more * log(more / mean) - (more - mean)) <= LARGEST_FAILURE_LOG;
-}
-
-/* The fewest partitions of `slots` slots for `keys` keys, give or take 1/256; as a double, since the answer may be absurd
- * (infinite, for a tiny max_load). */
 static double partitions_needed(double keys, double max_load, double slots)
 {
-    double partitions = fmax(OPEN_LEAST_PARTITIONS, ceil(keys / (slots * max_load)));
-    double step = 1;
-    /* Growing by 1/256 a round, this passes the most partitions after some thousand rounds at the latest. */
-    while (partitions <= OPEN_MOST_PARTITIONS && !surely_fits(keys, partitions, slots)) {
-        partitions += step;
-        step = fmax(1, floor(partitions / 256));
-    }
-    return partitions;
+    return loom__partitions_needed(keys, max_load, slots, slots, OPEN_LEAST_PARTITIONS, OPEN_MOST_PARTITIONS);
 }
 
 loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape)
@@ -98,27 +71,6 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
     return LOOM_OK;
 }
 
-static uint32_t partition_of(const loom__open_view *view, uint64_t key)
-{
-    uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
-    return loom__hash_partition(loom__hash_key(key, key_bytes, view->seed), view->partitions);
-}
-
-/* A pattern for all partitions but one, and another for that one; both from `from` on. Returns where to go on from for
- * patterns that differ from these.
- * There are at least two partitions, so about every second key ends the search; the hash is a bijection of 64-bit words,
- * narrow keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
-static uint64_t choose_patterns(const loom__open_view *view, uint64_t from, uint64_t patterns[2], uint32_t *exception)
-{
-    uint64_t key_mask = slot_key_bytes((loom__slot_kind)view->kind) == 4 ? 0xffffffffu : UINT64_MAX;
-    patterns[0] = patterns[1] = from & key_mask;
-    *exception = partition_of(view, patterns[0]);
-    do {
-        patterns[1] = (patterns[1] + 1) & key_mask;
-    } while (partition_of(view, patterns[1]) == *exception);
-    return patterns[1] + 1;
-}
-
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed)
 {
     loom__open_view view = {0};
@@ -130,7 +82,8 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.eager_depth = shape->buckets / OPEN_EAGER_SHARE;
 
     uint64_t from = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u);
-    from = choose_patterns(&view, from, view.empty, &view.empty_exception);
-    choose_patterns(&view, from, view.retired, &view.retired_exception);
+    const uint32_t key_bytes = slot_key_bytes(shape->kind);
+    from = loom__choose_patterns(view.seed, key_bytes, view.partitions, from, view.empty, &view.empty_exception);
+    loom__choose_patterns(view.seed, key_bytes, view.partitions, from, view.retired, &view.retired_exception);
     return view;
 }

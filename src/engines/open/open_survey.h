@@ -122,6 +122,7 @@ LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_su
     survey.longest_chain = sums->longest;
     survey.hit_accesses = sums->accesses;
     survey.miss_accesses = passes < 1 ? 1 / (1 - passes) : (double)view->buckets;
+    survey.stashed = 0;
     survey.first_bad = ~sums->lowest_bad_inverted;
     return survey;
 }

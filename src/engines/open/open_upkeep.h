@@ -207,7 +207,7 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, desk, place);
             if (one.key != empty)
-                (void)open_insert_alone(kind, OPEN_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
+                (void)open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
         }
     }
     if (first == 0) {

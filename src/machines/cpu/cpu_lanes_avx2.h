@@ -20,7 +20,6 @@ LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at)
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
 {
-    (void)slots;
     __m256i low = _mm256_load_si256((const __m256i *)(const void *)line->at);
     __m256i high = _mm256_load_si256((const __m256i *)(const void *)(line->at + 32));
     if (key_bytes == 8) {
@@ -35,7 +34,8 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     uint32_t both = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(low)) |
                     (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
     lane_slots set;
-    set.bits = both & (stride == 8 ? 0x1555u : 0x3fffu); /* never the line's word */
+    both &= stride == 8 ? 0x5555u : 0xffffu;
+    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* then the last word is no slot */
     return set;
 }
 

@@ -330,4 +330,9 @@ LOOM_LANE uint32_t lane_team_draw(uint32_t *at, uint32_t n)
     return old;
 }
 
+LOOM_LANE void lane_team_least(uint32_t *at, uint32_t value)
+{
+    *at = value < *at ? value : *at;
+}
+
 #endif

@@ -21,17 +21,16 @@ LOOM_LANE uint32x4_t lane_quarter(const lane_line *line, int part)
     return vreinterpretq_u32_u8(vld1q_u8(line->at + 16 * part));
 }
 
-/* 8 compare results of 32 bits each, narrowed to 8 bytes; the eighth is the line's word and no slot. */
-LOOM_LANE uint64_t lane_narrow_7(uint32x4_t low, uint32x4_t high)
+/* 8 compare results of 32 bits each, narrowed to 8 bytes. */
+LOOM_LANE uint64_t lane_narrow(uint32x4_t low, uint32x4_t high)
 {
     uint8x8_t bytes = vmovn_u16(vcombine_u16(vmovn_u32(low), vmovn_u32(high)));
-    return vget_lane_u64(vreinterpret_u64_u8(bytes), 0) & 0x00ffffffffffffffu;
+    return vget_lane_u64(vreinterpret_u64_u8(bytes), 0);
 }
 
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
 {
-    (void)slots;
     uint32x4_t a = lane_quarter(line, 0), b = lane_quarter(line, 1), c = lane_quarter(line, 2),
                d = lane_quarter(line, 3);
     lane_slots set;
@@ -41,18 +40,20 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
         b = vreinterpretq_u32_u64(vceqq_u64(vreinterpretq_u64_u32(b), wanted));
         c = vreinterpretq_u32_u64(vceqq_u64(vreinterpretq_u64_u32(c), wanted));
         d = vreinterpretq_u32_u64(vceqq_u64(vreinterpretq_u64_u32(d), wanted));
-        set.bits = lane_narrow_7(vuzp1q_u32(a, b), vuzp1q_u32(c, d));
+        set.bits = lane_narrow(vuzp1q_u32(a, b), vuzp1q_u32(c, d));
     } else if (stride == 8) {
         uint32x4_t wanted = vdupq_n_u32((uint32_t)key);
-        set.bits = lane_narrow_7(vceqq_u32(vuzp1q_u32(a, b), wanted), vceqq_u32(vuzp1q_u32(c, d), wanted));
+        set.bits = lane_narrow(vceqq_u32(vuzp1q_u32(a, b), wanted), vceqq_u32(vuzp1q_u32(c, d), wanted));
     } else {
         uint32x4_t wanted = vdupq_n_u32((uint32_t)key);
         uint16x8_t low = vcombine_u16(vmovn_u32(vceqq_u32(a, wanted)), vmovn_u32(vceqq_u32(b, wanted)));
         uint16x8_t high = vcombine_u16(vmovn_u32(vceqq_u32(c, wanted)), vmovn_u32(vceqq_u32(d, wanted)));
         uint8x16_t bytes = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
         uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(bytes), 4);
-        set.bits = vget_lane_u64(vreinterpret_u64_u8(nibbles), 0) & 0x00ffffffffffffffu;
+        set.bits = vget_lane_u64(vreinterpret_u64_u8(nibbles), 0);
     }
+    if (slots * stride < 64) /* the last word is no slot */
+        set.bits &= 0x00ffffffffffffffu;
     return set;
 }
 

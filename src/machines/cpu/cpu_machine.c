@@ -6,6 +6,7 @@
 #include "machines/cpu/cpu_limits.h"
 #include "machines/cpu/cpu_memory.h"
 #include "machines/cpu/cpu_open.h"
+#include "machines/cpu/cpu_perfect.h"
 #include "machines/cpu/cpu_rows.h"
 
 #include <sched.h>
@@ -62,6 +63,20 @@ static const loom__cpu_filter_simd *filter_simd_of(loom_simd simd)
     return &loom__cpu_filter_scalar;
 }
 
+static const loom__cpu_perfect_simd *perfect_simd_of(loom_simd simd)
+{
+#if defined(__aarch64__)
+    if (simd == LOOM_SIMD_NEON)
+        return &loom__cpu_perfect_neon;
+#endif
+#if defined(__x86_64__)
+    if (simd == LOOM_SIMD_AVX2)
+        return &loom__cpu_perfect_avx2;
+#endif
+    (void)simd;
+    return &loom__cpu_perfect_scalar;
+}
+
 static const char *simd_name(loom_simd simd)
 {
     return simd == LOOM_SIMD_NEON ? "neon" : simd == LOOM_SIMD_AVX2 ? "avx2" : "scalar";
@@ -90,11 +105,13 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     if (cpu == NULL)
         return LOOM_OUT_OF_MEMORY;
     *cpu = (cpu_state){
-        .base = {&loom__cpu_machine, *allocator, &loom__cpu_open_kernels, &loom__cpu_filter_kernels},
+        .base = {&loom__cpu_machine, *allocator, &loom__cpu_open_kernels, &loom__cpu_filter_kernels,
+                 &loom__cpu_perfect_kernels},
         .threads = config->threads > 0 ? config->threads : usable_cores(),
         .simd = simd,
         .open_simd = open_simd_of(simd),
         .filter_simd = filter_simd_of(simd),
+        .perfect_simd = perfect_simd_of(simd),
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
     if (cpu->pool == NULL) {

@@ -4,26 +4,6 @@ enum {
     RANGE = 1 << 14 /* keys that a thread draws at once: 1 % of them are spent filling and draining its ring */
 };
 
-void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
-{
-    __atomic_fetch_add(&total->ok, part->ok, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->exists, part->exists, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->not_found, part->not_found, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&total->full, part->full, __ATOMIC_RELAXED);
-}
-
-void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts)
-{
-    *result = (loom_result){
-        .status = counts->full > 0 ? LOOM_FULL : LOOM_OK,
-        .keys = n,
-        .ok = counts->ok,
-        .exists = counts->exists,
-        .not_found = counts->not_found,
-        .full = counts->full,
-    };
-}
-
 typedef struct range_work {
     const loom__cpu_open_simd *simd;
     const loom__open_view *view;

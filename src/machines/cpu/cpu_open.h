@@ -12,11 +12,7 @@
 #define LOOM_CPU_OPEN_H
 
 #include "engines/open/open_kernels.h"
-#include "machines/cpu/cpu_pool.h"
-
-typedef struct loom__cpu_counts {
-    uint64_t ok, exists, not_found, full;
-} loom__cpu_counts;
+#include "machines/cpu/cpu_state.h"
 
 /* Keys and values in the order in which they are to be inserted; strides in bytes. */
 typedef struct loom__cpu_records {
@@ -52,20 +48,7 @@ extern const loom__cpu_open_simd loom__cpu_open_neon;
 extern const loom__cpu_open_simd loom__cpu_open_avx2;
 #endif
 
-typedef struct loom__cpu_machine_state {
-    loom__machine base;
-    loom__pool *pool;
-    uint32_t threads;
-    loom_simd simd;
-    const loom__cpu_open_simd *open_simd;
-    const struct loom__cpu_filter_simd *filter_simd;
-} loom__cpu_machine_state;
-
 extern const loom__open_kernels loom__cpu_open_kernels;
-
-/* Adds up what the tasks of one call counted; they run at the same time. */
-void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part);
-void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts);
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition);
 

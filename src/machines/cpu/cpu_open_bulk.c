@@ -16,8 +16,8 @@
  */
 #include "core/error.h"
 #include "core/memory.h"
-#include "core/split.h"
 #include "machines/cpu/cpu_open.h"
+#include "machines/cpu/cpu_split.h"
 
 enum { LEAST_KEYS_PER_PARTITION = 4 /* below, splitting costs more than it saves */ };
 
@@ -28,44 +28,6 @@ typedef struct bulk_work {
     loom__split split;
     loom__cpu_counts counts;
 } bulk_work;
-
-LOOM_LANE uint32_t partition_of(const loom__open_view *view, uint64_t key, uint32_t key_bytes)
-{
-    return loom__hash_partition(loom__hash_key(key, key_bytes, view->seed), view->partitions);
-}
-
-LOOM_LANE uint32_t partition_of_4(const void *view, uint64_t key)
-{
-    return partition_of(view, key, 4);
-}
-
-LOOM_LANE uint32_t partition_of_8(const void *view, uint64_t key)
-{
-    return partition_of(view, key, 8);
-}
-
-static void count_chunk(void *argument, uint64_t chunk)
-{
-    const bulk_work *work = argument;
-    const loom__open_view view = *work->view;
-    const loom__split split = work->split;
-    if (slot_key_bytes((loom__slot_kind)view.kind) == 4)
-        loom__split_count(&split, chunk, 4, partition_of_4, &view);
-    else
-        loom__split_count(&split, chunk, 8, partition_of_8, &view);
-}
-
-static void scatter_chunk(void *argument, uint64_t chunk)
-{
-    const bulk_work *work = argument;
-    const loom__open_view view = *work->view;
-    const loom__split split = work->split;
-#define CALL(kind)                                                                   \
-    loom__split_scatter(&split, chunk, slot_key_bytes(kind), slot_value_bytes(kind), \
-                        slot_key_bytes(kind) == 4 ? partition_of_4 : partition_of_8, &view)
-    SLOT_FOR_KIND(view.kind, CALL)
-#undef CALL
-}
 
 static uint32_t record_bytes(const loom__open_view *view)
 {
@@ -167,9 +129,8 @@ loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_
     if (memory == NULL)
         return LOOM_OUT_OF_MEMORY;
     loom__split_lay_out(&work.split, memory, record_bytes(view), with_index);
-    loom__pool_run(cpu->pool, work.split.chunks, count_chunk, &work);
-    loom__split_sum_up(&work.split);
-    loom__pool_run(cpu->pool, work.split.chunks, scatter_chunk, &work);
+    loom__cpu_split(cpu->pool, &work.split, view->seed, slot_key_bytes((loom__slot_kind)view->kind),
+                    slot_value_bytes((loom__slot_kind)view->kind));
     loom__pool_run(cpu->pool, view->partitions, fill_partition, &work);
     finish(view, batch, &work.counts);
     if (!callers)

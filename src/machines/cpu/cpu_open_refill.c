@@ -55,7 +55,7 @@ static void refill_partition(void *argument, uint64_t index)
 {
     refill_work *work = argument;
     uint32_t first, last, partition = (uint32_t)index;
-    open_sources(partition, work->to->partitions, work->from->partitions, &first, &last);
+    loom__hash_sources(partition, work->to->partitions, work->from->partitions, &first, &last);
     loom__cpu_open_clear_partition(work->to, partition);
     work->to->marks[partition] = OPEN_UNMARKED;
     work->to->stale[partition] = 0;

@@ -257,12 +257,12 @@ LOOM_LANE void count_outcome(loom__cpu_counts *counts, open_outcome outcome)
     counts->full += outcome == OPEN_NO_ROOM;
 }
 
-LOOM_LANE open_mode mode_of(loom__write op)
+LOOM_LANE slot_mode mode_of(loom__write op)
 {
-    return op == LOOM__WRITE_OVERWRITE ? OPEN_OVERWRITE
-           : op == LOOM__WRITE_FETCH   ? OPEN_FETCH
-           : op == LOOM__WRITE_COMBINE ? OPEN_COMBINE
-                                       : OPEN_KEEP;
+    return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
+           : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
+           : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
+                                       : SLOT_KEEP;
 }
 
 LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
@@ -375,7 +375,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, int overwrite, const loom__o
         open_outcome outcome;
         lane_truth tells;
         do { /* an owner's swap never fails: at most twice view.buckets turns */
-            outcome = open_insert_turn(kind, overwrite ? OPEN_OVERWRITE : OPEN_KEEP, LOOM__ADD, 0, whole_group, &view,
+            outcome = open_insert_turn(kind, overwrite ? SLOT_OVERWRITE : SLOT_KEEP, LOOM__ADD, 0, whole_group, &view,
                                        &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
         count_outcome(&local, outcome);

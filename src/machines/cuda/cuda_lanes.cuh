@@ -146,8 +146,8 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     set.first = line->first;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        /* The line's last word is no slot; only the last lane's last word can be it. */
-        bool is_slot = i + 1 < LANE_WORDS || line->first + i != 7;
+        /* The line's last word may be no slot; only the last lane's last word can be it. */
+        bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
         if (key_bytes == 8) {
             set.low[i] = is_slot && line->words[i] == key;
             set.high[i] = false;
@@ -156,7 +156,6 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
             set.high[i] = stride == 4 && is_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
         }
     }
-    (void)slots;
     return set;
 }
 
@@ -472,6 +471,11 @@ LOOM_LANE void lane_team_store_4(uint32_t *at, uint32_t value)
 LOOM_LANE uint32_t lane_team_draw(uint32_t *at, uint32_t n)
 {
     return atomicAdd(at, n);
+}
+
+LOOM_LANE void lane_team_least(uint32_t *at, uint32_t value)
+{
+    atomicMin(at, value);
 }
 
 #endif

@@ -75,8 +75,8 @@ __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own
                                                       uint64_t value)
 {
     return overwrite
-               ? open_insert_alone(kind, OPEN_OVERWRITE, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value)
-               : open_insert_alone(kind, OPEN_KEEP, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
+               ? open_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value)
+               : open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
 }
 
 /* Every record inserted as any key is. */

@@ -113,7 +113,7 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_work {
 template <loom__slot_kind kind>
 __device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
 {
-    return open_insert_alone(kind, OPEN_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
+    return open_insert_alone(kind, SLOT_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
 }
 
 /* Keys lie in rows of four, which a lane reads at once. Is the key in this row? */

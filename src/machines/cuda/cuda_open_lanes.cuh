@@ -218,10 +218,10 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
     typedef typename widths<kind>::value value;
     __shared__ write_tile<kind, op> tiles[WARPS];
     write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
-    const open_mode mode = op == OP_OVERWRITE ? OPEN_OVERWRITE
-                           : op == OP_FETCH   ? OPEN_FETCH
-                           : op == OP_COMBINE ? OPEN_COMBINE
-                                              : OPEN_KEEP;
+    const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
+                           : op == OP_FETCH   ? SLOT_FETCH
+                           : op == OP_COMBINE ? SLOT_COMBINE
+                                              : SLOT_KEEP;
     tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);

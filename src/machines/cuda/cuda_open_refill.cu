@@ -21,7 +21,7 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
     typedef bulk_columns<kind> columns;
     constexpr uint32_t slots = 16 / columns::slot_stride; /* of a quarter */
     uint32_t first, last;
-    open_sources(partition, work.to.partitions, work.from.partitions, &first, &last);
+    loom__hash_sources(partition, work.to.partitions, work.from.partitions, &first, &last);
     for (uint32_t source = first; source <= last; source++) {
         const unsigned char *there = work.from.base + (uint64_t)source * work.from.partition_bytes;
         const uint64_t empty = open_empty(&work.from, source);

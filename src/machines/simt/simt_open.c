@@ -28,19 +28,19 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
     case SIMT_OPEN_ERASE:
         return open_erase_item(kind, shared, group, view, walk, active);
     case SIMT_OPEN_KEEP:
-        return open_insert_item(kind, OPEN_KEEP, LOOM__ADD, shared, group, view, walk, value, active);
+        return open_insert_item(kind, SLOT_KEEP, LOOM__ADD, shared, group, view, walk, value, active);
     default:
         break;
     }
     if (slot_value_bytes(kind) != 0 && call->op == SIMT_OPEN_FETCH)
-        return open_insert_item(kind, OPEN_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
+        return open_insert_item(kind, SLOT_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
     if (slot_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
         if (call->op == SIMT_OPEN_UPDATE)
             return open_update_item(kind, shared, group, view, walk, *value, active);
         if (call->op == SIMT_OPEN_COMBINE)
-            return open_insert_item(kind, OPEN_COMBINE, call->how, shared, group, view, walk, value, active);
+            return open_insert_item(kind, SLOT_COMBINE, call->how, shared, group, view, walk, value, active);
         if (call->op == SIMT_OPEN_OVERWRITE)
-            return open_insert_item(kind, OPEN_OVERWRITE, LOOM__ADD, shared, group, view, walk, value, active);
+            return open_insert_item(kind, SLOT_OVERWRITE, LOOM__ADD, shared, group, view, walk, value, active);
     }
     simt_fail("the case asks for what is not for sets, or not for mixed batches");
     return (open_answer){OPEN_GO_ON, 0};

@@ -1,0 +1,43 @@
+#include "core/partitions.h"
+
+#include <math.h>
+
+#define LARGEST_FAILURE_LOG (-23.03) /* ln 10^-10 */
+
+static int surely_fits(double keys, double partitions, double usable)
+{
+    if (usable >= keys)
+        return 1;
+    /* A partition gets at most this share of the 2^32 upper halves: the shares differ by one hash value. */
+    double share = ceil(0x1p32 / partitions) / 0x1p32;
+    double mean = keys * share, more = usable + 1;
+    if (more <= mean)
+        return 0;
+    return log(partitions) - (more * log(more / mean) - (more - mean)) <= LARGEST_FAILURE_LOG;
+}
+
+double loom__partitions_needed(double keys, double max_load, double slots, double usable, double least, double most)
+{
+    double partitions = fmax(least, ceil(keys / (slots * max_load)));
+    double step = 1;
+    /* Growing by 1/256 a round, this passes the most partitions after some thousand rounds at the latest. */
+    while (partitions <= most && !surely_fits(keys, partitions, usable)) {
+        partitions += step;
+        step = fmax(1, floor(partitions / 256));
+    }
+    return partitions;
+}
+
+/* There are at least two partitions, so about every second key ends the search; the hash is a bijection of 64-bit words, narrow
+ * keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
+uint64_t loom__choose_patterns(loom__seed seed, uint32_t key_bytes, uint32_t partitions, uint64_t from,
+                               uint64_t patterns[2], uint32_t *exception)
+{
+    const uint64_t key_mask = key_bytes == 4 ? 0xffffffffu : UINT64_MAX;
+    patterns[0] = patterns[1] = from & key_mask;
+    *exception = loom__hash_partition(loom__hash_key(patterns[0], key_bytes, seed), partitions);
+    do {
+        patterns[1] = (patterns[1] + 1) & key_mask;
+    } while (loom__hash_partition(loom__hash_key(patterns[1], key_bytes, seed), partitions) == *exception);
+    return patterns[1] + 1;
+}

@@ -1,0 +1,41 @@
+/* Every slot of a table, whichever its engine: where it lies, and what it holds. For what reads whole tables. */
+#ifndef LOOM_CORE_TABLE_SLOTS_H
+#define LOOM_CORE_TABLE_SLOTS_H
+
+#include "core/slot_kind.h"
+
+#include <string.h>
+
+typedef struct loom__table_slots {
+    const unsigned char *base; /* partition 0 */
+    uint64_t partition_bytes;
+    uint32_t partitions;
+    uint32_t buckets; /* in a partition */
+    uint32_t slots;   /* in a bucket */
+    loom__slot_kind kind;
+    uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and on to the next */
+    uint64_t value_offset, value_stride; /* the same for rows of values, where they lie outside the line */
+    uint64_t empty[2];                   /* of slots without a key: [0], in partition `exception` [1] */
+    uint32_t exception;
+} loom__table_slots;
+
+/* Does a slot hold a key? Then *key and *value are what it holds; sets: a value of 0. */
+LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
+                               uint64_t *key, uint64_t *value)
+{
+    const unsigned char *from = table->base + partition * table->partition_bytes;
+    const unsigned char *at = from + table->line_offset + bucket * table->line_stride + slot * slot_stride(table->kind);
+    const uint64_t empty = partition == table->exception ? table->empty[1] : table->empty[0];
+    *key = *value = 0;
+    memcpy(key, at, slot_key_bytes(table->kind));
+    if (*key == empty)
+        return 0;
+    if (slot_values_apart(table->kind))
+        at = from + table->value_offset + bucket * table->value_stride + slot * slot_value_bytes(table->kind);
+    else
+        at += slot_key_bytes(table->kind);
+    memcpy(value, at, slot_value_bytes(table->kind));
+    return 1;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* The bytes of a perfect table, in memory and in files; nothing here allocates, loops over data or calls the system.
+ *
+ * A table is an array of partitions, lines and, in some kinds, rows of values; behind them lie the words of codes of all
+ * partitions, one behind the other and followed by zero bytes, in as many further pieces of a partition's size as that takes.
+ *
+ *   partition   8 * subrange + 1 buckets: eight *subranges* of as many buckets, and the *stash*
+ *     line, PAIR_4_4   | key value | … 8 pairs of 8 bytes … |
+ *     line, KEY_4_*    | key | … 16 keys of 4 bytes …        |
+ *     line, KEY_8_*    | key | … 8 keys of 8 bytes …         |
+ *     values      KEY_4_VALUE_8: 16 of them behind each line (192 bytes a bucket); KEY_8_VALUE_8: 8 behind each line (128);
+ *                 KEY_8_VALUE_4: rows of 8 behind all lines (64 + 32, the whole rounded up to 64)
+ *   word        bits 0..59: the codes of 15 cells, 4 bits each, the first one lowest; bits 60..63: the partition's *salt*, the
+ *               same in all of its words, so that whoever reads a code has it
+ *   code        15: the cell's keys lie in the stash, the last bucket. Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
+ *
+ * Codes lie together, apart from the lines, since a GPU then finds them in its L2 cache, and their addresses translated: measured
+ * on an H200, 10^8 keys at load 0.9, 37.5 G lookups a second, and 28.1 where each partition began with its own.
+ *
+ * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15), and, from what is
+ * left over and the salt, two *turns* of 0..7, one for each Φ. With the code of its cell it lies in subrange (turn[Φ] + Δ) mod 8,
+ * in the bucket that cell, Φ, subrange and salt hash to. So the keys of a cell with one turn share a bucket, keys with different
+ * turns never do, and a new Δ moves all of them on by as many subranges.
+ *
+ * A free slot holds the partition's empty key, one that hashes to another partition, and a value of zero bytes: every key is
+ * legal, and a table has at least two partitions. */
+#ifndef LOOM_PERFECT_LAYOUT_H
+#define LOOM_PERFECT_LAYOUT_H
+
+#include "core/hash.h"
+#include "core/slot_kind.h"
+#include "core/table_slots.h"
+#include "loom/loom.h"
+
+enum {
+    PERFECT_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
+    PERFECT_LINE_BYTES = 64,
+    PERFECT_SUBRANGES = 8,
+    PERFECT_CELLS_PER_WORD = 15,
+    PERFECT_CODES = 15, /* that place a cell in the subranges */
+    PERFECT_STASHED = 15,
+    PERFECT_SALTS = 16,
+    PERFECT_LEAST_PARTITIONS = 2,
+    PERFECT_MOST_SUBRANGE = 437, /* 3497 buckets, 224 KB of lines: the shared memory of one Hopper SM … */
+    PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* … which partitions with values apart should fit, too */
+    PERFECT_PREFERRED_SUBRANGE = 216,               /* 1729 buckets, 111 KB: two to an SM */
+    PERFECT_WORDS_STEP = PERFECT_LINE_BYTES / 8,    /* the number of words is a multiple of it */
+    PERFECT_MOST_WORDS = 1 << 16,
+    PERFECT_MOST_PARTITIONS = 1 << 28
+};
+
+LOOM_BOTH uint32_t perfect_slots(loom__slot_kind kind)
+{
+    return PERFECT_LINE_BYTES / slot_stride(kind);
+}
+
+LOOM_BOTH uint32_t perfect_buckets(uint32_t subrange)
+{
+    return PERFECT_SUBRANGES * subrange + 1;
+}
+
+LOOM_BOTH uint32_t perfect_line_stride(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_4_VALUE_8 ? 192 : kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
+}
+
+LOOM_BOTH uint32_t perfect_value_stride(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_8_VALUE_4 ? 32 : perfect_line_stride(kind);
+}
+
+/* From bucket 0 to its row of values, where they do not lie in the line. */
+LOOM_BOTH uint32_t perfect_value_offset(loom__slot_kind kind, uint32_t buckets)
+{
+    return (kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * PERFECT_LINE_BYTES;
+}
+
+LOOM_BOTH uint64_t perfect_partition_bytes(loom__slot_kind kind, uint32_t subrange)
+{
+    uint64_t buckets = perfect_buckets(subrange), bytes = buckets * perfect_line_stride(kind);
+    if (kind == SLOT_KEY_8_VALUE_4)
+        bytes += buckets * perfect_value_stride(kind);
+    return (bytes + PERFECT_LINE_BYTES - 1) / PERFECT_LINE_BYTES * PERFECT_LINE_BYTES;
+}
+
+/* Pieces of a partition's size that the codes take. */
+LOOM_BOTH uint64_t perfect_code_pieces(uint64_t partition_bytes, uint32_t partitions, uint32_t words)
+{
+    return ((uint64_t)partitions * words * 8 + partition_bytes - 1) / partition_bytes;
+}
+
+/* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
+typedef struct loom__perfect_totals {
+    uint64_t size;
+    uint64_t generation; /* views of the table carry the same */
+    uint64_t reserved[6];
+} loom__perfect_totals;
+
+/* What is known of a partition; not part of files. */
+typedef enum loom__perfect_mark {
+    PERFECT_UNMARKED = 0,
+    PERFECT_EXHAUSTED = 1 /* every way to make room was tried in vain, and nothing was erased since */
+} loom__perfect_mark;
+
+/* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
+typedef struct loom__perfect_view {
+    unsigned char *base;      /* partition 0; aligned to a line */
+    uint32_t partition_bytes; /* from one partition to the next */
+    uint32_t partitions;
+    uint32_t subrange; /* buckets in each of the eight */
+    uint32_t words;    /* of codes, in a partition */
+    uint32_t kind;     /* loom__slot_kind */
+    loom__seed seed;
+    uint64_t empty[2];            /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint32_t empty_exception;     /* the partition that empty[0] hashes to */
+    uint64_t *codes;              /* [partitions][words], behind the last partition */
+    loom__perfect_totals *totals; /* behind the codes */
+    uint32_t *marks;              /* [partitions], behind the totals: loom__perfect_mark */
+} loom__perfect_view;
+
+LOOM_LANE uint64_t perfect_empty(const loom__perfect_view *view, uint32_t partition)
+{
+    /* No index that is computed: on a GPU that would put the view into local memory. */
+    return partition == view->empty_exception ? view->empty[1] : view->empty[0];
+}
+
+/* Words behind the last code, up to the end of the last piece: zero. */
+LOOM_BOTH uint64_t perfect_padding(const loom__perfect_view *view)
+{
+    uint64_t words = (uint64_t)view->partitions * view->words;
+    return perfect_code_pieces(view->partition_bytes, view->partitions, view->words) * (view->partition_bytes / 8) -
+           words;
+}
+
+LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
+{
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
+    loom__table_slots table;
+    table.base = view->base;
+    table.partition_bytes = view->partition_bytes;
+    table.partitions = view->partitions;
+    table.buckets = perfect_buckets(view->subrange);
+    table.slots = perfect_slots(kind);
+    table.kind = kind;
+    table.line_offset = 0;
+    table.line_stride = perfect_line_stride(kind);
+    table.value_offset = perfect_value_offset(kind, table.buckets);
+    table.value_stride = perfect_value_stride(kind);
+    table.empty[0] = view->empty[0];
+    table.empty[1] = view->empty[1];
+    table.exception = view->empty_exception;
+    return table;
+}
+
+/* ---- Where keys lie ---- */
+
+/* Where a key may lie, whatever the codes. */
+typedef struct perfect_place {
+    uint32_t word;  /* of the partition's words */
+    uint32_t which; /* of the word's cells */
+    uint32_t rest;  /* what the hash has left */
+} perfect_place;
+
+LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
+{
+    perfect_place place;
+    uint32_t left = lower * words;
+    place.word = loom__multiply_high(lower, words);
+    place.which = loom__multiply_high(left, PERFECT_CELLS_PER_WORD);
+    place.rest = left * PERFECT_CELLS_PER_WORD;
+    return place;
+}
+
+/* The number of a cell in its partition; one in sixteen numbers names none. */
+LOOM_LANE uint32_t perfect_cell(perfect_place place)
+{
+    return place.word << 4 | place.which;
+}
+
+LOOM_LANE uint32_t perfect_code(uint64_t word, uint32_t which)
+{
+    return (uint32_t)(word >> (4 * which)) & 15;
+}
+
+LOOM_LANE uint32_t perfect_salt(uint64_t word)
+{
+    return (uint32_t)(word >> 60);
+}
+
+/* 0 .. 7 */
+LOOM_LANE uint32_t perfect_turn(uint32_t rest, uint32_t salt, uint32_t mapping)
+{
+    uint32_t spread = (rest ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would turn all keys alike */
+    return mapping ? spread >> 26 & 7 : spread >> 29;
+}
+
+/* The bucket that a cell has in a subrange. */
+LOOM_LANE uint32_t perfect_bucket_in(uint32_t cell, uint32_t salt, uint32_t mapping, uint32_t number, uint32_t subrange)
+{
+    uint32_t x = (cell << 8 | salt << 4 | mapping << 3 | number) * 0x9e3779b1u;
+    x = (x ^ x >> 15) * 0x85ebca77u;
+    return number * subrange + loom__multiply_high(x, subrange);
+}
+
+LOOM_STATIC_ASSERT((PERFECT_MOST_WORDS << 4) <= 1 << 24, "the number of a cell has room above eight bits");
+
+/* The one bucket in which the key lies, if it does. */
+LOOM_LANE uint32_t perfect_bucket(perfect_place place, uint32_t code, uint32_t salt, uint32_t subrange)
+{
+    uint32_t mapping = code >> 3, number = (perfect_turn(place.rest, salt, mapping) + code) % PERFECT_SUBRANGES;
+    uint32_t bucket = perfect_bucket_in(perfect_cell(place), salt, mapping, number, subrange);
+    return code == PERFECT_STASHED ? PERFECT_SUBRANGES * subrange : bucket;
+}
+
+/* ---- Shape: chosen once, when a table is made (perfect_shape.c) ---- */
+
+typedef struct loom__perfect_shape {
+    loom__slot_kind kind;
+    uint32_t partitions;
+    uint32_t subrange;
+    uint32_t words;
+    uint64_t table_bytes; /* partitions and codes */
+    uint64_t slots;
+} loom__perfect_shape;
+
+/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. */
+loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perfect_shape *shape);
+
+/* A view without its memory: seed and empty patterns follow from `seed` and the shape. */
+loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed);
+
+#endif

@@ -1,0 +1,13 @@
+/* Lane primitives that count what they read: lines taken, and words loaded one by one. */
+#ifndef LOOM_TESTS_COUNTING_LANES_H
+#define LOOM_TESTS_COUNTING_LANES_H
+
+#include "machines/cpu/cpu_lanes_scalar.h"
+
+static uint64_t lines_taken, words_loaded;
+
+#define lane_take(group, line, at, shared, active, span) \
+    (lines_taken++, lane_take(group, line, at, shared, active, span))
+#define lane_load_8(at) (words_loaded++, lane_load_8(at))
+
+#endif

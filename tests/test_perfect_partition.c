@@ -1,0 +1,282 @@
+/* Perfect partitions from within: what a lookup reads, how full a partition gets, and every way in which room is made. */
+#define LOOM_LANES_HEADER "harness/counting_lanes.h"
+#include "engines/perfect/perfect_room.h"
+#include "engines/perfect/perfect_survey.h"
+#include "harness/map_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two partitions, of which the tests fill one. */
+typedef struct fixture {
+    loom__perfect_view view;
+    loom__slot_kind kind;
+    perfect_desk *desk;
+    perfect_owner owner;
+    uint64_t *keys; /* that were stored */
+    uint32_t count, slots;
+} fixture;
+
+static void start_again(fixture *f, uint64_t seed)
+{
+    const lane_team team = {0};
+    const lane_group alone = {0};
+    loom__perfect_shape shape = {
+        .kind = f->kind, .partitions = 2, .subrange = f->view.subrange, .words = f->view.words};
+    loom__perfect_view view = loom__perfect_view_make(&shape, seed);
+    view.base = f->view.base;
+    view.codes = f->view.codes;
+    view.totals = f->view.totals;
+    view.marks = f->view.marks;
+    f->view = view;
+    memset(view.marks, 0, 2 * sizeof *view.marks);
+    for (uint32_t partition = 0; partition < 2; partition++) {
+        f->owner = perfect_own(&f->view, 1 - partition, team, alone, 0);
+        perfect_empty_partition(f->kind, &f->view, &f->owner, 0);
+    }
+    f->owner = perfect_own(&f->view, 0, team, alone, 0);
+    f->count = 0;
+}
+
+static fixture make_fixture(const test_run *t, uint32_t subrange, uint32_t words, int with_spare)
+{
+    fixture f = {.kind = slot_kind_of(t->key_bytes, t->value_bytes)};
+    const uint64_t bytes = perfect_partition_bytes(f.kind, subrange);
+    f.slots = perfect_buckets(subrange) * perfect_slots(f.kind);
+    f.view.subrange = subrange;
+    f.view.words = words;
+    f.view.base = aligned_alloc(64, 2 * bytes);
+    f.view.codes = calloc(2 * words, sizeof *f.view.codes);
+    f.view.marks = calloc(2, sizeof *f.view.marks);
+    f.desk = calloc(1, sizeof *f.desk);
+    f.desk->shift = calloc(perfect_buckets(subrange), sizeof *f.desk->shift);
+    f.desk->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
+    f.keys = calloc(f.slots + 1, sizeof *f.keys);
+    start_again(&f, 1);
+    return f;
+}
+
+static void free_fixture(fixture *f)
+{
+    free(f->view.base);
+    free(f->view.codes);
+    free(f->view.marks);
+    free(f->desk->shift);
+    free(f->desk->spare);
+    free(f->desk);
+    free(f->keys);
+}
+
+static uint64_t next_key(test_run *t, const fixture *f)
+{
+    uint64_t key;
+    do
+        key = cut_word(random_u64(&t->random), slot_key_bytes(f->kind));
+    while (perfect_start(f->kind, &f->view, key).partition_index != 0);
+    return key;
+}
+
+static perfect_outcome insert_directly(fixture *f, uint64_t key, uint64_t value)
+{
+    perfect_seek seek = perfect_seek_key(f->kind, &f->view, key);
+    return perfect_insert_alone(f->kind, SLOT_KEEP, LOOM__ADD, 0, f->owner.alone, &f->view, &seek, &value);
+}
+
+static uint64_t value_of(const fixture *f, uint64_t key)
+{
+    return value_for(key, slot_value_bytes(f->kind));
+}
+
+/* As a machine does it. */
+static perfect_outcome insert_key(fixture *f, uint64_t key)
+{
+    perfect_outcome outcome = insert_directly(f, key, value_of(f, key));
+    if (outcome == PERFECT_OVERFLOW) {
+        if (!perfect_make_room(f->kind, &f->view, &f->owner, f->desk, key) &&
+            !perfect_make_room_anew(f->kind, &f->view, &f->owner, f->desk, key))
+            return PERFECT_NO_ROOM;
+        outcome = insert_directly(f, key, value_of(f, key));
+        CHECK_EQ(outcome, PERFECT_DONE);
+    }
+    if (outcome == PERFECT_DONE)
+        f->keys[f->count++] = key;
+    return outcome;
+}
+
+static int is_found(fixture *f, uint64_t key, uint64_t *value)
+{
+    perfect_seek seek = perfect_seek_key(f->kind, &f->view, key);
+    perfect_look look = perfect_find(f->kind, 0, f->owner.alone, &seek, 1);
+    if (look.found && slot_value_bytes(f->kind) != 0)
+        *value =
+            f->kind == SLOT_PAIR_4_4
+                ? look.pair >> 32
+                : slot_load_value(f->kind, perfect_value(f->kind, &f->view, seek.partition, seek.bucket, look.slot));
+    return look.found != 0;
+}
+
+/* All invariants hold, and every key is there with its value. */
+static void check_partition(fixture *f)
+{
+    perfect_sums sums = {0};
+    for (uint32_t bucket = 0; bucket < perfect_buckets(f->view.subrange); bucket++)
+        perfect_survey_bucket(f->kind, f->owner.alone, &f->view, 0, bucket, &sums);
+    CHECK_EQ(sums.lowest_bad_inverted, 0);
+    CHECK_EQ(sums.size, f->count);
+    CHECK(perfect_salts_agree(&f->view, 0));
+    for (uint32_t i = 0; i < f->count; i++) {
+        uint64_t value = 0;
+        CHECK(is_found(f, f->keys[i], &value));
+        CHECK_EQ(value, value_of(f, f->keys[i]));
+    }
+    for (uint32_t i = 0; i < perfect_buckets(f->view.subrange); i++)
+        CHECK_EQ(f->desk->shift[i], 0);
+}
+
+static uint32_t stashed(const fixture *f)
+{
+    return perfect_used(f->kind, &f->owner, perfect_stash(&f->view));
+}
+
+/* ---- What a lookup reads ---- */
+
+/* One word of codes and one bucket: for keys in every place, those in the stash, and absent ones. */
+TEST_EACH_KIND(test_perfect_find_reads_one_bucket, .cpu_only = 1)
+{
+    fixture f = make_fixture(t, 16, 24, 0);
+    uint32_t in_stash = 0;
+    while (insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM)
+        continue;
+    CHECK(stashed(&f) > 0);
+    for (uint32_t i = 0; i < f.count; i++) {
+        perfect_seek seek = perfect_seek_key(f.kind, &f.view, f.keys[i]);
+        in_stash += seek.bucket == perfect_stash(&f.view);
+        lines_taken = words_loaded = 0;
+        seek = perfect_seek_key(f.kind, &f.view, f.keys[i]);
+        CHECK(perfect_find(f.kind, 0, f.owner.alone, &seek, 1).found);
+        CHECK_EQ(lines_taken, 1);
+        CHECK_EQ(words_loaded, 1);
+    }
+    CHECK_EQ(in_stash, stashed(&f));
+    for (uint32_t i = 0; i < 10000; i++) {
+        uint64_t value, key = next_key(t, &f);
+        lines_taken = words_loaded = 0;
+        int found = is_found(&f, key, &value);
+        CHECK(lines_taken == 1 && (found || words_loaded == 1));
+    }
+    free_fixture(&f);
+}
+
+/* ---- How full it gets ---- */
+
+/* The loads that perfect_shape.c counts on, by filling partitions until the first key is refused. */
+TEST_EACH_KIND(test_perfect_insert_load_reached, .cpu_only = 1, .timeout_seconds = 240)
+{
+    static const double cell_keys[2][2] = {{4, 3.1}, {5.5, 4}}, wanted[2][2] = {{0.955, 0.98}, {0.97, 0.985}};
+    const uint32_t rounds = t->quick ? 3 : 20, wide = perfect_slots(slot_kind_of(t->key_bytes, t->value_bytes)) == 16;
+    static const uint32_t subranges[] = {1, 7, 108, 216};
+    for (uint32_t s = 0; s < 4; s++)
+        for (uint32_t plan = 0; plan < 2; plan++) {
+            const uint32_t subrange = subranges[s], slots = perfect_buckets(subrange) * (wide ? 16 : 8);
+            const double load = plan ? 0.95 : 0.9;
+            uint32_t words = (uint32_t)(slots * load / cell_keys[wide][plan] / 15 / 8 + 1) * 8;
+            fixture f = make_fixture(t, subrange, words, 0);
+            double least = 1, sum = 0;
+            for (uint32_t round = 0; round < rounds; round++) {
+                start_again(&f, random_u64(&t->random));
+                while (f.count < f.slots && insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM)
+                    continue;
+                check_partition(&f);
+                double reached = (double)f.count / f.slots;
+                least = reached < least ? reached : least;
+                sum += reached;
+            }
+            fprintf(
+                stderr,
+                "%u slots, %u buckets, %.1f keys to a cell: first key refused at load %.4f on average, %.4f at least\n",
+                wide ? 16 : 8, perfect_buckets(subrange), cell_keys[wide][plan], sum / rounds, least);
+            CHECK(least >= wanted[wide][plan]);
+            free_fixture(&f);
+        }
+}
+
+/* ---- Ways to make room ---- */
+
+/* Keys of one cell. */
+static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
+{
+    uint64_t key;
+    do
+        key = next_key(t, f);
+    while (perfect_cell(perfect_place_of_key(f->kind, &f->view, key)) != cell);
+    return key;
+}
+
+/* More keys with equal turns than a bucket has slots: no code places them, nor does the stash. Another salt deals them anew. */
+TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
+{
+    fixture f = make_fixture(t, 2, 8, 1);
+    uint32_t turns[2] = {0, 0}, refused = 0;
+    for (uint32_t i = 0; i <= perfect_slots(f.kind); i++) {
+        uint64_t key;
+        perfect_place place;
+        do {
+            key = key_of_cell(t, &f, 0x21);
+            place = perfect_place_of_key(f.kind, &f.view, key);
+        } while (i > 0 && (perfect_turn(place.rest, 0, 0) != turns[0] || perfect_turn(place.rest, 0, 1) != turns[1]));
+        turns[0] = perfect_turn(place.rest, 0, 0);
+        turns[1] = perfect_turn(place.rest, 0, 1);
+        refused += insert_key(&f, key) == PERFECT_NO_ROOM;
+    }
+    CHECK_EQ(refused, 0);
+    CHECK(f.owner.salt != 0);
+    CHECK_EQ(perfect_salt(f.owner.words[0]), f.owner.salt);
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* More keys in a cell than it has buckets for are refused, and nothing is lost; after an erasure there is room again. */
+TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
+{
+    fixture f = make_fixture(t, 8, 8, 1);
+    const uint32_t most = 8 * perfect_slots(f.kind);
+    uint32_t salt;
+    while (f.count < most && insert_key(&f, key_of_cell(t, &f, 0x37)) == PERFECT_DONE)
+        continue;
+    CHECK(f.count > most / 4);
+    for (uint32_t i = 0; i < most && f.view.marks[0] == PERFECT_UNMARKED; i++)
+        insert_key(&f, key_of_cell(t, &f, 0x37));
+    CHECK_EQ(f.view.marks[0], PERFECT_EXHAUSTED);
+    check_partition(&f);
+    salt = f.owner.salt;
+    while (insert_key(&f, key_of_cell(t, &f, 0x37)) != PERFECT_NO_ROOM)
+        continue;
+    CHECK_EQ(f.owner.salt, salt);
+    check_partition(&f);
+    perfect_seek seek = perfect_seek_key(f.kind, &f.view, f.keys[f.count - 1]);
+    CHECK_EQ(perfect_erase(f.kind, 0, f.owner.alone, &f.view, &seek, 1), PERFECT_DONE);
+    CHECK_EQ(f.view.marks[0], PERFECT_UNMARKED);
+    CHECK_EQ(insert_key(&f, f.keys[--f.count]), PERFECT_DONE);
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* Keys come and go, five times as many as there are slots: the partition stays as good as new. */
+TEST_EACH_KIND(test_perfect_erase_churn_no_drift, .cpu_only = 1, .timeout_seconds = 120)
+{
+    const uint32_t subrange = t->quick ? 8 : 64;
+    fixture f = make_fixture(t, subrange, (uint32_t)(perfect_buckets(subrange) * 16 * 0.9 / 4 / 15 / 8 + 1) * 8, 0);
+    const uint32_t full = f.slots / 10 * 9;
+    for (uint32_t i = 0; i < 6 * f.slots; i++) {
+        if (f.count >= full) {
+            uint32_t which = (uint32_t)random_below(&t->random, f.count);
+            perfect_seek seek = perfect_seek_key(f.kind, &f.view, f.keys[which]);
+            CHECK_EQ(perfect_erase(f.kind, 0, f.owner.alone, &f.view, &seek, 1), PERFECT_DONE);
+            f.keys[which] = f.keys[--f.count];
+        }
+        CHECK(insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM);
+    }
+    check_partition(&f);
+    free_fixture(&f);
+}
