@@ -140,7 +140,7 @@ static test_case *make_cases(size_t *count)
                 if (entry->each && !(entry->each & (widths[w][1] ? TEST_MAPS : TEST_SETS)))
                     continue;
                 test_case *test = &cases[used++];
-                char widths_text[16] = "", name[128];
+                char widths_text[16] = "", name[100];
                 memset(test, 0, sizeof *test);
                 test->entry = entry;
                 test->engine = engine ? LOOM_ENGINE_PERFECT : LOOM_ENGINE_DEFAULT;
