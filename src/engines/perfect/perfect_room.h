@@ -35,8 +35,12 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    PERFECT_HOPELESS = 32,     /* no reseeding once fewer than one slot in so many is free: it would hardly help */
-    PERFECT_MOST_LIFTED = 256, /* keys that one plan moves */
+    /* No reseeding once fewer than one slot in so many is free: it would hardly help … */
+    PERFECT_HOPELESS = 32,
+    /* … or once two cells have more than so many keys, on average (16 slots to a bucket: a third more): then the partition holds
+     * more than it was made for, and the table had better grow. */
+    PERFECT_MADE_FOR = 9,
+    PERFECT_MOST_LIFTED = 256,                            /* keys that one plan moves */
     PERFECT_MOST_TOUCHED = 20 * (PERFECT_MOST_MOVES + 1), /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                         /* slots of a bucket */
     PERFECT_NOWHERE = 16                                  /* as a code: the cell's keys are planned in no bucket */
@@ -540,7 +544,9 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
         return 0;
     /* Is there room for the new key? It is not stored here: its value, and what to tell, are its caller's. */
     perfect_seek seek = perfect_seek_key(kind, view, key);
-    return perfect_used(kind, owner, seek.bucket) < perfect_slots(kind) ||
+    const uint32_t used = perfect_used(kind, owner, seek.bucket);
+    lane_team_wait(owner->team); /* all have counted before one of them stores the key */
+    return used < perfect_slots(kind) ||
            perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
@@ -557,7 +563,9 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&desk->lifted, 0);
     lane_team_wait(owner->team);
-    return slots - used > slots / PERFECT_HOPELESS;
+    const uint32_t of_two = perfect_slots(kind) == 16 ? PERFECT_MADE_FOR * 4 / 3 : PERFECT_MADE_FOR;
+    const uint32_t made_for = view->words * PERFECT_CELLS_PER_WORD * of_two / 2;
+    return slots - used > slots / PERFECT_HOPELESS && used <= made_for;
 }
 
 /* All lanes. False: as before. */
