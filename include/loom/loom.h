@@ -338,7 +338,7 @@ typedef enum loom_insert_flags {
  *   a map      keys and values.
  *   a set      keys alone: value_bytes is 0, and every array of values is NULL. It has build, insert, find and contains (which
  *              tell whether a key is there), erase, and all calls on the whole table; find_or_insert, update, accumulate and
- *              count are UNSUPPORTED. 4-byte keys: 14 to a bucket of 64 bytes.
+ *              count are UNSUPPORTED. 4-byte keys: 14 to a bucket of 64 bytes, in perfect tables 16.
  *   a counter  a map whose values are counts of 4 or 8 bytes: loom_map_count adds one for every key it is given, loom_map_find
  *              tells the counts, 0 for keys that were never counted. It has the other calls of a map, too. */
 
@@ -452,7 +452,9 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  * On the cuda machine a batch of 2^18 keys and more, one for every ten slots of the table, goes by partition if it has no status
  * array, nothing else is asked for, and temporary memory can be had; then, as with LOOM_BY_PARTITION, it overlaps with nothing.
  * Allocates for that and with LOOM_BY_PARTITION (as a build, on the cuda machine up to twice as much), with LOOM_IN_ORDER
- * (loom_memory.order_bytes), and for growth; writer. UNSUPPORTED: by the flags, see there. */
+ * (loom_memory.order_bytes), and for growth; writer. UNSUPPORTED: by the flags, see there.
+ * Perfect tables: whatever may store keys (insert, find_or_insert, accumulate, count) overlaps with nothing, is in order, and
+ * takes temporary memory as a build does, if it can be had; and, where room is hard to make, some host memory. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -460,8 +462,8 @@ LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void
  *   keys     /[n] key_bytes/     values   /[n] value_bytes/ for keys that are absent
  *   found    /[n] value_bytes, optional/ the value of each key, found or stored; zero bytes where it was refused
  *   status   /[n], optional/ OK (stored as new), EXISTS or FULL
- * Of equal keys in the batch one is stored and the others find it. Allocates only for growth; writer. FULL: as in
- * loom_map_insert. INVALID_ARGUMENT. */
+ * Of equal keys in the batch one is stored and the others find it. Allocates only for growth (perfect tables: as loom_map_insert); writer. FULL:
+ * as in loom_map_insert. INVALID_ARGUMENT. */
 LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n,
                                              void *found, uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -599,14 +601,15 @@ typedef struct loom_stats {
     uint64_t slots;    /* places for keys */
     uint64_t partitions;
     uint64_t buckets_per_partition;
-    uint64_t fullest_partition; /* keys in the fullest partition; it refuses keys at slots / partitions */
-    uint64_t displaced;         /* keys that do not lie in their home bucket; perfect tables: 0 */
-    uint64_t longest_chain;     /* buckets read to find the farthest key */
+    uint64_t
+        fullest_partition; /* keys in the fullest partition; it refuses keys at slots / partitions, a perfect one before */
+    uint64_t displaced;    /* keys that do not lie in their home bucket; perfect tables: 0 */
+    uint64_t longest_chain; /* buckets read to find the farthest key */
     uint64_t memory_bytes;
     uint64_t seed;
     double load;              /* size / slots */
     double accesses_per_hit;  /* buckets read per lookup of a key that is there, over all keys */
-    double accesses_per_miss; /* expected for a random absent key, from the overflow filters as they are */
+    double accesses_per_miss; /* expected for a random absent key, from the overflow filters as they are; perfect: 1 */
     loom_type type;
     uint32_t reserved;
     uint64_t code_bytes; /* perfect tables: of all codes, of which a lookup reads 8; best less than a cache holds */

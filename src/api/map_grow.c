@@ -12,7 +12,7 @@
  *      arrays of their own, so that each is combined once. A row was refused if its status says so. Without statuses (which
  *      cost time, and a status array keeps the cuda machine from combining rows first) the table itself tells: a key's rows in
  *      one call are either all stored or all refused, since a partition without a free slot stays so until the call ends
- *      (open_ops.h, Insert). So the refused rows are those whose keys are not in the table now.
+ *      (open_ops.h, Insert), nor a full bucket of an exhausted one get room (perfect_room.h). So the refused rows are those whose keys are not in the table now.
  *   3. And so on until nothing is refused, or memory is short. Each time the table grows by the map's factor at least, so
  *      this ends after a few times; and to as many keys as a sample says that the refused rows have, so that it is mostly once.
  *   4. A table that holds more than its capacity in the end grows, too: no call leaves a table overfull, if memory can be had.

@@ -17,6 +17,7 @@
  *   bits 31..0   the bucket in it         multiply_high(lower, buckets)
  *                the step of its chain    from what the bucket left over
  *                the filter bit           from the lowest 16 bits
+ * in open tables; what the lower half chooses in others, their *_layout.h tells.
  */
 #ifndef LOOM_CORE_HASH_H
 #define LOOM_CORE_HASH_H

@@ -7,7 +7,8 @@
 
 /* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
  * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too.
- * LOOM_STEP: one that is long and seldom called; it stands once for all, and its arguments are arguments. LOOM_UNROLL: the loop that follows runs over words of a line that a GPU has in registers, which have no computed index. */
+ * LOOM_STEP: one that is long and seldom called: it is not inlined. LOOM_UNROLL: the loop that follows runs over words of a
+ * line that a GPU has in registers, which have no computed index. */
 #if defined(__CUDACC__)
 #define LOOM_LANE               static __device__ __forceinline__
 #define LOOM_BOTH               static __host__ __device__ __forceinline__

@@ -59,7 +59,7 @@ LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
     return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 ? 4 : 8;
 }
 
-/* Do values lie outside of the line? Then one swap cannot store a key with its value, and ready bits are needed. */
+/* Do values lie outside of the line? Then one swap cannot store a key with its value. */
 LOOM_BOTH int slot_values_apart(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;

@@ -13,8 +13,8 @@
  *               same in all of its words, so that whoever reads a code has it
  *   code        15: the cell's keys lie in the stash, the last bucket. Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
  *
- * Codes lie together, apart from the lines, since a GPU then finds them in its L2 cache, and their addresses translated: measured
- * on an H200, 10^8 keys at load 0.9, 37.5 G lookups a second, and 28.1 where each partition began with its own.
+ * Codes lie together, apart from the lines, since a GPU then finds them in its L2 cache, and their addresses translated: trial
+ * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 where each partition began with its own.
  *
  * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15), and, from what is
  * left over and the salt, two *turns* of 0..7, one for each Φ. With the code of its cell it lies in subrange (turn[Φ] + Δ) mod 8,
@@ -43,7 +43,6 @@ enum {
     PERFECT_MOST_SUBRANGE = 437, /* 3497 buckets, 224 KB of lines: the shared memory of one Hopper SM … */
     PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* … which partitions with values apart should fit, too */
     PERFECT_PREFERRED_SUBRANGE = 216,               /* 1729 buckets, 111 KB: two to an SM */
-    PERFECT_WORDS_STEP = PERFECT_LINE_BYTES / 8,    /* the number of words is a multiple of it */
     PERFECT_MOST_WORDS = 1 << 16,
     PERFECT_MOST_PARTITIONS = 1 << 28
 };

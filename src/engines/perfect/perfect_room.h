@@ -19,13 +19,10 @@
  * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
  * bucket is full. That a walk ends stands in its bounds; that lookups read one bucket holds before and after (P1).
  *
- * Measured, by simulation, loads at which the first key was refused (least of 20 to 2,000 partitions), without reseeding:
- *   8 slots, 216 buckets to a subrange   4 keys to a cell 0.978 (10 moves, 4 tries: 0.964)   5 keys 0.957   3.1 keys 0.993
- *   8 slots, 437 buckets                 4 keys 0.960 (10 moves, 4 tries)                                   3.1 keys 0.993
- *   8 slots, 1 to 64 buckets                                                                               3.1 keys 0.986
- *   16 slots, 216 buckets                4 keys 0.998    5.5 keys 0.990    8 keys 0.965
- * Filling up to 0.9, with 4 keys to a cell, an insertion needs a plan in one of 10 cases, which looks at 1.3 cells and moves 4
- * keys; DESIGN's own simulation, with one victim chosen instead of the best of all, needed six times as many. */
+ * Measured, loads at which the first key was refused, the least of 20 partitions of 1729 buckets, without reseeding
+ * (test_perfect_insert_load_reached): 8 slots to a bucket, 4 keys to a cell 0.974, 3.1 keys 0.994; 16 slots, 5.5 keys 0.985, 4 keys
+ * 0.997. The constants come from a simulation: with 10 moves and 4 tries it had 0.964 and 0.983 for 8 slots. Filling up to 0.9,
+ * with 4 keys to a cell, an insertion needs a plan in one of 10 cases, which looks at 1.3 cells and moves 4 keys. */
 #ifndef LOOM_PERFECT_ROOM_H
 #define LOOM_PERFECT_ROOM_H
 
@@ -167,7 +164,7 @@ LOOM_LANE void perfect_open_tally(perfect_tally *tally, uint32_t cell, uint32_t 
     lane_team_store_4(&tally->considered, considered);
 }
 
-/* Counts this lane's share of `of` slots that the cell's keys may lie in. */
+/* Counts the cell's keys in this lane's share of the slots in which they may lie. */
 LOOM_LANE void perfect_tally_up(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_tally *tally)
 {
@@ -287,8 +284,7 @@ LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_own
     return lane_team_load_4(&desk->overfull);
 }
 
-/* All lanes: the cells with keys in the overfull bucket that have not moved yet become candidates, each once. Returns how many
- * slots there are to look at. */
+/* All lanes: the cells with keys in the overfull bucket that have not moved yet become candidates, each once. */
 LOOM_LANE void perfect_choose_candidates(loom__slot_kind kind, const loom__perfect_view *view,
                                          const perfect_owner *owner, perfect_desk *desk, uint32_t moves)
 {

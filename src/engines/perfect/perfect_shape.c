@@ -1,9 +1,10 @@
 /* How many partitions, buckets and cells a table gets.
  *
  * A table for n keys must hold any n keys except with a probability below 10^-9. A partition can be filled up to some share of
- * its slots that depends on how many keys a cell has (perfect_room.h has the simulated loads; here stands what is counted on,
- * with a margin of a hundredth and more); beyond that keys may be refused. Partitions are so many that none gets more, with
- * that probability (core/partitions.h).
+ * its slots that depends on how many keys a cell has (perfect_room.h has the loads measured; here stands what is counted on);
+ * beyond that keys may be refused. Partitions are so many that none gets more, with that probability (core/partitions.h). A table
+ * that is made for a low load has few cells for its slots, and refuses its first key earlier, at 0.90 of a partition's slots if it
+ * is made for 0.5: far above what its partitions get.
  *
  * Fewer keys to a cell let a partition be fuller, and cost codes: 8 bytes for 15 cells. With 8 slots to a bucket and 4 keys to a
  * cell they are 1.07 bits a key, 13.3 MB for 10^8 keys, with 3.1 keys 17.2 MB: both stay in the L2 cache of a large GPU. Buckets
@@ -19,7 +20,7 @@
 
 typedef struct cell_plan {
     double cell_keys; /* in a partition that holds its share of the capacity */
-    double usable;    /* share of a partition's slots that surely can be filled */
+    double usable;    /* share of its slots that can be filled, if the table is made for about max_load */
 } cell_plan;
 
 #define MODERATE_LOAD 0.9
@@ -43,7 +44,8 @@ static uint32_t words_for(double keys, double cell_keys)
     return (uint32_t)fmin(fmax(ceil(keys / cell_keys / PERFECT_CELLS_PER_WORD), 1), PERFECT_MOST_WORDS);
 }
 
-/* The largest subrange whose partitions still fit a GPU's shared memory, values and all. */
+/* A subrange whose partitions fit a GPU's shared memory, values and all: the stash is counted eight times, so that it is a tenth
+ * below the largest. */
 static uint32_t largest_subrange(loom__slot_kind kind, double max_load)
 {
     uint32_t wanted = max_load <= MODERATE_LOAD ? PERFECT_PREFERRED_SUBRANGE : PERFECT_MOST_SUBRANGE;

@@ -23,7 +23,7 @@ typedef struct loom__cpu_perfect_records {
 
 struct perfect_sums; /* perfect_survey.h */
 
-/* What a thread makes room with, on its stack: 24 KB. Opened for one call, and for tables of one shape. */
+/* What a thread makes room with, on its stack: 26 KB. Opened for one call, and for tables of one shape. */
 typedef struct loom__cpu_perfect_desk {
     _Alignas(64) unsigned char memory[12288]; /* a perfect_desk (perfect_room.h) */
     uint32_t shift[PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1];
