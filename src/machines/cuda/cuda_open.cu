@@ -88,7 +88,8 @@ cudaError_t split_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t fi
 {
     const chunked_call *call = (const chunked_call *)argument;
     const cuda_batch batch = batch_of(call->cuda, at, count, call->batch, NULL);
-    return cuda_open_bulk_split(call->view, &batch, first, call->plan, call->workspace, stream);
+    const bulk_target target = open_bulk_target(call->view);
+    return cuda_bulk_split(&target, &batch, first, call->plan, call->workspace, stream);
 }
 
 loom_status run_staged(cuda_state *cuda, const loom__open_view *view, const cuda_call_arrays *arrays,
@@ -217,13 +218,14 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
     cuda_place place;
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
-    cuda_rest rest = cuda_open_bulk_rest(view, plan, workspace);
+    const bulk_target target = open_bulk_target(view);
+    cuda_rest rest = cuda_bulk_rest(target.kind, plan, workspace);
     uint32_t spilled = 0;
     CUDA_TRY(split_begin(plan, workspace, stream));
     if (arrays->staged)
         RETURN_IF_FAILED(split_staged(cuda, view, arrays, batch, plan, workspace, stream));
     else if (batch->n > 0) /* a grid has blocks */
-        CUDA_TRY(cuda_open_bulk_split(view, &whole, 0, plan, workspace, stream));
+        CUDA_TRY(cuda_bulk_split(&target, &whole, 0, plan, workspace, stream));
     CUDA_TRY(cuda_open_bulk_build(cuda, view, &whole, plan, workspace, wish, op == OP_OVERWRITE, stream));
     if (arrays->staged || wish->in_order) {
         CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));

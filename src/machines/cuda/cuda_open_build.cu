@@ -544,8 +544,9 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
                   unsigned char *workspace, build_way way, bool overwrite, cudaStream_t stream)
 {
     build_work<kind> work = {*view, {}, 0, overwrite, 0, batch->status, batch->counts};
+    const bulk_target target = open_bulk_target(view);
     for (uint32_t turn = 0; turn < plan->turns(); turn++) {
-        cudaError_t error = cuda_open_bulk_split_further(view, plan, workspace, turn, stream);
+        cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, turn, stream);
         const uint32_t first = turn * plan->fine_per_turn(), left = view->partitions - first;
         work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, turn);
         work.first = first;

@@ -38,11 +38,7 @@ bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, co
     split.n = wish->n;
     split.keys = wish->keys;
     split.parts = view->partitions;
-#define CALL(kind)                                       \
-    split.head_bytes = sizeof(bulk_columns<kind>::head); \
-    split.tail_bytes = bulk_columns<kind>::has_tail ? sizeof(bulk_columns<kind>::value) : 0
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
+    cuda_bulk_columns((loom__slot_kind)view->kind, &split);
     split.with_index = wish->with_index;
     split.two_passes = wish->low_memory;
     split.spare_bytes = wish->replace ? table_bytes : 0;

@@ -412,9 +412,10 @@ cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *vie
     cudaError_t error = cudaSuccess;
     if (plan != NULL) {
         const loom__open_view bins = bins_view(view, batch);
+        const bulk_target target = open_bulk_target(&bins);
         error = split_begin(plan, workspace, stream);
         if (error == cudaSuccess)
-            error = cuda_open_bulk_split(&bins, batch, 0, plan, workspace, stream);
+            error = cuda_bulk_split(&target, batch, 0, plan, workspace, stream);
     }
 #define CALL(kind) error = error == cudaSuccess ? launch_kind<kind>(cuda, view, batch, plan, workspace, stream) : error
     SLOT_FOR_KIND(view->kind, CALL)

@@ -9,6 +9,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/cuda_open_bulk.cuh"
+#include "machines/cuda/cuda_partition.cuh"
 
 enum {
     WHOLE_THREADS = 1024,    /* of a block that has a multiprocessor for itself */
@@ -82,18 +83,6 @@ __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucke
     return slot;
 }
 
-/* Takes the next place of a bucket; `taken` has two counters to a word. */
-__device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
-{
-    uint32_t half = bucket % 2 * 16;
-    return atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
-}
-
-__device__ __forceinline__ uint32_t places_taken(const uint32_t *taken, uint32_t bucket)
-{
-    return *((const volatile uint16_t *)taken + bucket);
-}
-
 /* Sets the bit in a bucket's word; tells whether it was set before. */
 __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
 {
@@ -104,17 +93,6 @@ __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
 __device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
 {
     return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
-}
-
-/* A quarter of a line. In one load: the compiler would fetch keys alone, one by one, from few banks. */
-__device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
-{
-    uint4 quarter;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(quarter.x), "=r"(quarter.y), "=r"(quarter.z), "=r"(quarter.w)
-                 : "r"((uint32_t)__cvta_generic_to_shared(at))
-                 : "memory");
-    return quarter;
 }
 
 /* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
@@ -223,30 +201,6 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
     if (slot_values_apart(kind))
         *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* their values are ready */
     return count;
-}
-
-/* The partition from shared memory to where it belongs. `over`: threads have written there before. */
-template <bool over>
-__device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    if (over)
-        asm volatile("fence.proxy.async;" ::: "memory"); /* what this thread wrote, anywhere, comes before the copy … */
-    else
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* … or in shared memory */
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                     "r"((uint32_t)__cvta_generic_to_shared(from)), "r"(bytes)
-                     : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-    }
-#else
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
-        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
-#endif
 }
 
 inline uint32_t partition_threads(const loom__open_view *view)

@@ -9,10 +9,11 @@
  *   cuda_open.cu         bulk calls of the open engine: kernels launched, results
  *   cuda_split.cuh       records dealt into regions
  *   cuda_split_passes.cuh  batches split in one pass or two: plans, memory, kernels; cuda_split_passes.cu
- *   cuda_open_bulk.cuh   records of the open engine on their way into a table by partition; cuda_open_bulk.cu
- *   cuda_open_split.cu   batches of the open engine split by partition
- *   cuda_open_partition.cuh  one partition in shared memory: what build and refill have in common
- *   cuda_open_counts.cuh what became of the keys of a block
+ *   cuda_bulk.cuh        records of maps and sets on their way into a table by partition; cuda_bulk.cu
+ *   cuda_partition.cuh   one partition in shared memory
+ *   cuda_open_bulk.cuh   the same for the open engine: memory, turns; cuda_open_bulk.cu
+ *   cuda_open_partition.cuh  the same for the open engine: what build and refill have in common
+ *   cuda_counts.cuh      what became of the keys of a block; cuda_open_counts.cuh
  *   cuda_open_build.cu   tables built by partition
  *   cuda_open_refill.cu  a table filled with the keys of another one
  *   cuda_open_rest.cu    what is left over from a split

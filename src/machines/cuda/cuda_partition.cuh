@@ -1,0 +1,55 @@
+/* One partition in the shared memory of a block, for any engine: places in buckets, lines read, the whole written out. */
+#ifndef LOOM_CUDA_PARTITION_CUH
+#define LOOM_CUDA_PARTITION_CUH
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+/* Takes the next place of a bucket; `taken` has two counters to a word. */
+__device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
+{
+    uint32_t half = bucket % 2 * 16;
+    return atomicAdd(&taken[bucket / 2], 1u << half) >> half & 0xffff;
+}
+
+__device__ __forceinline__ uint32_t places_taken(const uint32_t *taken, uint32_t bucket)
+{
+    return *((const volatile uint16_t *)taken + bucket);
+}
+
+/* A quarter of a line. In one load: the compiler would fetch keys alone, one by one, from few banks. */
+__device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
+{
+    uint4 quarter;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(quarter.x), "=r"(quarter.y), "=r"(quarter.z), "=r"(quarter.w)
+                 : "r"((uint32_t)__cvta_generic_to_shared(at))
+                 : "memory");
+    return quarter;
+}
+
+/* The partition from shared memory to where it belongs. `over`: threads have written there before. */
+template <bool over>
+__device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    if (over)
+        asm volatile("fence.proxy.async;" ::: "memory"); /* what this thread wrote, anywhere, comes before the copy … */
+    else
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* … or in shared memory */
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+                     "r"((uint32_t)__cvta_generic_to_shared(from)), "r"(bytes)
+                     : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    }
+#else
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
+        ((uint4 *)to)[i] = ((const uint4 *)from)[i];
+#endif
+}
+
+#endif
