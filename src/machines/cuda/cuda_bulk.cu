@@ -29,9 +29,9 @@ cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, 
                             unsigned char *workspace, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
-#define CALL(kind)                                                                                                    \
-    error = split_batch<bulk_columns<kind>>(plan, workspace, target->base, batch->keys, batch->values, batch->n, first, \
-                                            partition_of_head<kind>{target->seed, target->partitions}, stream)
+#define CALL(kind)                                                                                               \
+    error = split_batch<bulk_columns<kind>>(plan, workspace, target->base, batch->keys, batch->values, batch->n, \
+                                            first, partition_of_head<kind>{target->seed, target->partitions}, stream)
     SLOT_FOR_KIND(target->kind, CALL)
 #undef CALL
     return error;
@@ -41,7 +41,7 @@ cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *
                                     uint32_t turn, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
-#define CALL(kind)                                                               \
+#define CALL(kind)                                                                 \
     error = split_further<bulk_columns<kind>>(plan, workspace, target->base, turn, \
                                               partition_of_head<kind>{target->seed, target->partitions}, stream)
     SLOT_FOR_KIND(target->kind, CALL)

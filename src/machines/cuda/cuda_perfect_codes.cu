@@ -1,193 +1,31 @@
-/* The codes of a partition's cells, found by one block from all its records at once.
- *
- * A cell's keys count by their turn alone (perfect_layout.h): for each mapping Φ a word of eight 4-bit counters says all that a
- * choice of codes needs, so records are read once, and neither sorted nor kept. With another offset Δ the counters turn by as
- * many places. Then, all threads waiting for each other between steps:
+/* The codes of a partition's cells, found by one block from all its records at once (cuda_perfect_codes.cuh). All threads waiting
+ * for each other between steps:
  *   1. count     each record adds one to a counter of its cell, for both Φ.
  *   2. sort      cells by their size, largest first: they are the hardest to place.
  *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot product
- *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 58 keys of 12,400
- *                are too many then. (One cell after the other, it would be 20.)
- *   4. repair    rounds: all cells with keys in buckets that are too full are listed; in two half rounds, for the buckets of the
- *                lower and of the upper four subranges, each such cell considers its 14 other codes and bids for the bucket
- *                that it would leave, the least new overflow wins, and its cell moves. Who has moved waits two half rounds;
- *                once only some buckets are left, six, and bids are blurred by chance: otherwise a few cells would go in
- *                circles. 2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most.
- * What is then still too many is left over when the partition is written, some keys of a table, and is inserted as any key is.
- * Partitions with more than 15 keys of one cell and turn (equal ones, in practice) are *spoiled*: their counters say nothing, and
- * all their records are left over. */
+ *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
+ *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
+ *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most.
+ * What is then still too many is left over when the partition is written, a hundred keys of 10^8 at load 0.9, and is inserted as any key is.
+ * Partitions that cannot be counted are *spoiled*: all their records are left over.
+ *
+ * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes 149,000 warp instructions, 21,000 for step 1,
+ * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
+ * blocks on a multiprocessor are better than for four, and more do not fit shared memory. Lanes that go ahead of others in a loop
+ * that lists suspects cost as much again: they must be waited for. */
 #include "machines/cuda/cuda_perfect_bulk.cuh"
+#include "machines/cuda/cuda_perfect_codes.cuh"
 
 namespace
 {
 
 enum {
-    CODES_THREADS = 256,
-#ifndef TRY_BLOCKS
-#define TRY_BLOCKS 5
-#endif
-    CODES_BLOCKS = TRY_BLOCKS, /* on one multiprocessor */
     UNROLLED = 4,
-    CLASSES = 16, /* of cells, by size; the last ones have that many keys or more */
     MOST_ROUNDS = 10,
-    MOST_SUSPECTS = 384, /* cells listed for a half round; others wait for the next one */
-    STUBBORN = 6, /* threads that see a bucket too full: so few, and bids are blurred */
-    NO_BID = 0xffffffff
+    CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
 };
-
-/* ---- Shared memory ---- */
-
-/* A cell bids for the bucket that it would leave. */
-struct bid {
-    uint32_t bucket; /* NO_BID: none */
-    uint32_t value;  /* the cell, at least */
-};
-
-struct codes_memory {
-    uint32_t *counts;    /* [2][words * 16], for each Φ: keys of a cell by turn, 4 bits each */
-    uint32_t *fills;     /* [subranges], a byte each: keys of a bucket */
-    uint32_t *bids;      /* [subranges]: of cells that would leave the bucket; in steps 2 and 3: */
-    uint16_t *order;     /* [words * 16]: cells, the largest first */
-    bid *suspects;       /* [2][MOST_SUSPECTS], behind the bids */
-    uint8_t *codes;      /* [words * 16]: code, and above it when the cell moved (MOVES + half round; 0: never) */
-};
-
-__host__ __device__ inline uint32_t whole_words(uint32_t bytes)
-{
-    return (bytes + 15) / 16 * 16;
-}
-
-__host__ __device__ inline uint32_t bids_bytes(uint32_t subrange, uint32_t words)
-{
-    const uint32_t bids = (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * MOST_SUSPECTS * sizeof(bid), order = words * 16 * 2;
-    return whole_words(bids > order ? bids : order);
-}
-
-__host__ __device__ inline uint32_t codes_shared_bytes(uint32_t subrange, uint32_t words)
-{
-    return words * 16 * (4 + 4 + 1) + whole_words(PERFECT_SUBRANGES * subrange) + bids_bytes(subrange, words);
-}
-
-__device__ __forceinline__ codes_memory lay_out(unsigned char *memory, uint32_t subrange, uint32_t words)
-{
-    codes_memory m;
-    m.counts = (uint32_t *)memory;
-    m.codes = (uint8_t *)(m.counts + 2 * words * 16);
-    m.fills = (uint32_t *)(m.codes + words * 16);
-    m.bids = m.fills + whole_words(PERFECT_SUBRANGES * subrange) / 4;
-    m.order = (uint16_t *)m.bids;
-    m.suspects = (bid *)(m.bids + PERFECT_SUBRANGES * subrange);
-    return m;
-}
-
-struct codes_block {
-    codes_memory m;
-    uint32_t subrange, words;
-};
-
-__device__ __forceinline__ uint32_t *counts_of(const codes_block &block, uint32_t mapping, uint32_t cell)
-{
-    return &block.m.counts[mapping * (block.words * 16) + cell];
-}
-
-__device__ __forceinline__ uint32_t fill_of(const codes_block &block, uint32_t bucket)
-{
-    return ((const volatile uint8_t *)block.m.fills)[bucket];
-}
-
-__device__ __forceinline__ void add_keys(const codes_block &block, uint32_t bucket, uint32_t keys)
-{
-    atomicAdd(&block.m.fills[bucket / 4], keys << 8 * (bucket % 4)); /* modulo 2^32: takes keys away, too */
-}
-
-/* ---- Counters of 4 bits, and of a byte ---- */
-
-/* By turn becomes by subrange, as the code has it. */
-__device__ __forceinline__ uint32_t turned(uint32_t counts, uint32_t code)
-{
-    return __funnelshift_l(counts, counts, 4 * (code & 7));
-}
-
-__device__ __forceinline__ uint32_t nibble(uint32_t counts, uint32_t i)
-{
-    return counts >> 4 * i & 15;
-}
-
-/* The lower four counters, a byte each. */
-__device__ __forceinline__ uint32_t lower_bytes(uint32_t counts)
-{
-    uint32_t x = counts & 0xffff;
-    x = (x | x << 8) & 0x00ff00ff;
-    return (x | x << 4) & 0x0f0f0f0f;
-}
-
-struct eight_bytes {
-    uint32_t low, high;
-
-    __device__ __forceinline__ void put(uint32_t i, uint32_t byte)
-    {
-        if (i < 4)
-            low |= byte << 8 * i;
-        else
-            high |= byte << 8 * (i - 4);
-    }
-    /* Byte t of the result is byte (t + by) mod 8. */
-    __device__ __forceinline__ eight_bytes back(uint32_t by) const
-    {
-        const uint32_t bits = 8 * (by & 3), first = by & 4 ? high : low, second = by & 4 ? low : high;
-        return {__funnelshift_r(first, second, bits), __funnelshift_r(second, first, bits)};
-    }
-};
-
-__device__ __forceinline__ eight_bytes expanded(uint32_t counts)
-{
-    return {lower_bytes(counts), lower_bytes(counts >> 16)};
-}
-
-__device__ __forceinline__ uint32_t sum_of(uint32_t four)
-{
-    return __dp4a(four, 0x01010101u, 0u);
-}
-
-/* Which of four bytes, of which none is above 128, are above `slots`? The lowest bit of each says so. */
-__device__ __forceinline__ uint32_t above_of(uint32_t four, uint32_t slots)
-{
-    return ((four + (127 - slots) * 0x01010101u) & 0x80808080u) >> 7;
-}
-
-/* How much are they, together? */
-__device__ __forceinline__ uint32_t overflow_of(uint32_t four, uint32_t slots)
-{
-    const uint32_t above = above_of(four, slots);
-    return __dp4a((four + (127 - slots) * 0x01010101u) & 0x7f7f7f7fu, above, sum_of(above));
-}
-
-__device__ __forceinline__ uint32_t overflow_of(const eight_bytes &all, uint32_t slots)
-{
-    return overflow_of(all.low, slots) + overflow_of(all.high, slots);
-}
-
-__device__ __forceinline__ uint32_t size_of(const codes_block &block, uint32_t cell)
-{
-    const uint32_t counts = *counts_of(block, 0, cell);
-    return sum_of((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu));
-}
 
 /* ---- 1: count ---- */
-
-/* True: a counter overflowed. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ bool count_record(const codes_block &block, loom__seed seed,
-                                             typename bulk_columns<kind>::head one)
-{
-    const uint64_t hash = loom__hash_key(bulk_columns<kind>::key_of(one), slot_key_bytes(kind), seed);
-    const perfect_place place = perfect_place_of((uint32_t)hash, block.words);
-    const uint32_t cell = perfect_cell(place);
-    const uint32_t first = perfect_turn(place.rest, 0, 0), second = perfect_turn(place.rest, 0, 1);
-    const uint32_t before = atomicAdd(counts_of(block, 0, cell), 1u << 4 * first);
-    const uint32_t other = atomicAdd(counts_of(block, 1, cell), 1u << 4 * second);
-    return nibble(before, first) == 15 || nibble(other, second) == 15;
-}
 
 template <loom__slot_kind kind>
 __device__ __forceinline__ bool count_records(const codes_block &block, loom__seed seed,
@@ -209,7 +47,10 @@ __device__ __forceinline__ bool count_records(const codes_block &block, loom__se
 #pragma unroll
             for (uint32_t j = 0; j < at_once; j++)
                 if (first + (k * CODES_THREADS + threadIdx.x) * at_once + j < count)
-                    overflowed |= count_record<kind>(block, seed, some[k][j]);
+                    overflowed |= count_key(
+                        block, perfect_place_of((uint32_t)loom__hash_key(bulk_columns<kind>::key_of(some[k][j]),
+                                                                         slot_key_bytes(kind), seed),
+                                                block.words));
     }
     return overflowed;
 }
@@ -267,7 +108,7 @@ template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_
     eight_bytes bad = {};
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
-        buckets[i] = perfect_bucket_in(cell, 0, 0, i, block.subrange);
+        buckets[i] = perfect_bucket_in(cell, block.salt, 0, i, block.subrange);
         bad.put(i, badness<slots>(fill_of(block, buckets[i])));
     }
     const eight_bytes keys = expanded(counts);
@@ -286,182 +127,6 @@ template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_
             add_keys(block, buckets[i], nibble(placed, i));
 }
 
-/* ---- 4: repair ---- */
-
-/* In which subranges are keys of the cell in a bucket that is too full? Of those in `wanted`, the same for all threads. */
-template <uint32_t slots>
-__device__ __forceinline__ uint32_t trouble_of(const codes_block &block, uint32_t cell, uint32_t wanted)
-{
-    const uint32_t code = block.m.codes[cell] & 15, mapping = code >> 3;
-    const uint32_t placed = turned(*counts_of(block, mapping, cell), code);
-    uint32_t trouble = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
-        if (wanted >> i & 1) {
-            const uint32_t fill = fill_of(block, perfect_bucket_in(cell, 0, mapping, i, block.subrange));
-            trouble |= (uint32_t)((nibble(placed, i) != 0) & (fill > slots)) << i; /* no branch: lanes differ */
-        }
-    return trouble;
-}
-
-/* Half rounds are counted from 1 to 15 and again, so that they fit beside a code. */
-__device__ __forceinline__ bool moved_lately(uint32_t moved, uint32_t now, uint32_t rest)
-{
-    return moved != 0 && (now - moved + 15) % 15 <= rest;
-}
-
-/* A bid's value: new overflow, relative to NO_WORSE, then chance, then cell and code. */
-enum { NO_WORSE = 16, BID_WORSE_AT = 23, BID_CHANCE_AT = 20, BID_CELL_AT = 4 };
-
-template <uint32_t slots>
-__device__ __forceinline__ bid bid_for(const codes_block &block, uint32_t cell, uint32_t half, uint32_t now,
-                                       uint32_t salt, bool stubborn)
-{
-    const uint32_t byte = block.m.codes[cell], code = byte & 15, mapping = code >> 3;
-    const uint32_t placed = turned(*counts_of(block, mapping, cell), code);
-    const bid none = {NO_BID, cell << BID_CELL_AT};
-    if (moved_lately(byte >> 4, now, stubborn ? 6 : 2) || (half ? placed >> 16 : placed & 0xffff) == 0)
-        return none;
-    /* Keys in the cell's sixteen buckets without its own; and the fullest bucket that it should leave. */
-    eight_bytes others[2] = {};
-    uint32_t fullest = slots;
-    bid best = {NO_BID, 0xffffffffu};
-#pragma unroll
-    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
-        const uint32_t a = perfect_bucket_in(cell, 0, 0, i, block.subrange);
-        const uint32_t b = perfect_bucket_in(cell, 0, 1, i, block.subrange);
-        const uint32_t own = nibble(placed, i), here = mapping ? b : a;
-        const uint32_t fill_a = min(fill_of(block, a), 100u), fill_b = min(fill_of(block, b), 100u);
-        const uint32_t fill = mapping ? fill_b : fill_a;
-        if (i / 4 == half && own != 0 && fill > fullest) {
-            fullest = fill;
-            best.bucket = here;
-        }
-        others[0].put(i, a == here ? fill_a - min(own, fill_a) : fill_a);
-        others[1].put(i, b == here ? fill_b - min(own, fill_b) : fill_b);
-    }
-    if (best.bucket == NO_BID)
-        return none;
-    const eight_bytes own = expanded(placed);
-    const eight_bytes mine = mapping ? others[1] : others[0];
-    const uint32_t now_over =
-        overflow_of({mine.low + own.low, mine.high + own.high}, slots) - overflow_of(mine, slots);
-#pragma unroll
-    for (uint32_t phi = 0; phi < 2; phi++) {
-        const eight_bytes keys = expanded(*counts_of(block, phi, cell));
-        const uint32_t without = overflow_of(others[phi], slots);
-#pragma unroll
-        for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
-            const uint32_t other = phi << 3 | offset;
-            if (other == PERFECT_STASHED || other == code)
-                continue;
-            const eight_bytes met = others[phi].back(offset);
-            const uint32_t over = overflow_of({met.low + keys.low, met.high + keys.high}, slots) - without;
-            const uint32_t chance = (cell << 4 | other) * 0x9e3779b1u ^ salt;
-            const uint32_t drawn = chance * 0x85ebca77u;
-            int worse = (int)over - (int)now_over + NO_WORSE + (stubborn && drawn >> 30 == 0);
-            worse = worse < 0 ? 0 : worse > 2 * NO_WORSE - 1 ? 2 * NO_WORSE - 1 : worse;
-            best.value = min(best.value, (uint32_t)worse << BID_WORSE_AT | (drawn >> 27 & 7) << BID_CHANCE_AT |
-                                             cell << BID_CELL_AT | other);
-        }
-    }
-    return best.value >> BID_WORSE_AT > NO_WORSE + (stubborn ? 1 : 0) ? none : best;
-}
-
-__device__ __forceinline__ void move_cell(const codes_block &block, uint32_t cell, uint32_t code, uint32_t now)
-{
-    const uint32_t before = block.m.codes[cell] & 15;
-    const uint32_t leaving = turned(*counts_of(block, before >> 3, cell), before);
-    const uint32_t coming = turned(*counts_of(block, code >> 3, cell), code);
-#pragma unroll
-    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
-        if (nibble(leaving, i) != 0)
-            add_keys(block, perfect_bucket_in(cell, 0, before >> 3, i, block.subrange), 0 - nibble(leaving, i));
-        if (nibble(coming, i) != 0)
-            add_keys(block, perfect_bucket_in(cell, 0, code >> 3, i, block.subrange), nibble(coming, i));
-    }
-    block.m.codes[cell] = (uint8_t)(now << 4 | code);
-}
-
-struct repair_state {
-    uint32_t listed[2]; /* suspects for each half */
-    uint32_t wanted;    /* subranges that have buckets too full */
-};
-
-/* All threads: how many of them see buckets that are too full; state->wanted says where. */
-template <uint32_t slots>
-__device__ __forceinline__ uint32_t look_for_trouble(const codes_block &block, repair_state *state)
-{
-    const uint32_t lane = threadIdx.x % 32;
-    uint32_t wanted = 0;
-    if (threadIdx.x == 0)
-        *state = repair_state{};
-    __syncthreads();
-    for (uint32_t four = threadIdx.x; four < whole_words(PERFECT_SUBRANGES * block.subrange) / 4; four += CODES_THREADS)
-        for (uint32_t above = above_of(block.m.fills[four], slots); above != 0; above &= above - 1)
-            wanted |= 1u << (4 * four + (__ffs((int)above) - 1) / 8) / block.subrange;
-    const uint32_t of_warp = __reduce_or_sync(0xffffffffu, wanted);
-    if (lane == 0 && of_warp != 0)
-        atomicOr(&state->wanted, of_warp);
-    return (uint32_t)__syncthreads_count(wanted != 0);
-}
-
-/* All threads: every cell with keys in a bucket that is too full becomes a suspect, for the halves in which it has them. */
-template <uint32_t slots>
-__device__ __forceinline__ void list_suspects(const codes_block &block, repair_state *state)
-{
-    const uint32_t wanted = state->wanted, lane = threadIdx.x % 32, cells = block.words * 16;
-    for (uint32_t first = threadIdx.x - lane; first < cells; first += CODES_THREADS) {
-        const uint32_t cell = first + lane;
-        const uint32_t trouble = cell < cells ? trouble_of<slots>(block, cell, wanted) : 0;
-#pragma unroll
-        for (uint32_t half = 0; half < 2; half++)
-            if (trouble >> 4 * half & 15) {
-                const uint32_t at = atomicAdd(&state->listed[half], 1u);
-                if (at < MOST_SUSPECTS)
-                    block.m.suspects[half * MOST_SUSPECTS + at].value = cell << BID_CELL_AT;
-            }
-        __syncwarp(); /* or lanes that had nothing to list would go ahead, and each part of the warp by itself */
-    }
-    __syncthreads();
-}
-
-/* All threads. */
-template <uint32_t slots> __device__ __forceinline__ void repair(const codes_block &block, repair_state *state)
-{
-    for (uint32_t i = threadIdx.x; i < PERFECT_SUBRANGES * block.subrange; i += CODES_THREADS)
-        block.m.bids[i] = NO_BID;
-    for (uint32_t round = 0; round < MOST_ROUNDS; round++) {
-        const uint32_t seen = look_for_trouble<slots>(block, state);
-        if (seen == 0)
-            return;
-        list_suspects<slots>(block, state);
-        for (uint32_t half = 0; half < 2; half++) {
-            const uint32_t now = (2 * round + half) % 15 + 1, salt = (2 * round + half) * 0xc2b2ae35u;
-            const uint32_t count = min(state->listed[half], (uint32_t)MOST_SUSPECTS);
-            bid *suspects = block.m.suspects + half * MOST_SUSPECTS;
-            if (count == 0)
-                continue;
-            for (uint32_t i = threadIdx.x; i < count; i += CODES_THREADS) {
-                const uint32_t cell = suspects[i].value >> BID_CELL_AT & 0xffff;
-                const bid own = bid_for<slots>(block, cell, half, now, salt, seen <= STUBBORN);
-                suspects[i] = own;
-                if (own.bucket != NO_BID)
-                    atomicMin(&block.m.bids[own.bucket], own.value);
-            }
-            __syncthreads();
-            for (uint32_t i = threadIdx.x; i < count; i += CODES_THREADS) {
-                const bid own = suspects[i];
-                if (own.bucket == NO_BID || block.m.bids[own.bucket] != own.value)
-                    continue;
-                block.m.bids[own.bucket] = NO_BID; /* which is no other cell's bid, either */
-                move_cell(block, own.value >> BID_CELL_AT & 0xffff, own.value & 15, now);
-            }
-            __syncthreads();
-        }
-    }
-}
-
 /* ---- All of it ---- */
 
 template <loom__slot_kind kind> struct codes_work {
@@ -477,15 +142,13 @@ __global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS) codes_kernel(cons
     __shared__ uint32_t places[CLASSES + 1];
     __shared__ repair_state state;
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
-    const uint32_t words = work.view.words, cells = words * 16;
-    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words};
+    const uint32_t words = work.view.words;
+    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0};
     const uint32_t partition = blockIdx.x;
     if (work.records.gave_up())
         return;
     const uint32_t count = work.records.count(partition);
-    const uint32_t zeros = (2 * cells + cells / 4) + whole_words(PERFECT_SUBRANGES * block.subrange) / 4;
-    for (uint32_t i = threadIdx.x; i < zeros / 4; i += CODES_THREADS)
-        ((uint4 *)memory)[i] = make_uint4(0, 0, 0, 0); /* counts, codes and fills */
+    clear_counters(block, memory);
     __syncthreads();
     bool overflowed = count > 2 * perfect_buckets(block.subrange) * slots;
     if (!overflowed)
@@ -496,23 +159,12 @@ __global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS) codes_kernel(cons
         for (uint32_t i = threadIdx.x; i < used; i += CODES_THREADS)
             deal_cell<slots>(block, block.m.order[i]);
         __syncthreads();
-        repair<slots>(block, &state);
+        repair<slots>(block, &state, MOST_ROUNDS);
     }
     __syncthreads();
     uint64_t *to = work.view.codes + (uint64_t)partition * words;
-    for (uint32_t i = threadIdx.x; i < words; i += CODES_THREADS) {
-        const uint4 bytes = ((const uint4 *)block.m.codes)[i];
-        const uint32_t four[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
-        uint64_t word = 0;
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            uint32_t x = four[k] & 0x0f0f0f0fu;
-            x = (x | x >> 4) & 0x00ff00ffu;
-            x = (x | x >> 8) & 0x0000ffffu;
-            word |= (uint64_t)x << 16 * k;
-        }
-        to[i] = spoiled ? 0 : word; /* the sixteenth code is none: zero, as the salt is */
-    }
+    for (uint32_t i = threadIdx.x; i < words; i += CODES_THREADS)
+        to[i] = spoiled ? 0 : packed_codes(block, i);
     if (threadIdx.x == 0) {
         work.spoiled[partition] = spoiled;
         work.view.marks[partition] = PERFECT_UNMARKED;

@@ -106,16 +106,22 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
     typedef bulk_columns<kind> columns;
     typedef typename columns::head head;
     constexpr uint32_t at_once = 16 / sizeof(head);
-    uint32_t left = 0;
-    for (uint32_t first = threadIdx.x * at_once; first < block.count; first += PLACE_THREADS * at_once) {
+    uint32_t left = 0, first = threadIdx.x * at_once;
+    uint4 coming = {}; /* read while the ones before it find their places; regions have room for whole pieces */
+    if (first < block.count)
+        coming = __ldcs((const uint4 *)(block.records.heads + first));
+    for (; first < block.count; first += PLACE_THREADS * at_once) {
         head some[at_once];
-        *(uint4 *)some = __ldcs((const uint4 *)(block.records.heads + first));
+        *(uint4 *)some = coming;
+        if (first + PLACE_THREADS * at_once < block.count)
+            coming = __ldcs((const uint4 *)(block.records.heads + first + PLACE_THREADS * at_once));
 #pragma unroll
         for (uint32_t k = 0; k < at_once; k++) {
             const uint32_t i = first + k;
             if (i >= block.count)
                 break;
-            const uint32_t bucket = seek_record<kind>(work.view, some[k]).bucket, slot = take_place(block.taken, bucket);
+            const uint32_t bucket = seek_record<kind>(work.view, some[k]).bucket,
+                           slot = take_place(block.taken, bucket);
             if (slot < perfect_slots(kind)) {
                 put<kind>(work.view, block.lines, bucket, slot, some[k],
                           columns::has_tail ? columns::value_of(some[k], block.records, i) : 0);
@@ -132,7 +138,7 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
  * Returns how many went. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, const place_block<kind> &block,
-                                            uint32_t bucket, uint32_t taken)
+                                               uint32_t bucket, uint32_t taken)
 {
     typedef bulk_columns<kind> columns;
     typedef typename columns::head head;
@@ -196,10 +202,9 @@ __device__ __forceinline__ void insert_all(const place_work<kind> &work, const p
         uint64_t value = columns::value_of(one, block.records, i);
         seek.partition = block.lines;
         const perfect_outcome outcome =
-            work.overwrite ? perfect_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, 1, lane_own_group(), &work.view,
-                                                  &seek, &value)
-                           : perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, lane_own_group(), &work.view, &seek,
-                                                  &value);
+            work.overwrite
+                ? perfect_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, 1, lane_own_group(), &work.view, &seek, &value)
+                : perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, lane_own_group(), &work.view, &seek, &value);
         counts->ok += outcome == PERFECT_DONE;
         counts->exists += outcome == PERFECT_WAS_THERE;
         if (outcome == PERFECT_OVERFLOW)

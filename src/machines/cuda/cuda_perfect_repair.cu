@@ -1,0 +1,319 @@
+/* Many keys inserted into a partition at once: those whose buckets are full (cuda_perfect.cuh). A block owns the partition, plans in
+ * shared memory where everything will lie, without touching the table, and rewrites only what changes:
+ *   1. count     keys of the table, by cell and turn, and of each bucket; then those that come, as if they had found room.
+ *   2. repair    codes, as in a build (cuda_perfect_codes.cuh), which begins with those that are there.
+ *   3. withdraw  a key that comes, and whose bucket is still too full, is left to others. If a bucket is too full then, too, or
+ *                something does not fit, the plan is dropped, nothing was changed, and all of them are left.
+ *   4. move      keys of cells whose codes have changed are lifted out of their buckets; codes are written; the keys are put back,
+ *                where there is room for each of them; then those that come.
+ * So nothing is lost whatever happens: what cannot be planned is not begun. Keys that are left are inserted one by one
+ * (cuda_perfect_room.cu), which pays at once where a partition gets fewer than LEAST_COMING.
+ *
+ * It reads each partition once, and some ten buckets for each key that comes. 10^6 keys into a table of 10^8 at load 0.9 on an H200: the
+ * table's 0.9 GB take 0.2 ms; counting and repairing, as in a build, take 1. Planned one after the other they would take 3. */
+#define CUDA_LANES 1
+#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "machines/cuda/cuda_perfect_codes.cuh"
+#include "machines/cuda/cuda_perfect_items.cuh"
+
+namespace
+{
+
+enum { LEAST_COMING = 6, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024 };
+
+enum coming_state : uint8_t { COMES, LEFT };
+
+/* Behind the memory for codes: */
+struct repair_memory {
+    uint32_t changed[MOST_CHANGED]; /* cells, and their former codes: cell << 4 | code */
+    uint32_t changes, lifted, room;
+};
+
+/* A key that was lifted out of its bucket, with its value. They lie where the counters were. */
+struct lifted_key {
+    uint64_t key, value;
+};
+
+template <loom__slot_kind kind> struct repair_block {
+    codes_block codes;
+    repair_memory *own;
+    uint8_t *states; /* of each key that comes; where the suspects were */
+    const uint32_t *coming;
+    uint32_t count;
+    uint32_t partition;
+    unsigned char *lines;
+    uint64_t *words;
+    uint64_t empty;
+};
+
+/* All threads: codes as they are. */
+__device__ __forceinline__ void read_codes(const codes_block &block, const uint64_t *words)
+{
+    for (uint32_t i = threadIdx.x; i < block.words; i += CODES_THREADS) {
+        const uint64_t word = words[i];
+        uint32_t four[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            four[k] = lower_bytes((uint32_t)(word >> 16 * k));
+        four[3] &= 0x00ffffffu; /* the salt is no code */
+        ((uint4 *)block.m.codes)[i] = make_uint4(four[0], four[1], four[2], four[3]);
+    }
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_place place_of_key(const loom__perfect_view &view, uint64_t key)
+{
+    return perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), view.seed), view.words);
+}
+
+/* All threads: the keys of the table, the stash's excepted, whose cells stay where they are. True: a counter overflowed. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool count_table(const loom__perfect_view &view, const repair_block<kind> &block)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride; /* of a quarter of a line */
+    const uint32_t quarters = 4 * PERFECT_SUBRANGES * view.subrange, lane = threadIdx.x % 32;
+    bool overflowed = false;
+    for (uint32_t first = threadIdx.x - lane; first < quarters; first += CODES_THREADS) {
+        const uint32_t i = first + lane, bucket = i / 4;
+        uint32_t used = 0;
+        if (i < quarters) {
+            const uint4 quarter =
+                __ldcs((const uint4 *)(perfect_line(kind, block.lines, bucket) + i % 4 * 16));
+            const key *keys = (const key *)&quarter;
+#pragma unroll
+            for (int k = 0; k < slots; k++) {
+                const key one = keys[k * (int)(stride / sizeof(key))];
+                if (one != (key)block.empty) {
+                    overflowed |= count_key(block.codes, place_of_key<kind>(view, one));
+                    used++;
+                }
+            }
+        }
+        used += __shfl_xor_sync(0xffffffffu, used, 1);
+        used += __shfl_xor_sync(0xffffffffu, used, 2);
+        if (i < quarters && i % 4 == 0)
+            ((uint8_t *)block.codes.m.fills)[bucket] = (uint8_t)used;
+    }
+    return overflowed;
+}
+
+/* The bucket of a key that comes, as codes are now; UINT32_MAX: the stash. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t planned_bucket(const repair_block<kind> &block, perfect_place place)
+{
+    const uint32_t code = block.codes.m.codes[perfect_cell(place)] & 15;
+    if (code == PERFECT_STASHED)
+        return UINT32_MAX;
+    return perfect_bucket(place, code, block.codes.salt, block.codes.subrange);
+}
+
+/* All threads: the keys that come, as if there were room. True: a counter overflowed. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool count_coming(const loom__perfect_view &view, const cuda_batch &batch,
+                                             const repair_block<kind> &block)
+{
+    bool overflowed = false;
+    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+        const perfect_place place = place_of_key<kind>(view, key_of<kind>(batch, block.coming[i]));
+        const uint32_t bucket = planned_bucket(block, place);
+        if (bucket == UINT32_MAX)
+            continue;
+        overflowed |= count_key(block.codes, place);
+        add_keys(block.codes, bucket, 1);
+    }
+    return overflowed;
+}
+
+/* All threads: what comes to a bucket that is too full is left. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void withdraw(const loom__perfect_view &view, const cuda_batch &batch,
+                                         const repair_block<kind> &block)
+{
+    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+        const uint32_t bucket =
+            planned_bucket(block, place_of_key<kind>(view, key_of<kind>(batch, block.coming[i])));
+        const bool left = bucket == UINT32_MAX || fill_of(block.codes, bucket) > perfect_slots(kind);
+        block.states[i] = left ? LEFT : COMES;
+        if (left && bucket != UINT32_MAX)
+            add_keys(block.codes, bucket, UINT32_MAX);
+    }
+    __syncthreads();
+}
+
+/* All threads: lists the cells that change. False: there is no room for them, or for their keys. */
+template <loom__slot_kind kind> __device__ __forceinline__ bool list_changes(const repair_block<kind> &block)
+{
+    const codes_block &codes = block.codes;
+    const uint32_t cells = codes.words * 16;
+    for (uint32_t cell = threadIdx.x; cell < cells; cell += CODES_THREADS) {
+        const uint32_t before = perfect_code(block.words[cell / 16], cell % 16), after = codes.m.codes[cell] & 15;
+        if (cell % 16 == PERFECT_CELLS_PER_WORD || before == after)
+            continue;
+        const uint32_t at = atomicAdd(&block.own->changes, 1u), counts = *counts_of(codes, 0, cell);
+        atomicAdd(&block.own->room, sum_of((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu)));
+        if (at < MOST_CHANGED)
+            block.own->changed[at] = cell << 4 | before;
+    }
+    __syncthreads();
+    return block.own->changes <= MOST_CHANGED && block.own->room * sizeof(lifted_key) <= 2 * cells * sizeof(uint32_t);
+}
+
+/* All threads: the keys of those cells leave their buckets. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void lift_keys(const loom__perfect_view &view, const repair_block<kind> &block,
+                                          lifted_key *lifted)
+{
+    constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride, reach = PERFECT_SUBRANGES * slots;
+    for (uint32_t i = threadIdx.x; i < block.own->changes * reach; i += CODES_THREADS) {
+        const uint32_t change = block.own->changed[i / reach], cell = change >> 4, mapping = change >> 3 & 1;
+        const uint32_t number = i % reach / slots, slot = i % slots;
+        const uint32_t bucket = perfect_bucket_in(cell, block.codes.salt, mapping, number, view.subrange);
+        unsigned char *line = perfect_line(kind, block.lines, bucket);
+        const uint64_t key = slot_key(kind, line, slot);
+        if (key == block.empty || perfect_cell(place_of_key<kind>(view, key)) != cell)
+            continue;
+        const uint32_t at = atomicAdd(&block.own->lifted, 1u); /* below `room`: they were counted */
+        lifted[at] = {key, perfect_take_slot(kind, &view, block.lines, bucket, slot, block.empty)};
+    }
+    __syncthreads();
+}
+
+/* All threads: codes as they are to be. */
+__device__ __forceinline__ void write_codes(const codes_block &block, uint64_t *words)
+{
+    for (uint32_t i = threadIdx.x; i < block.words; i += CODES_THREADS)
+        words[i] = packed_codes(block, i) | (uint64_t)block.salt << 60;
+    __syncthreads();
+}
+
+/* All threads: steps 2 and 3. False: the plan is dropped. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool plan(const loom__perfect_view &view, const cuda_batch &batch,
+                                     const repair_block<kind> &block, repair_state *state)
+{
+    constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
+    repair<slots>(block.codes, state, REPAIR_ROUNDS);
+    __syncthreads();
+    withdraw(view, batch, block);
+    if (look_for_trouble<slots>(block.codes, state) != 0)
+        return false;
+    return list_changes(block);
+}
+
+/* All threads: step 4. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void carry_out(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                          const repair_block<kind> &block, outcome_counts *counts)
+{
+    const lane_group alone = lane_own_group();
+    lifted_key *lifted = (lifted_key *)block.codes.m.counts;
+    lift_keys(view, block, lifted);
+    write_codes(block.codes, block.words);
+    for (uint32_t i = threadIdx.x; i < block.own->lifted; i += CODES_THREADS) {
+        perfect_seek seek = perfect_seek_key(kind, &view, lifted[i].key);
+        uint64_t value = lifted[i].value;
+        (void)perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, alone, &view, &seek, &value);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+        if (block.states[i] == LEFT)
+            continue;
+        const uint32_t index = block.coming[i];
+        perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
+        uint64_t value = value_of<kind>(batch, op, index);
+        const perfect_outcome outcome =
+            perfect_insert_alone(kind, mode_of(op), batch.how, 1, alone, &view, &seek, &value);
+        if (outcome == PERFECT_OVERFLOW) /* not for one of many to store (perfect_may_claim) */
+            block.states[i] = LEFT;
+        else
+            tell_item<kind>(batch, op, index, outcome, value, counts);
+    }
+}
+
+/* One block for each partition. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS - 1)
+    repair_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ repair_state state;
+    const uint32_t partition = blockIdx.x, wanted = lists.counts[partition], words = view.words;
+    if (wanted == 0)
+        return;
+    repair_block<kind> block;
+    block.count = wanted < lists.room ? wanted : lists.room;
+    block.coming = lists.items + (uint64_t)partition * lists.room;
+    block.partition = partition;
+    block.lines = view.base + (uint64_t)partition * view.partition_bytes;
+    block.words = view.codes + (uint64_t)partition * words;
+    block.empty = perfect_empty(&view, partition);
+    block.codes = {lay_out(memory, view.subrange, words), view.subrange, words, perfect_salt(block.words[0])};
+    block.own = (repair_memory *)(memory + codes_shared_bytes(view.subrange, words));
+    block.states = (uint8_t *)block.codes.m.suspects;
+    bool planned = block.count >= LEAST_COMING && view.marks[partition] != PERFECT_EXHAUSTED;
+    outcome_counts counts = {};
+    if (planned) {
+        clear_counters(block.codes, memory);
+        if (threadIdx.x == 0)
+            block.own->changes = block.own->lifted = block.own->room = 0;
+        __syncthreads();
+        read_codes(block.codes, block.words);
+        bool overflowed = count_table(view, block);
+        __syncthreads();
+        overflowed |= count_coming(view, batch, block);
+        planned = !__syncthreads_or(overflowed) && plan(view, batch, block, &state);
+    }
+    if (planned)
+        carry_out(view, batch, op, block, &counts);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS)
+        if (!planned || block.states[i] == LEFT) {
+            const uint32_t index = block.coming[i];
+            lists.next[index] = atomicExch(&lists.heads[partition], index + 1);
+        }
+    if (threadIdx.x == 0)
+        lists.counts[partition] = 0;
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+uint32_t repair_shared_bytes(const loom__perfect_view *view)
+{
+    return codes_shared_bytes(view->subrange, view->words) + (uint32_t)sizeof(repair_memory);
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                   const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    const uint32_t shared = repair_shared_bytes(view);
+    cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    repair_kernel<kind><<<view->partitions, CODES_THREADS, shared, stream>>>(*view, *batch, op, *lists);
+    return cudaGetLastError();
+}
+
+static_assert(2 * MOST_SUSPECTS * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each");
+
+} // namespace
+
+uint32_t cuda_perfect_repair_room(const loom__perfect_view *view, uint64_t n)
+{
+    const double mean = (double)n / view->partitions;
+    if (repair_shared_bytes(view) > PERFECT_MOST_REPAIR_BYTES || mean < 1)
+        return 0;
+    const double room = mean + 8 * sqrt(mean) + 8;
+    return room < PERFECT_MOST_COMING ? (uint32_t)room / 8 * 8 : (uint32_t)PERFECT_MOST_COMING;
+}
+
+cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                                       const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch<kind>(view, batch, op, lists, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}
