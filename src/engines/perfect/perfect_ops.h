@@ -108,18 +108,25 @@ typedef struct perfect_look {
     uint64_t pair;    /* PAIR_4_4: the pair itself */
 } perfect_look;
 
+/* Looks for the key in a line that was taken. */
+LOOM_LANE perfect_look perfect_look_in(loom__slot_kind kind, lane_group group, const lane_line *line, uint64_t key,
+                                       lane_truth active)
+{
+    perfect_look look;
+    lane_slots hits = lane_match(line, slot_key_bytes(kind), slot_stride(kind), perfect_slots(kind), key);
+    look.mine = active & lane_any(hits);
+    look.slot = lane_first(hits, slot_stride(kind));
+    look.pair = kind == SLOT_PAIR_4_4 ? lane_word(line, hits, look.slot) : 0;
+    look.found = lane_some(lane_poll(group, look.mine));
+    return look;
+}
+
 LOOM_LANE perfect_look perfect_look_at(loom__slot_kind kind, int shared, lane_group group, const unsigned char *at,
                                        uint64_t key, lane_truth active)
 {
     lane_line line;
-    perfect_look look;
     lane_take(group, &line, at, shared, active, perfect_span(kind));
-    lane_slots hits = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), perfect_slots(kind), key);
-    look.mine = active & lane_any(hits);
-    look.slot = lane_first(hits, slot_stride(kind));
-    look.pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
-    look.found = lane_some(lane_poll(group, look.mine));
-    return look;
+    return perfect_look_in(kind, group, &line, key, active);
 }
 
 LOOM_LANE perfect_look perfect_find(loom__slot_kind kind, int shared, lane_group group, const perfect_seek *seek,

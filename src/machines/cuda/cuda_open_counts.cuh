@@ -1,35 +1,14 @@
-/* What became of the keys that a block inserted. Included after the lane algorithms. */
+/* What became of the keys that a block inserted into an open table. Included after the lane algorithms. */
 #ifndef LOOM_CUDA_OPEN_COUNTS_CUH
 #define LOOM_CUDA_OPEN_COUNTS_CUH
 
-#include "machines/cuda/cuda_state.cuh"
-
-/* One thread's; they may be negative, all of a block's together are not. */
-struct outcome_counts {
-    int32_t ok, exists, full;
-};
+#include "machines/cuda/cuda_outcomes.cuh"
 
 __device__ __forceinline__ void count_outcome(outcome_counts *counts, open_outcome outcome)
 {
     counts->ok += outcome == OPEN_DONE;
     counts->exists += outcome == OPEN_WAS_THERE;
     counts->full += outcome == OPEN_NO_ROOM;
-}
-
-__device__ __forceinline__ void add_up(unsigned long long *to, int32_t mine)
-{
-    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
-    if (threadIdx.x % 32 == 0 && sum != 0)
-        atomicAdd(to, (unsigned long long)(long long)sum);
-}
-
-/* Adds the counts of all threads to the call's. */
-__device__ __forceinline__ void tell_counts(cuda_counts *call, const outcome_counts &counts)
-{
-    cuda_counts *to = call + blockIdx.x % COUNT_COPIES;
-    add_up(&to->ok, counts.ok);
-    add_up(&to->exists, counts.exists);
-    add_up(&to->full, counts.full);
 }
 
 #endif
