@@ -453,8 +453,9 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  * array, nothing else is asked for, and temporary memory can be had; then, as with LOOM_BY_PARTITION, it overlaps with nothing.
  * Allocates for that and with LOOM_BY_PARTITION (as a build, on the cuda machine up to twice as much), with LOOM_IN_ORDER
  * (loom_memory.order_bytes), and for growth; writer. UNSUPPORTED: by the flags, see there.
- * Perfect tables: whatever may store keys (insert, find_or_insert, accumulate, count) overlaps with nothing, is in order, and
- * takes temporary memory as a build does, if it can be had; and, where room is hard to make, some host memory. */
+ * Perfect tables: whatever may store keys (insert, find_or_insert, accumulate, count) overlaps with nothing. On the cpu machine it
+ * is in order, and takes temporary memory as a build does, if it can be had; and, where room is hard to make, some host memory. On
+ * the cuda machine it takes as much as a build, or less where there is less: OUT_OF_MEMORY if some cannot be had at all. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 

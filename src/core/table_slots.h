@@ -19,6 +19,17 @@ typedef struct loom__table_slots {
     uint32_t exception;
 } loom__table_slots;
 
+/* A key or a value: aligned to its width, which a GPU must know to load it at once. */
+LOOM_BOTH uint64_t loom__slot_number(const unsigned char *at, uint32_t bytes)
+{
+    uint64_t number = 0;
+    if (bytes == 4)
+        memcpy(&number, __builtin_assume_aligned(at, 4), 4);
+    else if (bytes == 8)
+        memcpy(&number, __builtin_assume_aligned(at, 8), 8);
+    return number;
+}
+
 /* Does a slot hold a key? Then *key and *value are what it holds; sets: a value of 0. */
 LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
                                uint64_t *key, uint64_t *value)
@@ -26,15 +37,15 @@ LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partitio
     const unsigned char *from = table->base + partition * table->partition_bytes;
     const unsigned char *at = from + table->line_offset + bucket * table->line_stride + slot * slot_stride(table->kind);
     const uint64_t empty = partition == table->exception ? table->empty[1] : table->empty[0];
-    *key = *value = 0;
-    memcpy(key, at, slot_key_bytes(table->kind));
+    *value = 0;
+    *key = loom__slot_number(at, slot_key_bytes(table->kind));
     if (*key == empty)
         return 0;
     if (slot_values_apart(table->kind))
         at = from + table->value_offset + bucket * table->value_stride + slot * slot_value_bytes(table->kind);
     else
         at += slot_key_bytes(table->kind);
-    memcpy(value, at, slot_value_bytes(table->kind));
+    *value = loom__slot_number(at, slot_value_bytes(table->kind));
     return 1;
 }
 

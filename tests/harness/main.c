@@ -210,8 +210,6 @@ static int run_here(const options *o, const test_case *test)
                 continue;
             if (cuda && loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
                 continue;
-            if (cuda && test->engine == LOOM_ENGINE_PERFECT) /* not offered there yet */
-                continue;
             run.machine = cuda ? LOOM_MACHINE_CUDA : LOOM_MACHINE_CPU;
             run.quick = o->quick || cuda; /* calls with one key cost a launch each */
             run.simd = cuda ? LOOM_SIMD_BEST : simds[i];

@@ -17,7 +17,7 @@ typedef struct loom__perfect_kernels {
     loom_status (*find)(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch);
 
     /* Whatever writes, builds included (batch->replace). The table is the call's alone. Builds may allocate; OUT_OF_MEMORY leaves
-     * the table as it was. Insertions do so, too, but go on without. `bulk_bytes` tells how much a build of n keys takes, arrays where the machine works. */
+     * the table as it was. Insertions do so, too, but make do with less, on the cpu machine with none. `bulk_bytes` tells how much a build of n keys takes, arrays where the machine works. */
     loom_status (*write)(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch);
     uint64_t (*bulk_bytes)(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint32_t flags,
                            int with_status);

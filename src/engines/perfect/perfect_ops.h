@@ -108,18 +108,25 @@ typedef struct perfect_look {
     uint64_t pair;    /* PAIR_4_4: the pair itself */
 } perfect_look;
 
+/* Looks for the key in a line that was taken. */
+LOOM_LANE perfect_look perfect_look_in(loom__slot_kind kind, lane_group group, const lane_line *line, uint64_t key,
+                                       lane_truth active)
+{
+    perfect_look look;
+    lane_slots hits = lane_match(line, slot_key_bytes(kind), slot_stride(kind), perfect_slots(kind), key);
+    look.mine = active & lane_any(hits);
+    look.slot = lane_first(hits, slot_stride(kind));
+    look.pair = kind == SLOT_PAIR_4_4 ? lane_word(line, hits, look.slot) : 0;
+    look.found = lane_some(lane_poll(group, look.mine));
+    return look;
+}
+
 LOOM_LANE perfect_look perfect_look_at(loom__slot_kind kind, int shared, lane_group group, const unsigned char *at,
                                        uint64_t key, lane_truth active)
 {
     lane_line line;
-    perfect_look look;
     lane_take(group, &line, at, shared, active, perfect_span(kind));
-    lane_slots hits = lane_match(&line, slot_key_bytes(kind), slot_stride(kind), perfect_slots(kind), key);
-    look.mine = active & lane_any(hits);
-    look.slot = lane_first(hits, slot_stride(kind));
-    look.pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
-    look.found = lane_some(lane_poll(group, look.mine));
-    return look;
+    return perfect_look_in(kind, group, &line, key, active);
 }
 
 LOOM_LANE perfect_look perfect_find(loom__slot_kind kind, int shared, lane_group group, const perfect_seek *seek,
@@ -258,6 +265,26 @@ LOOM_LANE lane_truth perfect_free_slot(loom__slot_kind kind, int shared, const l
     if (slot_values_apart(kind))
         slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), 0); /* P2 */
     return 1;
+}
+
+/* Empties a slot of a partition that the lane owns, or of which nobody else touches the slot; tells the value that was there. */
+LOOM_LANE uint64_t perfect_take_slot(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
+                                     uint32_t bucket, uint32_t slot, uint64_t empty)
+{
+    unsigned char *line = perfect_line(kind, partition, bucket);
+    uint64_t value = 0;
+    if (kind == SLOT_PAIR_4_4) {
+        value = lane_load_8((const uint64_t *)line + slot) >> 32;
+        lane_store_8((uint64_t *)line + slot, slot_pair(empty, 0));
+        return value;
+    }
+    if (slot_values_apart(kind)) {
+        unsigned char *there = perfect_value(kind, view, partition, bucket, slot);
+        value = slot_load_value(kind, there);
+        slot_store_value(kind, there, 0);
+    }
+    slot_store_key(kind, line, slot, empty);
+    return value;
 }
 
 LOOM_LANE perfect_outcome perfect_erase(loom__slot_kind kind, int shared, lane_group group,

@@ -417,21 +417,11 @@ LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view
              i += lane_team_size(owner->team)) {
             uint32_t bucket = perfect_reached(kind, view, owner, cell, code, i), slot = i % perfect_slots(kind);
             unsigned char *line = perfect_line(kind, owner->partition, bucket);
-            uint64_t key = slot_key(kind, line, slot), value = 0;
+            uint64_t key = slot_key(kind, line, slot);
             if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, view, key)) != cell)
                 continue;
             uint32_t at = lane_team_draw(&desk->lifted, 1);
-            if (kind == SLOT_PAIR_4_4) {
-                value = lane_load_8((const uint64_t *)line + slot) >> 32;
-                lane_store_8((uint64_t *)line + slot, slot_pair(owner->empty, 0));
-            } else {
-                if (slot_values_apart(kind)) {
-                    unsigned char *there = perfect_value(kind, view, owner->partition, bucket, slot);
-                    value = slot_load_value(kind, there);
-                    slot_store_value(kind, there, 0);
-                }
-                slot_store_key(kind, line, slot, owner->empty);
-            }
+            uint64_t value = perfect_take_slot(kind, view, owner->partition, bucket, slot, owner->empty);
             lane_team_store(&desk->keys[at], key); /* at < MOST_LIFTED: the plan counted them */
             lane_team_store(&desk->values[at], value);
         }

@@ -4,6 +4,7 @@
  * is copied while the other is worked on. */
 #include "machines/cuda/cuda_call.cuh"
 
+#include "machines/cuda/cuda_finish.cuh"
 #include "machines/cuda/cuda_tile.cuh"
 
 #include <string.h>
@@ -32,6 +33,21 @@ loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint3
     return LOOM_OK;
 }
 
+cuda_batch cuda_batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,
+                         cuda_counts *counts)
+{
+    return cuda_batch{at[CALL_KEYS],
+                      at[CALL_VALUES],
+                      at[CALL_FOUND_VALUES],
+                      (uint8_t *)at[CALL_FOUND],
+                      (uint8_t *)at[CALL_STATUS],
+                      n,
+                      cuda_tile_of(cuda, n),
+                      batch->how,
+                      batch->widening,
+                      counts};
+}
+
 uint32_t cuda_tile_of(const cuda_state *cuda, uint64_t n)
 {
     uint64_t share = n / ((uint64_t)cuda->multiprocessors * BUSY_WARPS) + 1;
@@ -55,7 +71,7 @@ struct staged_call {
     const cuda_call_arrays *arrays;
     cuda_chunk_work *work;
     void *argument;
-    bool writes_back;
+    bool writes_back, in_turn;
     uint64_t n, per_chunk;
     chunk chunks[STAGE_BUFFERS];
 };
@@ -108,7 +124,12 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         if (error != cudaSuccess)
             return error;
     }
-    cudaError_t error = call->work(call->argument, c->on_device, first, c->count, stream);
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess && call->in_turn; i++)
+        if (i != buffer) /* of an earlier chunk, or of a call that is long over */
+            error = cudaStreamWaitEvent(stream, stage->done[i], 0);
+    if (error == cudaSuccess)
+        error = call->work(call->argument, c->on_device, first, c->count, stream);
     for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess && call->writes_back; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
         if (array->staged() && array->written)
@@ -160,7 +181,7 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
 } // namespace
 
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream)
+                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn)
 {
     staged_call call = {};
     call.cuda = cuda;
@@ -168,6 +189,7 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
     call.work = work;
     call.argument = argument;
     call.writes_back = writes_back;
+    call.in_turn = in_turn;
     call.n = n;
     call.per_chunk = (STAGE_BYTES - CALL_ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
@@ -177,6 +199,17 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
 }
 
 /* ---- results ---- */
+
+static __global__ void finish_kernel(const cuda_finish finish)
+{
+    finish_counts(finish);
+}
+
+cudaError_t cuda_launch_finish(const cuda_finish &finish, cudaStream_t stream)
+{
+    finish_kernel<<<1, COUNT_COPIES, 0, stream>>>(finish);
+    return cudaGetLastError();
+}
 
 loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_slot *slot,
                            cuda_place place)

@@ -38,6 +38,10 @@ struct cuda_call_arrays {
 loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes,
                                const loom__batch *batch, cuda_call_arrays *arrays);
 
+/* Items of a call as kernels see them; `at`: as cuda_chunk_work has it. */
+cuda_batch cuda_batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,
+                         cuda_counts *counts);
+
 /* Warps take TILE_ITEMS keys each, fewer where that would leave multiprocessors without work. */
 uint32_t cuda_tile_of(const cuda_state *cuda, uint64_t n);
 
@@ -49,11 +53,15 @@ typedef cudaError_t cuda_chunk_work(void *argument, void *const at[CALL_ARRAYS],
                                     cudaStream_t stream);
 
 /* A call with staged arrays, in chunks: `work` is launched for each, in streams that go on from `stream`; two chunks may run at
- * the same time. `writes_back`: staged arrays that are written are copied to the host. Waits for the end. */
+ * the same time, unless they go `in_turn`: then only their copies overlap with others' work. `writes_back`: staged arrays that are
+ * written are copied to the host. Waits for the end. */
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream);
+                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
 
 /* ---- Results ---- */
+
+/* What was counted becomes the result. */
+cudaError_t cuda_launch_finish(const cuda_finish &finish, cudaStream_t stream);
 
 /* The result has been launched, and is the caller's if it lies where the device can write; `place` is where. Otherwise waits. */
 loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_slot *slot,

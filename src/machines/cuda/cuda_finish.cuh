@@ -21,9 +21,9 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
     if (threadIdx.x != 0)
         return;
     if (finish.replaced)
-        finish.totals->size = mine.ok;
+        *finish.size = mine.ok;
     else if (finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
-        atomicAdd((unsigned long long *)&finish.totals->size, finish.op == OP_ERASE ? 0 - mine.ok : mine.ok);
+        atomicAdd((unsigned long long *)finish.size, finish.op == OP_ERASE ? 0 - mine.ok : mine.ok);
     loom_result told = {};
     told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
     told.keys = finish.n;

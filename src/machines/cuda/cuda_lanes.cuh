@@ -28,6 +28,10 @@
 #define CUDA_AT(at) (at)
 #endif
 
+/* How lines in global memory are loaded, if the including file defines
+ *   CUDA_OWNED_TABLE     what a kernel reads its own blocks write, without others (`shared` = 0): loads stay coherent
+ *   CUDA_STREAMED_LINES  lines that nobody writes are the first to leave the L2 cache, for what had better stay there */
+
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
 typedef bool lane_truth;
@@ -95,9 +99,54 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
     (void)at;
 }
 
+#ifdef CUDA_STREAMED_LINES
+
+/* Not volatile: one serves all loads of a kernel. */
+LOOM_LANE uint64_t lane_streamed(void)
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* A lane's share that is loaded in several pieces stays in the L1 cache for the next one. */
+#define CUDA_STREAM_L1 (LANE_WORDS <= 2)
+
+LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t *a, uint64_t *b)
+{
+    const uint64_t policy = lane_streamed();
+    if (CUDA_STREAM_L1 && span == 128)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.L2::128B.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(at), "l"(policy));
+    else if (CUDA_STREAM_L1)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(at), "l"(policy));
+    else if (span == 128)
+        asm volatile("ld.global.nc.L2::cache_hint.L2::128B.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(at), "l"(policy));
+    else
+        asm volatile("ld.global.nc.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(at), "l"(policy));
+}
+
+#endif
+
 /* Two words at once. Each of them is read whole: elements of a vector load are single accesses. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
+#ifdef CUDA_OWNED_TABLE
+    shared = 1;
+#endif
+#ifdef CUDA_STREAMED_LINES
+    if (!shared) {
+        lane_stream_two(at, span, a, b);
+        return;
+    }
+#endif
 #ifndef CUDA_SHARED_TABLE
     if (shared && span == 128)
         asm volatile("ld.relaxed.gpu.global.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
@@ -115,6 +164,17 @@ LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span,
 
 LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
 {
+#ifdef CUDA_OWNED_TABLE
+    shared = 1;
+#endif
+#ifdef CUDA_STREAMED_LINES
+    if (!shared) {
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u64 %0, [%1], %2;"
+                     : "=l"(*a)
+                     : "l"(at), "l"(lane_streamed()));
+        return;
+    }
+#endif
 #ifndef CUDA_SHARED_TABLE
     if (!shared)
         asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(*a) : "l"(at));

@@ -288,6 +288,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     if (allocator == &own_allocator)
         cuda->base.allocator.user = cuda;
     cuda->base.open = &cuda_open_kernels;
+    cuda->base.perfect = &cuda_perfect_kernels;
     cuda->base.filter = &cuda_filter_kernels;
     cuda->process = getpid();
     cuda->lanes = config->lanes;

@@ -2,9 +2,8 @@
  *
  * A call whose arrays are in device or managed memory goes in the caller's stream, and returns before the work is done if its
  * result, too, is where the device can write it. One with host arrays waits for its end; they come in chunks (cuda_call.cu).
- * Only those of a call in order come whole (cuda_open_order.cu). */
+ * Only those of a call in order come whole (cuda_in_order.cu). */
 #include "machines/cuda/cuda_call.cuh"
-#include "machines/cuda/cuda_finish.cuh"
 #include "machines/cuda/cuda_open_bulk.cuh"
 #include "machines/cuda/cuda_state.cuh"
 
@@ -17,13 +16,6 @@ enum {
     LEAST_BY_PARTITION = 1 << 18,
     SLOTS_BY_PARTITION = 10
 };
-
-/* ---- results ---- */
-
-__global__ void finish_kernel(const cuda_finish finish)
-{
-    finish_counts(finish);
-}
 
 cuda_launch *launcher(const cuda_state *cuda)
 {
@@ -48,21 +40,6 @@ loom_status locate_arrays(const cuda_state *cuda, const loom__open_view *view, c
     return cuda_locate_arrays(cuda, slot_key_bytes(kind), slot_value_bytes(kind), batch, arrays);
 }
 
-cuda_batch batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,
-                    cuda_counts *counts)
-{
-    return cuda_batch{at[CALL_KEYS],
-                      at[CALL_VALUES],
-                      at[CALL_FOUND_VALUES],
-                      (uint8_t *)at[CALL_FOUND],
-                      (uint8_t *)at[CALL_STATUS],
-                      n,
-                      cuda_tile_of(cuda, n),
-                      batch->how,
-                      batch->widening,
-                      counts};
-}
-
 /* A call whose arrays are staged, for its chunks. */
 struct chunked_call {
     const cuda_state *cuda;
@@ -78,7 +55,7 @@ cudaError_t work_on_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t 
                           cudaStream_t stream)
 {
     const chunked_call *call = (const chunked_call *)argument;
-    const cuda_batch batch = batch_of(call->cuda, at, count, call->batch, call->counts);
+    const cuda_batch batch = cuda_batch_of(call->cuda, at, count, call->batch, call->counts);
     (void)first;
     return launcher(call->cuda)(call->view, &batch, call->op, stream);
 }
@@ -87,7 +64,7 @@ cudaError_t split_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t fi
                         cudaStream_t stream)
 {
     const chunked_call *call = (const chunked_call *)argument;
-    const cuda_batch batch = batch_of(call->cuda, at, count, call->batch, NULL);
+    const cuda_batch batch = cuda_batch_of(call->cuda, at, count, call->batch, NULL);
     const bulk_target target = open_bulk_target(call->view);
     return cuda_bulk_split(&target, &batch, first, call->plan, call->workspace, stream);
 }
@@ -114,14 +91,15 @@ cuda_batch whole_batch(const cuda_state *cuda, const cuda_call_arrays *arrays, c
 {
     void *at[CALL_ARRAYS];
     arrays->addresses(at);
-    return batch_of(cuda, at, batch->n, batch, counts);
+    return cuda_batch_of(cuda, at, batch->n, batch, counts);
 }
 
 cuda_finish finish_of(const loom__open_view *view, const loom__batch *batch, cuda_op op, const cuda_slot *slot,
                       cuda_place place)
 {
-    return {slot->counts, view->totals, place == PLACE_PAGEABLE ? slot->result : batch->result, batch->n, op,
-            false,        NULL};
+    return {
+        slot->counts, &view->totals->size, place == PLACE_PAGEABLE ? slot->result : batch->result, batch->n, op, false,
+        NULL};
 }
 
 /* What was counted becomes the result, where the caller wants it; waits if it must. */
@@ -130,8 +108,7 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
 {
     cuda_finish how = finish_of(view, batch, op, slot, place);
     how.replaced = replaced;
-    finish_kernel<<<1, COUNT_COPIES, 0, (cudaStream_t)batch->stream>>>(how);
-    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cuda_launch_finish(how, (cudaStream_t)batch->stream));
     return cuda_hand_over(batch, arrays, slot, place);
 }
 
@@ -265,6 +242,25 @@ loom_status insert_directly(loom__machine *machine, const loom__open_view *view,
 
 /* ---- in order ---- */
 
+struct open_winners {
+    cuda_state *cuda;
+    const loom__open_view *view;
+};
+
+loom_status clear_for_winners(const void *argument, cudaStream_t stream)
+{
+    const open_winners *into = (const open_winners *)argument;
+    return cuda_open_clear(&into->cuda->base, into->view, stream);
+}
+
+loom_status insert_winners(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
+                           cudaStream_t stream)
+{
+    const open_winners *into = (const open_winners *)argument;
+    CUDA_TRY(cuda_open_launch_rest(into->cuda, into->view, batch, winners, overwrite, NULL, stream));
+    return LOOM_OK;
+}
+
 loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
                          const cuda_call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
                          cuda_slot *slot)
@@ -273,8 +269,11 @@ loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const lo
     cuda_place place;
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
-    RETURN_IF_FAILED(cuda_open_insert_in_order(cuda, view, &whole, plan, workspace, batch->replace != 0,
-                                               op == OP_OVERWRITE, (cudaStream_t)batch->stream));
+    const open_winners into = {cuda, view};
+    const cuda_order_table table = {(loom__slot_kind)view->kind, batch->replace ? clear_for_winners : NULL,
+                                    insert_winners, &into};
+    RETURN_IF_FAILED(
+        cuda_insert_in_order(cuda, &table, &whole, plan, workspace, op == OP_OVERWRITE, (cudaStream_t)batch->stream));
     return finish(view, batch, op, arrays, slot, place);
 }
 
@@ -310,8 +309,8 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
         (unsigned long long)batch->n);
     bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL && batch->n <= wish.keys &&
                         (asked || batch->n >= LEAST_BY_PARTITION) && cuda_open_bulk_plan(cuda, view, &wish, &fast);
-    CUDA_TRY(cuda_open_order_plan(view, batch->n, arrays->all[CALL_VALUES].staged(), arrays->all[CALL_STATUS].staged(),
-                                  &plan));
+    CUDA_TRY(cuda_plan_in_order((loom__slot_kind)view->kind, batch->n, arrays->all[CALL_VALUES].staged(),
+                                arrays->all[CALL_STATUS].staged(), &plan));
     const uint64_t bytes = by_partition && fast.bytes > plan.bytes ? fast.bytes : plan.bytes;
     const cuda_workspace own = cuda_take_workspace(machine, bytes, stream, batch);
     RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
@@ -445,7 +444,7 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
         return bytes;
     if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
         return 0;
-    if (cuda_open_order_plan(view, n, false, false, &order) != cudaSuccess)
+    if (cuda_plan_in_order((loom__slot_kind)view->kind, n, false, false, &order) != cudaSuccess)
         cudaGetLastError(); /* the call that needs the memory will tell */
     return order.bytes > bytes ? order.bytes : bytes;
 }

@@ -2,7 +2,7 @@
 #ifndef LOOM_CUDA_OPEN_COUNTS_CUH
 #define LOOM_CUDA_OPEN_COUNTS_CUH
 
-#include "machines/cuda/cuda_counts.cuh"
+#include "machines/cuda/cuda_outcomes.cuh"
 
 __device__ __forceinline__ void count_outcome(outcome_counts *counts, open_outcome outcome)
 {

@@ -31,6 +31,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/cuda_finish.cuh"
+#include "machines/cuda/cuda_items.cuh"
 #include "machines/cuda/cuda_merge.cuh"
 #include "machines/cuda/cuda_state.cuh"
 #include "machines/cuda/cuda_tile.cuh"
@@ -40,65 +41,6 @@ namespace
 
 enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
 enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* on one multiprocessor */
-
-template <bool wide> struct word {
-    typedef uint32_t type;
-};
-template <> struct word<true> {
-    typedef uint64_t type;
-};
-template <loom__slot_kind kind> struct widths {
-    typedef typename word<kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8>::type key;
-    typedef typename word<kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8>::type value; /* sets: not used */
-};
-
-/* Adds up what the lanes of a warp counted. */
-__device__ __forceinline__ void add_count(unsigned long long *to, uint32_t mine)
-{
-    uint32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
-    if (threadIdx.x % 32 == 0 && sum > 0)
-        atomicAdd(to, (unsigned long long)sum);
-}
-
-__device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
-{
-    return batch.counts + blockIdx.x % COUNT_COPIES;
-}
-
-/* An answer takes the place of its key where it fits there: shared memory is taken from the L1 cache. */
-template <class key, class value> struct find_tile {
-    __align__(16) key keys[TILE_ITEMS];
-    value own_values[TILE_ITEMS];
-    uint32_t lines[TILE_ITEMS]; /* home lines, by their distance from the table's first */
-    uint8_t status[TILE_ITEMS]; /* before: filter bits */
-    uint8_t late[TILE_ITEMS];
-    __device__ __forceinline__ value *values()
-    {
-        return own_values;
-    }
-};
-template <class word> struct find_tile<word, word> {
-    __align__(16) word keys[TILE_ITEMS];
-    uint32_t lines[TILE_ITEMS];
-    uint8_t status[TILE_ITEMS];
-    uint8_t late[TILE_ITEMS];
-    __device__ __forceinline__ word *values()
-    {
-        return keys;
-    }
-};
-
-/* Which calls make equal keys of a block one: those whose items wait for each other at one key. The others find a key that
- * is there by reading. */
-__host__ __device__ constexpr bool merges(cuda_op op)
-{
-    return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
-}
-
-__host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op)
-{
-    return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;
-}
 
 template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];

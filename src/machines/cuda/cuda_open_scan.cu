@@ -1,12 +1,9 @@
-/* What reads or writes whole tables: clear, retrieve, survey; and the count of accesses. One block works on one partition
+/* What reads or writes whole tables: clear, survey; and the count of accesses. One block works on one partition
  * or on one run of buckets, one lane on one bucket or key. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/open/open_survey.h"
 #include "machines/cuda/cuda_state.cuh"
-
-#include <cub/block/block_scan.cuh>
-#include <string.h>
 
 namespace
 {
@@ -29,167 +26,6 @@ template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_vi
         view.stale[partition] = 0;
         view.retired_slots[partition] = 0;
     }
-}
-
-/* ---- retrieve ---- */
-
-const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
-
-struct retrieve_end { /* where the first pair lies for which there was no room */
-    unsigned long long bucket;
-    uint32_t slot, reached;
-};
-
-static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) <= SCRATCH_BYTES, "they share the scratch");
-
-/* The lane's bucket, and how many pairs it has from the position on. */
-template <loom__slot_kind kind>
-__device__ uint32_t pairs_of_lane(const loom__open_view &view, const loom__position &from, uint32_t *first_slot,
-                                  uint64_t *number)
-{
-    *number = from.bucket + (uint64_t)blockIdx.x * SEGMENT + threadIdx.x;
-    *first_slot = *number == from.bucket ? from.slot : 0;
-    if (*number >= (uint64_t)view.partitions * view.buckets)
-        return 0;
-    open_bucket b = open_bucket_of(kind, &view, (uint32_t)(*number / view.buckets), (uint32_t)(*number % view.buckets));
-    uint32_t count = 0;
-    for (uint32_t slot = *first_slot; slot < open_slots(kind); slot++)
-        count += open_bucket_key(kind, &b, slot) != b.empty;
-    return count;
-}
-
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS)
-    count_kernel(const loom__open_view view, const loom__position from, unsigned long long *counts)
-{
-    __shared__ uint32_t total;
-    uint32_t first_slot;
-    uint64_t number;
-    if (threadIdx.x == 0)
-        total = 0;
-    __syncthreads();
-    atomicAdd(&total, pairs_of_lane<kind>(view, from, &first_slot, &number));
-    __syncthreads();
-    if (threadIdx.x == 0)
-        counts[blockIdx.x] = total;
-}
-
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS)
-    copy_kernel(const loom__open_view view, const loom__position from, const unsigned long long *offsets, void *keys,
-                void *values, uint64_t room, retrieve_end *end)
-{
-    typedef cub::BlockScan<uint32_t, THREADS> scan;
-    __shared__ typename scan::TempStorage storage;
-    uint32_t first_slot, before;
-    uint64_t number;
-    uint32_t count = pairs_of_lane<kind>(view, from, &first_slot, &number);
-    scan(storage).ExclusiveSum(count, before);
-    if (count == 0)
-        return;
-    open_bucket b = open_bucket_of(kind, &view, (uint32_t)(number / view.buckets), (uint32_t)(number % view.buckets));
-    uint64_t rank = offsets[blockIdx.x] + before;
-    for (uint32_t slot = first_slot; slot < open_slots(kind); slot++) {
-        uint64_t key = open_bucket_key(kind, &b, slot);
-        if (key == b.empty)
-            continue;
-        if (rank < room) {
-            if (slot_key_bytes(kind) == 4)
-                ((uint32_t *)keys)[rank] = (uint32_t)key;
-            else
-                ((uint64_t *)keys)[rank] = key;
-            if (slot_value_bytes(kind) == 0)
-                ; /* a set */
-            else if (values != NULL && slot_value_bytes(kind) == 4)
-                ((uint32_t *)values)[rank] = (uint32_t)open_bucket_value(kind, &b, slot);
-            else if (values != NULL)
-                ((uint64_t *)values)[rank] = open_bucket_value(kind, &b, slot);
-        } else if (rank == room) {
-            end->bucket = number;
-            end->slot = slot;
-            end->reached = 1;
-        }
-        rank++;
-    }
-}
-
-/* Into arrays on the device. Under the staging lock. Waits. */
-loom_status retrieve_here(cuda_state *cuda, const loom__open_view *view, loom__position *position, void *keys,
-                          void *values, uint32_t key_bytes, uint32_t value_bytes, uint64_t room, uint64_t *got,
-                          cudaStream_t stream)
-{
-    unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
-    retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
-    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
-    uint64_t buckets = (uint64_t)view->partitions * view->buckets, slots = open_slots((loom__slot_kind)view->kind);
-    *got = 0;
-    while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
-        uint64_t left = room - *got, segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
-        uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
-        segments = segments < WINDOW ? segments : WINDOW;
-        segments = segments < useful ? segments : useful;
-        uint64_t bytes = segments * sizeof *counts, total = 0;
-#define CALL(kind) count_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts)
-        SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-        CUDA_TRY(cudaGetLastError());
-        CUDA_TRY(cudaMemcpyAsync(on_host, counts, bytes, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        for (uint64_t i = 0; i < segments; i++) {
-            uint64_t count = on_host[i];
-            on_host[i] = total;
-            total += count;
-        }
-        CUDA_TRY(cudaMemcpyAsync(counts, on_host, bytes, cudaMemcpyHostToDevice, stream));
-        CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
-        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
-        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
-#define CALL(kind)    \
-    copy_kernel<kind> \
-        <<<(unsigned)segments, THREADS, 0, stream>>>(*view, *position, counts, to_keys, to_values, left, end)
-        SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-        CUDA_TRY(cudaGetLastError());
-        CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        memcpy(&reached, on_host, sizeof reached);
-        *got += total < left ? total : left;
-        if (reached.reached) {
-            position->bucket = reached.bucket;
-            position->slot = reached.slot;
-        } else {
-            position->bucket += segments * SEGMENT;
-            position->bucket = position->bucket < buckets ? position->bucket : buckets;
-            position->slot = 0;
-        }
-    }
-    return LOOM_OK;
-}
-
-loom_status retrieve_to_host(cuda_state *cuda, const loom__open_view *view, loom__position *position, void *keys,
-                             void *values, cuda_place keys_at, cuda_place values_at, uint32_t key_bytes,
-                             uint32_t value_bytes, uint64_t room, uint64_t *got, cudaStream_t stream)
-{
-    uint64_t per_chunk = STAGE_BYTES / 16, got_now; /* keys in one buffer, values in the other */
-    *got = 0;
-    do { /* each round brings pairs, or is the last */
-        uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
-        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
-        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
-        void *device_keys = keys_at == PLACE_DEVICE ? to_keys : cuda->stage.device[0];
-        void *device_values = values == NULL              ? NULL
-                              : values_at == PLACE_DEVICE ? (void *)to_values
-                                                          : (void *)cuda->stage.device[1];
-        RETURN_IF_FAILED(retrieve_here(cuda, view, position, device_keys, device_values, key_bytes, value_bytes, left,
-                                       &got_now, stream));
-        if (keys_at != PLACE_DEVICE)
-            CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
-        if (values != NULL && values_at != PLACE_DEVICE)
-            CUDA_TRY(cudaMemcpyAsync(to_values, device_values, got_now * value_bytes, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        *got += got_now;
-    } while (got_now > 0 && *got < room);
-    return LOOM_OK;
 }
 
 /* ---- survey ---- */
@@ -328,24 +164,10 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
 }
 
 loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream given)
+                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
-    cuda_state *cuda = (cuda_state *)machine;
-    cudaStream_t stream = (cudaStream_t)given;
-    cuda_place keys_at, values_at;
-    uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
-    uint32_t value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
-    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    int here = keys_at == PLACE_DEVICE && (values_at == PLACE_DEVICE || values_at == PLACE_NONE);
-    loom_status status =
-        here ? retrieve_here(cuda, view, position, keys, values, key_bytes, value_bytes, room, got, stream)
-             : retrieve_to_host(cuda, view, position, keys, values, keys_at, values_at, key_bytes, value_bytes, room,
-                                got, stream);
-    cuda_stage_leave(cuda);
-    return status;
+    const loom__table_slots table = open_table_slots(view);
+    return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
 }
 
 loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,

@@ -14,12 +14,13 @@ struct perfect_leftovers {
     uint32_t room;
     void *keys, *values;
     uint32_t *index; /* NULL: nobody asks */
+    uint8_t *status; /* [room] for whoever inserts them, if there is an index */
 };
 
 struct perfect_bulk_plan {
     bulk_plan split;
     uint32_t leftover_room;
-    uint64_t spoiled_at, count_at, keys_at, values_at, index_at, bytes; /* behind the split's memory */
+    uint64_t spoiled_at, count_at, keys_at, values_at, index_at, status_at, bytes; /* behind the split's memory */
 };
 
 /* Shared memory that finding codes takes. */

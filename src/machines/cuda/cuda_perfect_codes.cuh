@@ -20,7 +20,7 @@
 
 enum {
     CODES_THREADS = 256,
-    CODES_BLOCKS = 5, /* on one multiprocessor */
+    CODES_BLOCKS = 5,    /* on one multiprocessor */
     MOST_SUSPECTS = 384, /* cells listed for a half round; others wait for the next one */
     STUBBORN = 6,        /* so few threads see a bucket that is too full, and bids are blurred */
     NO_BID = 0xffffffff

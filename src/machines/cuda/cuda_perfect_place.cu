@@ -9,7 +9,7 @@
 #define CUDA_SHARED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
-#include "machines/cuda/cuda_counts.cuh"
+#include "machines/cuda/cuda_outcomes.cuh"
 #include "machines/cuda/cuda_partition.cuh"
 #include "machines/cuda/cuda_perfect_bulk.cuh"
 
@@ -190,10 +190,10 @@ __device__ __forceinline__ bool looks_equal(const place_block<kind> &block, uint
     return equal;
 }
 
-/* Every record inserted as any key is, its status told. Returns how many were left over. */
+/* Every record inserted as any key is, its status told. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_all(const place_work<kind> &work, const place_block<kind> &block,
-                                           uint32_t partition, outcome_counts *counts)
+                                           outcome_counts *counts)
 {
     typedef bulk_columns<kind> columns;
     for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
@@ -212,7 +212,6 @@ __device__ __forceinline__ void insert_all(const place_work<kind> &work, const p
         else
             work.status[block.records.index[i]] = outcome == PERFECT_DONE ? LOOM_OK : LOOM_EXISTS;
     }
-    (void)partition;
 }
 
 /* One block to a partition. Shared memory: the partition, then its counters. */
@@ -233,7 +232,7 @@ __global__ void __launch_bounds__(PLACE_THREADS, PLACE_BLOCKS) place_kernel(cons
         for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
             leave<kind>(work.left, block, i);
     } else if constexpr (tells) {
-        insert_all<kind>(work, block, partition, &counts);
+        insert_all<kind>(work, block, &counts);
     } else {
         counts.ok = (threadIdx.x == 0 ? (int32_t)block.count : 0) - (int32_t)place_all<kind>(work, block);
         __syncthreads();
@@ -298,14 +297,20 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
     plan->keys_at = plan->spoiled_at + split_column_bytes(view->partitions, 1);
     plan->values_at = plan->keys_at + split_column_bytes(plan->leftover_room, key_bytes);
     plan->index_at = plan->values_at + split_column_bytes(plan->leftover_room, value_bytes);
-    plan->bytes = plan->index_at + (with_index ? split_column_bytes(plan->leftover_room, sizeof(uint32_t)) : 0);
+    plan->status_at = plan->index_at + (with_index ? split_column_bytes(plan->leftover_room, sizeof(uint32_t)) : 0);
+    plan->bytes = plan->status_at + (with_index ? split_column_bytes(plan->leftover_room, 1) : 0);
     return true;
 }
 
 perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace)
 {
-    return {(uint32_t *)(workspace + plan->count_at), plan->leftover_room, workspace + plan->keys_at,
-            workspace + plan->values_at, plan->split.with_index ? (uint32_t *)(workspace + plan->index_at) : NULL};
+    const bool with_index = plan->split.with_index;
+    return {(uint32_t *)(workspace + plan->count_at),
+            plan->leftover_room,
+            workspace + plan->keys_at,
+            workspace + plan->values_at,
+            with_index ? (uint32_t *)(workspace + plan->index_at) : NULL,
+            with_index ? workspace + plan->status_at : NULL};
 }
 
 cudaError_t cuda_perfect_bulk_begin(const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)

@@ -11,10 +11,13 @@
  *
  * It reads each partition once, and some ten buckets for each key that comes. 10^6 keys into a table of 10^8 at load 0.9 on an H200: the
  * table's 0.9 GB take 0.2 ms; counting and repairing, as in a build, take 1. Planned one after the other they would take 3. */
-#define CUDA_LANES 1
+#define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "machines/cuda/cuda_bulk.cuh"
 #include "machines/cuda/cuda_perfect_codes.cuh"
 #include "machines/cuda/cuda_perfect_items.cuh"
+
+#include <math.h>
 
 namespace
 {
@@ -78,8 +81,7 @@ __device__ __forceinline__ bool count_table(const loom__perfect_view &view, cons
         const uint32_t i = first + lane, bucket = i / 4;
         uint32_t used = 0;
         if (i < quarters) {
-            const uint4 quarter =
-                __ldcs((const uint4 *)(perfect_line(kind, block.lines, bucket) + i % 4 * 16));
+            const uint4 quarter = __ldcs((const uint4 *)(perfect_line(kind, block.lines, bucket) + i % 4 * 16));
             const key *keys = (const key *)&quarter;
 #pragma unroll
             for (int k = 0; k < slots; k++) {
@@ -131,8 +133,7 @@ __device__ __forceinline__ void withdraw(const loom__perfect_view &view, const c
                                          const repair_block<kind> &block)
 {
     for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
-        const uint32_t bucket =
-            planned_bucket(block, place_of_key<kind>(view, key_of<kind>(batch, block.coming[i])));
+        const uint32_t bucket = planned_bucket(block, place_of_key<kind>(view, key_of<kind>(batch, block.coming[i])));
         const bool left = bucket == UINT32_MAX || fill_of(block.codes, bucket) > perfect_slots(kind);
         block.states[i] = left ? LEFT : COMES;
         if (left && bucket != UINT32_MAX)
@@ -284,8 +285,8 @@ uint32_t repair_shared_bytes(const loom__perfect_view *view)
 }
 
 template <loom__slot_kind kind>
-cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                   const cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists *lists,
+                   cudaStream_t stream)
 {
     const uint32_t shared = repair_shared_bytes(view);
     cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);

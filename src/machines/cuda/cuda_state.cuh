@@ -2,8 +2,10 @@
  *
  *   cuda_lanes.cuh       the lane primitives
  *   cuda_tile.cuh        keys and answers of one warp, between its shared memory and the batch
+ *   cuda_items.cuh       widths and tiles of bulk calls on tables
  *   cuda_merge.cuh       equal keys of a block made one
  *   cuda_finish.cuh      what a call has counted becomes its result
+ *   cuda_outcomes.cuh    what became of the keys of a block
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
  *   cuda_open.cu         bulk calls of the open engine: kernels launched, results
@@ -13,14 +15,16 @@
  *   cuda_partition.cuh   one partition in shared memory
  *   cuda_open_bulk.cuh   the same for the open engine: memory, turns; cuda_open_bulk.cu
  *   cuda_open_partition.cuh  the same for the open engine: what build and refill have in common
- *   cuda_counts.cuh      what became of the keys of a block; cuda_open_counts.cuh
+ *   cuda_open_counts.cuh what became of the keys of a block, in an open table
  *   cuda_open_build.cu   tables built by partition
  *   cuda_open_refill.cu  a table filled with the keys of another one
  *   cuda_open_rest.cu    what is left over from a split
- *   cuda_open_order.cu   batches inserted in order: sorted, one of equal keys taken
  *   cuda_open_combine.cu rows with equal keys combined before they go to the table
- *   cuda_open_scan.cu    what reads whole tables: clear, retrieve, survey
+ *   cuda_open_scan.cu    what reads whole tables: clear, survey
  *   cuda_open_upkeep.cu  partitions put in order
+ *   cuda_perfect.cuh     the perfect engine, and the list of its files
+ *   cuda_in_order.cu     batches inserted in order: sorted, one of equal keys taken
+ *   cuda_retrieve.cu     pairs copied out of tables
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        memory that host arrays pass through
  *   cuda_rows.cu         rows of arrays selected, taken out and put back
@@ -32,7 +36,9 @@
 
 #include "core/machine.h"
 #include "core/map_engine.h"
+#include "core/table_slots.h"
 #include "engines/open/open_kernels.h"
+#include "engines/perfect/perfect_kernels.h"
 
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -197,7 +203,7 @@ typedef enum cuda_op {
 /* What becomes of a call's counts (cuda_finish.cuh). */
 typedef struct cuda_finish {
     cuda_counts *counts; /* [COUNT_COPIES] */
-    loom__open_totals *totals;
+    uint64_t *size;      /* of the table */
     loom_result *result;
     uint64_t n;
     cuda_op op;
@@ -227,15 +233,29 @@ typedef struct cuda_order_plan {
 
 #define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of a batch: their positions have 32 bits */
 
+/* The table that records are inserted into in order, whichever its engine. */
+typedef struct cuda_order_table {
+    loom__slot_kind kind;
+    loom_status (*clear)(const void *argument, cudaStream_t stream); /* before winners come; NULL: its keys stay */
+    /* Inserts keys that are all different; the device knows how many. `batch` has all but them: counts and statuses are wanted. */
+    loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
+                          cudaStream_t stream);
+    const void *argument;
+} cuda_order_table;
+
 /* For 1 to CUDA_ORDER_MOST records; `…_staged`: that array lies on the host. Asks the device, changes nothing. */
-cudaError_t cuda_open_order_plan(const loom__open_view *view, uint64_t n, bool values_staged, bool status_staged,
-                                 cuda_order_plan *plan);
+cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
+                               cuda_order_plan *plan);
 
 /* Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Counts are wanted.
  * Does not wait, except for copies of pageable memory. If it fails before its insertion is launched the table is as it was. */
-loom_status cuda_open_insert_in_order(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                      const cuda_order_plan *plan, unsigned char *workspace, bool replace,
-                                      bool overwrite, cudaStream_t stream);
+loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
+                                 const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
+                                 cudaStream_t stream);
+
+/* Pairs of any table, as `retrieve` of the engines' kernels. */
+loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+                          void *values, uint64_t room, uint64_t *got, cudaStream_t stream);
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
                                    loom_stream stream);
@@ -250,6 +270,7 @@ loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view
 loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
                                      uint64_t *accesses, loom_stream stream);
 extern const loom__open_kernels cuda_open_kernels;
+extern const loom__perfect_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
 
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
 void cuda_order_destroy(loom__order *order);

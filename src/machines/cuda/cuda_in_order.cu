@@ -15,16 +15,15 @@
  *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody asks for statuses and no key was refused
  * 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for what goes in order, 2.5 for values at random, 8 for the
  * insertion, with statuses 3 more. That is expected, from the rates in docs/performance.md; it has not been measured. */
-#define CUDA_LANES        1
-#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
-#include "engines/open/open_ops.h"
-#include "machines/cuda/cuda_open_counts.cuh"
+#include "machines/cuda/cuda_outcomes.cuh"
 #include "machines/cuda/cuda_state.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
 
 namespace
 {
+
+const unsigned ALL_LANES = 0xffffffffu;
 
 enum {
     THREADS = 256,
@@ -117,12 +116,12 @@ __global__ void __launch_bounds__(THREADS) choose_kernel(const order_work<key> w
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             const uint64_t i = first + 32 * k + lane;
-            begun[k] = __ballot_sync(CUDA_FULL_MASK, i < work.n && begins_run(work.keys, i));
+            begun[k] = __ballot_sync(ALL_LANES, i < work.n && begins_run(work.keys, i));
             all += __popc(begun[k]);
         }
         if (lane == 0 && all > 0)
             number = atomicAdd(&work.counters->winners, all);
-        number = __shfl_sync(CUDA_FULL_MASK, number, 0);
+        number = __shfl_sync(ALL_LANES, number, 0);
 #pragma unroll
         for (int k = 0; k < AT_ONCE; k++) {
             if (begun[k] >> lane & 1) {
@@ -147,7 +146,7 @@ static_assert(COUNT_COPIES == 32, "a warp reads one of them with each lane");
 template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(const order_work<key> work)
 {
     const cuda_counts *inserted = &work.counters->inserted[threadIdx.x % 32];
-    const bool refused = __any_sync(CUDA_FULL_MASK, inserted->full > 0);
+    const bool refused = __any_sync(ALL_LANES, inserted->full > 0);
     if (work.status == NULL && !refused) { /* one OK for each that was stored as new, and that is all */
         if (blockIdx.x == 0 && threadIdx.x < 32) {
             cuda_counts *to = &work.counts[threadIdx.x];
@@ -191,12 +190,11 @@ template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
 }
 
 template <class key>
-loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                          const cuda_order_plan *plan, unsigned char *workspace, bool replace, bool overwrite,
-                          cudaStream_t stream)
+loom_status insert_sorted(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
+                          const cuda_order_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
 {
     const uint64_t n = batch->n;
-    const uint32_t value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
+    const uint32_t value_bytes = slot_value_bytes(table->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
     cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
@@ -224,14 +222,14 @@ loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const c
                                   values,         value_bytes,         status,  batch->counts};
     choose_kernel<<<choosing, THREADS, 0, stream>>>(work, overwrite);
     CUDA_TRY(cudaGetLastError());
-    if (replace) /* nothing before has touched the table */
-        RETURN_IF_FAILED(cuda_open_clear(&cuda->base, view, stream));
+    if (table->clear != NULL) /* nothing before has touched the table */
+        RETURN_IF_FAILED(table->clear(table->argument, stream));
     cuda_batch chosen = *batch;
     chosen.status = work.chosen_status;
     chosen.counts = counters->inserted;
     const cuda_rest winners = {&counters->winners, (uint32_t)n, work.chosen,
                                value_bytes != 0 ? work.chosen_values : NULL};
-    CUDA_TRY(cuda_open_launch_rest(cuda, view, &chosen, &winners, overwrite, NULL, stream));
+    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, overwrite, stream));
     tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
     CUDA_TRY(cudaGetLastError());
     if (plan->status_staged)
@@ -241,11 +239,10 @@ loom_status insert_sorted(cuda_state *cuda, const loom__open_view *view, const c
 
 } // namespace
 
-cudaError_t cuda_open_order_plan(const loom__open_view *view, uint64_t n, bool values_staged, bool status_staged,
-                                 cuda_order_plan *plan)
+cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
+                               cuda_order_plan *plan)
 {
-    const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
-                   value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
+    const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
     cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
     uint64_t at = aligned(sizeof(order_counters));
@@ -271,11 +268,11 @@ cudaError_t cuda_open_order_plan(const loom__open_view *view, uint64_t n, bool v
     return error;
 }
 
-loom_status cuda_open_insert_in_order(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                      const cuda_order_plan *plan, unsigned char *workspace, bool replace,
-                                      bool overwrite, cudaStream_t stream)
+loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
+                                 const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
+                                 cudaStream_t stream)
 {
-    return slot_key_bytes((loom__slot_kind)view->kind) == 4
-               ? insert_sorted<uint32_t>(cuda, view, batch, plan, workspace, replace, overwrite, stream)
-               : insert_sorted<uint64_t>(cuda, view, batch, plan, workspace, replace, overwrite, stream);
+    return slot_key_bytes(table->kind) == 4
+               ? insert_sorted<uint32_t>(cuda, table, batch, plan, workspace, overwrite, stream)
+               : insert_sorted<uint64_t>(cuda, table, batch, plan, workspace, overwrite, stream);
 }

@@ -1,6 +1,6 @@
-/* What became of the keys that a block inserted. */
-#ifndef LOOM_CUDA_COUNTS_CUH
-#define LOOM_CUDA_COUNTS_CUH
+/* What became of the keys that a block inserted, whichever the engine. */
+#ifndef LOOM_CUDA_OUTCOMES_CUH
+#define LOOM_CUDA_OUTCOMES_CUH
 
 #include "machines/cuda/cuda_state.cuh"
 
@@ -11,7 +11,7 @@ struct outcome_counts {
 
 __device__ __forceinline__ void add_up(unsigned long long *to, int32_t mine)
 {
-    int32_t sum = __reduce_add_sync(CUDA_FULL_MASK, mine);
+    int32_t sum = __reduce_add_sync(0xffffffffu, mine);
     if (threadIdx.x % 32 == 0 && sum != 0)
         atomicAdd(to, (unsigned long long)(long long)sum);
 }

@@ -1,0 +1,203 @@
+/* Room made in full buckets of a perfect table (perfect_room.h), and what comes after the first step of an insertion
+ * (cuda_perfect.cuh).
+ *
+ * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its first lane inserts, which
+ * needs nobody's help; all of them look for room. The table stays in global memory, the desk is in shared memory: 12 KB, and 4
+ * bytes for each bucket, so that a multiprocessor has eight partitions at once or more. */
+#define CUDA_LANES 1
+#define CUDA_OWNED_TABLE
+#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#include "engines/perfect/perfect_room.h"
+#include "machines/cuda/cuda_perfect_items.cuh"
+
+namespace
+{
+
+enum { TEAM = 32, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
+
+static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1) * sizeof(uint32_t) <=
+                  MOST_DESK_BYTES,
+              "a block has so much without being asked");
+static_assert(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
+
+uint32_t desk_bytes(const loom__perfect_view *view)
+{
+    return (uint32_t)(sizeof(perfect_desk) + perfect_buckets(view->subrange) * sizeof(uint32_t));
+}
+
+/* ---- owners ---- */
+
+/* All lanes: a desk in the block's shared memory. */
+__device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &view, unsigned char *spare)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    perfect_desk *desk = (perfect_desk *)memory;
+    uint32_t *words = (uint32_t *)memory;
+    const uint32_t count = sizeof(perfect_desk) / 4 + perfect_buckets(view.subrange);
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
+        words[i] = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        desk->shift = (uint32_t *)(desk + 1);
+        desk->spare = spare;
+    }
+    __syncthreads();
+    return desk;
+}
+
+/* All lanes: the first one inserts the item. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
+                                                        cuda_op op, const perfect_owner &owner, perfect_desk *desk,
+                                                        uint64_t key, uint64_t *value)
+{
+    if (lane_team_rank(owner.team) == 0) {
+        perfect_seek seek = perfect_seek_key(kind, &view, key);
+        lane_team_store_4(&desk->room, perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
+                                                            value)); /* not shared: it may store any key */
+    }
+    lane_team_wait(owner.team);
+    const perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&desk->room);
+    lane_team_wait(owner.team);
+    return outcome;
+}
+
+/* One block for each partition. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(TEAM)
+    room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    uint32_t entry = lists.heads[blockIdx.x], left = 0; /* what stays in the list */
+    if (entry == 0)
+        return;
+    perfect_desk *desk = open_desk(view, NULL);
+    perfect_owner owner = perfect_own(&view, blockIdx.x, lane_own_team(), lane_own_group(), 1);
+    const bool leads = lane_team_rank(owner.team) == 0;
+    uint32_t *mark = &view.marks[blockIdx.x];
+    bool exhausted = lane_load_4(mark) == PERFECT_EXHAUSTED, puts_off = false; /* the same on all lanes */
+    outcome_counts counts = {};
+    while (entry != 0) { /* each item is in one list, once */
+        const uint32_t index = entry - 1, next = lists.next[index];
+        const uint64_t key = key_of<kind>(batch, index);
+        uint64_t value = value_of<kind>(batch, op, index);
+        perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+        if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
+            if (perfect_make_room(kind, &view, &owner, desk, key)) {
+                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
+                puts_off = true;
+            } else {
+                exhausted = true;
+                if (leads)
+                    lane_store_4(mark, PERFECT_EXHAUSTED);
+            }
+        }
+        if (outcome == PERFECT_OVERFLOW && !exhausted) {
+            if (leads)
+                lists.next[index] = left; /* all lanes have read it: they have waited since */
+            left = entry;
+        } else if (leads) {
+            tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
+        }
+        entry = next;
+    }
+    if (leads) {
+        lists.heads[blockIdx.x] = left;
+        if (left != 0)
+            lists.left_over[atomicAdd(&lists.counters->left_over, 1u)] = blockIdx.x;
+    }
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+/* One block for each spare partition. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(TEAM)
+    reseed_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    const uint32_t partitions = lists.counters->left_over;
+    if (blockIdx.x >= partitions)
+        return;
+    perfect_desk *desk = open_desk(view, lists.spare + blockIdx.x * lists.spare_bytes);
+    outcome_counts counts = {};
+    for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
+        const uint32_t partition = lists.left_over[i];
+        perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_own_group(), 1);
+        const bool leads = lane_team_rank(owner.team) == 0;
+        uint32_t entry = lists.heads[partition];
+        while (entry != 0) {
+            const uint32_t index = entry - 1;
+            const uint64_t key = key_of<kind>(batch, index);
+            uint64_t value = value_of<kind>(batch, op, index);
+            perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (outcome == PERFECT_OVERFLOW && (perfect_make_room(kind, &view, &owner, desk, key) ||
+                                                perfect_make_room_anew(kind, &view, &owner, desk, key)))
+                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (leads)
+                tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value,
+                                &counts);
+            entry = lists.next[index];
+        }
+        lane_team_wait(owner.team);
+        if (leads)
+            lists.heads[partition] = 0;
+    }
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+/* ---- late items ---- */
+
+/* The same blocks as in the first step, one item to a lane. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(LATE_THREADS)
+    late_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    if (lists.counters->late == 0 || lists.late_blocks[blockIdx.x] == 0)
+        return;
+    const uint64_t n = perfect_chunk_items(batch, lists), items = batch.tile * PERFECT_WRITE_WARPS;
+    const uint64_t first = blockIdx.x * items, end = n - first < items ? n : first + items;
+    const lane_group alone = lane_own_group();
+    outcome_counts counts = {};
+    for (uint64_t index = first + threadIdx.x; index < end; index += LATE_THREADS) {
+        if (lists.next[index] != CUDA_PERFECT_LATE)
+            continue;
+        uint64_t value = value_of<kind>(batch, op, index);
+        perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
+        perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 1, alone, &view, &seek, &value);
+        tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
+    }
+    __syncwarp();
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                        const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    const uint32_t desk = desk_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
+    const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
+    room_kernel<kind><<<view->partitions, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return error;
+    reseed_kernel<kind><<<lists->spares, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return error;
+    late_kernel<kind><<<blocks, LATE_THREADS, 0, stream>>>(*view, *batch, op, *lists);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                                     const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch_kind<kind>(view, batch, op, lists, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}
