@@ -1,9 +1,10 @@
 /* Room made in full buckets of a perfect table (perfect_room.h), and what comes after the first step of an insertion
  * (cuda_perfect.cuh).
  *
- * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its first lane inserts, which
- * needs nobody's help; all of them look for room. The table stays in global memory, the desk is in shared memory: 12 KB, and 4
- * bytes for each bucket, so that a multiprocessor has eight partitions at once or more. */
+ * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its lanes insert an item
+ * each, where there is room; then, item after item, all of them make room, and the first one inserts. The table stays in global
+ * memory, the desk is in shared memory: 12 KB, and 4 bytes for each bucket, so that a multiprocessor has eight partitions at once
+ * or more. */
 #define CUDA_LANES 1
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
@@ -62,13 +63,37 @@ __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view
     return outcome;
 }
 
+/* All lanes, at most one item each (`entry`, 0: none): they insert at the same time. Equal keys wait for the first of them: it stores
+ * the value that they meet. Of different keys each has its slot by a swap, so that none disturbs the other; codes stand still. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_view &view, const cuda_batch &batch,
+                                                           cuda_op op, const perfect_owner &owner, uint32_t entry,
+                                                           uint64_t *value)
+{
+    const uint32_t items = __ballot_sync(CUDA_FULL_MASK, entry != 0), below = (1u << threadIdx.x) - 1;
+    perfect_outcome outcome = PERFECT_AGAIN;
+    perfect_seek seek = {};
+    bool first = false;
+    if (entry != 0) {
+        seek = perfect_seek_key(kind, &view, key_of<kind>(batch, entry - 1));
+        *value = value_of<kind>(batch, op, entry - 1);
+        first = (__match_any_sync(items, (unsigned long long)seek.key) & below) == 0;
+    }
+    for (int round = 0; round < 2; round++) {
+        if (entry != 0 && first == (round == 0))
+            outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek, value);
+        lane_team_wait(owner.team);
+    }
+    return outcome;
+}
+
 /* One block for each partition. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(TEAM)
     room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
 {
-    uint32_t entry = lists.heads[blockIdx.x], left = 0; /* what stays in the list */
-    if (entry == 0)
+    uint32_t next = lists.heads[blockIdx.x], left = 0; /* what stays in the list */
+    if (next == 0)
         return;
     perfect_desk *desk = open_desk(view, NULL);
     perfect_owner owner = perfect_own(&view, blockIdx.x, lane_own_team(), lane_own_group(), 1);
@@ -76,30 +101,42 @@ __global__ void __launch_bounds__(TEAM)
     uint32_t *mark = &view.marks[blockIdx.x];
     bool exhausted = lane_load_4(mark) == PERFECT_EXHAUSTED, puts_off = false; /* the same on all lanes */
     outcome_counts counts = {};
-    while (entry != 0) { /* each item is in one list, once */
-        const uint32_t index = entry - 1, next = lists.next[index];
-        const uint64_t key = key_of<kind>(batch, index);
-        uint64_t value = value_of<kind>(batch, op, index);
-        perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
-        if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
-            if (perfect_make_room(kind, &view, &owner, desk, key)) {
-                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
-            } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
-                puts_off = true;
-            } else {
-                exhausted = true;
+    while (next != 0) { /* each item is in one list, once */
+        uint32_t mine = 0;
+        for (uint32_t i = 0; i < TEAM && next != 0; i++) {
+            mine = i == threadIdx.x ? next : mine;
+            next = lists.next[next - 1];
+        }
+        uint64_t value = 0;
+        perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
+        uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
+        if (mine != 0 && outcome != PERFECT_OVERFLOW)
+            tell_item<kind>(batch, op, mine - 1, outcome, value, &counts);
+        for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
+            const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
+            const uint64_t key = key_of<kind>(batch, index);
+            value = value_of<kind>(batch, op, index);
+            outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
+                if (perfect_make_room(kind, &view, &owner, desk, key)) {
+                    outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+                } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
+                    puts_off = true;
+                } else {
+                    exhausted = true;
+                    if (leads)
+                        lane_store_4(mark, PERFECT_EXHAUSTED);
+                }
+            }
+            if (outcome == PERFECT_OVERFLOW && !exhausted) {
                 if (leads)
-                    lane_store_4(mark, PERFECT_EXHAUSTED);
+                    lists.next[index] = left; /* all lanes have read it: they have waited since */
+                left = entry;
+            } else if (leads) {
+                outcome = outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome;
+                tell_item<kind>(batch, op, index, outcome, value, &counts);
             }
         }
-        if (outcome == PERFECT_OVERFLOW && !exhausted) {
-            if (leads)
-                lists.next[index] = left; /* all lanes have read it: they have waited since */
-            left = entry;
-        } else if (leads) {
-            tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
-        }
-        entry = next;
     }
     if (leads) {
         lists.heads[blockIdx.x] = left;
