@@ -438,13 +438,6 @@ loom_status insert_in_order(loom__machine *machine, const loom__perfect_view *vi
 
 /* ---- all of them ---- */
 
-/* A build goes by partition if that pays; otherwise the table is cleared, and keys are inserted one by one. */
-loom_status build(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch,
-                  const cuda_call_arrays *arrays)
-{
-    return insert_directly(machine, view, batch, arrays);
-}
-
 loom_status insert(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
 {
     const cuda_op op = (cuda_op)batch->write;
@@ -454,7 +447,11 @@ loom_status insert(loom__machine *machine, const loom__perfect_view *view, const
     const bool ordered = batch->values != NULL || batch->status != NULL;          /* of a set, only statuses tell */
     if (batch->flags & LOOM_IN_ORDER && ordered && batch->n > 0 && (op == OP_KEEP || op == OP_OVERWRITE))
         return insert_in_order(machine, view, batch, &arrays);
-    return batch->replace ? build(machine, view, batch, &arrays) : insert_directly(machine, view, batch, &arrays);
+    bool done =
+        false; /* a build goes by partition if that pays; otherwise the table is cleared, and keys are inserted */
+    if (batch->replace)
+        RETURN_IF_FAILED(build_by_partition(machine, view, batch, &arrays, &done));
+    return done ? LOOM_OK : insert_directly(machine, view, batch, &arrays);
 }
 
 loom_status write(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
