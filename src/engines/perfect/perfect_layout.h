@@ -107,6 +107,7 @@ typedef struct loom__perfect_view {
     uint32_t partitions;
     uint32_t subrange; /* buckets in each of the eight */
     uint32_t words;    /* of codes, in a partition */
+    uint32_t made_for; /* keys that a partition is counted on to hold (perfect_shape.c) */
     uint32_t kind;     /* loom__slot_kind */
     loom__seed seed;
     uint64_t empty[2];            /* empty[0] everywhere except in partition empty_exception, which has empty[1] */

@@ -32,11 +32,6 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    /* No reseeding once fewer than one slot in so many is free: it would hardly help … */
-    PERFECT_HOPELESS = 32,
-    /* … or once two cells have more than so many keys, on average (16 slots to a bucket: a third more): then the partition holds
-     * more than it was made for, and the table had better grow. */
-    PERFECT_MADE_FOR = 9,
     PERFECT_MOST_LIFTED = 256,                            /* keys that one plan moves */
     PERFECT_MOST_TOUCHED = 20 * (PERFECT_MOST_MOVES + 1), /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                         /* slots of a bucket */
@@ -546,11 +541,11 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
            perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
-/* All lanes: are there free slots enough? */
+/* All lanes: is the partition to hold another key? If not, reseeding would hardly help, and the table had better grow. */
 LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk)
 {
-    const uint32_t buckets = perfect_buckets(view->subrange), slots = buckets * perfect_slots(kind);
+    const uint32_t buckets = perfect_buckets(view->subrange);
     for (uint32_t i = lane_team_rank(owner->team); i < buckets; i += lane_team_size(owner->team))
         lane_team_draw(&desk->lifted, perfect_used(kind, owner, i)); /* a counter that is free now, and zero */
     lane_team_wait(owner->team);
@@ -559,9 +554,7 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&desk->lifted, 0);
     lane_team_wait(owner->team);
-    const uint32_t of_two = perfect_slots(kind) == 16 ? PERFECT_MADE_FOR * 4 / 3 : PERFECT_MADE_FOR;
-    const uint32_t made_for = view->words * PERFECT_CELLS_PER_WORD * of_two / 2;
-    return slots - used > slots / PERFECT_HOPELESS && used <= made_for;
+    return used < view->made_for;
 }
 
 /* All lanes. False: as before. */
