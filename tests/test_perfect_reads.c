@@ -43,7 +43,7 @@ static overfull_table make_overfull(test_run *t, const batch *b)
     };
     loom__cpu_perfect_desk desk;
     loom__cpu_counts counts = {0};
-    loom__cpu_perfect_desk_open(&desk, &allocator, &table.view);
+    loom__cpu_perfect_desk_open(&desk, &allocator, &table.view, 0, shape.partitions);
     counted_simd.insert(&table.view, &work, &records, &desk, &counts);
     loom__cpu_perfect_desk_close(&desk);
     counting_destroy(counter);
