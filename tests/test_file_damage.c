@@ -1,124 +1,57 @@
 /* Files that are damaged, foreign or malicious: a status, a sentence, no table, no crash. */
-#define _GNU_SOURCE 1
 #include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"
-#include "harness/map_fixture.h"
+#include "harness/saved_table.h"
 
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "engines/open/open_layout.h"
-
-/* A saved table in memory. Damaged ones are loaded from a file without a name: thousands of them pass by. */
-typedef struct saved {
-    loom_context *context;
-    const char *path;
-    unsigned char *file;
-    size_t bytes;
-    int nameless;
-    char nameless_path[64];
-} saved;
-
-static saved save_small(test_run *t, uint64_t capacity, uint64_t keys)
-{
-    saved s;
-    s.context = make_context(t);
-    s.path = test_path(t, "file");
-    loom_map *map = make_map(t, s.context, capacity);
-    batch b = make_batch(t, keys);
-    fill_distinct(&b, random_u64(&t->random), 0);
-    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, keys);
-    CHECK_OK(loom_map_save(map, s.path, NULL));
-    s.file = test_read_file(s.path, &s.bytes);
-    s.nameless = memfd_create("damaged", MFD_CLOEXEC);
-    CHECK(s.nameless >= 0);
-    snprintf(s.nameless_path, sizeof s.nameless_path, "/proc/self/fd/%d", s.nameless);
-    loom_map_destroy(map);
-    free_batch(&b);
-    return s;
-}
-
-static void free_saved(saved *s)
-{
-    free(s->file);
-    close(s->nameless);
-    loom_context_destroy(s->context);
-}
-
-static loom_status try_load(saved *s, const unsigned char *file, size_t bytes)
-{
-    loom_map *const untouched = (loom_map *)(uintptr_t)0x1234;
-    loom_map *map = untouched;
-    CHECK_EQ(ftruncate(s->nameless, 0), 0);
-    for (size_t at = 0; at < bytes;) {
-        ssize_t wrote = pwrite(s->nameless, file + at, bytes - at, (off_t)at);
-        CHECK(wrote > 0);
-        at += (size_t)wrote;
-    }
-    test_poison_last_error();
-    loom_status status = loom_map_load(s->context, s->nameless_path, &map, NULL);
-    if (status == LOOM_OK)
-        loom_map_destroy(map);
-    else
-        CHECK(map == untouched);
-    return status;
-}
-
-static void check_load(saved *s, const unsigned char *file, size_t bytes, loom_status wanted, loom_status or_else)
-{
-    loom_status status = try_load(s, file, bytes);
-    if (wanted == LOOM_OK)
-        CHECK_STATUS(status, LOOM_OK);
-    else
-        test_check_refused(__FILE__, __LINE__, "loom_map_load", status, wanted, or_else);
-}
 
 /* ---- Damage --------------------------------------------------------------------------------------------- */
 
 TEST_EACH_KIND(test_open_load_truncated, .every_engine = 1)
 {
-    saved s = save_small(t, 4, 4);
-    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    saved_table s = saved_make(t, 4, 4);
+    saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
     for (size_t length = 0; length < s.bytes; length += 1 + random_below(&t->random, test_scaled(t, 1, 40))) {
         test_note("%zu of %zu bytes", length, s.bytes);
-        check_load(&s, s.file, length, LOOM_BAD_FILE, LOOM_BAD_FILE);
+        saved_check_load(&s, s.file, length, LOOM_BAD_FILE, LOOM_BAD_FILE);
     }
-    free_saved(&s);
+    saved_free(&s);
 }
 
 TEST_EACH_KIND(test_open_load_too_long)
 {
-    saved s = save_small(t, 4, 4);
+    saved_table s = saved_make(t, 4, 4);
     unsigned char *longer = test_allocate(s.bytes + 4096);
     memset(longer, 0, s.bytes + 4096);
     memcpy(longer, s.file, s.bytes);
     static const size_t extra[] = {1, 7, 8, 64, 4096};
     for (size_t i = 0; i < sizeof extra / sizeof extra[0]; i++)
-        check_load(&s, longer, s.bytes + extra[i], LOOM_BAD_FILE, LOOM_BAD_FILE);
+        saved_check_load(&s, longer, s.bytes + extra[i], LOOM_BAD_FILE, LOOM_BAD_FILE);
     free(longer);
-    free_saved(&s);
+    saved_free(&s);
 }
 
 /* Every byte of the file is covered: whichever changes, the file is refused. */
 TEST_EACH_KIND(test_open_load_every_byte_changed, .every_engine = 1)
 {
-    saved s = save_small(t, 4, 3);
+    saved_table s = saved_make(t, 4, 3);
     for (size_t at = 0; at < s.bytes; at += 1 + random_below(&t->random, test_scaled(t, 1, 40))) {
         unsigned char old = s.file[at], change = (unsigned char)(1 + random_below(&t->random, 255));
         if (random_below(&t->random, 2)) /* one bit only */
             change = (unsigned char)(1u << random_below(&t->random, 8));
         test_note("byte %zu of %zu changed by 0x%02x", at, s.bytes, change);
         s.file[at] = (unsigned char)(old ^ change);
-        check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
+        saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
         s.file[at] = old;
     }
-    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
-    free_saved(&s);
+    saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    saved_free(&s);
 }
 
 /* The same somewhere in a file that is read in several pieces. */
@@ -126,24 +59,24 @@ TEST(test_open_load_large_file_damaged)
 {
     t->key_bytes = t->value_bytes = 8;
     uint64_t n = test_scaled(t, 600000, 500000);
-    saved s = save_small(t, n, n);
+    saved_table s = saved_make(t, n, n);
     CHECK_GT(s.bytes, 9 << 20);
-    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
     for (int i = 0; i < 12; i++) {
         size_t at = i == 0 ? s.bytes - 1 : random_below(&t->random, s.bytes);
         test_note("byte %zu of %zu changed", at, s.bytes);
         s.file[at] ^= 1;
-        check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
+        saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
         s.file[at] ^= 1;
     }
-    check_load(&s, s.file, s.bytes - 1, LOOM_BAD_FILE, LOOM_BAD_FILE);
-    free_saved(&s);
+    saved_check_load(&s, s.file, s.bytes - 1, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    saved_free(&s);
 }
 
 TEST(test_open_load_partitions_swapped)
 {
     t->key_bytes = t->value_bytes = 4;
-    saved s = save_small(t, 500, 500);
+    saved_table s = saved_make(t, 500, 500);
     loom__file_header header = surgery_header(s.file);
     unsigned char *a = surgery_partition(s.file, s.bytes, 0), *b = surgery_partition(s.file, s.bytes, 1);
     CHECK(a != NULL && b != NULL);
@@ -152,17 +85,17 @@ TEST(test_open_load_partitions_swapped)
         a[i] = b[i];
         b[i] = x;
     }
-    check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
     surgery_sign(s.file, s.bytes); /* and with right checksums: the keys lie in the wrong partition */
-    check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
-    free_saved(&s);
+    saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    saved_free(&s);
 }
 
 /* ---- Headers that lie, with right checksums ------------------------------------------------------------------ */
 
 TEST_EACH_KIND(test_open_load_foreign_version)
 {
-    saved s = save_small(t, 10, 10);
+    saved_table s = saved_make(t, 10, 10);
     const loom__file_header good = surgery_header(s.file);
     static const uint32_t versions[] = {0, FILE_VERSION + 1, 77, UINT32_MAX};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
@@ -172,30 +105,30 @@ TEST_EACH_KIND(test_open_load_foreign_version)
             surgery_set_header(s.file, &header);
             if (is_signed)
                 surgery_sign_header(s.file);
-            check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
+            saved_check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
             header = good;
             header.layout_version = versions[i];
             surgery_set_header(s.file, &header);
             surgery_sign_header(s.file);
-            check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
+            saved_check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
         }
-    free_saved(&s);
+    saved_free(&s);
 }
 
 TEST_EACH_KIND(test_open_load_lying_headers)
 {
-    saved s = save_small(t, 10, 10);
+    saved_table s = saved_make(t, 10, 10);
     const loom__file_header good = surgery_header(s.file);
     surgery_sign(s.file, s.bytes);
-    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
-#define LIE(change, wanted, or_else)                      \
-    do {                                                  \
-        loom__file_header header = good;                  \
-        change;                                           \
-        surgery_set_header(s.file, &header);              \
-        surgery_sign_header(s.file);                      \
-        test_note("%s", #change);                         \
-        check_load(&s, s.file, s.bytes, wanted, or_else); \
+    saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
+#define LIE(change, wanted, or_else)                            \
+    do {                                                        \
+        loom__file_header header = good;                        \
+        change;                                                 \
+        surgery_set_header(s.file, &header);                    \
+        surgery_sign_header(s.file);                            \
+        test_note("%s", #change);                               \
+        saved_check_load(&s, s.file, s.bytes, wanted, or_else); \
     } while (0)
 #define BAD(change) LIE(change, LOOM_BAD_FILE, LOOM_BAD_FILE)
     BAD(header.magic[0] = 'H');
@@ -254,7 +187,7 @@ TEST_EACH_KIND(test_open_load_lying_headers)
         BAD(header.type = LOOM_TYPE_MAP; header.value_bytes = 4);
         BAD(header.type = LOOM_TYPE_COUNTER; header.value_bytes = 8);
     }
-    free_saved(&s);
+    saved_free(&s);
 }
 
 /* A file of gigabytes that is nothing but a header and a hole: refused for lack of memory or as damaged, at once. */
@@ -263,7 +196,7 @@ TEST(test_open_load_giant_hole)
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 1);
     t->key_bytes = t->value_bytes = 4;
-    saved s = save_small(t, 10, 10);
+    saved_table s = saved_make(t, 10, 10);
     loom__file_header header = surgery_header(s.file);
     header.partitions = 1 << 16;
     header.buckets = 3499;
@@ -282,7 +215,7 @@ TEST(test_open_load_giant_hole)
     CHECK_REFUSED(loom_map_load(context, s.path, &map, NULL), LOOM_OUT_OF_MEMORY);
     CHECK(map == NULL);
     unlink(s.path);
-    free_saved(&s);
+    saved_free(&s);
     loom_context_destroy(context);
     counting_destroy(counter);
 }
@@ -297,7 +230,7 @@ typedef struct slot_place {
 } slot_place;
 
 /* Slot number `index` of the whole table. */
-static slot_place slot_at(saved *s, uint64_t index)
+static slot_place slot_at(saved_table *s, uint64_t index)
 {
     loom__file_header header = surgery_header(s->file);
     loom__slot_kind kind = slot_kind_of(header.key_bytes, header.value_bytes);
@@ -322,7 +255,7 @@ static slot_place slot_at(saved *s, uint64_t index)
     return place;
 }
 
-static uint64_t slots_of(const saved *s)
+static uint64_t slots_of(const saved_table *s)
 {
     loom__file_header header = surgery_header(s->file);
     return (uint64_t)header.partitions * header.buckets *
@@ -330,7 +263,7 @@ static uint64_t slots_of(const saved *s)
 }
 
 /* The partition's empty key, from the table's own rule: the file must be read with it. */
-static uint64_t empty_key(const saved *s, uint64_t slot)
+static uint64_t empty_key(const saved_table *s, uint64_t slot)
 {
     loom__file_header header = surgery_header(s->file);
     loom__open_shape shape;
@@ -342,7 +275,7 @@ static uint64_t empty_key(const saved *s, uint64_t slot)
     return open_empty(&view, (uint32_t)(slot / open_slots(shape.kind) / header.buckets));
 }
 
-static int is_free(saved *s, uint64_t slot)
+static int is_free(saved_table *s, uint64_t slot)
 {
     loom__file_header header = surgery_header(s->file);
     slot_place place = slot_at(s, slot);
@@ -351,11 +284,11 @@ static int is_free(saved *s, uint64_t slot)
     return key == empty_key(s, slot);
 }
 
-static void check_forged(saved *s, const unsigned char *original, const char *what)
+static void check_forged(saved_table *s, const unsigned char *original, const char *what)
 {
     surgery_sign(s->file, s->bytes);
     test_note("%s", what);
-    check_load(s, s->file, s->bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
+    saved_check_load(s, s->file, s->bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
     memcpy(s->file, original, s->bytes);
 }
 
@@ -367,7 +300,7 @@ static void toggle_word(unsigned char *line, unsigned bit)
 /* Each invariant of the layout, broken one at a time. */
 TEST_EACH_KIND(test_open_load_forged_contents)
 {
-    saved s = save_small(t, 40, 40);
+    saved_table s = saved_make(t, 40, 40);
     unsigned char *original = test_allocate(s.bytes);
     memcpy(original, s.file, s.bytes);
     loom__file_header header = surgery_header(s.file);
@@ -393,7 +326,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
         /* I1: a key that belongs elsewhere. (Most others belong elsewhere; one that does not is no forgery.) */
         memset(place.key, (int)(random_u64(&t->random) & 0xff), header.key_bytes);
         surgery_sign(s.file, s.bytes);
-        if (try_load(&s, s.file, s.bytes) != LOOM_OK)
+        if (saved_try_load(&s, s.file, s.bytes) != LOOM_OK)
             done[2]++;
         memcpy(s.file, original, s.bytes);
         /* I4: its ready bit is set. */
@@ -422,7 +355,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
     }
     /* I2: bits of the filter, all of them gone, while keys were displaced. */
     loom_map *map = NULL;
-    check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
+    saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
     CHECK_OK(loom_map_load(s.context, s.nameless_path, &map, NULL));
     if (map_stats(map).displaced > 0) {
         uint64_t ready = ((uint64_t)1 << open_ready_bits(kind)) - 1;
@@ -444,5 +377,5 @@ TEST_EACH_KIND(test_open_load_forged_contents)
         CHECK_GT(done[3], 0);
     }
     free(original);
-    free_saved(&s);
+    saved_free(&s);
 }

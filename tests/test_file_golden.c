@@ -3,7 +3,8 @@
  * If one of these tests fails, the format, the hash or the order in which keys are placed has changed. Where that is
  * meant: raise the version in src/core/file_layout.h (or the layout's), tell it in docs/format.md and the CHANGELOG, and
  * make the files anew with `loom_tests --write-golden tests/data`. (Where only the moment has changed at which partitions are put
- * in order, no version need be raised: old files are read as before, which the load test shows before they are made anew.)
+ * in order, or how many partitions and cells a table gets, no version need be raised: old files are read as before, which the
+ * load test shows before they are made anew.)
  */
 #include "harness/filter_fixture.h"
 #include "harness/map_model.h"
@@ -16,10 +17,11 @@
 
 enum { GOLDEN_BUILT = 300, GOLDEN_ERASED = 60, GOLDEN_INSERTED = 90 };
 
-/* Sets are made for fewer keys than come, so that some of them are displaced. */
-static uint64_t golden_capacity(uint32_t value_bytes)
+/* Sets are made for fewer keys than come, so that some of them are displaced; perfect tables for fewer yet, so that cells have
+ * many different codes. */
+static uint64_t golden_capacity(loom_engine engine, uint32_t value_bytes)
 {
-    return value_bytes ? 360 : 300;
+    return engine == LOOM_ENGINE_PERFECT ? 250 : value_bytes ? 360 : 300;
 }
 
 /* Pair i of the rows from which all steps draw: special keys first, then numbers, then scattered ones. Written out here
@@ -45,14 +47,15 @@ static void fill_golden(batch *b, uint64_t first)
 }
 
 /* Build, erase, insert in order: three steps whose outcome does not depend on threads or SIMD. */
-static loom_map *make_golden(loom_context *context, uint32_t key_bytes, uint32_t value_bytes)
+static loom_map *make_golden(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom_map *map = NULL;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
+    config.engine = engine;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
-    config.capacity = golden_capacity(value_bytes);
+    config.capacity = golden_capacity(engine, value_bytes);
     config.growth = 0;
     config.max_load = 0.9;
     CHECK_OK(loom_map_create(context, &config, &map));
@@ -86,27 +89,33 @@ static batch golden_contents(uint32_t key_bytes, uint32_t value_bytes)
     return b;
 }
 
-static void golden_path(char *path, size_t room, const char *directory, uint32_t key_bytes, uint32_t value_bytes)
+static void golden_path(char *path, size_t room, const char *directory, loom_engine engine, uint32_t key_bytes,
+                        uint32_t value_bytes)
 {
+    const char *type = engine == LOOM_ENGINE_PERFECT ? value_bytes ? "perfect_map" : "perfect_set"
+                       : value_bytes                 ? "map"
+                                                     : "set";
+    int used = snprintf(path, room, "%s/golden_%s_%u", directory, type, key_bytes);
     if (value_bytes)
-        snprintf(path, room, "%s/golden_map_%u_%u.loom", directory, key_bytes, value_bytes);
-    else
-        snprintf(path, room, "%s/golden_set_%u.loom", directory, key_bytes);
+        used += snprintf(path + used, room - (size_t)used, "_%u", value_bytes);
+    snprintf(path + used, room - (size_t)used, ".loom");
 }
 
-TEST_EACH_KIND(test_open_load_golden_file)
+TEST_EACH_KIND(test_open_load_golden_file, .every_engine = 1)
 {
     char path[512];
     loom_context *context = make_context(t);
     loom_map *map = NULL;
     batch wanted = golden_contents(t->key_bytes, t->value_bytes);
-    golden_path(path, sizeof path, t->data, t->key_bytes, t->value_bytes);
+    golden_path(path, sizeof path, t->data, t->engine, t->key_bytes, t->value_bytes);
     CHECK_OK(loom_map_load(context, path, &map, NULL));
     check_contents(map, &wanted);
     loom_stats stats = map_stats(map);
     CHECK_EQ(stats.seed, GOLDEN_SEED);
-    CHECK_EQ(stats.capacity, golden_capacity(t->value_bytes));
-    if (t->value_bytes == 0)
+    CHECK_EQ(stats.capacity, golden_capacity(t->engine, t->value_bytes));
+    CHECK_EQ(stats.engine, t->engine == LOOM_ENGINE_DEFAULT ? LOOM_ENGINE_OPEN : t->engine);
+    CHECK_EQ(stats.code_bytes > 0, stats.engine == LOOM_ENGINE_PERFECT);
+    if (t->value_bytes == 0 && stats.engine == LOOM_ENGINE_OPEN)
         CHECK_GT(stats.displaced, 0); /* filter bits are part of it */
     CHECK_EQ(stats.key_bytes, t->key_bytes);
     CHECK_EQ(stats.value_bytes, t->value_bytes);
@@ -120,15 +129,15 @@ TEST_EACH_KIND(test_open_load_golden_file)
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1)
+TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1, .every_engine = 1)
 {
     char path[512];
     size_t wanted_bytes, bytes;
-    golden_path(path, sizeof path, t->data, t->key_bytes, t->value_bytes);
+    golden_path(path, sizeof path, t->data, t->engine, t->key_bytes, t->value_bytes);
     void *wanted = test_read_file(path, &wanted_bytes);
     for (uint32_t threads = 1; threads <= 8; threads++) {
         loom_context *context = make_context_with(t, threads, GOLDEN_SEED);
-        loom_map *map = make_golden(context, t->key_bytes, t->value_bytes);
+        loom_map *map = make_golden(context, t->engine, t->key_bytes, t->value_bytes);
         const char *made = test_path(t, "made");
         CHECK_OK(loom_map_save(map, made, NULL));
         void *got = test_read_file(made, &bytes);
@@ -225,17 +234,25 @@ static loom_context *golden_context(void)
     return context;
 }
 
+static void write_golden_map(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes,
+                             const char *directory)
+{
+    char path[512];
+    loom_map *map = make_golden(context, engine, key_bytes, value_bytes);
+    golden_path(path, sizeof path, directory, engine, key_bytes, value_bytes);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    printf("%s\n", path);
+    loom_map_destroy(map);
+}
+
 TEST_MODE(write_golden, "--write-golden")
 {
     loom_context *context = golden_context();
     char path[512];
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
         for (uint32_t value_bytes = 0; value_bytes <= 8; value_bytes += 4) { /* 0: a set */
-            loom_map *map = make_golden(context, key_bytes, value_bytes);
-            golden_path(path, sizeof path, argument, key_bytes, value_bytes);
-            CHECK_OK(loom_map_save(map, path, NULL));
-            printf("%s\n", path);
-            loom_map_destroy(map);
+            write_golden_map(context, LOOM_ENGINE_OPEN, key_bytes, value_bytes, argument);
+            write_golden_map(context, LOOM_ENGINE_PERFECT, key_bytes, value_bytes, argument);
         }
         for (int p = 0; p < FILTER_PROBES; p++) {
             loom_filter *filter = make_golden_filter(context, key_bytes, filter_probes[p], LOOM_DIRECTLY);

@@ -4,7 +4,7 @@
 
 #define LARGEST_FAILURE_LOG (-23.03) /* ln 10^-10 */
 
-static int surely_fits(double keys, double partitions, double usable)
+static int surely_fits(double keys, double partitions, double usable, int sharply)
 {
     if (usable >= keys)
         return 1;
@@ -13,7 +13,12 @@ static int surely_fits(double keys, double partitions, double usable)
     double mean = keys * share, more = usable + 1;
     if (more <= mean)
         return 0;
-    return log(partitions) - (more * log(more / mean) - (more - mean)) <= LARGEST_FAILURE_LOG;
+    double bound = log(partitions) - (more * log(more / mean) - (more - mean));
+    if (sharply) {
+        const double two_pi = 6.283;
+        bound -= fmax(0, log(two_pi * more * (1 - more / keys)) / 2 + log(1 - mean / (more + 1)));
+    }
+    return bound <= LARGEST_FAILURE_LOG;
 }
 
 double loom__partitions_needed(double keys, double max_load, double slots, double usable, double least, double most)
@@ -21,9 +26,25 @@ double loom__partitions_needed(double keys, double max_load, double slots, doubl
     double partitions = fmax(least, ceil(keys / (slots * max_load)));
     double step = 1;
     /* Growing by 1/256 a round, this passes the most partitions after some thousand rounds at the latest. */
-    while (partitions <= most && !surely_fits(keys, partitions, usable)) {
+    while (partitions <= most && !surely_fits(keys, partitions, usable, 0)) {
         partitions += step;
         step = fmax(1, floor(partitions / 256));
+    }
+    return partitions;
+}
+
+double loom__fewest_partitions(double keys, double max_load, double slots, double usable, double least, double most)
+{
+    double too_few = fmax(least, ceil(keys / (slots * max_load)));
+    double partitions = loom__partitions_needed(keys, max_load, slots, usable, least, most);
+    if (surely_fits(keys, too_few, usable, 1))
+        return too_few;
+    while (partitions - too_few > 1) {
+        double between = floor((partitions + too_few) / 2);
+        if (surely_fits(keys, between, usable, 1))
+            partitions = between;
+        else
+            too_few = between;
     }
     return partitions;
 }

@@ -14,6 +14,12 @@
  * all; that is how the smallest tables are made. */
 double loom__partitions_needed(double keys, double max_load, double slots, double usable, double least, double most);
 
+/* The same, and fewer: exactly as many as a sharper bound asks for. That s of n keys fall into a partition is less likely than
+ * Chernoff's bound by sqrt(2 pi s (1 - s / n)) (Stirling), and each further key less likely than the one before by m / (s + 1) or
+ * less, so s or more of them are at most 1 / (1 - m / (s + 1)) times as likely as s. With thousands of keys to a partition this is
+ * worth a twentieth. */
+double loom__fewest_partitions(double keys, double max_load, double slots, double usable, double least, double most);
+
 /* Two patterns of a key, from `from` on: one that hashes to partition *exception, and so serves all others as a key that none of
  * them can hold, and a second one for that partition. Returns where to go on from for patterns that differ from these. There are
  * at least two partitions. */

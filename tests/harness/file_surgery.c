@@ -22,9 +22,10 @@ static int is_complete(const unsigned char *file, size_t bytes)
     if (bytes < sizeof(loom__file_header))
         return 0;
     loom__file_header header = surgery_header(file);
-    if (header.partitions == 0 || header.partition_bytes == 0 || header.partition_bytes > bytes)
+    const uint64_t pieces = loom__file_pieces(&header);
+    if (header.partitions == 0 || header.partition_bytes == 0 || header.partition_bytes > bytes || pieces > bytes)
         return 0;
-    return loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes == bytes;
+    return loom__file_partitions_at(pieces) + pieces * header.partition_bytes == bytes;
 }
 
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index)
@@ -32,9 +33,9 @@ unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t ind
     if (!is_complete(file, bytes))
         return NULL;
     loom__file_header header = surgery_header(file);
-    if (index >= header.partitions)
+    if (index >= loom__file_pieces(&header))
         return NULL;
-    return file + loom__file_partitions_at(header.partitions) + index * header.partition_bytes;
+    return file + loom__file_partitions_at(loom__file_pieces(&header)) + index * header.partition_bytes;
 }
 
 void surgery_sign_header(unsigned char *file)
@@ -51,13 +52,13 @@ void surgery_sign(unsigned char *file, size_t bytes)
     if (is_complete(file, bytes)) {
         loom__file_header header = surgery_header(file);
         unsigned char *sums = file + sizeof header;
-        for (uint64_t i = 0; i < header.partitions; i++) {
+        const uint64_t pieces = loom__file_pieces(&header);
+        for (uint64_t i = 0; i < pieces; i++) {
             uint64_t sum = loom__checksum(surgery_partition(file, bytes, i), header.partition_bytes, i);
             memcpy(sums + i * sizeof sum, &sum, sizeof sum);
         }
-        memset(sums + header.partitions * 8, 0,
-               loom__file_partitions_at(header.partitions) - sizeof header - header.partitions * 8);
-        header.checksums_checksum = loom__checksum(sums, header.partitions * 8, 0);
+        memset(sums + pieces * 8, 0, loom__file_partitions_at(pieces) - sizeof header - pieces * 8);
+        header.checksums_checksum = loom__checksum(sums, pieces * 8, 0);
         surgery_set_header(file, &header);
     }
     surgery_sign_header(file);

@@ -12,7 +12,8 @@
 loom__file_header surgery_header(const unsigned char *file);
 void surgery_set_header(unsigned char *file, const loom__file_header *header);
 
-/* Where partition `index` lies, or NULL if the file has no such partition whole. */
+/* Where partition `index` lies, or NULL if the file has no such partition whole. Codes of perfect tables lie behind the last one, as
+ * if they were further partitions. */
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index);
 
 /* Makes the header's own checksum right. */

@@ -97,7 +97,10 @@ typedef struct loom__perfect_totals {
 /* What is known of a partition; not part of files. */
 typedef enum loom__perfect_mark {
     PERFECT_UNMARKED = 0,
-    PERFECT_EXHAUSTED = 1 /* every way to make room was tried in vain, and nothing was erased since */
+    PERFECT_EXHAUSTED = 1, /* every way to make room was tried in vain, and nothing was erased since */
+    /* Reseeding might help, but there is no memory for it. A machine that sets this removes it when its call ends: until then
+     * nothing moves in the partition, so that a key that was refused stays so. */
+    PERFECT_SHORT_OF_MEMORY = 2
 } loom__perfect_mark;
 
 /* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
@@ -107,6 +110,7 @@ typedef struct loom__perfect_view {
     uint32_t partitions;
     uint32_t subrange; /* buckets in each of the eight */
     uint32_t words;    /* of codes, in a partition */
+    uint32_t made_for; /* keys that a partition is counted on to hold (perfect_shape.c) */
     uint32_t kind;     /* loom__slot_kind */
     loom__seed seed;
     uint64_t empty[2];            /* empty[0] everywhere except in partition empty_exception, which has empty[1] */

@@ -5,8 +5,8 @@
  * 2025) come cells with a mapping Φ and an offset Δ, R = 8 virtual buckets for each cell, and insertion in two steps: where there
  * is room first, without a change of codes, then moves of cells. We differ: buckets of 64 bytes, the price of one access, instead
  * of 128; a cell's eight buckets lie in eight disjoint subranges of a partition, so that it never meets itself and its keys need
- * not be looked for in other partitions; a code has 4 bits instead of a byte, and a cell 3 to 4 keys (with 16 slots to a bucket 4
- * to 5.5), so that codes take 0.8 to 1.4 bits a key and stay in a GPU's L2 cache instead of being spread over its shared
+ * not be looked for in other partitions; a code has 4 bits instead of a byte, and a cell 3 to 6 keys (with 16 slots to a bucket 4
+ * to 8), so that codes take 0.5 to 1.4 bits a key and stay in a GPU's L2 cache instead of being spread over its shared
  * memories; and a stash bucket takes cells that no code places, at the price of one bucket to a lookup, as for all others.
  *
  * Invariants, between calls:

@@ -32,15 +32,11 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    /* No reseeding once fewer than one slot in so many is free: it would hardly help … */
-    PERFECT_HOPELESS = 32,
-    /* … or once two cells have more than so many keys, on average (16 slots to a bucket: a third more): then the partition holds
-     * more than it was made for, and the table had better grow. */
-    PERFECT_MADE_FOR = 9,
-    PERFECT_MOST_LIFTED = 256,                            /* keys that one plan moves */
-    PERFECT_MOST_TOUCHED = 20 * (PERFECT_MOST_MOVES + 1), /* a move takes keys from 8 buckets and brings them to 8 */
-    PERFECT_MOST_CANDIDATES = 16,                         /* slots of a bucket */
-    PERFECT_NOWHERE = 16                                  /* as a code: the cell's keys are planned in no bucket */
+    PERFECT_MOST_LIFTED = 256, /* keys that one plan moves */
+    PERFECT_MOST_TOUCHED =
+        2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
+    PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
+    PERFECT_NOWHERE = 16                            /* as a code: the cell's keys are planned in no bucket */
 };
 
 /* A cell and its keys. */
@@ -183,12 +179,12 @@ LOOM_LANE void perfect_tally_up(loom__slot_kind kind, const loom__perfect_view *
 LOOM_LANE void perfect_touch(perfect_desk *desk, uint32_t bucket, uint32_t keys)
 {
     lane_team_draw(&desk->shift[bucket], keys);
-    uint32_t at = lane_team_draw(&desk->touches, 1);
-    if (at < PERFECT_MOST_TOUCHED) /* always: a plan has no more */
-        lane_team_store_4(&desk->touched[at], bucket);
+    uint32_t at = lane_team_draw(&desk->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
+    lane_team_store_4(&desk->touched[at], bucket);
 }
 
-/* Adds a cell's keys, where `code` puts them, to the plan; `times` -1 takes them away. Each lane does its share. */
+/* Adds a cell's keys, where `code` puts them, to the plan; `times` -1 takes them away. Each lane does its share. All of them
+ * together touch at most one bucket of each subrange, or the stash; a move does this twice. */
 LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
                                   const perfect_tally *tally, uint32_t code, uint32_t times)
 {
@@ -375,7 +371,8 @@ LOOM_LANE void perfect_plan_own(loom__slot_kind kind, const loom__perfect_view *
     lane_team_wait(owner->team);
 }
 
-/* All lanes: plans room for the key. Returns how many cells are to move; 0: the plan failed. */
+/* All lanes: plans room for the key. Returns how many cells are to move, `most` and PERFECT_MOST_MOVES at most; 0: the plan
+ * failed. */
 LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
 {
@@ -384,7 +381,8 @@ LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *
     for (uint32_t moves = 1;; moves++) {
         if (perfect_find_overfull(kind, owner, desk) == UINT32_MAX)
             return moves;
-        if (moves == most || !perfect_plan_move(kind, view, owner, desk, moves, lifted, attempt, to_stash))
+        if (moves >= most || moves == PERFECT_MOST_MOVES ||
+            !perfect_plan_move(kind, view, owner, desk, moves, lifted, attempt, to_stash))
             return 0;
         lifted += lane_team_load_4(&desk->plan[moves].keys);
     }
@@ -536,11 +534,11 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
            perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
-/* All lanes: are there free slots enough? */
+/* All lanes: is the partition to hold another key? If not, reseeding would hardly help, and the table had better grow. */
 LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk)
 {
-    const uint32_t buckets = perfect_buckets(view->subrange), slots = buckets * perfect_slots(kind);
+    const uint32_t buckets = perfect_buckets(view->subrange);
     for (uint32_t i = lane_team_rank(owner->team); i < buckets; i += lane_team_size(owner->team))
         lane_team_draw(&desk->lifted, perfect_used(kind, owner, i)); /* a counter that is free now, and zero */
     lane_team_wait(owner->team);
@@ -549,9 +547,7 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&desk->lifted, 0);
     lane_team_wait(owner->team);
-    const uint32_t of_two = perfect_slots(kind) == 16 ? PERFECT_MADE_FOR * 4 / 3 : PERFECT_MADE_FOR;
-    const uint32_t made_for = view->words * PERFECT_CELLS_PER_WORD * of_two / 2;
-    return slots - used > slots / PERFECT_HOPELESS && used <= made_for;
+    return used < view->made_for;
 }
 
 /* All lanes. False: as before. */
@@ -583,18 +579,18 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *vie
 LOOM_LANE int perfect_make_room(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key)
 {
-    if (lane_load_4(&view->marks[owner->partition_index]) == PERFECT_EXHAUSTED)
+    if (lane_load_4(&view->marks[owner->partition_index]) != PERFECT_UNMARKED)
         return 0;
     return perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
 /* All lanes: the same by reseeding, after that. False: there is no room for the key, the table is as it was, and the partition is
- * marked. */
+ * marked exhausted. A machine that cannot get spare memory for a hopeful partition does not call this, but marks it itself. */
 LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
                                      perfect_desk *desk, uint64_t key)
 {
     uint32_t *mark = &view->marks[owner->partition_index];
-    if (lane_load_4(mark) == PERFECT_EXHAUSTED)
+    if (lane_load_4(mark) != PERFECT_UNMARKED)
         return 0;
     if (perfect_is_hopeful(kind, view, owner, desk) && perfect_reseed(kind, view, owner, desk, key))
         return 1;

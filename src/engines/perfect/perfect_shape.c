@@ -1,40 +1,71 @@
 /* How many partitions, buckets and cells a table gets.
  *
  * A table for n keys must hold any n keys except with a probability below 10^-9. A partition can be filled up to some share of
- * its slots that depends on how many keys a cell has (perfect_room.h has the loads measured; here stands what is counted on);
- * beyond that keys may be refused. Partitions are so many that none gets more, with that probability (core/partitions.h). A table
- * that is made for a low load has few cells for its slots, and refuses its first key earlier, at 0.90 of a partition's slots if it
- * is made for 0.5: far above what its partitions get.
+ * its slots that depends on how many slots there are to a cell; beyond that keys may be refused. Partitions are so many that none
+ * gets more, with that probability (core/partitions.h).
  *
  * Fewer keys to a cell let a partition be fuller, and cost codes: 8 bytes for 15 cells. With 8 slots to a bucket and 4 keys to a
- * cell they are 1.07 bits a key, 13.3 MB for 10^8 keys, with 3.1 keys 17.2 MB: both stay in the L2 cache of a large GPU. Buckets
- * of 16 slots fill more evenly, and do with larger cells.
+ * cell they are 1.07 bits a key, 13.3 MB for 10^8 keys, with 3 keys 17.8 MB: both stay in the L2 cache of a large GPU. A table
+ * that is made for less than 0.9 does with larger cells, which are found in caches more often and are placed sooner. Buckets of 16
+ * slots fill more evenly, and do with larger cells, too.
  *
- * Cells are counted by the keys that a table is made for, not by its slots: a table at half its load has no more codes than a
- * full one of as many keys. */
+ * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
+ * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.925 at most. Above that they are twice
+ * as large, which makes it 0.945 for 10^9 keys and 0.95 for 10^8 and fewer. Where values lie beside the lines they are not, since
+ * a partition must fit a GPU's shared memory: such tables reach 0.93 (8 + 8 bytes) to 0.94. */
 #include "core/error.h"
 #include "core/partitions.h"
 #include "engines/perfect/perfect_layout.h"
 
 #include <math.h>
 
-typedef struct cell_plan {
-    double cell_keys; /* in a partition that holds its share of the capacity */
-    double usable;    /* share of its slots that can be filled, if the table is made for about max_load */
-} cell_plan;
-
 #define MODERATE_LOAD 0.9
 
-static cell_plan plan_cells(loom__slot_kind kind, double max_load)
+/* A line through some points, level before the first and behind the last. */
+typedef struct point {
+    double x, y;
+} point;
+
+static double on_line(const point *points, int count, double x)
 {
-    if (perfect_slots(kind) == 16)
-        return max_load <= MODERATE_LOAD ? (cell_plan){5.5, 0.97} : (cell_plan){4, 0.985};
-    return max_load <= MODERATE_LOAD ? (cell_plan){4, 0.955} : (cell_plan){3.1, 0.98};
+    int i = 1;
+    while (i < count - 1 && x > points[i].x)
+        i++;
+    const point *from = &points[i - 1], *to = &points[i];
+    double way = fmin(fmax((x - from->x) / (to->x - from->x), 0), 1);
+    return from->y + way * (to->y - from->y);
+}
+
+#define ON_LINE(points, x) on_line(points, sizeof(points) / sizeof *(points), x)
+
+/* Cells of buckets with 16 slots are larger by this. */
+static double wider(loom__slot_kind kind)
+{
+    return perfect_slots(kind) == 16 ? 5.5 / 4 : 1;
+}
+
+static double keys_per_cell(loom__slot_kind kind, double max_load)
+{
+    static const point eight[] = {{0.55, 6}, {0.8, 4.5}, {0.9, 4}, {0.95, 3}};
+    return ON_LINE(eight, max_load) * wider(kind);
+}
+
+/* The share of a partition's slots that is counted on. One partition in a hundred of 1729 buckets refused a key before, at most;
+ * it is dealt anew then, up to three times (perfect_room.h). test_perfect_insert_load_reached prints what is reached. */
+static double usable_share(loom__slot_kind kind, double slots_per_cell)
+{
+    static const point eight[] = {{3.2, 0.9925}, {4.5, 0.967}, {5.65, 0.94}, {8, 0.77},
+                                  {11, 0.67},    {20, 0.5},    {40, 0.3}};
+    static const point sixteen[] = {{3.2, 0.995}, {4.5, 0.982}, {5.65, 0.967}, {8, 0.93},
+                                    {11, 0.88},   {20, 0.68},   {40, 0.4}};
+    const double x = slots_per_cell / wider(kind);
+    const double share = perfect_slots(kind) == 16 ? ON_LINE(sixteen, x) : ON_LINE(eight, x);
+    return x > 40 ? share * 40 / x : share;
 }
 
 static double partitions_needed(double keys, double max_load, double usable, double slots)
 {
-    return loom__partitions_needed(keys, max_load, slots, floor(slots * usable), PERFECT_LEAST_PARTITIONS,
+    return loom__fewest_partitions(keys, max_load, slots, floor(slots * usable), PERFECT_LEAST_PARTITIONS,
                                    PERFECT_MOST_PARTITIONS);
 }
 
@@ -44,21 +75,35 @@ static uint32_t words_for(double keys, double cell_keys)
     return (uint32_t)fmin(fmax(ceil(keys / cell_keys / PERFECT_CELLS_PER_WORD), 1), PERFECT_MOST_WORDS);
 }
 
-/* A subrange whose partitions fit a GPU's shared memory, values and all: the stash is counted eight times, so that it is a tenth
- * below the largest. */
-static uint32_t largest_subrange(loom__slot_kind kind, double max_load)
+/* Of those whose partitions fit a GPU's shared memory, values and all. */
+static uint32_t largest_subrange(loom__slot_kind kind)
 {
-    uint32_t wanted = max_load <= MODERATE_LOAD ? PERFECT_PREFERRED_SUBRANGE : PERFECT_MOST_SUBRANGE;
-    uint32_t fitting = (uint32_t)(PERFECT_MOST_BYTES / perfect_partition_bytes(kind, 1));
-    return fitting < wanted ? fitting : wanted;
+    uint32_t subrange = PERFECT_MOST_SUBRANGE;
+    while (perfect_partition_bytes(kind, subrange) > PERFECT_MOST_BYTES)
+        subrange--;
+    return subrange;
+}
+
+/* The largest to consider: a GPU builds partitions of the preferred size twice as fast, but loads that they do not reach need
+ * larger ones. */
+static uint32_t last_subrange(loom__slot_kind kind, double keys, double max_load, double usable)
+{
+    const double slots = perfect_buckets(PERFECT_PREFERRED_SUBRANGE) * (double)perfect_slots(kind);
+    const uint32_t largest = largest_subrange(kind);
+    if (largest <= PERFECT_PREFERRED_SUBRANGE)
+        return largest;
+    if (max_load <= MODERATE_LOAD || slots * partitions_needed(keys, max_load, usable, slots) * max_load < keys * 1.002)
+        return PERFECT_PREFERRED_SUBRANGE;
+    return largest;
 }
 
 loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perfect_shape *shape)
 {
     loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
     const double keys = (double)config->capacity, slots = perfect_slots(kind);
-    const cell_plan cells = plan_cells(kind, config->max_load);
-    uint32_t first = 1, last = largest_subrange(kind, config->max_load);
+    const double cell_keys = keys_per_cell(kind, config->max_load);
+    const double usable = usable_share(kind, cell_keys / config->max_load);
+    uint32_t first = 1, last = last_subrange(kind, keys, config->max_load, usable);
     if (config->buckets_per_partition != 0) {
         RETURN_ERROR_IF(
             config->buckets_per_partition % PERFECT_SUBRANGES != 1 || config->buckets_per_partition < 9 ||
@@ -68,15 +113,15 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perf
             config->buckets_per_partition, PERFECT_SUBRANGES, perfect_buckets(PERFECT_MOST_SUBRANGE));
         first = last = config->buckets_per_partition / PERFECT_SUBRANGES;
     }
-    /* Of those within 2 % of the smallest table, the largest partitions. */
+    /* Of those within 1 % of the smallest table, the largest partitions. */
     double least = INFINITY, partitions = 0;
     uint32_t subrange = 0;
     for (uint32_t size = first; size <= last; size++)
         least = fmin(least, perfect_buckets(size) *
-                                partitions_needed(keys, config->max_load, cells.usable, perfect_buckets(size) * slots));
+                                partitions_needed(keys, config->max_load, usable, perfect_buckets(size) * slots));
     for (uint32_t size = last; size >= first && subrange == 0; size--) {
-        partitions = partitions_needed(keys, config->max_load, cells.usable, perfect_buckets(size) * slots);
-        if (perfect_buckets(size) * partitions <= least * 1.02)
+        partitions = partitions_needed(keys, config->max_load, usable, perfect_buckets(size) * slots);
+        if (perfect_buckets(size) * partitions <= least * 1.01)
             subrange = size;
     }
     RETURN_ERROR_IF(subrange == 0 || partitions > PERFECT_MOST_PARTITIONS, LOOM_INVALID_ARGUMENT,
@@ -85,7 +130,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perf
     shape->kind = kind;
     shape->partitions = (uint32_t)partitions;
     shape->subrange = subrange;
-    shape->words = words_for(keys / partitions, cells.cell_keys);
+    shape->words = words_for(perfect_buckets(subrange) * slots * config->max_load, cell_keys);
     shape->slots = (uint64_t)shape->partitions * perfect_buckets(subrange) * perfect_slots(kind);
     const uint64_t bytes = perfect_partition_bytes(kind, subrange);
     shape->table_bytes = (shape->partitions + perfect_code_pieces(bytes, shape->partitions, shape->words)) * bytes;
@@ -99,6 +144,9 @@ loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uin
     view.partitions = shape->partitions;
     view.subrange = shape->subrange;
     view.words = shape->words;
+    const double slots = perfect_buckets(shape->subrange) * (double)perfect_slots(shape->kind);
+    view.made_for =
+        (uint32_t)(slots * usable_share(shape->kind, slots / ((double)shape->words * PERFECT_CELLS_PER_WORD)));
     view.seed = loom__seed_expand(seed);
     view.kind = shape->kind;
     loom__choose_patterns(view.seed, slot_key_bytes(shape->kind), view.partitions,

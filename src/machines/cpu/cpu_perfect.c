@@ -98,10 +98,11 @@ static uint32_t value_bytes_of(const loom__perfect_view *view, const loom__batch
     return batch->write == LOOM__WRITE_COMBINE ? loom__number_bytes(batch->widening, bytes) : bytes;
 }
 
-static void insert_records(insert_work *work, const loom__cpu_perfect_records *records)
+/* Keys of partitions first .. end - 1. */
+static void insert_records(insert_work *work, const loom__cpu_perfect_records *records, uint32_t first, uint32_t end)
 {
     loom__cpu_perfect_desk desk;
-    loom__cpu_perfect_desk_open(&desk, work->allocator, work->view);
+    loom__cpu_perfect_desk_open(&desk, work->allocator, work->view, first, end);
     work->simd->insert(work->view, work->batch, records, &desk, &work->counts);
     loom__cpu_perfect_desk_close(&desk);
 }
@@ -124,7 +125,7 @@ static void fill_partition(void *argument, uint64_t partition)
     if (work->batch->replace)
         loom__cpu_perfect_clear_partition(work->view, (uint32_t)partition);
     if (own.n > 0)
-        insert_records(work, &own);
+        insert_records(work, &own, (uint32_t)partition, (uint32_t)partition + 1);
 }
 
 static void insert_all(insert_work *work)
@@ -137,7 +138,7 @@ static void insert_all(insert_work *work)
         .n = work->batch->n,
     };
     if (all.n > 0)
-        insert_records(work, &all);
+        insert_records(work, &all, 0, work->view->partitions);
 }
 
 static int is_small(const loom__perfect_view *view, uint64_t n)

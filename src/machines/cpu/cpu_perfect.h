@@ -23,12 +23,16 @@ typedef struct loom__cpu_perfect_records {
 
 struct perfect_sums; /* perfect_survey.h */
 
-/* What a thread makes room with, on its stack: 26 KB. Opened for one call, and for tables of one shape. */
+/* What a thread makes room with, on its stack: 26 KB, laid out when room is needed first. Opened for one call, for some of a
+ * table's partitions. */
 typedef struct loom__cpu_perfect_desk {
     _Alignas(64) unsigned char memory[12288]; /* a perfect_desk (perfect_room.h) */
     uint32_t shift[PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1];
     const loom_allocator *allocator;
-    uint64_t spare_bytes;
+    const loom__perfect_view *view;
+    uint32_t first, end; /* the partitions */
+    int laid_out;
+    int short_of_memory; /* a partition is marked so */
 } loom__cpu_perfect_desk;
 
 typedef struct loom__cpu_perfect_simd {
@@ -55,12 +59,13 @@ extern const loom__cpu_perfect_simd loom__cpu_perfect_avx2;
 
 extern const loom__perfect_kernels loom__cpu_perfect_kernels;
 
+/* For partitions first .. end - 1, which are the calling thread's. */
 void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
-                                 const loom__perfect_view *view);
+                                 const loom__perfect_view *view, uint32_t first, uint32_t end);
 void loom__cpu_perfect_desk_close(loom__cpu_perfect_desk *desk);
 
 /* For a key that is not in the table and whose bucket is full: it will be stored by the next attempt. False: there is no room. */
-int loom__cpu_perfect_make_room(const loom__perfect_view *view, loom__cpu_perfect_desk *desk, uint64_t key);
+int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key);
 
 void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t partition);
 

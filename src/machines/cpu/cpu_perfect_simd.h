@@ -278,7 +278,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
             perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
         if (outcome == PERFECT_OVERFLOW) {
             outcome = PERFECT_NO_ROOM;
-            if (loom__cpu_perfect_make_room(view_given, desk, seek.key)) {
+            if (loom__cpu_perfect_make_room(desk, seek.key)) {
                 seek = perfect_seek_key(kind, &view, seek.key);
                 outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
             }

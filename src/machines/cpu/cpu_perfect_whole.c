@@ -154,7 +154,7 @@ static void refill_partition(void *argument, uint64_t index)
     uint32_t first, last, partition = (uint32_t)index;
     loom__hash_sources(partition, work->to->partitions, work->from->partitions, &first, &last);
     loom__cpu_perfect_desk desk;
-    loom__cpu_perfect_desk_open(&desk, work->allocator, work->to);
+    loom__cpu_perfect_desk_open(&desk, work->allocator, work->to, partition, partition + 1);
     loom__cpu_perfect_clear_partition(work->to, partition);
     for (uint32_t source = first; source <= last; source++)
         move_keys(work, source, partition, &desk);
