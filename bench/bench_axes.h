@@ -24,6 +24,17 @@
 #define BENCH_RATE_TOLERANCE  0.1
 #define BENCH_RATE_DEVIATIONS 5.0
 
+/* Perfect tables: what --sweep spans (case_perfect.c has the figures). */
+#define BENCH_DEFAULT_PERFECT_N_ON_DEVICE UINT64_C(100000000) /* as in the paper */
+#define BENCH_SWEEP_LOADS_OF_GPH          0.4, 0.457, 0.533, 0.64 /* 10^8 pairs of 8 bytes in 2, 1.75, 1.5 and 1.25 * 10^9 */
+#define BENCH_SWEEP_LOAD_OF_GPH           0.533                   /* … where the paper varies something else */
+#define BENCH_SWEEP_N_DIVISORS            256, 64, 16, 4, 1       /* of --n */
+#define BENCH_SWEEP_LANES                 1, 2, 4, 8
+#define BENCH_SWEEP_SKEWS                 0, 0.5, 1, 2, 4
+#define BENCH_SWEEP_MORE                  (0.01 / 1.01) /* of all keys, 1 % of those before them: */
+#define BENCH_SWEEP_LOADS_AFTER_MORE      0.53 * 1.01, 0.8 * 1.01, 0.9 * 1.01, 0.95 /* from 0.53, 0.8, 0.9 and 0.94 */
+#define BENCH_SWEEP_MOST_KEYS             (UINT64_C(1) << 31) /* keys of 4 bytes, as many absent */
+
 /* What the case `limits` spans. Footprints above this share of the memory are left out. */
 #define BENCH_LIMIT_ACCESS_BYTES 8, 16, 32, 64, 128
 #define BENCH_LIMIT_FOOTPRINTS \

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map, &bench_case_filter};
+static const bench_case *const cases[] = {&bench_case_limits, &bench_case_map, &bench_case_perfect, &bench_case_filter};
 
 const bench_case *bench_case_at(size_t index)
 {
@@ -65,23 +65,31 @@ static void run_case(bench_session *session, const bench_options *asked, const b
     session->options = NULL;
 }
 
-int bench_run(const bench_options *options, char error[256])
+loom_status bench_make_context(const bench_options *options, loom_context **context, loom_context_info *info)
 {
-    bench_session session = {.info = LOOM_CONTEXT_INFO_INIT};
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     config.machine = options->machine;
     config.threads = options->threads;
     config.lanes = options->lanes;
     config.fixed_seed = 1;
     config.seed = BENCH_SEED;
-    error[0] = 0;
-    if (loom_context_create(&config, &session.context) != LOOM_OK) {
-        snprintf(error, 256, "%s", loom_last_error());
-        return 1;
+    *context = NULL;
+    loom_status status = loom_context_create(&config, context);
+    if (status == LOOM_OK)
+        status = loom_context_describe(*context, info);
+    if (status != LOOM_OK) {
+        loom_context_destroy(*context);
+        *context = NULL;
     }
-    if (loom_context_describe(session.context, &session.info) != LOOM_OK) {
+    return status;
+}
+
+int bench_run(const bench_options *options, char error[256])
+{
+    bench_session session = {.info = LOOM_CONTEXT_INFO_INIT};
+    error[0] = 0;
+    if (bench_make_context(options, &session.context, &session.info) != LOOM_OK) {
         snprintf(error, 256, "%s", loom_last_error());
-        loom_context_destroy(session.context);
         return 1;
     }
     if (!bench_report_open(&session.report, options->csv_path, options->json_path, error)) {

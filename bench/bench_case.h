@@ -15,6 +15,7 @@ typedef struct bench_session {
     loom_context_info info;
     bench_limits limits;
     bench_report report;
+    const char *figure; /* what the rows to come show together; NULL: nothing in particular */
 } bench_session;
 
 struct bench_case {
@@ -33,6 +34,9 @@ const bench_case *bench_case_at(size_t index); /* NULL after the last */
  * was no such machine (`error` then has a sentence, else it is ""). */
 int bench_run(const bench_options *options, char error[256]);
 
+/* The context that the options ask for, and its description; *context is NULL if there is none. */
+loom_status bench_make_context(const bench_options *options, loom_context **context, loom_context_info *info);
+
 /* The rate of a limit, for this row: notes its name there, and fails it if there is none. */
 double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
                         bench_row *row);
@@ -43,6 +47,7 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
 
 extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
+extern const bench_case bench_case_perfect;
 extern const bench_case bench_case_filter;
 
 #endif

@@ -172,6 +172,13 @@ static bool set_repeat(void *target, const char *text)
     return bench_parse_count(text, &options->repeat) && options->repeat > 0 && options->repeat <= BENCH_MAX_REPEAT;
 }
 
+static bool set_sweep(void *target, const char *text)
+{
+    (void)text;
+    ((bench_options *)target)->sweep = true;
+    return true;
+}
+
 static bool set_csv(void *target, const char *text)
 {
     ((bench_options *)target)->csv_path = text;
@@ -184,7 +191,7 @@ static bool set_json(void *target, const char *text)
     return *text != 0;
 }
 
-static const bench_option case_word = {"CASE", "limits, map or filter", false, add_case};
+static const bench_option case_word = {"CASE", "limits, map, perfect or filter", false, add_case};
 
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", false, set_machine},
@@ -209,6 +216,7 @@ static const bench_option table[] = {
     {"--value-bytes", "4 or 8", false, set_value_bytes},
     {"--ops", "operations parted by commas", true, add_op},
     {"--repeat", "a number from 1 to 1000", false, set_repeat},
+    {"--sweep", NULL, false, set_sweep},
     {"--csv", "the name of a file", false, set_csv},
     {"--json", "the name of a file", false, set_json},
 };
@@ -287,6 +295,20 @@ static bool check_key_bytes(const bench_options *options, char error[256])
     return false;
 }
 
+static bool check_sweep(const bench_options *options, char error[256])
+{
+    bool perfect = false;
+    for (size_t i = 0; i < options->case_count; i++)
+        perfect = perfect || options->cases[i] == &bench_case_perfect;
+    if (options->sweep && !perfect)
+        snprintf(error, 256, "--sweep is an option of the case perfect, which was not named.");
+    else if (options->sweep && options->n > BENCH_SWEEP_MOST_KEYS)
+        snprintf(error, 256, "--sweep wants --n up to 2^31: some of its tables have keys of 4 bytes.");
+    else
+        return true;
+    return false;
+}
+
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
     static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS},
@@ -322,7 +344,7 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         snprintf(error + used, 256 - used, ".");
         return false;
     }
-    if (!check_ops(options, error) || !settle_value_bytes(options, error))
+    if (!check_sweep(options, error) || !check_ops(options, error) || !settle_value_bytes(options, error))
         return false;
     return check_key_bytes(options, error);
 }

@@ -40,6 +40,7 @@ typedef struct bench_options {
     char ops[BENCH_MAX_VALUES][16];
     size_t op_count; /* 0: all */
     uint64_t repeat;
+    bool sweep;                       /* the case `perfect`: all its figures */
     const char *csv_path, *json_path; /* NULL: none */
 } bench_options;
 

@@ -184,6 +184,15 @@ bool bench_parse_options(int argc, char **argv, const bench_option *options, siz
             snprintf(error, 256, "There is no option %.*s.", length < 60 ? (int)length : 60, argument);
             return false;
         }
+        if (!option->expects) {
+            if (argument[length] == '=') {
+                snprintf(error, 256, "%s takes no value.", option->name);
+                return false;
+            }
+            if (!option->set(target, ""))
+                return false;
+            continue;
+        }
         const char *value = argument[length] == '=' ? argument + length + 1 : ++at < argc ? argv[at] : NULL;
         if (!value) {
             snprintf(error, 256, "%s wants %s after it.", option->name, option->expects);

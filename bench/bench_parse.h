@@ -20,13 +20,13 @@ const char *bench_type_name(loom_type type);
 
 typedef struct bench_option {
     const char *name;    /* "--load" */
-    const char *expects; /* "a number above 0 and up to 0.95", for the sentence that refuses another */
+    const char *expects; /* "a number above 0 and up to 0.95", for the sentence that refuses another; NULL: no value */
     bool list;           /* takes several values, parted by commas or spaces; `set` is called for each */
     bool (*set)(void *target, const char *text);
 } bench_option;
 
 /* Reads options and words into `target`. An option's value follows it as the next argument or after '='; lists go on
- * as long as numbers follow. False: `error` has a sentence.
+ * as long as numbers follow. `set` of an option without a value gets "". False: `error` has a sentence.
  *   word     what an argument that belongs to no option is; NULL: there are to be none */
 bool bench_parse_options(int argc, char **argv, const bench_option *options, size_t option_count,
                          const bench_option *word, void *target, char error[256]);

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <string.h>
 
-/* RATE: a real number that may be very small, with as many digits as others have decimals. */
-typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, REAL, RATE } column_kind;
+/* RATE: a real number that may be very small, with as many digits as others have decimals. COUNT_FROM_0: a count of which 0 is
+ * worth a word. */
+typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, COUNT_FROM_0, REAL, RATE } column_kind;
 
 /* Whose rows have the column in the table for people. The files have all of them. */
 typedef enum column_place { ALL, NO_FILTERS, FILTERS } column_place;
@@ -24,7 +25,7 @@ static const struct column {
     column_place place;
 } columns[] = {
     {"case", TEXT_POINTER, offsetof(bench_row, case_name), "case", 7, 0, ALL},
-    {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 6, 0, ALL},
+    {"engine", TEXT_POINTER, offsetof(bench_row, engine), "engine", 7, 0, ALL},
     {"machine", TEXT_POINTER, offsetof(bench_row, machine), "machine", 7, 0, ALL},
     {"op", TEXT_ARRAY, offsetof(bench_row, op), "op", 15, 0, ALL},
     {"key_bytes", COUNT, offsetof(bench_row, key_bytes), "key", 3, 0, ALL},
@@ -47,6 +48,11 @@ static const struct column {
     {"fp_measured", RATE, offsetof(bench_row, fp_measured), "fp meas.", 9, 4, FILTERS},
     {"fp_theory", RATE, offsetof(bench_row, fp_theory), "fp theory", 9, 4, FILTERS},
     {"fp_stats", RATE, offsetof(bench_row, fp_stats), "fp stats", 9, 4, FILTERS},
+    {"refused", COUNT_FROM_0, offsetof(bench_row, refused), NULL, 0, 0, NO_FILTERS},
+    {"code_bytes", COUNT_FROM_0, offsetof(bench_row, code_bytes), NULL, 0, 0, NO_FILTERS},
+    {"stashed", COUNT_FROM_0, offsetof(bench_row, stashed), NULL, 0, 0, NO_FILTERS},
+    {"lanes", COUNT, offsetof(bench_row, lanes), NULL, 0, 0, NO_FILTERS},
+    {"figure", TEXT_POINTER, offsetof(bench_row, figure), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -68,6 +74,9 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .fp_measured = NAN,
                      .fp_theory = NAN,
                      .fp_stats = NAN,
+                     .refused = BENCH_NO_COUNT,
+                     .code_bytes = BENCH_NO_COUNT,
+                     .stashed = BENCH_NO_COUNT,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;
@@ -114,7 +123,8 @@ static void format_number(const struct column *column, const bench_row *row, int
 {
     const void *at = (const char *)row + column->offset;
     text[0] = 0;
-    if (column->kind == COUNT && *(const uint64_t *)at != 0)
+    const bool counts = column->kind == COUNT || column->kind == COUNT_FROM_0;
+    if (counts && *(const uint64_t *)at != (column->kind == COUNT ? 0 : BENCH_NO_COUNT))
         snprintf(text, 32, "%llu", (unsigned long long)*(const uint64_t *)at);
     if (column->kind == REAL && !isnan(*(const double *)at))
         snprintf(text, 32, "%.*f", decimals, *(const double *)at);
@@ -258,8 +268,9 @@ bool bench_report_open(bench_report *report, const char *csv_path, const char *j
 void bench_report_add(bench_report *report, const bench_row *row)
 {
     bench_progress_hide();
-    if (report->rows == 0 || report->titled_for_filters != row->of_filter)
+    if (!report->titled || report->titled_for_filters != row->of_filter)
         print_title(row->of_filter);
+    report->titled = true;
     report->titled_for_filters = row->of_filter;
     print_row(row);
     if (report->csv)
@@ -268,6 +279,13 @@ void bench_report_add(bench_report *report, const bench_row *row)
         write_json_row(report->json, row, report->rows == 0);
     report->rows++;
     report->failed += bench_row_failed(row);
+}
+
+void bench_report_heading(bench_report *report, const char *text)
+{
+    bench_progress_hide();
+    printf("\n%s\n", text);
+    report->titled = false;
 }
 
 static bool close_file(FILE *file, const char *path, char error[256])

@@ -6,7 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A column that has no meaning for a row is left empty: NULL or "" in text, 0 in counts, NAN in numbers. */
+/* Where 0 says something, a count without meaning is this. */
+#define BENCH_NO_COUNT UINT64_MAX
+
+/* A column that has no meaning for a row is left empty: NULL or "" in text, 0 in counts, BENCH_NO_COUNT in those that may be 0,
+ * NAN in numbers. */
 typedef struct bench_row {
     const char *case_name;
     const char *engine;
@@ -36,7 +40,15 @@ typedef struct bench_row {
     double fp_theory;    /* … as expected of such a filter, */
     double fp_stats;     /* … as follows from its bits */
 
-    char note[128]; /* for people only: no column of the files */
+    /* Of what brings keys to a map; people read them in the note. */
+    uint64_t refused;    /* keys that found no room */
+    uint64_t code_bytes; /* perfect tables: loom_stats.code_bytes */
+    uint64_t stashed;    /* … loom_stats.stashed */
+
+    uint64_t lanes;     /* of a group, if asked for */
+    const char *figure; /* what the rows around this one show together */
+
+    char note[192]; /* for people only: no column of the files */
 } bench_row;
 
 /* A row with every column empty and `check` "ok". */
@@ -53,13 +65,16 @@ typedef struct bench_report {
     FILE *csv, *json;
     const char *csv_path, *json_path;
     uint64_t rows, failed;
-    bool titled_for_filters; /* the title that was printed last */
+    bool titled, titled_for_filters; /* whether rows to come have a title above them, and which */
 } bench_report;
 
 /* Opens the files (paths may be NULL), so that a path that cannot be written fails before the work, not after it.
  * False: `error` has a sentence. */
 bool bench_report_open(bench_report *report, const char *csv_path, const char *json_path, char error[256]);
 void bench_report_add(bench_report *report, const bench_row *row);
+
+/* A line for people above rows to come, which get a title of their own. */
+void bench_report_heading(bench_report *report, const char *text);
 
 /* False: a file could not be written to its end; `error` has a sentence. */
 bool bench_report_close(bench_report *report, char error[256]);

@@ -13,6 +13,7 @@
 #include "bench_timer.h"
 #include "map_bench.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +56,29 @@ static void note_options(const map_bench *bench, bench_row *row)
         bench_row_note(row, "concurrent reads");
 }
 
+/* How the table took the keys: a table is made to refuse none. */
+static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
+{
+    loom_stats stats = LOOM_STATS_INIT;
+    if (!(op->traits & MAP_OP_FILLS))
+        return;
+    if (loom_map_stats(bench->map, &stats, NULL) != LOOM_OK) {
+        bench_row_fail(row, "stats: %s", loom_last_error());
+        return;
+    }
+    const uint64_t wanted = op->keys_held(bench);
+    row->refused = stats.size < wanted ? wanted - stats.size : 0;
+    row->load = stats.load; /* the table may have grown since it was made */
+    if (op->traits & MAP_OP_ADDS)
+        bench_row_note(row, "from load %.3f", (double)(wanted - bench->operations) / (double)stats.slots);
+    if (stats.engine != LOOM_ENGINE_PERFECT)
+        return;
+    row->code_bytes = stats.code_bytes;
+    row->stashed = stats.stashed;
+    bench_row_note(row, "%" PRIu64 " keys refused, %" PRIu64 " stashed, codes %.3f MB", row->refused, row->stashed,
+                   (double)row->code_bytes * 1e-6);
+}
+
 static loom_status run_op(map_bench *bench, const map_op *op)
 {
     bench->clock = (bench_clock){0};
@@ -82,6 +106,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         const loom_status status = run_op(bench, op);
         if (status != LOOM_OK) {
             bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
+            note_contents(bench, op, row);
             return NAN;
         }
         if ((op->traits & MAP_OP_ANSWERS) && map_fetch_answers(bench) != LOOM_OK)
@@ -94,6 +119,7 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
         cpu += bench->clock.cpu;
     }
     note_options(bench, row);
+    note_contents(bench, op, row);
     bench_note_run(bench->session, row, bench->session->options->queries != bench->n ? bench->count : 0, cpu / wall);
     if (op->accesses == MAP_ACCESSES_AFTER)
         row->accesses = count_accesses(bench, row);
@@ -172,6 +198,8 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.hit = hit;
     row.skew = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->skew;
     row.hot = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->hot;
+    row.lanes = session->options->lanes;
+    row.figure = session->figure;
     row.batch = (op->traits & MAP_OP_WHOLE) || bench->longest_call < bench->batch ? bench->longest_call : bench->batch;
 
     limits_of_op limits;
@@ -233,6 +261,8 @@ static void run_load(map_bench *bench, double load)
         bench_row row = bench_row_new(type_name(bench), bench->session->info.machine_name, "create");
         row.n = bench->n;
         row.load = load;
+        row.lanes = options->lanes;
+        row.figure = bench->session->figure;
         bench_row_fail(&row, "%s", loom_last_error());
         bench_report_add(&bench->session->report, &row);
     } else {
@@ -250,7 +280,7 @@ static void run_load(map_bench *bench, double load)
     bench->map = NULL;
 }
 
-static void run_map(bench_session *session)
+void map_run(bench_session *session)
 {
     const bench_options *options = session->options;
     map_bench bench = {.session = session,
@@ -268,24 +298,25 @@ static void run_map(bench_session *session)
     } else {
         bench_row row = bench_row_new(type_name(&bench), session->info.machine_name, "keys");
         row.n = options->n;
+        row.figure = session->figure;
         bench_row_fail(&row, "there is no memory for the keys of the benchmark; ask for a smaller --n or --queries");
         bench_report_add(&session->report, &row);
     }
     map_free_arrays(&bench);
 }
 
-static const char *op_name(size_t index)
+const char *map_op_name(size_t index)
 {
     return map_ops[index].name ? name_to_ask_for(&map_ops[index]) : NULL;
 }
 
-static bool op_is_for(size_t index, loom_type type)
+bool map_op_is_for(size_t index, loom_type type)
 {
     return is_for(&map_ops[index], type);
 }
 
 const bench_case bench_case_map = {.name = "map",
                                    .summary = "the bulk operations on a map, set or counter",
-                                   .op_name = op_name,
-                                   .op_is_for = op_is_for,
-                                   .run = run_map};
+                                   .op_name = map_op_name,
+                                   .op_is_for = map_op_is_for,
+                                   .run = map_run};

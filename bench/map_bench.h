@@ -1,6 +1,6 @@
-/* The case `map`, inside: one table at one load (case_map.c), the arrays (map_arrays.c), the operations (map_ops.c), their
- * inputs (map_input.c) and calls (map_calls.c), one that is more than a call (map_churn.c), and the checks of what they did
- * (map_check.c).
+/* The cases `map` and `perfect`, inside: one table at one load (case_map.c), which of them are perfect tables' figures
+ * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls (map_calls.c), one
+ * that is more than a call (map_churn.c), and the checks of what they did (map_check.c).
  *
  * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. Where keys
  * come and go (map_churn.c) there are further ones. */
@@ -75,13 +75,15 @@ typedef enum map_limit {
 
 /* What there is to know of an operation beside its functions. */
 typedef enum map_traits {
-    MAP_OP_PER_HIT = 1,     /* one row for each --hit */
-    MAP_OP_ANSWERS = 2,     /* it writes `found`, and perhaps `status`, which are fetched before `check` */
-    MAP_OP_WHOLE = 4,       /* one call for all keys, whatever --batch says */
-    MAP_OP_SETS = 8,        /* it is for sets, too */
-    MAP_OP_IF_ASKED = 16,   /* it takes long: only if --ops names it */
-    MAP_OP_PLAIN_KEYS = 32, /* its keys are as without --skew and --hot */
-    MAP_OP_AFTER_CHURN = 64 /* the table must be one that churn left; comes right after it */
+    MAP_OP_PER_HIT = 1,      /* one row for each --hit */
+    MAP_OP_ANSWERS = 2,      /* it writes `found`, and perhaps `status`, which are fetched before `check` */
+    MAP_OP_WHOLE = 4,        /* one call for all keys, whatever --batch says */
+    MAP_OP_SETS = 8,         /* it is for sets, too */
+    MAP_OP_IF_ASKED = 16,    /* it takes long: only if --ops names it */
+    MAP_OP_PLAIN_KEYS = 32,  /* its keys are as without --skew and --hot */
+    MAP_OP_AFTER_CHURN = 64, /* the table must be one that churn left; comes right after it */
+    MAP_OP_FILLS = 128,      /* it brings keys, and leaves `keys_held` of them in the table unless some were refused */
+    MAP_OP_ADDS = 256        /* … into a table that has all the others already */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -104,6 +106,15 @@ typedef struct map_op {
 } map_op;
 
 extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL */
+
+/* ---- The case (case_map.c) ---- */
+
+/* Adds the rows that the session's options ask for: each load, operation and hit rate. */
+void map_run(bench_session *session);
+
+/* The members op_name and op_is_for of cases whose rows these are. */
+const char *map_op_name(size_t index);
+bool map_op_is_for(size_t index, loom_type type);
 
 /* ---- Arrays (map_arrays.c) ---- */
 
@@ -145,6 +156,7 @@ void map_make_extension(map_bench *bench, double hit);
 loom_status map_reset_extension(map_bench *bench);
 loom_status map_run_extension(map_bench *bench);
 loom_status map_run_extension_by_partition(map_bench *bench);
+loom_status map_run_extension_any_way(map_bench *bench);
 loom_status map_call_count(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);

@@ -75,7 +75,7 @@ loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result
     return loom_map_reserve(bench->map, 2 * bench->n, NULL);
 }
 
-/* ---- extend: of n keys the last ones, as many as --more says ---- */
+/* ---- extend, insert_more: of n keys the last ones, as many as --more says ---- */
 
 static uint64_t extension_begin(const map_bench *bench)
 {
@@ -112,6 +112,11 @@ loom_status map_run_extension(map_bench *bench)
 loom_status map_run_extension_by_partition(map_bench *bench)
 {
     return extend(bench, LOOM_BY_PARTITION);
+}
+
+loom_status map_run_extension_any_way(map_bench *bench)
+{
+    return extend(bench, 0);
 }
 
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
