@@ -150,7 +150,7 @@ loom_status insert_with(cuda_state *cuda, const loom__perfect_view *view, const 
     cuda_perfect_lists lists;
     perfect_call call = {cuda, view, batch, arrays, op, slot->counts, &lists, plan->items};
     if (batch->n > 0)
-        CUDA_TRY(cuda_perfect_open_lists(view, plan, memory, &lists, stream));
+        CUDA_TRY(cuda_perfect_open_lists(plan, memory, &lists, stream));
     if (batch->replace)
         RETURN_IF_FAILED(cuda_perfect_clear(&cuda->base, view, batch->stream));
     if (batch->n > 0)
@@ -303,7 +303,7 @@ loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const lo
         return insert_with(cuda, view, batch, arrays, &plan->all, workspace, slot, place);
     }
     if (spilled + over > 0) {
-        CUDA_TRY(cuda_perfect_open_lists(view, &plan->left, workspace + plan->lists_at, &lists, stream));
+        CUDA_TRY(cuda_perfect_open_lists(&plan->left, workspace + plan->lists_at, &lists, stream));
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, spill.keys, spill.values, spilled, NULL,
                                      NULL, &lists, stream));
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, left.keys, left.values, over, left.index,
@@ -371,7 +371,7 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
     const perfect_winners *into = (const perfect_winners *)argument;
     const loom__slot_kind kind = (loom__slot_kind)into->view->kind;
     cuda_perfect_lists lists;
-    CUDA_TRY(cuda_perfect_open_lists(into->view, into->plan, into->memory, &lists, stream));
+    CUDA_TRY(cuda_perfect_open_lists(into->plan, into->memory, &lists, stream));
     lists.length = winners->spilled;
     for (uint64_t first = 0; first < batch->n; first += into->plan->items) {
         cuda_batch chunk = *batch;
@@ -524,8 +524,8 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
     }
 }
 
-cudaError_t cuda_perfect_open_lists(const loom__perfect_view *view, const cuda_perfect_plan *plan,
-                                    unsigned char *memory, cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
+                                    cudaStream_t stream)
 {
     *lists = cuda_perfect_lists{};
     lists->counters = (cuda_perfect_counters *)memory;

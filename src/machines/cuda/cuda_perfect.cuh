@@ -29,12 +29,12 @@
 #include "machines/cuda/cuda_state.cuh"
 
 enum {
-    PERFECT_MOST_ITEMS = 1 << 24,         /* of a chunk, which bounds the memory of lists */
-    PERFECT_LEAST_ITEMS = 1 << 16,        /* smaller chunks are not tried where memory is short */
-    PERFECT_MOST_SPARES = 32,             /* partitions that are reseeded at once */
-    PERFECT_MOST_COMING = 2048,           /* items of a partition that are inserted at once */
-    PERFECT_MOST_REPAIR_BYTES = 96 << 10, /* shared memory for that; devices that we know have it */
-    PERFECT_PENDING = 0xfd                /* instead of a status */
+    PERFECT_MOST_ITEMS = 1 << 24,          /* of a chunk, which bounds the memory of lists */
+    PERFECT_LEAST_ITEMS = 1 << 16,         /* smaller chunks are not tried where memory is short */
+    PERFECT_MOST_SPARES = 32,              /* partitions that are reseeded at once */
+    PERFECT_MOST_COMING = 2048,            /* items of a partition that are inserted at once */
+    PERFECT_MOST_REPAIR_BYTES = 160 << 10, /* shared memory for that; devices that we know have it */
+    PERFECT_PENDING = 0xfd                 /* instead of a status */
 };
 
 #define CUDA_PERFECT_LATE 0xffffffffu /* instead of a list's next item */
@@ -92,8 +92,8 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
                                     cuda_perfect_plan *plan, cuda_workspace *own);
 
 /* Lists that are empty; `memory` is aligned to 256 bytes. */
-cudaError_t cuda_perfect_open_lists(const loom__perfect_view *view, const cuda_perfect_plan *plan,
-                                    unsigned char *memory, cuda_perfect_lists *lists, cudaStream_t stream);
+cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
+                                    cudaStream_t stream);
 
 /* Inserts the items of one chunk, all five steps; chunks with the same lists go one after the other. */
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,

@@ -21,7 +21,7 @@ namespace
 
 enum {
     UNROLLED = 4,
-    MOST_ROUNDS = 10,
+    MOST_ROUNDS = 12,
     CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
 };
 
@@ -34,11 +34,11 @@ __device__ __forceinline__ bool count_records(const codes_block &block, loom__se
     typedef typename bulk_columns<kind>::head head;
     constexpr uint32_t at_once = 16 / sizeof(head);
     bool overflowed = false;
-    for (uint32_t first = 0; first < count; first += CODES_THREADS * at_once * UNROLLED) {
+    for (uint32_t first = 0; first < count; first += blockDim.x * at_once * UNROLLED) {
         head some[UNROLLED][at_once];
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
-            const uint32_t i = first + (k * CODES_THREADS + threadIdx.x) * at_once;
+            const uint32_t i = first + (k * blockDim.x + threadIdx.x) * at_once;
             if (i < count) /* regions have room for whole pieces */
                 *(uint4 *)some[k] = __ldcs((const uint4 *)(heads + i));
         }
@@ -46,7 +46,7 @@ __device__ __forceinline__ bool count_records(const codes_block &block, loom__se
         for (int k = 0; k < UNROLLED; k++)
 #pragma unroll
             for (uint32_t j = 0; j < at_once; j++)
-                if (first + (k * CODES_THREADS + threadIdx.x) * at_once + j < count)
+                if (first + (k * blockDim.x + threadIdx.x) * at_once + j < count)
                     overflowed |= count_key(
                         block, perfect_place_of((uint32_t)loom__hash_key(bulk_columns<kind>::key_of(some[k][j]),
                                                                          slot_key_bytes(kind), seed),
@@ -65,7 +65,7 @@ __device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_
         places[threadIdx.x] = 0;
     __syncthreads();
     for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t first = threadIdx.x - lane; first < cells; first += CODES_THREADS) {
+        for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
             const uint32_t cell = first + lane, size = cell < cells ? size_of(block, cell) : 0;
             const uint32_t which = size < CLASSES ? CLASSES - size : 0; /* CLASSES: no keys */
             const uint32_t peers = __match_any_sync(0xffffffffu, which), before = __popc(peers & ((1u << lane) - 1));
@@ -101,14 +101,26 @@ template <uint32_t slots> __device__ __forceinline__ uint32_t badness(uint32_t f
     return fill >= slots ? 255 : fill * fill >> scale;
 }
 
+/* Is one of the 4-bit counters above 8? */
+__device__ __forceinline__ bool has_above_8(uint32_t counts)
+{
+    const uint32_t rest =
+        (counts & 0x77777777u) + 0x77777777u; /* the highest bit of each is set if the others are not all zero */
+    return (rest & counts & 0x88888888u) != 0;
+}
+
 template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_block &block, uint32_t cell)
 {
-    const uint32_t counts = *counts_of(block, 0, cell);
+    uint32_t counts = *counts_of(block, 0, cell), mapping = 0;
+    if (slots == 8 && has_above_8(counts)) { /* no Δ would do: one cell in ten millions */
+        counts = *counts_of(block, 1, cell);
+        mapping = 1;
+    }
     uint32_t buckets[PERFECT_SUBRANGES];
     eight_bytes bad = {};
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
-        buckets[i] = perfect_bucket_in(cell, block.salt, 0, i, block.subrange);
+        buckets[i] = perfect_bucket_in(cell, block.salt, mapping, i, block.subrange);
         bad.put(i, badness<slots>(fill_of(block, buckets[i])));
     }
     const eight_bytes keys = expanded(counts);
@@ -117,9 +129,10 @@ template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_
     for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
         const eight_bytes met = bad.back(offset);
         const uint32_t cost = __dp4a(keys.low, met.low, __dp4a(keys.high, met.high, 0u));
-        best = min(best, cost << 3 | ((offset - cell) & 7)); /* ties fall differently for each cell */
+        if (offset < 7 || mapping == 0)                          /* the last code is the stash's */
+            best = min(best, cost << 3 | ((offset - cell) & 7)); /* ties fall differently for each cell */
     }
-    const uint32_t code = (best + cell) & 7, placed = turned(counts, code);
+    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = turned(counts, code);
     block.m.codes[cell] = (uint8_t)code;
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
@@ -135,8 +148,7 @@ template <loom__slot_kind kind> struct codes_work {
     uint8_t *spoiled; /* [partitions] */
 };
 
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS) codes_kernel(const codes_work<kind> work)
+template <loom__slot_kind kind> __global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const codes_work<kind> work)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t places[CLASSES + 1];
@@ -156,14 +168,14 @@ __global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS) codes_kernel(cons
     const bool spoiled = __syncthreads_or(overflowed);
     if (!spoiled) {
         const uint32_t used = sort_cells(block, places);
-        for (uint32_t i = threadIdx.x; i < used; i += CODES_THREADS)
+        for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
             deal_cell<slots>(block, block.m.order[i]);
         __syncthreads();
         repair<slots>(block, &state, MOST_ROUNDS);
     }
     __syncthreads();
     uint64_t *to = work.view.codes + (uint64_t)partition * words;
-    for (uint32_t i = threadIdx.x; i < words; i += CODES_THREADS)
+    for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
         to[i] = spoiled ? 0 : packed_codes(block, i);
     if (threadIdx.x == 0) {
         work.spoiled[partition] = spoiled;
@@ -181,7 +193,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
     if (error != cudaSuccess)
         return error;
     const uint32_t shared = codes_shared_bytes(view->subrange, view->words);
-    codes_kernel<kind><<<view->partitions, CODES_THREADS, shared, stream>>>(work);
+    codes_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(work);
     return cudaGetLastError();
 }
 

@@ -8,8 +8,9 @@
  *
  * Codes with which some buckets are too full are repaired in rounds. All cells with keys in such buckets are listed; in two half
  * rounds, for the buckets of the lower and of the upper four subranges, each of them considers its 14 other codes and bids for the
- * bucket that it would leave: the least new overflow wins, and its cell moves. Who has moved waits two half rounds; once only some
- * buckets are left, six, and bids are blurred by chance: otherwise a few cells would go in circles. All cells choose at once, from
+ * bucket that it would leave: the least new overflow wins, and its cell moves, if there is none. Who has moved waits two half
+ * rounds. Once only some buckets are left it waits six, moves may add some overflow, and bids are blurred by chance: otherwise a
+ * few cells would go in circles, or two large ones in one bucket never part. All cells choose at once, from
  * counts that are a little old; what goes wrong thereby is seen in the next round. */
 #ifndef LOOM_CUDA_PERFECT_CODES_CUH
 #define LOOM_CUDA_PERFECT_CODES_CUH
@@ -19,10 +20,12 @@
 #include <cuda_runtime.h>
 
 enum {
-    CODES_THREADS = 256,
-    CODES_BLOCKS = 5,    /* on one multiprocessor */
-    MOST_SUSPECTS = 384, /* cells listed for a half round; others wait for the next one */
-    STUBBORN = 6,        /* so few threads see a bucket that is too full, and bids are blurred */
+    CODES_THREADS = 256,          /* of a block, … */
+    CODES_LARGE_BYTES = 76 << 10, /* … and twice as many where it has more shared memory than this: few fit then */
+    CODES_REGISTERS = 48,         /* of a thread, for five blocks on a multiprocessor */
+    MOST_SUSPECTS = 384,          /* cells listed for a half round; others wait for the next one */
+    STUBBORN = 6,                 /* so few threads see a bucket that is too full, and bids are blurred */
+    BEARABLE = 4,                 /* overflow that a move may add then */
     NO_BID = 0xffffffff
 };
 
@@ -58,6 +61,11 @@ __host__ __device__ inline uint32_t bids_bytes(uint32_t subrange, uint32_t words
 __host__ __device__ inline uint32_t codes_shared_bytes(uint32_t subrange, uint32_t words)
 {
     return words * 16 * (4 + 4 + 1) + whole_words(PERFECT_SUBRANGES * subrange) + bids_bytes(subrange, words);
+}
+
+inline uint32_t codes_threads(uint32_t shared_bytes)
+{
+    return shared_bytes > CODES_LARGE_BYTES ? 2 * CODES_THREADS : CODES_THREADS;
 }
 
 __device__ __forceinline__ codes_memory lay_out(unsigned char *memory, uint32_t subrange, uint32_t words)
@@ -96,7 +104,7 @@ __device__ __forceinline__ void add_keys(const codes_block &block, uint32_t buck
 __device__ __forceinline__ void clear_counters(const codes_block &block, unsigned char *memory)
 {
     const uint32_t bytes = block.words * 16 * (4 + 4 + 1) + whole_words(PERFECT_SUBRANGES * block.subrange);
-    for (uint32_t i = threadIdx.x; i < bytes / 16; i += CODES_THREADS)
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x)
         ((uint4 *)memory)[i] = make_uint4(0, 0, 0, 0);
 }
 
@@ -277,7 +285,7 @@ __device__ __forceinline__ bid bid_for(const codes_block &block, uint32_t cell, 
                                              cell << BID_CELL_AT | other);
         }
     }
-    return best.value >> BID_WORSE_AT > NO_WORSE + (stubborn ? 1 : 0) ? none : best;
+    return best.value >> BID_WORSE_AT > (uint32_t)NO_WORSE + (stubborn ? BEARABLE : 0) ? none : best;
 }
 
 __device__ __forceinline__ void move_cell(const codes_block &block, uint32_t cell, uint32_t code, uint32_t now)
@@ -310,7 +318,7 @@ __device__ __forceinline__ uint32_t look_for_trouble(const codes_block &block, r
     if (threadIdx.x == 0)
         *state = repair_state{};
     __syncthreads();
-    for (uint32_t four = threadIdx.x; four < whole_words(PERFECT_SUBRANGES * block.subrange) / 4; four += CODES_THREADS)
+    for (uint32_t four = threadIdx.x; four < whole_words(PERFECT_SUBRANGES * block.subrange) / 4; four += blockDim.x)
         for (uint32_t above = above_of(block.m.fills[four], slots); above != 0; above &= above - 1)
             wanted |= 1u << (4 * four + (__ffs((int)above) - 1) / 8) / block.subrange;
     const uint32_t of_warp = __reduce_or_sync(0xffffffffu, wanted);
@@ -323,7 +331,7 @@ __device__ __forceinline__ uint32_t look_for_trouble(const codes_block &block, r
 template <uint32_t slots> __device__ __forceinline__ void list_suspects(const codes_block &block, repair_state *state)
 {
     const uint32_t wanted = state->wanted, lane = threadIdx.x % 32, cells = block.words * 16;
-    for (uint32_t first = threadIdx.x - lane; first < cells; first += CODES_THREADS) {
+    for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
         const uint32_t cell = first + lane;
         const uint32_t trouble = cell < cells ? trouble_of<slots>(block, cell, wanted) : 0;
 #pragma unroll
@@ -342,7 +350,7 @@ template <uint32_t slots> __device__ __forceinline__ void list_suspects(const co
 template <uint32_t slots>
 __device__ __forceinline__ void repair(const codes_block &block, repair_state *state, uint32_t rounds)
 {
-    for (uint32_t i = threadIdx.x; i < PERFECT_SUBRANGES * block.subrange; i += CODES_THREADS)
+    for (uint32_t i = threadIdx.x; i < PERFECT_SUBRANGES * block.subrange; i += blockDim.x)
         block.m.bids[i] = NO_BID;
     for (uint32_t round = 0; round < rounds; round++) {
         const uint32_t seen = look_for_trouble<slots>(block, state);
@@ -355,7 +363,7 @@ __device__ __forceinline__ void repair(const codes_block &block, repair_state *s
             bid *suspects = block.m.suspects + half * MOST_SUSPECTS;
             if (count == 0)
                 continue;
-            for (uint32_t i = threadIdx.x; i < count; i += CODES_THREADS) {
+            for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
                 const uint32_t cell = suspects[i].value >> BID_CELL_AT & 0xffff;
                 const bid own = bid_for<slots>(block, cell, half, now, salt, seen <= STUBBORN);
                 suspects[i] = own;
@@ -363,7 +371,7 @@ __device__ __forceinline__ void repair(const codes_block &block, repair_state *s
                     atomicMin(&block.m.bids[own.bucket], own.value);
             }
             __syncthreads();
-            for (uint32_t i = threadIdx.x; i < count; i += CODES_THREADS) {
+            for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
                 const bid own = suspects[i];
                 if (own.bucket == NO_BID || block.m.bids[own.bucket] != own.value)
                     continue;

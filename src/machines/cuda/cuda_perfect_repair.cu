@@ -22,7 +22,7 @@
 namespace
 {
 
-enum { LEAST_COMING = 6, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024 };
+enum { LEAST_COMING = 6, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024, UNROLLED = 4 };
 
 enum coming_state : uint8_t { COMES, LEFT };
 
@@ -52,7 +52,7 @@ template <loom__slot_kind kind> struct repair_block {
 /* All threads: codes as they are. */
 __device__ __forceinline__ void read_codes(const codes_block &block, const uint64_t *words)
 {
-    for (uint32_t i = threadIdx.x; i < block.words; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.words; i += blockDim.x) {
         const uint64_t word = words[i];
         uint32_t four[4];
 #pragma unroll
@@ -77,25 +77,33 @@ __device__ __forceinline__ bool count_table(const loom__perfect_view &view, cons
     constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride; /* of a quarter of a line */
     const uint32_t quarters = 4 * PERFECT_SUBRANGES * view.subrange, lane = threadIdx.x % 32;
     bool overflowed = false;
-    for (uint32_t first = threadIdx.x - lane; first < quarters; first += CODES_THREADS) {
-        const uint32_t i = first + lane, bucket = i / 4;
-        uint32_t used = 0;
-        if (i < quarters) {
-            const uint4 quarter = __ldcs((const uint4 *)(perfect_line(kind, block.lines, bucket) + i % 4 * 16));
-            const key *keys = (const key *)&quarter;
+    for (uint32_t first = threadIdx.x - lane; first < quarters; first += UNROLLED * blockDim.x) {
+        uint4 loaded[UNROLLED];
 #pragma unroll
-            for (int k = 0; k < slots; k++) {
-                const key one = keys[k * (int)(stride / sizeof(key))];
-                if (one != (key)block.empty) {
+        for (int k = 0; k < UNROLLED; k++) {
+            const uint32_t i = first + k * blockDim.x + lane;
+            if (i < quarters)
+                loaded[k] = __ldcs((const uint4 *)(perfect_line(kind, block.lines, i / 4) + i % 4 * 16));
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            const uint32_t i = first + k * blockDim.x + lane;
+            const key *keys = (const key *)&loaded[k];
+            uint32_t used = 0;
+#pragma unroll
+            for (int slot = 0; slot < slots; slot++) {
+                const key one = keys[slot * (int)(stride / sizeof(key))];
+                if (i < quarters && one != (key)block.empty) {
                     overflowed |= count_key(block.codes, place_of_key<kind>(view, one));
                     used++;
                 }
             }
+            __syncwarp();
+            used += __shfl_xor_sync(0xffffffffu, used, 1);
+            used += __shfl_xor_sync(0xffffffffu, used, 2);
+            if (i < quarters && i % 4 == 0)
+                ((uint8_t *)block.codes.m.fills)[i / 4] = (uint8_t)used;
         }
-        used += __shfl_xor_sync(0xffffffffu, used, 1);
-        used += __shfl_xor_sync(0xffffffffu, used, 2);
-        if (i < quarters && i % 4 == 0)
-            ((uint8_t *)block.codes.m.fills)[bucket] = (uint8_t)used;
     }
     return overflowed;
 }
@@ -116,7 +124,7 @@ __device__ __forceinline__ bool count_coming(const loom__perfect_view &view, con
                                              const repair_block<kind> &block)
 {
     bool overflowed = false;
-    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
         const perfect_place place = place_of_key<kind>(view, key_of<kind>(batch, block.coming[i]));
         const uint32_t bucket = planned_bucket(block, place);
         if (bucket == UINT32_MAX)
@@ -132,7 +140,7 @@ template <loom__slot_kind kind>
 __device__ __forceinline__ void withdraw(const loom__perfect_view &view, const cuda_batch &batch,
                                          const repair_block<kind> &block)
 {
-    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
         const uint32_t bucket = planned_bucket(block, place_of_key<kind>(view, key_of<kind>(batch, block.coming[i])));
         const bool left = bucket == UINT32_MAX || fill_of(block.codes, bucket) > perfect_slots(kind);
         block.states[i] = left ? LEFT : COMES;
@@ -147,7 +155,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ bool list_changes(con
 {
     const codes_block &codes = block.codes;
     const uint32_t cells = codes.words * 16;
-    for (uint32_t cell = threadIdx.x; cell < cells; cell += CODES_THREADS) {
+    for (uint32_t cell = threadIdx.x; cell < cells; cell += blockDim.x) {
         const uint32_t before = perfect_code(block.words[cell / 16], cell % 16), after = codes.m.codes[cell] & 15;
         if (cell % 16 == PERFECT_CELLS_PER_WORD || before == after)
             continue;
@@ -166,7 +174,7 @@ __device__ __forceinline__ void lift_keys(const loom__perfect_view &view, const 
                                           lifted_key *lifted)
 {
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride, reach = PERFECT_SUBRANGES * slots;
-    for (uint32_t i = threadIdx.x; i < block.own->changes * reach; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.own->changes * reach; i += blockDim.x) {
         const uint32_t change = block.own->changed[i / reach], cell = change >> 4, mapping = change >> 3 & 1;
         const uint32_t number = i % reach / slots, slot = i % slots;
         const uint32_t bucket = perfect_bucket_in(cell, block.codes.salt, mapping, number, view.subrange);
@@ -183,7 +191,7 @@ __device__ __forceinline__ void lift_keys(const loom__perfect_view &view, const 
 /* All threads: codes as they are to be. */
 __device__ __forceinline__ void write_codes(const codes_block &block, uint64_t *words)
 {
-    for (uint32_t i = threadIdx.x; i < block.words; i += CODES_THREADS)
+    for (uint32_t i = threadIdx.x; i < block.words; i += blockDim.x)
         words[i] = packed_codes(block, i) | (uint64_t)block.salt << 60;
     __syncthreads();
 }
@@ -211,13 +219,13 @@ __device__ __forceinline__ void carry_out(const loom__perfect_view &view, const 
     lifted_key *lifted = (lifted_key *)block.codes.m.counts;
     lift_keys(view, block, lifted);
     write_codes(block.codes, block.words);
-    for (uint32_t i = threadIdx.x; i < block.own->lifted; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.own->lifted; i += blockDim.x) {
         perfect_seek seek = perfect_seek_key(kind, &view, lifted[i].key);
         uint64_t value = lifted[i].value;
         (void)perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, alone, &view, &seek, &value);
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS) {
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
         if (block.states[i] == LEFT)
             continue;
         const uint32_t index = block.coming[i];
@@ -234,7 +242,7 @@ __device__ __forceinline__ void carry_out(const loom__perfect_view &view, const 
 
 /* One block for each partition. */
 template <loom__slot_kind kind>
-__global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS - 1)
+__global__ void __maxnreg__(CODES_REGISTERS)
     repair_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
 {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -268,7 +276,7 @@ __global__ void __launch_bounds__(CODES_THREADS, CODES_BLOCKS - 1)
     if (planned)
         carry_out(view, batch, op, block, &counts);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < block.count; i += CODES_THREADS)
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
         if (!planned || block.states[i] == LEFT) {
             const uint32_t index = block.coming[i];
             lists.next[index] = atomicExch(&lists.heads[partition], index + 1);
@@ -292,7 +300,7 @@ cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda
     cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);
     if (error != cudaSuccess)
         return error;
-    repair_kernel<kind><<<view->partitions, CODES_THREADS, shared, stream>>>(*view, *batch, op, *lists);
+    repair_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(*view, *batch, op, *lists);
     return cudaGetLastError();
 }
 

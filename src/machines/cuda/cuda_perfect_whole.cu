@@ -162,7 +162,7 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
     cuda_perfect_lists lists;
     cuda_counts counts[COUNT_COPIES];
     CUDA_TRY(cudaMemsetAsync(shared, 0, sizeof *shared, stream));
-    CUDA_TRY(cuda_perfect_open_lists(to, plan, behind, &lists, stream));
+    CUDA_TRY(cuda_perfect_open_lists(plan, behind, &lists, stream));
     lists.length = &shared->length;
     for (uint64_t first = 0; first < slots; first += plan->items) {
         const uint64_t count = slots - first < plan->items ? slots - first : plan->items;
