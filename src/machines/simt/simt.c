@@ -196,6 +196,8 @@ static void reschedule(void)
     if (simt.steps > simt.config.step_limit)
         simt_fail("not at an end after %llu steps: lanes keep each other from it, or a loop has no bound",
                   (unsigned long long)simt.config.step_limit);
+    if (simt.memory.spent)
+        simt_fail("a word has changed, or lanes have released, more often than the simulator has room for");
     /* Stores leave their buffers sooner or later, whatever the schedule. */
     if (simt.schedule->kind == SIMT_EXHAUSTIVE ? simt.steps % PATIENCE == 0
                                                : simt_schedule_chance(simt.schedule, simt.schedule->drain))
@@ -268,7 +270,7 @@ void simt_begin(const simt_config *config, simt_schedule *schedule, void *shared
         simt.lanes[i].memory.buffered = 0;
         simt.lanes[i].call = NULL;
     }
-    if (config->step_limit >= SIMT_MOST_STEPS || bytes / 8 > SIMT_MOST_WORDS)
+    if (bytes / 8 > SIMT_MOST_WORDS)
         abort(); /* a case that asks for more than there is */
     simt.config = *config;
     simt.schedule = schedule;
@@ -435,7 +437,9 @@ uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, c
     uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t wanted =
         bytes == 4 ? loom__combine_4(how, (uint32_t)old, (uint32_t)value) : loom__combine_8(how, old, value);
-    simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
+    /* One that changes nothing, and carries nothing new, would append what stands there. A team's minima are mostly such. */
+    if (wanted != old || lane->memory.released != NULL)
+        simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
     record(lane, SIMT_COMBINE, part.word, old, wanted, 0);
     return old;
 }

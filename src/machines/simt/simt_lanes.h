@@ -180,12 +180,17 @@ LOOM_LANE uint32_t lane_team_size(lane_team team)
     return team.size;
 }
 
+LOOM_LANE uint32_t lane_team_draw_at(uint32_t *at, uint32_t n, const simt_site *site)
+{
+    return (uint32_t)simt_combine(at, 4, LOOM__ADD, n, site);
+}
+
 #define lane_team_wait(team)         ((void)(team), simt_barrier(SIMT_HERE))
 #define lane_team_load(at)           simt_load(at, 8, 1, SIMT_HERE)
 #define lane_team_store(at, value)   simt_store(at, 8, value, SIMT_HERE)
 #define lane_team_load_4(at)         ((uint32_t)simt_load(at, 4, 1, SIMT_HERE))
 #define lane_team_store_4(at, value) simt_store(at, 4, value, SIMT_HERE)
-#define lane_team_draw(at, n)        ((uint32_t)simt_combine(at, 4, LOOM__ADD, n, SIMT_HERE))
+#define lane_team_draw(at, n)        lane_team_draw_at(at, n, SIMT_HERE)
 #define lane_team_least(at, value)   ((void)simt_combine(at, 4, LOOM__MIN_UNSIGNED, value, SIMT_HERE))
 
 #endif
