@@ -2,15 +2,19 @@
 # the simulator's tests alone. A text that no longer stands there exactly once is an error here: write the plant anew.
 #
 #   plant(NAME CASE
-#         "text in one of the files below"
+#         "text in one of the files of the engine that the case is about"
 #         "what stands there instead")
 #
 # CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_files core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h engines/filter/filter_ops.h
-    machines/simt/simt_filter.c)
+set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h)
+set(plant_files_filter engines/filter/filter_ops.h machines/simt/simt_filter.c)
+set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_room.h)
+set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
 # The kernel that runs each.
 set(plant_kernel_core/slot_ops.h simt_open.c)
+set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
+set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -26,7 +30,11 @@ set(plant_declarations "")
 function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
-    foreach(candidate ${plant_files})
+    set(engine open)
+    if(case MATCHES "^(filter|perfect)/")
+        set(engine ${CMAKE_MATCH_1})
+    endif()
+    foreach(candidate ${plant_files_${engine}})
         string(REPLACE "${old}" "" without "${plant_text_${candidate}}")
         string(LENGTH "${plant_text_${candidate}}" length)
         string(LENGTH "${without}" length_without)
@@ -36,7 +44,7 @@ function(plant name case old new)
         endif()
     endforeach()
     if(NOT times EQUAL 1)
-        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_files}, not once:\n${old}")
+        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_files_${engine}}, not once:\n${old}")
     endif()
     string(REPLACE "${old}" "${new}" text "${plant_text_${file}}")
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
@@ -50,7 +58,6 @@ function(plant name case old new)
     add_library(plant_${name} OBJECT ${source})
     target_include_directories(plant_${name} PRIVATE ${directory} ${PROJECT_SOURCE_DIR}/include
                                ${PROJECT_SOURCE_DIR}/src)
-    string(REGEX MATCH "open|filter" engine ${kernel})
     string(TOUPPER SIMT_${engine}_KERNEL macro)
     target_compile_definitions(plant_${name} PRIVATE ${macro}=simt_run_${name})
     target_link_libraries(plant_${name} PRIVATE loom_flags)
@@ -370,6 +377,89 @@ plant(asked_before_all_lanes_had_heard filter/mixed
 "            lane_join(group, 1); /* what one lane has heard holds for all of them */
 "
 "")
+
+# ---- perfect tables: groups ----
+
+plant(perfect_lost_slot_taken_for_won perfect/insert+insert
+"    if (!slot_swap_key(kind, shared, at, empty, seek->key))
+        return 0;"
+"    (void)slot_swap_key(kind, shared, at, empty, seek->key);")
+
+plant(perfect_lost_pair_taken_for_won perfect/insert+insert
+"        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared) == free_pair;"
+"        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared), 1;")
+
+plant(perfect_lost_slot_not_tried_again perfect/insert+insert
+"    return done ? PERFECT_DONE : PERFECT_AGAIN;"
+"    return done ? PERFECT_DONE : PERFECT_OVERFLOW;")
+
+plant(perfect_not_the_lowest_free_slot perfect/insert+insert
+"        done = perfect_claim(kind, shared, view, seek, lane_first(frees, stride), *value);"
+"        done = perfect_claim(kind, shared, view, seek,
+                             simt.current->index / group.lanes % 2 ? 31u - (uint32_t)__builtin_clz(frees.bits)
+                                                                   : lane_first(frees, stride), *value);")
+
+plant(perfect_every_lane_claims perfect/insert+insert
+"    } else if (room && lane_chosen(group, offers)) {"
+"    } else if (room && lane_any(frees)) {")
+
+plant(perfect_who_finds_the_key_does_not_vote perfect/insert+insert
+"    *tells = done;
+"
+"    *tells = done;
+    if (there)
+        return PERFECT_WAS_THERE;
+")
+
+plant(perfect_lanes_do_not_hear_of_the_claim perfect/insert+insert
+"    done = lane_some(lane_poll(group, done));"
+"    (void)lane_poll(group, done);")
+
+plant(perfect_value_fetched_before_it_is_there perfect/fetch+fetch
+"mode == SLOT_KEEP || mode == SLOT_OVERWRITE;"
+"mode != SLOT_COMBINE;")
+
+plant(perfect_first_value_stored_over_a_sum perfect/accumulate+accumulate
+"mode == SLOT_KEEP || mode == SLOT_OVERWRITE;"
+"mode != SLOT_FETCH;")
+
+plant(perfect_combined_without_an_atomic perfect/accumulate+accumulate
+"            lane_combine_8((uint64_t *)at, how, *value, shared);"
+"            lane_store_8((uint64_t *)at, loom__combine_8(how, lane_load_8((const uint64_t *)at), *value));")
+
+plant(perfect_combined_4_without_an_atomic perfect/accumulate+accumulate
+"            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);"
+"            lane_store_4((uint32_t *)at, loom__combine_4(how, lane_load_4((const uint32_t *)at), (uint32_t)*value));")
+
+plant(perfect_lost_erasure_of_a_pair_told perfect/erase+erase
+"        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;"
+"        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared), 1;")
+
+plant(perfect_lost_erasure_told perfect/erase+erase
+"    if (!slot_swap_key(kind, shared, at, seek->key, empty))
+        return 0;"
+"    (void)slot_swap_key(kind, shared, at, seek->key, empty);")
+
+plant(perfect_lanes_do_not_hear_of_the_erasure perfect/erase+erase
+"    erased = lane_some(lane_poll(group, erased));"
+"    (void)lane_poll(group, erased);")
+
+plant(perfect_value_left_in_a_free_slot perfect/erase+erase
+"        slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), 0); /* P2 */"
+"        (void)0;")
+
+plant(perfect_mark_left_standing perfect/erase+erase
+"            lane_store_4(mark, PERFECT_UNMARKED);"
+"            (void)0;")
+
+plant(perfect_lanes_do_not_hear_of_the_find perfect/find+find
+"    look.found = lane_some(lane_poll(group, look.mine));"
+"    (void)lane_poll(group, look.mine);
+    look.found = look.mine;")
+
+plant(perfect_update_of_another_slot perfect/update+update
+"        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot, look.pair, &value);"
+"        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot ^ (group.lane & 1), look.pair, &value);")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */
