@@ -461,6 +461,212 @@ plant(perfect_update_of_another_slot perfect/update+update
 "        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot, look.pair, &value);"
 "        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot ^ (group.lane & 1), look.pair, &value);")
 
+# ---- perfect tables: room made by a team ----
+
+plant(perfect_overfull_found_too_early perfect/room
+"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+")
+
+plant(perfect_overfull_read_too_early perfect/room
+"            lane_team_least(&desk->overfull, bucket);
+    }
+    lane_team_wait(owner->team);
+"
+"            lane_team_least(&desk->overfull, bucket);
+    }
+")
+
+plant(perfect_cells_compared_too_early perfect/room
+"cell : UINT32_MAX);
+    }
+    lane_team_wait(owner->team);
+"
+"cell : UINT32_MAX);
+    }
+")
+
+plant(perfect_candidates_counted_too_early perfect/room
+"perfect_code_of(owner, cell) : 0, fresh);
+    }
+    lane_team_wait(owner->team);
+"
+"perfect_code_of(owner, cell) : 0, fresh);
+    }
+")
+
+plant(perfect_candidates_still_being_counted perfect/room
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+")
+
+plant(perfect_fills_of_candidates_read_too_early perfect/room
+"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
+    lane_team_wait(owner->team);
+"
+"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
+")
+
+plant(perfect_best_candidate_read_too_early perfect/room
+"&desk->candidates[i], i, attempt, to_stash);
+    lane_team_wait(owner->team);
+"
+"&desk->candidates[i], i, attempt, to_stash);
+")
+
+plant(perfect_move_not_yet_planned perfect/room
+"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+    }
+")
+
+plant(perfect_own_tally_not_yet_open perfect/room
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    }
+")
+
+plant(perfect_own_cell_still_being_counted perfect/room
+"    perfect_tally_up(kind, view, owner, own);
+    lane_team_wait(owner->team);
+"
+"    perfect_tally_up(kind, view, owner, own);
+")
+
+plant(perfect_own_cell_still_leaving perfect/room
+"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
+")
+
+plant(perfect_own_key_not_yet_counted perfect/room
+"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
+    }
+")
+
+plant(perfect_own_fills_read_too_early perfect/room
+"    perfect_take_fills(kind, view, owner, desk, own, 0);
+    lane_team_wait(owner->team);
+"
+"    perfect_take_fills(kind, view, owner, desk, own, 0);
+")
+
+plant(perfect_own_code_read_too_early perfect/room
+"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
+    lane_team_wait(owner->team);
+"
+"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
+")
+
+plant(perfect_plan_dropped_while_it_is_read perfect/room
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+")
+
+plant(perfect_codes_changed_while_keys_are_lifted perfect/room
+"    perfect_lift(kind, view, owner, desk, moves);
+    lane_team_wait(owner->team);
+"
+"    perfect_lift(kind, view, owner, desk, moves);
+")
+
+plant(perfect_keys_put_back_by_old_codes perfect/room
+"| wanted << at);
+        }
+    lane_team_wait(owner->team);
+"
+"| wanted << at);
+        }
+")
+
+plant(perfect_keys_dealt_while_slots_are_emptied perfect/room
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);
+    lane_team_wait(owner->team);
+"
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);
+")
+
+plant(perfect_outcome_read_too_early perfect/room
+"view, &seek, &value) != PERFECT_OVERFLOW);
+        }
+        lane_team_wait(owner->team);
+"
+"view, &seek, &value) != PERFECT_OVERFLOW);
+        }
+")
+
+plant(perfect_outcome_overwritten_too_early perfect/room
+"        uint32_t done = lane_team_load_4(&desk->room);
+        lane_team_wait(owner->team);
+"
+"        uint32_t done = lane_team_load_4(&desk->room);
+")
+
+plant(perfect_keys_still_being_added_up perfect/room
+"/* a counter that is free now, and zero */
+    lane_team_wait(owner->team);
+"
+"/* a counter that is free now, and zero */
+")
+
+plant(perfect_sum_reset_too_early perfect/room
+"    uint32_t used = lane_team_load_4(&desk->lifted);
+    lane_team_wait(owner->team);
+"
+"    uint32_t used = lane_team_load_4(&desk->lifted);
+")
+
+plant(perfect_key_stored_while_others_count perfect/room
+"    lane_team_wait(owner->team); /* all have counted"
+"    (void)0; /* all have counted")
+
+plant(perfect_refused_without_its_codes_put_back perfect/room
+"    perfect_copy_words(owner, owner->words, spare + count, view->words);
+"
+"")
+
+plant(perfect_refused_without_its_lines_put_back perfect/room
+"    perfect_copy_words(owner, lines, spare, count);
+"
+"")
+
+plant(perfect_salt_of_the_first_word_alone perfect/room
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);"
+"        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
+
+plant(perfect_value_left_where_a_key_was_lifted perfect/room
+"                    slot_store_value(kind, there, 0);
+"
+"")
+
+plant(perfect_plan_left_on_the_desk perfect/room
+"        lane_team_store_4(&desk->touches, 0);
+"
+"")
+
+plant(perfect_counters_of_a_sum_left perfect/room
+"    if (lane_team_rank(owner->team) == 0)
+        lane_team_store_4(&desk->lifted, 0);
+"
+"")
+
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */
 #include \"simt/sim_case.h\"

@@ -21,7 +21,7 @@ static struct {
     uint64_t keys[MOST_KEYS];
     sim_state before[MOST_KEYS];
     uint32_t key_count;
-    int reseeds;
+    int reseeds, hard; /* hard: reseeding may fail */
     simt_perfect_call call;
     uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
     simt_map_item items[SIM_MOST_ITEMS];
@@ -77,8 +77,11 @@ static void draw_table(uint64_t seed, int tiny)
     const uint32_t all = perfect_buckets(subrange) * slots;
     uint32_t wanted = all - below(below(4) == 0 ? all / 3 : all / 8);
     now.reseeds = !tiny && subrange == 1 && below(4) == 0;
+    now.hard = now.reseeds && below(8) == 0;
     if (now.reseeds) /* mostly with success, since failing takes ten times as many steps */
-        wanted = all - all / 8 - below(all / 8) + below(2) * below(all / 12);
+        wanted = all - all / 8 - below(all / 8);
+    if (now.hard) /* as full as it may be for that (perfect_is_hopeful) */
+        wanted = slots == 16 ? all - all / 32 - 1 : 15 * words * 9 / 2 < all - 3 ? 15 * words * 9 / 2 : all - 3;
     now.key_count = 0;
     while (now.key_count < wanted) {
         uint64_t key = draw_key(0), value = value_of(now.key_count + 1);
@@ -88,7 +91,7 @@ static void draw_table(uint64_t seed, int tiny)
         now.keys[now.key_count++] = key;
     }
     (void)sim_perfect_store(draw_key(1), value_of(77), 0); /* stays as it is */
-    for (uint32_t holes = below(3) == 0 ? below(8) : 0; holes > 0; holes--) {
+    for (uint32_t holes = !now.hard && below(3) == 0 ? below(8) : 0; holes > 0; holes--) {
         uint32_t which = below(now.key_count);
         sim_perfect_remove(now.keys[which]);
         now.before[which] = (sim_state){0, 0};
@@ -100,10 +103,10 @@ static void draw_table(uint64_t seed, int tiny)
 /* Nearly all items are of full buckets; some keys are there already, or come twice. */
 static void draw_items(int tiny)
 {
-    now.call.n = tiny ? 1 : 1 + below(3);
+    now.call.n = tiny || now.hard ? 1 : 1 + below(3);
     for (uint32_t i = 0; i < now.call.n; i++) {
         uint32_t which = now.key_count;
-        if (!tiny && below(8) == 0) {
+        if (!tiny && !now.hard && below(8) == 0) {
             which = below(now.key_count);
         } else {
             uint64_t key = draw_key(0);
@@ -125,7 +128,7 @@ static void draw_effort(int tiny)
     if (!tiny && below(64) == 0)
         now.call.tries = 0; /* as in the library */
     now.call.anew = now.reseeds;
-    now.call.plans = !now.reseeds || below(8) == 0;
+    now.call.plans = !now.reseeds || (!now.hard && below(8) == 0);
     sim_perfect.desk->spare = now.reseeds && below(32) != 0 ? sim_perfect.spare : NULL;
 }
 
