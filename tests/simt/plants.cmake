@@ -637,16 +637,6 @@ plant(perfect_key_stored_while_others_count perfect/room
 "    lane_team_wait(owner->team); /* all have counted"
 "    (void)0; /* all have counted")
 
-plant(perfect_refused_without_its_codes_put_back perfect/room
-"    perfect_copy_words(owner, owner->words, spare + count, view->words);
-"
-"")
-
-plant(perfect_refused_without_its_lines_put_back perfect/room
-"    perfect_copy_words(owner, lines, spare, count);
-"
-"")
-
 plant(perfect_salt_of_the_first_word_alone perfect/room
 "        lane_store_8(&owner->words[i], (uint64_t)salt << 60);"
 "        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
