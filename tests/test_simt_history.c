@@ -16,8 +16,8 @@ static sim_state holds(uint64_t value)
 
 TEST(test_simt_history_overlapping_inserts)
 {
-    sim_operation both[] = {OPERATION(SIMT_OPEN_KEEP, 1, LOOM_OK, 1, 10),
-                            OPERATION(SIMT_OPEN_KEEP, 2, LOOM_EXISTS, 2, 9)};
+    sim_operation both[] = {OPERATION(SIMT_MAP_KEEP, 1, LOOM_OK, 1, 10),
+                            OPERATION(SIMT_MAP_KEEP, 2, LOOM_EXISTS, 2, 9)};
     CHECK(sim_history_possible(both, 2, absent, holds(1)));
     CHECK(!sim_history_possible(both, 2, absent, holds(2))); /* keep keeps */
     CHECK(!sim_history_possible(both, 2, absent, absent));
@@ -28,8 +28,8 @@ TEST(test_simt_history_overlapping_inserts)
 
 TEST(test_simt_history_order_in_time)
 {
-    sim_operation calls[] = {OPERATION(SIMT_OPEN_KEEP, 1, LOOM_OK, 1, 10),
-                             OPERATION(SIMT_OPEN_FIND, 0, LOOM_NOT_FOUND, 5, 15)};
+    sim_operation calls[] = {OPERATION(SIMT_MAP_KEEP, 1, LOOM_OK, 1, 10),
+                             OPERATION(SIMT_MAP_FIND, 0, LOOM_NOT_FOUND, 5, 15)};
     CHECK(sim_history_possible(calls, 2, absent, holds(1))); /* overlapping: the lookup may come first */
     calls[1].began = 11;
     CHECK(!sim_history_possible(calls, 2, absent, holds(1)));
@@ -42,19 +42,19 @@ TEST(test_simt_history_order_in_time)
 
 TEST(test_simt_history_overwrites_and_erases)
 {
-    sim_operation calls[] = {OPERATION(SIMT_OPEN_OVERWRITE, 1, LOOM_EXISTS, 1, 10),
-                             OPERATION(SIMT_OPEN_OVERWRITE, 2, LOOM_EXISTS, 2, 9),
-                             OPERATION(SIMT_OPEN_FIND, 1, LOOM_OK, 3, 8)};
+    sim_operation calls[] = {OPERATION(SIMT_MAP_OVERWRITE, 1, LOOM_EXISTS, 1, 10),
+                             OPERATION(SIMT_MAP_OVERWRITE, 2, LOOM_EXISTS, 2, 9),
+                             OPERATION(SIMT_MAP_FIND, 1, LOOM_OK, 3, 8)};
     CHECK(sim_history_possible(calls, 3, holds(7), holds(1)));
     CHECK(sim_history_possible(calls, 3, holds(7), holds(2)));
     CHECK(!sim_history_possible(calls, 3, holds(7), holds(7)));
-    sim_operation erases[] = {OPERATION(SIMT_OPEN_ERASE, 0, LOOM_OK, 1, 10),
-                              OPERATION(SIMT_OPEN_ERASE, 0, LOOM_NOT_FOUND, 2, 9)};
+    sim_operation erases[] = {OPERATION(SIMT_MAP_ERASE, 0, LOOM_OK, 1, 10),
+                              OPERATION(SIMT_MAP_ERASE, 0, LOOM_NOT_FOUND, 2, 9)};
     CHECK(sim_history_possible(erases, 2, holds(7), absent));
     CHECK(!sim_history_possible(erases, 2, absent, absent));
     erases[1].status = LOOM_OK;
     CHECK(!sim_history_possible(erases, 2, holds(7), absent)); /* erased twice */
-    sim_operation full = OPERATION(SIMT_OPEN_KEEP, 1, LOOM_FULL, 1, 2);
+    sim_operation full = OPERATION(SIMT_MAP_KEEP, 1, LOOM_FULL, 1, 2);
     CHECK(sim_history_possible(&full, 1, absent, absent));
     CHECK(!sim_history_possible(&full, 1, holds(1), holds(1)));
 }
@@ -64,15 +64,15 @@ TEST(test_simt_history_hopeless_search_ends)
 {
     sim_operation calls[SIM_MOST_OPERATIONS];
     for (uint32_t i = 0; i < SIM_MOST_OPERATIONS; i++)
-        calls[i] = (sim_operation)OPERATION(SIMT_OPEN_OVERWRITE, i + 1, LOOM_EXISTS, 1, 100);
+        calls[i] = (sim_operation)OPERATION(SIMT_MAP_OVERWRITE, i + 1, LOOM_EXISTS, 1, 100);
     CHECK(!sim_history_possible(calls, SIM_MOST_OPERATIONS, holds(0), holds(99)));
     CHECK(sim_history_possible(calls, SIM_MOST_OPERATIONS, holds(0), holds(3)));
 }
 
 TEST(test_simt_history_find_or_insert)
 {
-    sim_operation both[] = {OPERATION(SIMT_OPEN_FETCH, 1, LOOM_OK, 1, 10),
-                            OPERATION(SIMT_OPEN_FETCH, 2, LOOM_EXISTS, 2, 9)};
+    sim_operation both[] = {OPERATION(SIMT_MAP_FETCH, 1, LOOM_OK, 1, 10),
+                            OPERATION(SIMT_MAP_FETCH, 2, LOOM_EXISTS, 2, 9)};
     both[0].found = both[1].found = 1;
     CHECK(sim_history_possible(both, 2, absent, holds(1)));
     both[1].found = 2; /* it was told its own value, which is not there */
@@ -84,9 +84,9 @@ TEST(test_simt_history_find_or_insert)
 
 TEST(test_simt_history_accumulations)
 {
-    sim_operation calls[] = {OPERATION(SIMT_OPEN_COMBINE, 5, LOOM_OK, 1, 10),
-                             OPERATION(SIMT_OPEN_COMBINE, 7, LOOM_EXISTS, 2, 9),
-                             OPERATION(SIMT_OPEN_FIND, 5, LOOM_OK, 3, 8)};
+    sim_operation calls[] = {OPERATION(SIMT_MAP_COMBINE, 5, LOOM_OK, 1, 10),
+                             OPERATION(SIMT_MAP_COMBINE, 7, LOOM_EXISTS, 2, 9),
+                             OPERATION(SIMT_MAP_FIND, 5, LOOM_OK, 3, 8)};
     CHECK(sim_history_possible(calls, 3, absent, holds(12)));
     CHECK(!sim_history_possible(calls, 3, absent, holds(7))); /* one was lost */
     calls[2].value = 7;
@@ -102,8 +102,8 @@ TEST(test_simt_history_accumulations)
 
 TEST(test_simt_history_updates)
 {
-    sim_operation calls[] = {OPERATION(SIMT_OPEN_UPDATE, 5, LOOM_OK, 1, 10),
-                             OPERATION(SIMT_OPEN_UPDATE, 7, LOOM_OK, 2, 9)};
+    sim_operation calls[] = {OPERATION(SIMT_MAP_UPDATE, 5, LOOM_OK, 1, 10),
+                             OPERATION(SIMT_MAP_UPDATE, 7, LOOM_OK, 2, 9)};
     CHECK(sim_history_possible(calls, 2, holds(1), holds(5)));
     CHECK(sim_history_possible(calls, 2, holds(1), holds(7)));
     CHECK(!sim_history_possible(calls, 2, holds(1), holds(1)));

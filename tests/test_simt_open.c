@@ -91,7 +91,7 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
 }
 
 /* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
- * calls, and in upkeep, which takes more steps. */
+ * calls, and in upkeep, which takes more steps; one where a team makes room. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};
@@ -105,7 +105,7 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
             uint64_t runs;
             int complete;
             int longer = sim_cases[i].crowded || sim_cases[i].mixed || sim_cases[i].streams[0] == SIM_UPKEEP;
-            uint32_t detours = longer ? 2 : 3;
+            uint32_t detours = sim_cases[i].streams[0] == SIM_ROOM ? 1 : longer ? 2 : 3;
             snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %u", sim_cases[i].name,
                      (unsigned long long)seed, detours);
             options.replay = replay;

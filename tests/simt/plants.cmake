@@ -2,15 +2,19 @@
 # the simulator's tests alone. A text that no longer stands there exactly once is an error here: write the plant anew.
 #
 #   plant(NAME CASE
-#         "text in one of the files below"
+#         "text in one of the files of the engine that the case is about"
 #         "what stands there instead")
 #
 # CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_files core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h engines/filter/filter_ops.h
-    machines/simt/simt_filter.c)
+set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h)
+set(plant_files_filter engines/filter/filter_ops.h machines/simt/simt_filter.c)
+set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_room.h)
+set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
 # The kernel that runs each.
 set(plant_kernel_core/slot_ops.h simt_open.c)
+set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
+set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -26,7 +30,11 @@ set(plant_declarations "")
 function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
-    foreach(candidate ${plant_files})
+    set(engine open)
+    if(case MATCHES "^(filter|perfect)/")
+        set(engine ${CMAKE_MATCH_1})
+    endif()
+    foreach(candidate ${plant_files_${engine}})
         string(REPLACE "${old}" "" without "${plant_text_${candidate}}")
         string(LENGTH "${plant_text_${candidate}}" length)
         string(LENGTH "${without}" length_without)
@@ -36,7 +44,7 @@ function(plant name case old new)
         endif()
     endforeach()
     if(NOT times EQUAL 1)
-        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_files}, not once:\n${old}")
+        message(FATAL_ERROR "plant ${name}: its text stands ${times} times in ${plant_files_${engine}}, not once:\n${old}")
     endif()
     string(REPLACE "${old}" "${new}" text "${plant_text_${file}}")
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
@@ -50,7 +58,6 @@ function(plant name case old new)
     add_library(plant_${name} OBJECT ${source})
     target_include_directories(plant_${name} PRIVATE ${directory} ${PROJECT_SOURCE_DIR}/include
                                ${PROJECT_SOURCE_DIR}/src)
-    string(REGEX MATCH "open|filter" engine ${kernel})
     string(TOUPPER SIMT_${engine}_KERNEL macro)
     target_compile_definitions(plant_${name} PRIVATE ${macro}=simt_run_${name})
     target_link_libraries(plant_${name} PRIVATE loom_flags)
@@ -368,6 +375,285 @@ plant(told_before_all_lanes_had_set filter/mixed
 
 plant(asked_before_all_lanes_had_heard filter/mixed
 "            lane_join(group, 1); /* what one lane has heard holds for all of them */
+"
+"")
+
+# ---- perfect tables: groups ----
+
+plant(perfect_lost_slot_taken_for_won perfect/insert+insert
+"    if (!slot_swap_key(kind, shared, at, empty, seek->key))
+        return 0;"
+"    (void)slot_swap_key(kind, shared, at, empty, seek->key);")
+
+plant(perfect_lost_pair_taken_for_won perfect/insert+insert
+"        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared) == free_pair;"
+"        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared), 1;")
+
+plant(perfect_lost_slot_not_tried_again perfect/insert+insert
+"    return done ? PERFECT_DONE : PERFECT_AGAIN;"
+"    return done ? PERFECT_DONE : PERFECT_OVERFLOW;")
+
+plant(perfect_not_the_lowest_free_slot perfect/insert+insert
+"        done = perfect_claim(kind, shared, view, seek, lane_first(frees, stride), *value);"
+"        done = perfect_claim(kind, shared, view, seek,
+                             simt.current->index / group.lanes % 2 ? 31u - (uint32_t)__builtin_clz(frees.bits)
+                                                                   : lane_first(frees, stride), *value);")
+
+plant(perfect_every_lane_claims perfect/insert+insert
+"    } else if (room && lane_chosen(group, offers)) {"
+"    } else if (room && lane_any(frees)) {")
+
+plant(perfect_who_finds_the_key_does_not_vote perfect/insert+insert
+"    *tells = done;
+"
+"    *tells = done;
+    if (there)
+        return PERFECT_WAS_THERE;
+")
+
+plant(perfect_lanes_do_not_hear_of_the_claim perfect/insert+insert
+"    done = lane_some(lane_poll(group, done));"
+"    (void)lane_poll(group, done);")
+
+plant(perfect_value_fetched_before_it_is_there perfect/fetch+fetch
+"mode == SLOT_KEEP || mode == SLOT_OVERWRITE;"
+"mode != SLOT_COMBINE;")
+
+plant(perfect_first_value_stored_over_a_sum perfect/accumulate+accumulate
+"mode == SLOT_KEEP || mode == SLOT_OVERWRITE;"
+"mode != SLOT_FETCH;")
+
+plant(perfect_combined_without_an_atomic perfect/accumulate+accumulate
+"            lane_combine_8((uint64_t *)at, how, *value, shared);"
+"            lane_store_8((uint64_t *)at, loom__combine_8(how, lane_load_8((const uint64_t *)at), *value));")
+
+plant(perfect_combined_4_without_an_atomic perfect/accumulate+accumulate
+"            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);"
+"            lane_store_4((uint32_t *)at, loom__combine_4(how, lane_load_4((const uint32_t *)at), (uint32_t)*value));")
+
+plant(perfect_lost_erasure_of_a_pair_told perfect/erase+erase
+"        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;"
+"        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared), 1;")
+
+plant(perfect_lost_erasure_told perfect/erase+erase
+"    if (!slot_swap_key(kind, shared, at, seek->key, empty))
+        return 0;"
+"    (void)slot_swap_key(kind, shared, at, seek->key, empty);")
+
+plant(perfect_lanes_do_not_hear_of_the_erasure perfect/erase+erase
+"    erased = lane_some(lane_poll(group, erased));"
+"    (void)lane_poll(group, erased);")
+
+plant(perfect_value_left_in_a_free_slot perfect/erase+erase
+"        slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), 0); /* P2 */"
+"        (void)0;")
+
+plant(perfect_mark_left_standing perfect/erase+erase
+"            lane_store_4(mark, PERFECT_UNMARKED);"
+"            (void)0;")
+
+plant(perfect_lanes_do_not_hear_of_the_find perfect/find+find
+"    look.found = lane_some(lane_poll(group, look.mine));"
+"    (void)lane_poll(group, look.mine);
+    look.found = look.mine;")
+
+plant(perfect_update_of_another_slot perfect/update+update
+"        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot, look.pair, &value);"
+"        perfect_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, seek, look.slot ^ (group.lane & 1), look.pair, &value);")
+
+# ---- perfect tables: room made by a team ----
+
+plant(perfect_overfull_found_too_early perfect/room
+"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+")
+
+plant(perfect_overfull_read_too_early perfect/room
+"            lane_team_least(&desk->overfull, bucket);
+    }
+    lane_team_wait(owner->team);
+"
+"            lane_team_least(&desk->overfull, bucket);
+    }
+")
+
+plant(perfect_cells_compared_too_early perfect/room
+"cell : UINT32_MAX);
+    }
+    lane_team_wait(owner->team);
+"
+"cell : UINT32_MAX);
+    }
+")
+
+plant(perfect_candidates_counted_too_early perfect/room
+"perfect_code_of(owner, cell) : 0, fresh);
+    }
+    lane_team_wait(owner->team);
+"
+"perfect_code_of(owner, cell) : 0, fresh);
+    }
+")
+
+plant(perfect_candidates_still_being_counted perfect/room
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+")
+
+plant(perfect_fills_of_candidates_read_too_early perfect/room
+"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
+    lane_team_wait(owner->team);
+"
+"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
+")
+
+plant(perfect_best_candidate_read_too_early perfect/room
+"&desk->candidates[i], i, attempt, to_stash);
+    lane_team_wait(owner->team);
+"
+"&desk->candidates[i], i, attempt, to_stash);
+")
+
+plant(perfect_move_not_yet_planned perfect/room
+"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+    }
+")
+
+plant(perfect_own_tally_not_yet_open perfect/room
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->best, UINT32_MAX);
+    }
+")
+
+plant(perfect_own_cell_still_being_counted perfect/room
+"    perfect_tally_up(kind, view, owner, own);
+    lane_team_wait(owner->team);
+"
+"    perfect_tally_up(kind, view, owner, own);
+")
+
+plant(perfect_own_cell_still_leaving perfect/room
+"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
+    lane_team_wait(owner->team);
+"
+"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
+")
+
+plant(perfect_own_key_not_yet_counted perfect/room
+"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
+    }
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
+    }
+")
+
+plant(perfect_own_fills_read_too_early perfect/room
+"    perfect_take_fills(kind, view, owner, desk, own, 0);
+    lane_team_wait(owner->team);
+"
+"    perfect_take_fills(kind, view, owner, desk, own, 0);
+")
+
+plant(perfect_own_code_read_too_early perfect/room
+"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
+    lane_team_wait(owner->team);
+"
+"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
+")
+
+plant(perfect_plan_dropped_while_it_is_read perfect/room
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+    lane_team_wait(owner->team);
+"
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+")
+
+plant(perfect_codes_changed_while_keys_are_lifted perfect/room
+"    perfect_lift(kind, view, owner, desk, moves);
+    lane_team_wait(owner->team);
+"
+"    perfect_lift(kind, view, owner, desk, moves);
+")
+
+plant(perfect_keys_put_back_by_old_codes perfect/room
+"| wanted << at);
+        }
+    lane_team_wait(owner->team);
+"
+"| wanted << at);
+        }
+")
+
+plant(perfect_keys_dealt_while_slots_are_emptied perfect/room
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);
+    lane_team_wait(owner->team);
+"
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);
+")
+
+plant(perfect_outcome_read_too_early perfect/room
+"view, &seek, &value) != PERFECT_OVERFLOW);
+        }
+        lane_team_wait(owner->team);
+"
+"view, &seek, &value) != PERFECT_OVERFLOW);
+        }
+")
+
+plant(perfect_outcome_overwritten_too_early perfect/room
+"        uint32_t done = lane_team_load_4(&desk->room);
+        lane_team_wait(owner->team);
+"
+"        uint32_t done = lane_team_load_4(&desk->room);
+")
+
+plant(perfect_keys_still_being_added_up perfect/room
+"/* a counter that is free now, and zero */
+    lane_team_wait(owner->team);
+"
+"/* a counter that is free now, and zero */
+")
+
+plant(perfect_sum_reset_too_early perfect/room
+"    uint32_t used = lane_team_load_4(&desk->lifted);
+    lane_team_wait(owner->team);
+"
+"    uint32_t used = lane_team_load_4(&desk->lifted);
+")
+
+plant(perfect_key_stored_while_others_count perfect/room
+"    lane_team_wait(owner->team); /* all have counted"
+"    (void)0; /* all have counted")
+
+plant(perfect_salt_of_the_first_word_alone perfect/room
+"        lane_store_8(&owner->words[i], (uint64_t)salt << 60);"
+"        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
+
+plant(perfect_value_left_where_a_key_was_lifted perfect/room
+"                    slot_store_value(kind, there, 0);
+"
+"")
+
+plant(perfect_plan_left_on_the_desk perfect/room
+"        lane_team_store_4(&desk->touches, 0);
+"
+"")
+
+plant(perfect_counters_of_a_sum_left perfect/room
+"    if (lane_team_rank(owner->team) == 0)
+        lane_team_store_4(&desk->lifted, 0);
 "
 "")
 

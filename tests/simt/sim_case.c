@@ -5,6 +5,8 @@
 #include "machines/cpu/cpu_open.h"
 #include "simt/sim_filter.h"
 #include "simt/sim_history.h"
+#include "simt/sim_perfect.h"
+#include "simt/sim_perfect_room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@ typedef struct scenario_call {
     simt_open_call open;
     uint32_t stream;
     uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
-    simt_open_item items[SIM_MOST_ITEMS];
+    simt_map_item items[SIM_MOST_ITEMS];
     simt_call *launched;
 } scenario_call;
 
@@ -228,12 +230,12 @@ static void draw_table(int tiny)
         now.hot[0] = SIM_HOT_KEYS + below(room); /* one that lies somewhere in the table */
 }
 
-static simt_open_op draw_op(uint32_t from)
+static simt_map_op draw_op(uint32_t from)
 {
     for (;;) {
-        uint32_t op = below(SIMT_OPEN_ERASE + 1);
+        uint32_t op = below(SIMT_MAP_ERASE + 1);
         if (from >> op & 1)
-            return (simt_open_op)op;
+            return (simt_map_op)op;
     }
 }
 
@@ -281,7 +283,7 @@ static void draw_upkeep(int tiny)
     now.config.turn_together = 0;
     now.warps_per_block = 2;
     memset(call, 0, sizeof *call);
-    call->open = (simt_open_call){.op = SIMT_OPEN_UPKEEP,
+    call->open = (simt_open_call){.op = SIMT_MAP_UPKEEP,
                                   .shared = OPEN_SHARED,
                                   .view = now.view,
                                   .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
@@ -324,7 +326,7 @@ static void draw_calls(int tiny)
                                                         : below(hot);
                 call->of[item] = now.hot[which];
                 call->items[item] =
-                    (simt_open_item){now.keys[call->of[item]].key, is_set() ? 0 : written++, 0, LOOM_INTERNAL};
+                    (simt_map_item){now.keys[call->of[item]].key, is_set() ? 0 : written++, 0, LOOM_INTERNAL};
             }
         }
     }
@@ -335,6 +337,10 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
     now.c = c;
     if (c->filter) {
         sim_filter_draw(c, seed, tiny);
+        return;
+    }
+    if (c->perfect) {
+        (c->streams[0] == SIM_ROOM ? sim_perfect_room_draw : sim_perfect_draw)(c, seed, tiny);
         return;
     }
     now.seed = seed;
@@ -491,9 +497,9 @@ static void judge_upkeep(const simt_open_call *call)
     }
 }
 
-static int inserts(simt_open_op op)
+static int inserts(simt_map_op op)
 {
-    return op == SIMT_OPEN_KEEP || op == SIMT_OPEN_OVERWRITE || op == SIMT_OPEN_FETCH || op == SIMT_OPEN_COMBINE;
+    return op == SIMT_MAP_KEEP || op == SIMT_MAP_OVERWRITE || op == SIMT_MAP_FETCH || op == SIMT_MAP_COMBINE;
 }
 
 /* Has a slot been free all the time? Where nothing is erased slots are only filled, and those that are used in the end tell.
@@ -521,7 +527,7 @@ static void judge_key(uint32_t key)
         for (uint32_t item = 0; item < call->open.n; item++) {
             if (call->of[item] != key)
                 continue;
-            const simt_open_item *asked = &call->items[item];
+            const simt_map_item *asked = &call->items[item];
             /* Where nothing is erased a partition that was full stays so, and a key that had no room stays out. In a mixed
              * batch the order below must have a moment at which the key was not there, and that is all. */
             if (asked->status == LOOM_FULL && !now.c->forbidden) {
@@ -534,15 +540,14 @@ static void judge_key(uint32_t key)
                 simt_fail("the scenario asks for one key too often");
                 return;
             }
-            operations[count++] =
-                (sim_operation){.op = call->open.op,
-                                .value = call->open.op == SIMT_OPEN_FIND ? asked->found : asked->value,
-                                .status = asked->status,
-                                .began = call->launched->began,
-                                .ended = call->launched->ended,
-                                .found = asked->found,
-                                .how = call->open.how,
-                                .value_bytes = slot_value_bytes(now.shape.kind)};
+            operations[count++] = (sim_operation){.op = call->open.op,
+                                                  .value = call->open.op == SIMT_MAP_FIND ? asked->found : asked->value,
+                                                  .status = asked->status,
+                                                  .began = call->launched->began,
+                                                  .ended = call->launched->ended,
+                                                  .found = asked->found,
+                                                  .how = call->open.how,
+                                                  .value_bytes = slot_value_bytes(now.shape.kind)};
         }
     }
     if (!sim_history_possible(operations, count, now.keys[key].before, now.keys[key].after))
@@ -558,7 +563,7 @@ static int matters(const simt_event *event)
         return 0;
     for (uint32_t i = 0; i < now.call_count; i++)
         if (now.calls[i].launched == event->call)
-            return key_at_fault == UINT32_MAX || now.calls[i].open.op == SIMT_OPEN_UPKEEP ||
+            return key_at_fault == UINT32_MAX || now.calls[i].open.op == SIMT_MAP_UPKEEP ||
                    now.calls[i].of[event->item] == key_at_fault;
     return 0;
 }
@@ -595,12 +600,12 @@ static void tell(const sim_options *options)
                 op_names[call->open.op], call->open.groups);
         for (uint32_t item = 0; item < call->open.n; item++) {
             const scenario_key *key = &now.keys[call->of[item]];
-            const simt_open_item *asked = &call->items[item];
+            const simt_map_item *asked = &call->items[item];
             fprintf(out, "    [%u] key %#llx", item, (unsigned long long)key->key);
-            if (call->open.op != SIMT_OPEN_FIND && call->open.op != SIMT_OPEN_ERASE && !is_set())
+            if (call->open.op != SIMT_MAP_FIND && call->open.op != SIMT_MAP_ERASE && !is_set())
                 fprintf(out, " value %llu", (unsigned long long)asked->value);
             fprintf(out, ": %s", loom_status_name(asked->status));
-            if ((call->open.op == SIMT_OPEN_FIND || call->open.op == SIMT_OPEN_FETCH) && !is_set())
+            if ((call->open.op == SIMT_MAP_FIND || call->open.op == SIMT_MAP_FETCH) && !is_set())
                 fprintf(out, " %llu", (unsigned long long)asked->found);
             tell_state(out, "   (before:", key->before);
             tell_state(out, "; after:", key->after);
@@ -627,18 +632,20 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
 {
     if (now.c->filter)
         return sim_filter_run(schedule, options);
+    if (now.c->perfect)
+        return (now.c->streams[0] == SIM_ROOM ? sim_perfect_room_run : sim_perfect_run)(schedule, options);
     simt_begin(&now.config, schedule, table_memory, (now.bytes + 7) / 8 * 8);
     for (uint32_t i = 0; i < now.call_count; i++) {
         scenario_call *call = &now.calls[i];
         simt_call launch = {
-            .kernel = options->kernel != NULL             ? options->kernel
-                      : call->open.op == SIMT_OPEN_UPKEEP ? simt_open_upkeep
-                                                          : simt_open_run,
+            .kernel = options->kernel != NULL            ? options->kernel
+                      : call->open.op == SIMT_MAP_UPKEEP ? simt_open_upkeep
+                                                         : simt_open_run,
             .argument = &call->open,
             .name = op_names[call->open.op],
             .groups = call->open.groups,
             .warps_per_block = now.warps_per_block,
-            .writes = call->open.op != SIMT_OPEN_FIND,
+            .writes = call->open.op != SIMT_MAP_FIND,
         };
         call->launched = simt_launch(call->stream, &launch);
     }
@@ -670,7 +677,8 @@ int sim_run(const sim_case *c, uint64_t seed, const sim_options *options)
     if (loom__mix64(seed) & 1)
         simt_schedule_random(&schedule, seed);
     else
-        simt_schedule_priority(&schedule, seed, 32u << (loom__mix64(seed) >> 1) % 6);
+        simt_schedule_priority(&schedule, seed,
+                               32u << (loom__mix64(seed) >> 1) % (c->streams[0] == SIM_ROOM ? 10 : 6)); /* long runs */
     return run_once(&schedule, options);
 }
 
@@ -693,7 +701,7 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
         }
         if (*runs == most_runs)
             return 1;
-        if (c->filter)
+        if (c->filter || c->perfect)
             continue; /* each run begins anew */
         memcpy(table_memory, memory_before, now.bytes);
         for (uint32_t i = 0; i < now.call_count; i++)

@@ -1,4 +1,5 @@
-/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run. (On a filter: sim_filter.h.)
+/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run. (On a filter: sim_filter.h;
+ * on a perfect table: sim_perfect.h, sim_perfect_room.h.)
  *
  * A *case* names the operations of two streams that may overlap. A *scenario* is drawn from a case by a seed: widths,
  * lanes of a group, buckets, what the table holds, what each call asks for; the table is small and the keys are few, so
@@ -19,14 +20,15 @@ enum {
 
 /* Which operations the calls of a stream are drawn from. */
 enum {
-    SIM_FIND = 1 << SIMT_OPEN_FIND,
-    SIM_KEEP = 1 << SIMT_OPEN_KEEP,
-    SIM_OVERWRITE = 1 << SIMT_OPEN_OVERWRITE,
-    SIM_FETCH = 1 << SIMT_OPEN_FETCH,
-    SIM_COMBINE = 1 << SIMT_OPEN_COMBINE,
-    SIM_UPDATE = 1 << SIMT_OPEN_UPDATE,
-    SIM_ERASE = 1 << SIMT_OPEN_ERASE,
-    SIM_UPKEEP = 1 << SIMT_OPEN_UPKEEP, /* alone, in a stream of its own */
+    SIM_FIND = 1 << SIMT_MAP_FIND,
+    SIM_KEEP = 1 << SIMT_MAP_KEEP,
+    SIM_OVERWRITE = 1 << SIMT_MAP_OVERWRITE,
+    SIM_FETCH = 1 << SIMT_MAP_FETCH,
+    SIM_COMBINE = 1 << SIMT_MAP_COMBINE,
+    SIM_UPDATE = 1 << SIMT_MAP_UPDATE,
+    SIM_ERASE = 1 << SIMT_MAP_ERASE,
+    SIM_UPKEEP = 1 << SIMT_MAP_UPKEEP, /* alone, in a stream of its own */
+    SIM_ROOM = 1 << SIMT_MAP_ROOM,     /* of perfect tables; alone, too */
     SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
     SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE,              /* may run at the same time if keys are retired */
     SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE | SIM_UPKEEP /* what makes sense without values */
@@ -41,6 +43,7 @@ typedef struct sim_case {
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
     int sets;                            /* also of tables without values; then only what is in SIM_OF_SETS is asked */
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
+    int perfect;                         /* of a perfect table */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;
 
@@ -49,12 +52,13 @@ extern const uint32_t sim_case_count;
 const sim_case *sim_case_named(const char *name); /* NULL: there is none */
 
 typedef struct sim_options {
-    simt_open_kernel *kernel; /* NULL: as it is in the library; a simt_filter_kernel is of the same type */
-    int tiny;                 /* one lane to a warp, one item to a call, two calls: for exhaustive search */
-    FILE *report;             /* where a failure is told; NULL: nowhere */
-    const char *replay;       /* how to replay it, for the report: "--seed 5 --case …" */
-    uint32_t trace;           /* steps shown; 0: 60 */
-    int tell_always;          /* also runs without a failure */
+    simt_open_kernel
+        *kernel;        /* NULL: as it is in the library; kernels of filters and perfect tables are of the same type */
+    int tiny;           /* one lane to a warp, one item to a call, two calls: for exhaustive search */
+    FILE *report;       /* where a failure is told; NULL: nowhere */
+    const char *replay; /* how to replay it, for the report: "--seed 5 --case …" */
+    uint32_t trace;     /* steps shown; 0: 60 */
+    int tell_always;    /* also runs without a failure */
 } sim_options;
 
 /* One run; the scenario and the schedule, random or by priority, follow from the seed. 1: all is well. */

@@ -13,25 +13,25 @@ static uint64_t combined(const sim_operation *operation, uint64_t value)
 static int apply(const sim_operation *operation, sim_state *state)
 {
     switch (operation->op) {
-    case SIMT_OPEN_FIND:
+    case SIMT_MAP_FIND:
         if (operation->status == LOOM_OK)
             return state->present && state->value == operation->value;
         return operation->status == LOOM_NOT_FOUND && !state->present;
-    case SIMT_OPEN_ERASE:
+    case SIMT_MAP_ERASE:
         if (operation->status == LOOM_NOT_FOUND)
             return !state->present;
         if (operation->status != LOOM_OK || !state->present)
             return 0;
         state->present = 0;
         return 1;
-    case SIMT_OPEN_UPDATE:
+    case SIMT_MAP_UPDATE:
         if (operation->status == LOOM_NOT_FOUND)
             return !state->present;
         if (operation->status != LOOM_OK || !state->present)
             return 0;
         state->value = operation->value;
         return 1;
-    case SIMT_OPEN_FETCH:
+    case SIMT_MAP_FETCH:
         if (operation->status == LOOM_FULL)
             return !state->present && operation->found == 0;
         if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))
@@ -39,23 +39,24 @@ static int apply(const sim_operation *operation, sim_state *state)
         if (!state->present)
             *state = (sim_state){1, operation->value};
         return operation->found == state->value;
-    case SIMT_OPEN_COMBINE:
+    case SIMT_MAP_COMBINE:
         if (operation->status == LOOM_FULL)
             return !state->present;
         if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))
             return 0;
         *state = (sim_state){1, state->present ? combined(operation, state->value) : operation->value};
         return 1;
-    case SIMT_OPEN_KEEP:
-    case SIMT_OPEN_OVERWRITE:
+    case SIMT_MAP_KEEP:
+    case SIMT_MAP_OVERWRITE:
+    case SIMT_MAP_ROOM:
         if (operation->status == LOOM_FULL)
             return !state->present;
         if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))
             return 0;
-        if (!state->present || operation->op == SIMT_OPEN_OVERWRITE)
+        if (!state->present || operation->op == SIMT_MAP_OVERWRITE)
             *state = (sim_state){1, operation->value};
         return 1;
-    case SIMT_OPEN_UPKEEP: /* says nothing of any key */
+    case SIMT_MAP_UPKEEP: /* says nothing of any key */
         break;
     }
     return 0;

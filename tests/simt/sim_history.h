@@ -4,7 +4,8 @@
 #ifndef LOOM_SIM_HISTORY_H
 #define LOOM_SIM_HISTORY_H
 
-#include "machines/simt/simt_open.h"
+#include "core/combine.h"
+#include "machines/simt/simt_map.h"
 
 enum { SIM_MOST_OPERATIONS = 16 /* on one key in one run */ };
 
@@ -14,7 +15,7 @@ typedef struct sim_state {
 } sim_state;
 
 typedef struct sim_operation {
-    simt_open_op op;
+    simt_map_op op;
     uint64_t value; /* given; of a find: found */
     loom_status status;
     uint64_t began, ended;

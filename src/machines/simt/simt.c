@@ -75,6 +75,7 @@ static void start_call(simt_call *call)
         simt_fail("the case needs more than %d lanes", SIMT_MOST_LANES);
         return;
     }
+    simt.ages++;
     for (uint32_t i = 0; i < call->lanes; i++) {
         simt_lane *lane = &simt.lanes[simt.used_lanes++];
         lane->call = call;
@@ -87,6 +88,7 @@ static void start_call(simt_call *call)
         lane->op = SIMT_START;
         lane->priority = SIMT_MIDDLE_PRIORITY | simt_schedule_number(simt.schedule) >> 32;
         lane->ran = simt.steps;
+        lane->age = simt.ages;
         simt_memory_lane_begin(&simt.memory, &lane->memory);
         simt_fiber_prepare(&lane->fiber, lane->fiber.stack, STACK_BYTES, lane_entry);
         make_runnable(lane);
@@ -196,6 +198,8 @@ static void reschedule(void)
     if (simt.steps > simt.config.step_limit)
         simt_fail("not at an end after %llu steps: lanes keep each other from it, or a loop has no bound",
                   (unsigned long long)simt.config.step_limit);
+    if (simt.memory.spent)
+        simt_fail("a word has changed, or lanes have released, more often than the simulator has room for");
     /* Stores leave their buffers sooner or later, whatever the schedule. */
     if (simt.schedule->kind == SIMT_EXHAUSTIVE ? simt.steps % PATIENCE == 0
                                                : simt_schedule_chance(simt.schedule, simt.schedule->drain))
@@ -268,7 +272,7 @@ void simt_begin(const simt_config *config, simt_schedule *schedule, void *shared
         simt.lanes[i].memory.buffered = 0;
         simt.lanes[i].call = NULL;
     }
-    if (config->step_limit >= SIMT_MOST_STEPS || bytes / 8 > SIMT_MOST_WORDS)
+    if (bytes / 8 > SIMT_MOST_WORDS)
         abort(); /* a case that asks for more than there is */
     simt.config = *config;
     simt.schedule = schedule;
@@ -435,7 +439,9 @@ uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, c
     uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t wanted =
         bytes == 4 ? loom__combine_4(how, (uint32_t)old, (uint32_t)value) : loom__combine_8(how, old, value);
-    simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
+    /* One that changes nothing, and carries nothing new, would append what stands there. A team's minima are mostly such. */
+    if (wanted != old || lane->memory.released != NULL)
+        simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
     record(lane, SIMT_COMBINE, part.word, old, wanted, 0);
     return old;
 }
@@ -448,6 +454,38 @@ uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site)
 {
     return modify(SIMT_ADD, at, addend, site);
+}
+
+/* Who has touched four bytes of a team's memory, in each way, since when. */
+typedef struct team_touch {
+    uint64_t age[3];
+    uint32_t lane[3];
+    uint64_t stored;
+} team_touch;
+
+enum { SEVERAL_LANES = SIMT_MOST_LANES };
+
+void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, const simt_site *site)
+{
+    static team_touch touches[2 * SIMT_MOST_WORDS];
+    simt_lane *lane = simt.current;
+    lane->site = site;
+    simt_part part = part_at(at, bytes);
+    for (uint32_t half = part.shift / 32; half < part.shift / 32 + bytes / 4; half++) {
+        team_touch *touch = &touches[2 * part.word + half];
+        for (uint32_t other = SIMT_LOADS; other <= SIMT_DRAWS; other++) {
+            int both_may = other == use && (use != SIMT_STORES || touch->stored == value);
+            if (touch->age[other] == lane->age && touch->lane[other] != lane->index && !both_may)
+                simt_fail("%s:%d (%s): lane %u touches memory of its team that another lane touches, too, and has not "
+                          "waited in between",
+                          site->file, site->line, site->function, lane->index);
+        }
+        int first = touch->age[use] != lane->age || touch->lane[use] == lane->index;
+        touch->lane[use] = first ? lane->index : SEVERAL_LANES;
+        touch->age[use] = lane->age;
+        if (use == SIMT_STORES)
+            touch->stored = value;
+    }
 }
 
 void simt_release(const simt_site *site)
@@ -486,6 +524,7 @@ static void complete(simt_lane *last)
     uint32_t votes = 0;
     int orders = last->op == SIMT_SYNC || last->op == SIMT_BARRIER;
     simt_view *seen = &last->memory.seen; /* of the last one first, then of all */
+    simt.ages += last->op == SIMT_BARRIER;
     for (simt_lane *lane = lanes.first; lane < lanes.end; lane++) {
         if (!concerns(last, lane))
             continue;
@@ -505,6 +544,8 @@ static void complete(simt_lane *last)
             lane->taken = votes;
         if (orders)
             simt_memory_join(&simt.memory, &lane->memory.seen, seen);
+        if (last->op == SIMT_BARRIER)
+            lane->age = simt.ages;
         if (lane != last)
             make_runnable(lane);
     }

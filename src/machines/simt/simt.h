@@ -100,6 +100,7 @@ typedef struct simt_lane {
     uint64_t given;
     uint64_t taken;         /* a shuffle's source, and then its result; a ballot's result */
     uint64_t priority, ran; /* ran: the step at which it last went on */
+    uint64_t age; /* the number of the barrier that it passed last, or of its call's beginning; never the same again */
 } simt_lane;
 
 typedef struct simt_event {
@@ -136,6 +137,7 @@ typedef struct simt_machine {
     simt_fiber outside;
     uint64_t steps;
     uint64_t points; /* accesses and fences; the others are collectives */
+    uint64_t ages;   /* that were given to lanes, in all runs */
     simt_event trace[SIMT_TRACE];
     uint64_t traced;
     char failure[512]; /* "" while all is well */
@@ -156,6 +158,9 @@ void simt_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The last `steps` steps that matter, and where the lanes stand. */
 void simt_print(FILE *out, uint32_t steps);
 
+/* How lanes touch the memory of their team. */
+typedef enum simt_use { SIMT_LOADS, SIMT_STORES, SIMT_DRAWS /* atomics */ } simt_use;
+
 /* ---- What lanes do; simt_lanes.h makes the primitives of core/lanes.h of it ---- */
 
 uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *site);
@@ -165,6 +170,9 @@ void simt_or(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
 uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site);
+/* Before an access to the memory of a team: it is an error if another lane has touched it since the last barrier, unless both load,
+ * both draw, or both store the same value. */
+void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, const simt_site *site);
 void simt_release(const simt_site *site);
 void simt_acquire(const simt_site *site);
 /* Bit i of the result: what lane i of the warp gave; 0 for lanes outside the mask. */

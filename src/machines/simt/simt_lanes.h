@@ -180,12 +180,30 @@ LOOM_LANE uint32_t lane_team_size(lane_team team)
     return team.size;
 }
 
+LOOM_LANE uint64_t lane_team_load_at(const void *at, uint32_t bytes, const simt_site *site)
+{
+    simt_touch(at, bytes, SIMT_LOADS, 0, site);
+    return simt_load(at, bytes, 1, site);
+}
+
+LOOM_LANE void lane_team_store_at(void *at, uint32_t bytes, uint64_t value, const simt_site *site)
+{
+    simt_touch(at, bytes, SIMT_STORES, value, site);
+    simt_store(at, bytes, value, site);
+}
+
+LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__how how, uint32_t value, const simt_site *site)
+{
+    simt_touch(at, 4, SIMT_DRAWS, 0, site);
+    return (uint32_t)simt_combine(at, 4, how, value, site);
+}
+
 #define lane_team_wait(team)         ((void)(team), simt_barrier(SIMT_HERE))
-#define lane_team_load(at)           simt_load(at, 8, 1, SIMT_HERE)
-#define lane_team_store(at, value)   simt_store(at, 8, value, SIMT_HERE)
-#define lane_team_load_4(at)         ((uint32_t)simt_load(at, 4, 1, SIMT_HERE))
-#define lane_team_store_4(at, value) simt_store(at, 4, value, SIMT_HERE)
-#define lane_team_draw(at, n)        ((uint32_t)simt_combine(at, 4, LOOM__ADD, n, SIMT_HERE))
-#define lane_team_least(at, value)   ((void)simt_combine(at, 4, LOOM__MIN_UNSIGNED, value, SIMT_HERE))
+#define lane_team_load(at)           lane_team_load_at(at, 8, SIMT_HERE)
+#define lane_team_store(at, value)   lane_team_store_at(at, 8, value, SIMT_HERE)
+#define lane_team_load_4(at)         ((uint32_t)lane_team_load_at(at, 4, SIMT_HERE))
+#define lane_team_store_4(at, value) lane_team_store_at(at, 4, value, SIMT_HERE)
+#define lane_team_draw(at, n)        lane_team_combine_at(at, LOOM__ADD, n, SIMT_HERE)
+#define lane_team_least(at, value)   ((void)lane_team_combine_at(at, LOOM__MIN_UNSIGNED, value, SIMT_HERE))
 
 #endif

@@ -23,25 +23,24 @@ static void copy_view(const simt_memory *memory, simt_view *to, const simt_view 
 }
 
 /* Views that values carry live until the run ends. The pool is never moved while pointers into it are about. */
-enum { POOL_ROOM = 2 * SIMT_MOST_STEPS }; /* a step makes two at most: a read-modify-write joins three */
-
 static simt_view *new_view(simt_memory *memory)
 {
-    if (memory->pool_used == memory->pool_room)
-        abort(); /* simt_begin checks the step limit */
+    if (memory->pool_used == SIMT_MOST_VIEWS) {
+        memory->spent = 1;
+        memory->pool_used--;
+    }
     return &memory->pool[memory->pool_used++];
 }
 
 void simt_memory_begin(simt_memory *memory, void *shared, size_t bytes)
 {
-    if (memory->pool == NULL) {
-        memory->pool_room = POOL_ROOM;
-        memory->pool = grow(NULL, POOL_ROOM * sizeof *memory->pool);
-    }
+    if (memory->pool == NULL)
+        memory->pool = grow(NULL, SIMT_MOST_VIEWS * sizeof *memory->pool);
     for (uint32_t i = 0; i < memory->changed_count; i++)
         memory->history[memory->changed[i]].count = 0;
     memory->changed_count = 0;
     memory->pool_used = 0;
+    memory->spent = 0;
     memory->words = shared;
     memory->word_count = (uint32_t)(bytes / 8);
     memset(&memory->finished, 0, sizeof memory->finished);
@@ -129,6 +128,10 @@ static void append(simt_memory *memory, simt_memory_lane *lane, simt_part part, 
                    const simt_view *carries)
 {
     simt_history *history = history_of(memory, part.word);
+    if (history->count == SIMT_MOST_VALUES) {
+        memory->spent = 1;
+        history->count--;
+    }
     if (history->count == history->room) {
         history->room *= 2;
         history->values = grow(history->values, history->room * sizeof *history->values);

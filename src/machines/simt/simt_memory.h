@@ -24,9 +24,10 @@
 #include <stdint.h>
 
 enum {
-    SIMT_MOST_WORDS = 1024,
-    SIMT_MOST_STEPS = 1 << 15, /* of a run; positions in a history are 16 bits wide */
-    SIMT_BUFFER = 16           /* stores that may wait in a lane; one more drives out the oldest */
+    SIMT_MOST_WORDS = 2048,
+    SIMT_MOST_VALUES = 1 << 16, /* of a word in a run: positions in a history are 16 bits wide */
+    SIMT_MOST_VIEWS = 1 << 16,  /* that values carry in a run */
+    SIMT_BUFFER = 16            /* stores that may wait in a lane; one more drives out the oldest */
 };
 
 /* For each word the oldest position of its history that may still be read. */
@@ -71,7 +72,8 @@ typedef struct simt_memory {
     uint32_t changed[SIMT_MOST_WORDS], changed_count; /* words that were touched */
     simt_view finished;                               /* what calls that ended have seen and written */
     simt_view *pool;                                  /* of carried views, given back when a run begins */
-    uint32_t pool_used, pool_room;
+    uint32_t pool_used;
+    int spent; /* more values, or more views, than there is room for: the run is of no worth from then on */
 } simt_memory;
 
 void simt_memory_begin(simt_memory *memory, void *shared, size_t bytes);

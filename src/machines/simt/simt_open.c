@@ -18,28 +18,28 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
 {
     const loom__open_view *view = &call->view;
     switch (call->op) {
-    case SIMT_OPEN_FIND: {
+    case SIMT_MAP_FIND: {
         open_found found = call->shared != OPEN_ALONE ? open_find_item(kind, shared, group, view, walk, active)
                                                       : open_find_item(kind, OPEN_ALONE, group, view, walk, active);
         open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
         *value = found.value;
         return answer;
     }
-    case SIMT_OPEN_ERASE:
+    case SIMT_MAP_ERASE:
         return open_erase_item(kind, shared, group, view, walk, active);
-    case SIMT_OPEN_KEEP:
+    case SIMT_MAP_KEEP:
         return open_insert_item(kind, SLOT_KEEP, LOOM__ADD, shared, group, view, walk, value, active);
     default:
         break;
     }
-    if (slot_value_bytes(kind) != 0 && call->op == SIMT_OPEN_FETCH)
+    if (slot_value_bytes(kind) != 0 && call->op == SIMT_MAP_FETCH)
         return open_insert_item(kind, SLOT_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
     if (slot_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
-        if (call->op == SIMT_OPEN_UPDATE)
+        if (call->op == SIMT_MAP_UPDATE)
             return open_update_item(kind, shared, group, view, walk, *value, active);
-        if (call->op == SIMT_OPEN_COMBINE)
+        if (call->op == SIMT_MAP_COMBINE)
             return open_insert_item(kind, SLOT_COMBINE, call->how, shared, group, view, walk, value, active);
-        if (call->op == SIMT_OPEN_OVERWRITE)
+        if (call->op == SIMT_MAP_OVERWRITE)
             return open_insert_item(kind, SLOT_OVERWRITE, LOOM__ADD, shared, group, view, walk, value, active);
     }
     simt_fail("the case asks for what is not for sets, or not for mixed batches");
@@ -52,7 +52,7 @@ LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
 {
     const loom__open_view *view = &call->view;
     lane_group group = lane_own_group();
-    simt_open_item none = {0, 0, 0, LOOM_OK}, *item = &none;
+    simt_map_item none = {0, 0, 0, LOOM_OK}, *item = &none;
     uint32_t index = simt.current->index / group.lanes, stored = 0, erased = 0;
     lane_truth active = index < call->groups && index < call->n;
     open_walk walk;
@@ -74,13 +74,13 @@ LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
                 simt_fail("item %u is answered twice", index);
             item->status = status_of_outcome[answer.outcome];
             item->found = answer.outcome == OPEN_NO_ROOM ? 0 : value;
-            stored += answer.outcome == OPEN_DONE && call->op >= SIMT_OPEN_KEEP && call->op <= SIMT_OPEN_COMBINE;
-            erased += answer.outcome == OPEN_DONE && call->op == SIMT_OPEN_ERASE;
+            stored += answer.outcome == OPEN_DONE && call->op >= SIMT_MAP_KEEP && call->op <= SIMT_MAP_COMBINE;
+            erased += answer.outcome == OPEN_DONE && call->op == SIMT_MAP_ERASE;
         }
         index += call->groups;
         active = index < call->n;
     }
-    if (call->op == SIMT_OPEN_FIND)
+    if (call->op == SIMT_MAP_FIND)
         return;
     /* The table's size: summed over the warp, then added by one lane. */
     uint64_t change = (uint64_t)stored - erased;

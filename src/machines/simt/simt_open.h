@@ -4,30 +4,14 @@
 
 #include "core/combine.h"
 #include "engines/open/open_layout.h"
-
-typedef enum simt_open_op {
-    SIMT_OPEN_FIND,
-    SIMT_OPEN_KEEP,
-    SIMT_OPEN_OVERWRITE,
-    SIMT_OPEN_FETCH,   /* find or insert */
-    SIMT_OPEN_COMBINE, /* accumulate */
-    SIMT_OPEN_UPDATE,
-    SIMT_OPEN_ERASE,
-    SIMT_OPEN_UPKEEP /* has no items; each lane is a group, and all of them one block */
-} simt_open_op;
-
-typedef struct simt_open_item {
-    uint64_t key, value;
-    uint64_t found;     /* find, find or insert: the value told */
-    loom_status status; /* LOOM_INTERNAL until the item is done */
-} simt_open_item;
+#include "machines/simt/simt_map.h"
 
 typedef struct simt_open_call {
-    simt_open_op op;
+    simt_map_op op;
     int shared;    /* OPEN_SHARED or OPEN_MIXED (open_ops.h); OPEN_ALONE, for finds: loads that are not coherent */
     loom__how how; /* accumulate */
     loom__open_view view;
-    simt_open_item *items;
+    simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
     /* upkeep: */
     int order; /* 0: only retired keys go */

@@ -1,0 +1,25 @@
+/* What calls on tables ask for in the lane simulator, and are answered; the same for every engine. */
+#ifndef LOOM_SIMT_MAP_H
+#define LOOM_SIMT_MAP_H
+
+#include "loom/loom.h"
+
+typedef enum simt_map_op {
+    SIMT_MAP_FIND,
+    SIMT_MAP_KEEP,
+    SIMT_MAP_OVERWRITE,
+    SIMT_MAP_FETCH,   /* find or insert */
+    SIMT_MAP_COMBINE, /* accumulate */
+    SIMT_MAP_UPDATE,
+    SIMT_MAP_ERASE,
+    SIMT_MAP_UPKEEP, /* has no items; each lane is a group, and all of them one block */
+    SIMT_MAP_ROOM    /* insertions, one after the other, by such a block, which makes room where there is none */
+} simt_map_op;
+
+typedef struct simt_map_item {
+    uint64_t key, value;
+    uint64_t found;     /* find, find or insert: the value told */
+    loom_status status; /* LOOM_INTERNAL until the item is done */
+} simt_map_item;
+
+#endif

@@ -1,0 +1,12 @@
+/* What lane groups do to a perfect table in the lane simulator: scenarios of the cases whose names begin with `perfect/`, and the
+ * verdict. (Room made by a team: sim_perfect_room.h.) */
+#ifndef LOOM_SIM_PERFECT_H
+#define LOOM_SIM_PERFECT_H
+
+#include "simt/sim_case.h"
+
+void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny);
+/* One run of what was drawn last, each time from the beginning. 1: all is well. */
+int sim_perfect_run(simt_schedule *schedule, const sim_options *options);
+
+#endif

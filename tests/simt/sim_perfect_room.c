@@ -1,0 +1,266 @@
+#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
+#include "simt/sim_perfect_room.h"
+
+#include "engines/perfect/perfect_room.h"
+#include "machines/simt/simt_perfect.h"
+#include "simt/sim_perfect_table.h"
+
+#include <string.h>
+
+enum {
+    MOST_SLOTS = 17 * 16,
+    MOST_KEYS = MOST_SLOTS + SIM_MOST_ITEMS,
+    /* Half of the runs take 3,000 steps; the longest seen, of a partition that was reseeded, 2.5 million. */
+    STEP_LIMIT = 1 << 23
+};
+
+static struct {
+    const sim_case *c;
+    uint64_t random;
+    simt_config config;
+    uint64_t keys[MOST_KEYS];
+    sim_state before[MOST_KEYS];
+    uint32_t key_count;
+    int reseeds;
+    int hard; /* as full as reseeding is tried at; that it fails, and the table is put back, has not been seen here */
+    simt_perfect_call call;
+    uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
+    simt_map_item items[SIM_MOST_ITEMS];
+    unsigned char memory[SIMT_MOST_WORDS * 8]; /* when a run begins */
+    /* as the run goes on: */
+    sim_state state[MOST_KEYS];
+    unsigned char last[SIMT_MOST_WORDS * 8]; /* partitions, codes and marks when an item was done */
+} now;
+
+static uint32_t below(uint32_t n)
+{
+    now.random += 0x9e3779b97f4a7c15u;
+    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
+}
+
+/* ---- Scenarios ---- */
+
+static uint64_t draw_key(uint32_t partition)
+{
+    for (;;) {
+        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
+        if (slot_key_bytes(sim_perfect.kind) == 4)
+            key &= 0xffffffffu;
+        int fresh = sim_perfect_partition_of(key) == partition;
+        for (uint32_t i = 0; i < now.key_count && fresh; i++)
+            fresh = now.keys[i] != key;
+        if (fresh)
+            return key;
+    }
+}
+
+static uint64_t value_of(uint64_t value)
+{
+    return slot_value_bytes(sim_perfect.kind) == 0 ? 0 : value;
+}
+
+static int is_full(uint32_t bucket)
+{
+    return sim_perfect_used(0, bucket) == perfect_slots(sim_perfect.kind);
+}
+
+/* A partition as full as cells can be moved for, or nearly so: then there are plans of many moves, plans that fail, and cells in
+ * the stash. */
+static void draw_table(uint64_t seed, int tiny)
+{
+    const loom__slot_kind kind = (loom__slot_kind)(seed % (SLOT_KEY_8 + 1));
+    const uint32_t slots = perfect_slots(kind);
+    /* Values of 8 bytes to 16 slots leave no memory for more. */
+    const uint32_t subrange = tiny || kind == SLOT_KEY_4_VALUE_8 ? 1 : 1 + (below(4) == 0);
+    const uint32_t words = (slots == 16 ? 2 : 1) * subrange + below(2);
+    sim_perfect_make(kind, subrange, words, below(UINT32_MAX), 1);
+    sim_perfect_set_codes(0, below(PERFECT_SALTS), NULL);
+    const uint32_t all = perfect_buckets(subrange) * slots;
+    uint32_t wanted = all - below(below(4) == 0 ? all / 3 : all / 8);
+    now.reseeds = !tiny && subrange == 1 && below(4) == 0;
+    now.hard = now.reseeds && below(8) == 0;
+    if (now.reseeds) /* emptier, since dealing a full partition takes many plans */
+        wanted = all - all / 8 - below(all / 8);
+    if (now.hard) /* as full as it may be for that (perfect_is_hopeful) */
+        wanted = slots == 16 ? all - all / 32 - 1 : 15 * words * 9 / 2 < all - 3 ? 15 * words * 9 / 2 : all - 3;
+    now.key_count = 0;
+    while (now.key_count < wanted) {
+        uint64_t key = draw_key(0), value = value_of(now.key_count + 1);
+        if (!sim_perfect_store(key, value, 1))
+            break;
+        now.before[now.key_count] = (sim_state){1, value};
+        now.keys[now.key_count++] = key;
+    }
+    (void)sim_perfect_store(draw_key(1), value_of(77), 0); /* stays as it is */
+    for (uint32_t holes = !now.hard && below(3) == 0 ? below(8) : 0; holes > 0; holes--) {
+        uint32_t which = below(now.key_count);
+        sim_perfect_remove(now.keys[which]);
+        now.before[which] = (sim_state){0, 0};
+    }
+    if (below(16) == 0)
+        sim_perfect.view.marks[0] = PERFECT_EXHAUSTED;
+}
+
+/* Nearly all items are of full buckets; some keys are there already, or come twice. */
+static void draw_items(int tiny)
+{
+    now.call.n = tiny || now.hard ? 1 : 1 + below(3);
+    for (uint32_t i = 0; i < now.call.n; i++) {
+        uint32_t which = now.key_count;
+        if (!tiny && !now.hard && below(8) == 0) {
+            which = below(now.key_count);
+        } else {
+            uint64_t key = draw_key(0);
+            for (uint32_t more = 64; more > 0 && !is_full(sim_perfect_bucket_of(key)); more--)
+                key = draw_key(0);
+            now.before[which] = (sim_state){0, 0};
+            now.keys[now.key_count++] = key;
+        }
+        now.of[i] = which;
+        now.items[i] = (simt_map_item){now.keys[which], value_of(1000 + i), 0, LOOM_INTERNAL};
+    }
+}
+
+/* Plans are mostly short, since a long one takes as many steps as fifty short ones. */
+static void draw_effort(int tiny)
+{
+    now.call.most_moves = 1 + below(tiny ? 2 : 6);
+    now.call.tries = 1 + below(tiny ? 1 : 2);
+    if (!tiny && below(64) == 0)
+        now.call.tries = 0; /* as in the library */
+    now.call.anew = now.reseeds;
+    now.call.plans = !now.reseeds || (!now.hard && below(8) == 0);
+    sim_perfect.desk->spare = now.reseeds && below(32) != 0 ? sim_perfect.spare : NULL;
+}
+
+static void at_rest(uint32_t item);
+
+void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
+{
+    now.c = c;
+    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    draw_table(seed, tiny);
+    now.config = (simt_config){.group_lanes = 1,
+                               .warp_lanes = tiny ? 1 : 1u << below(4),
+                               .weak_memory = tiny || seed / 32 % 4 != 0,
+                               .step_limit = STEP_LIMIT};
+    now.call = (simt_perfect_call){.op = SIMT_MAP_ROOM,
+                                   .view = sim_perfect.view,
+                                   .items = now.items,
+                                   .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
+                                   .desk = sim_perfect.desk,
+                                   .at_rest = at_rest};
+    draw_items(tiny);
+    draw_effort(tiny);
+    memcpy(now.memory, sim_perfect_memory, sim_perfect.bytes);
+}
+
+/* ---- Verdict ---- */
+
+static size_t table_bytes(void)
+{
+    return (size_t)((unsigned char *)(sim_perfect.view.marks + 2) - sim_perfect_memory);
+}
+
+static void judge_mark(const simt_map_item *item)
+{
+    uint32_t before, offset = (uint32_t)((unsigned char *)sim_perfect.view.marks - sim_perfect_memory);
+    memcpy(&before, now.last + offset, sizeof before);
+    uint32_t wanted = item->status == LOOM_FULL && now.call.anew ? PERFECT_EXHAUSTED : before;
+    if (sim_perfect.view.marks[0] != wanted)
+        simt_fail("the partition is marked %u, and should be %u", sim_perfect.view.marks[0], wanted);
+}
+
+/* A refusal leaves the table as it was, but for the mark. */
+static void judge_refusal(void)
+{
+    const size_t marks = (size_t)((unsigned char *)sim_perfect.view.marks - sim_perfect_memory);
+    if (memcmp(now.last, sim_perfect_memory, marks) != 0)
+        simt_fail("a key was refused, but the table has changed");
+}
+
+/* After each key, while the team waits: what all lanes have stored is visible. */
+static void at_rest(uint32_t index)
+{
+    const simt_map_item *item = &now.items[index];
+    sim_state *state = &now.state[now.of[index]];
+    if (item->status != LOOM_FULL && item->status != (state->present ? LOOM_EXISTS : LOOM_OK))
+        simt_fail("item %u: %s, and the key was %s", index, loom_status_name(item->status),
+                  state->present ? "there" : "not there");
+    if (item->status == LOOM_FULL && state->present)
+        simt_fail("item %u: refused, and the key was there", index);
+    if (item->status == LOOM_OK)
+        *state = (sim_state){1, item->value};
+    uint64_t present = 1; /* in the other partition */
+    for (uint32_t i = 0; i < now.key_count; i++) {
+        sim_state found = sim_perfect_read(now.keys[i]);
+        if (found.present != now.state[i].present || (found.present && found.value != now.state[i].value))
+            simt_fail("after item %u key %#llx, which should be %s %llu, is %s %llu", index,
+                      (unsigned long long)now.keys[i],
+                      now.state[i].present ? "there with" : "absent:", (unsigned long long)now.state[i].value,
+                      found.present ? "there with" : "absent:", (unsigned long long)found.value);
+        present += (uint64_t)found.present;
+    }
+    sim_perfect_judge(present);
+    sim_perfect_judge_desk();
+    judge_mark(item);
+    if (item->status != LOOM_OK)
+        judge_refusal();
+    if (memcmp(now.last + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
+               sim_perfect.view.partition_bytes) != 0)
+        simt_fail("after item %u the other partition has changed", index);
+    memcpy(now.last, sim_perfect_memory, table_bytes());
+}
+
+static void tell(const sim_options *options)
+{
+    FILE *out = options->report;
+    const loom__slot_kind kind = sim_perfect.kind;
+    uint32_t present = 0;
+    for (uint32_t i = 0; i < now.key_count; i++)
+        present += (uint32_t)now.before[i].present;
+    fprintf(out,
+            "%s\n  case %s: keys and values of %u + %u bytes, a team of %u lanes, %s memory, %u buckets with %u keys\n",
+            simt.failure[0] ? simt.failure : "all is well", now.c->name, slot_key_bytes(kind), slot_value_bytes(kind),
+            now.call.groups, now.config.weak_memory ? "weak" : "strong", perfect_buckets(sim_perfect.view.subrange),
+            present);
+    if (!now.call.plans)
+        fprintf(out, "  no plans");
+    else if (now.call.tries > 0)
+        fprintf(out, "  plans of %u moves, tried %u times", now.call.most_moves, now.call.tries);
+    else
+        fprintf(out, "  plans as in the library");
+    fprintf(out, now.call.anew ? ", then reseeded\n" : "\n");
+    if (options->replay != NULL)
+        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
+    for (uint32_t i = 0; i < now.call.n; i++)
+        fprintf(out, "    [%u] key %#llx value %llu: %s   (before: %s)\n", i, (unsigned long long)now.items[i].key,
+                (unsigned long long)now.items[i].value, loom_status_name(now.items[i].status),
+                now.before[now.of[i]].present ? "there" : "absent");
+    simt_print(out, options->trace > 0 ? options->trace : 60);
+}
+
+int sim_perfect_room_run(simt_schedule *schedule, const sim_options *options)
+{
+    memcpy(sim_perfect_memory, now.memory, sim_perfect.bytes);
+    memcpy(now.last, now.memory, sim_perfect.bytes);
+    memcpy(now.state, now.before, sizeof now.state);
+    for (uint32_t i = 0; i < now.call.n; i++)
+        now.items[i].status = LOOM_INTERNAL;
+    simt_begin(&now.config, schedule, sim_perfect_memory, sim_perfect.bytes);
+    simt_call launch = {
+        .kernel = options->kernel != NULL ? options->kernel : simt_perfect_room,
+        .argument = &now.call,
+        .name = "room",
+        .groups = now.call.groups,
+        .warps_per_block = 2,
+        .writes = 1,
+    };
+    simt_launch(0, &launch);
+    simt.name_word = sim_perfect_name_word;
+    simt.matters = NULL;
+    int well = simt_run();
+    if (options->report != NULL && (!well || options->tell_always))
+        tell(options);
+    return well;
+}
