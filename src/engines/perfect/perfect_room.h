@@ -19,9 +19,9 @@
  * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
  * bucket is full. That a walk ends stands in its bounds; that lookups read one bucket holds before and after (P1).
  *
- * Measured, loads at which the first key was refused, the least of 20 partitions of 1729 buckets, without reseeding
- * (test_perfect_insert_load_reached): 8 slots to a bucket, 4 keys to a cell 0.974, 3.1 keys 0.994; 16 slots, 5.5 keys 0.985, 4 keys
- * 0.997. The constants come from a simulation: with 10 moves and 4 tries it had 0.964 and 0.983 for 8 slots. Filling up to 0.9,
+ * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the
+ * hundredth of them: 8 slots to a bucket, 4 keys to a cell 0.980 and 0.972, 3 keys 0.996 and 0.993; 16 slots, 5.5 keys 0.988 and
+ * 0.985, 4 keys 0.998 and 0.996. The constants come from a simulation: with 10 moves and 4 tries it had 0.964 and 0.983 for 8 slots. Filling up to 0.9,
  * with 4 keys to a cell, an insertion needs a plan in one of 10 cases, which looks at 1.3 cells and moves 4 keys. */
 #ifndef LOOM_PERFECT_ROOM_H
 #define LOOM_PERFECT_ROOM_H
@@ -109,6 +109,18 @@ LOOM_LANE perfect_place perfect_place_of_key(loom__slot_kind kind, const loom__p
     return perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed), view->words);
 }
 
+/* Is this a key, and of that cell? Nearly all others fail the first comparison. */
+LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                 uint64_t key, uint32_t cell, uint32_t *rest)
+{
+    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
+    if (loom__multiply_high(lower, view->words) != cell >> 4 || key == owner->empty)
+        return 0;
+    const perfect_place place = perfect_place_of(lower, view->words);
+    *rest = place.rest;
+    return perfect_cell(place) == cell;
+}
+
 /* Of the slots in which a cell's keys may lie: bucket and slot of the i-th, i < perfect_reach(). */
 LOOM_LANE uint32_t perfect_reach(loom__slot_kind kind, uint32_t code)
 {
@@ -164,13 +176,15 @@ LOOM_LANE void perfect_open_tally(perfect_tally *tally, uint32_t cell, uint32_t 
 LOOM_LANE void perfect_tally_up(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_tally *tally)
 {
-    uint32_t cell = lane_team_load_4(&tally->cell), code = lane_team_load_4(&tally->code);
-    for (uint32_t i = lane_team_rank(owner->team); i < perfect_reach(kind, code); i += lane_team_size(owner->team)) {
-        uint32_t bucket = perfect_reached(kind, view, owner, cell, code, i);
-        uint64_t key = slot_key(kind, perfect_line(kind, owner->partition, bucket), i % perfect_slots(kind));
-        perfect_place place = perfect_place_of_key(kind, view, key);
-        if (key != owner->empty && perfect_cell(place) == cell)
-            perfect_count_key(tally, place.rest, owner->salt);
+    const uint32_t slots = perfect_slots(kind), size = lane_team_size(owner->team);
+    uint32_t cell = lane_team_load_4(&tally->cell), code = lane_team_load_4(&tally->code), bucket = 0;
+    for (uint32_t i = lane_team_rank(owner->team); i < perfect_reach(kind, code); i += size) {
+        if (i % slots < size) /* another bucket than before */
+            bucket = perfect_reached(kind, view, owner, cell, code, i);
+        uint64_t key = slot_key(kind, perfect_line(kind, owner->partition, bucket), i % slots);
+        uint32_t rest;
+        if (perfect_is_of_cell(kind, view, owner, key, cell, &rest))
+            perfect_count_key(tally, rest, owner->salt);
     }
 }
 
@@ -409,14 +423,17 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
 LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                             perfect_desk *desk, uint32_t moves)
 {
+    const uint32_t slots = perfect_slots(kind), size = lane_team_size(owner->team);
     for (uint32_t move = 0; move < moves; move++) {
-        uint32_t cell = lane_team_load_4(&desk->plan[move].cell), code = perfect_code_of(owner, cell);
-        for (uint32_t i = lane_team_rank(owner->team); i < perfect_reach(kind, code);
-             i += lane_team_size(owner->team)) {
-            uint32_t bucket = perfect_reached(kind, view, owner, cell, code, i), slot = i % perfect_slots(kind);
+        uint32_t cell = lane_team_load_4(&desk->plan[move].cell), code = perfect_code_of(owner, cell), bucket = 0;
+        for (uint32_t i = lane_team_rank(owner->team); i < perfect_reach(kind, code); i += size) {
+            const uint32_t slot = i % slots;
+            if (slot < size) /* another bucket than before */
+                bucket = perfect_reached(kind, view, owner, cell, code, i);
             unsigned char *line = perfect_line(kind, owner->partition, bucket);
             uint64_t key = slot_key(kind, line, slot);
-            if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, view, key)) != cell)
+            uint32_t rest;
+            if (!perfect_is_of_cell(kind, view, owner, key, cell, &rest))
                 continue;
             uint32_t at = lane_team_draw(&desk->lifted, 1);
             uint64_t value = perfect_take_slot(kind, view, owner->partition, bucket, slot, owner->empty);
