@@ -6,6 +6,8 @@
 #include "machines/cuda/cuda_perfect.cuh"
 #include "machines/cuda/cuda_perfect_bulk.cuh"
 
+#include <math.h>
+
 namespace
 {
 
@@ -491,12 +493,18 @@ cuda_perfect_plan cuda_perfect_plan_lists(const loom__perfect_view *view, uint64
     plan.spares = spares < view->partitions ? spares : view->partitions;
     plan.spares = plan.spares < plan.items ? plan.spares : (uint32_t)plan.items;
     plan.spare_bytes = aligned(view->partition_bytes + view->words * (uint64_t)8);
-    plan.heads_at = aligned(sizeof(cuda_perfect_counters));
-    plan.room = cuda_perfect_repair_room(view, plan.items);
-    plan.counts_at = plan.heads_at + aligned(view->partitions * sizeof(uint32_t));
-    plan.items_at = plan.counts_at + aligned(view->partitions * sizeof(uint32_t));
-    plan.left_over_at = plan.items_at + aligned((uint64_t)view->partitions * plan.room * sizeof(uint32_t));
-    plan.next_at = plan.left_over_at + aligned(view->partitions * sizeof(uint32_t));
+    plan.repairs = cuda_perfect_can_repair(view);
+    /* Items are noted at random: the mean and some deviations. */
+    const double mean = (double)plan.items / view->partitions, room = mean + 8 * sqrt(mean) + 8;
+    plan.room = room < PERFECT_MOST_COMING ? (uint32_t)room / 8 * 8 : (uint32_t)PERFECT_MOST_COMING;
+    const uint64_t each = aligned(view->partitions * sizeof(uint32_t));
+    plan.counts_at = aligned(sizeof(cuda_perfect_counters));
+    plan.heads_at = plan.counts_at + each;
+    plan.touched_at = plan.heads_at + each;
+    plan.crowded_at = plan.touched_at + each;
+    plan.left_over_at = plan.crowded_at + each;
+    plan.items_at = plan.left_over_at + each;
+    plan.next_at = plan.items_at + aligned((uint64_t)view->partitions * plan.room * sizeof(uint32_t));
     plan.late_blocks_at = plan.next_at + aligned(plan.items * sizeof(uint32_t));
     plan.spare_at = plan.late_blocks_at + aligned(plan.items / (LEAST_TILE * PERFECT_WRITE_WARPS) + 1);
     plan.bytes = plan.spare_at + plan.spares * plan.spare_bytes;
@@ -529,17 +537,20 @@ cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char
 {
     *lists = cuda_perfect_lists{};
     lists->counters = (cuda_perfect_counters *)memory;
-    lists->heads = (uint32_t *)(memory + plan->heads_at);
     lists->counts = (uint32_t *)(memory + plan->counts_at);
-    lists->items = (uint32_t *)(memory + plan->items_at);
-    lists->room = plan->room;
+    lists->heads = (uint32_t *)(memory + plan->heads_at);
+    lists->touched = (uint32_t *)(memory + plan->touched_at);
+    lists->crowded = (uint32_t *)(memory + plan->crowded_at);
     lists->left_over = (uint32_t *)(memory + plan->left_over_at);
+    lists->items = (uint32_t *)(memory + plan->items_at);
     lists->next = (uint32_t *)(memory + plan->next_at);
+    lists->room = plan->room;
+    lists->repairs = plan->repairs;
     lists->late_blocks = memory + plan->late_blocks_at;
     lists->spare = memory + plan->spare_at;
     lists->spare_bytes = plan->spare_bytes;
     lists->spares = plan->spares;
-    return cudaMemsetAsync(lists->heads, 0, plan->items_at - plan->heads_at, stream); /* and counts */
+    return cudaMemsetAsync(lists->counts, 0, plan->touched_at - plan->counts_at, stream); /* and heads */
 }
 
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
@@ -548,7 +559,7 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
     cudaError_t error = cudaMemsetAsync(lists->counters, 0, sizeof *lists->counters, stream);
     if (error == cudaSuccess)
         error = cuda_perfect_launch_write(view, batch, op, lists, stream);
-    if (error == cudaSuccess && lists->room > 0)
+    if (error == cudaSuccess && lists->repairs)
         error = cuda_perfect_launch_repair(view, batch, op, lists, stream);
     return error == cudaSuccess ? cuda_perfect_launch_room(view, batch, op, lists, stream) : error;
 }

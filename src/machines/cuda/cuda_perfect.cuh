@@ -13,10 +13,10 @@
  * Insertions go in chunks, each in five steps, one kernel after the other in one stream:
  *   1. Groups of lanes insert where there is room. An item whose key is absent and not for them to store is *pending*: its block
  *      notes it for its partition. Of equal pending keys of a block one is noted; the others are *late*.
- *   2. Partitions for which several items were noted get a block each, which owns the partition and finds codes for all of them at once.
- *      What it cannot do, and what others were noted, becomes the partition's list.
- *   3. Each partition that has a list gets a small block, which inserts item after item, and moves cells to make room.
- *      Once that fails, in a partition that has room to hope for, the rest of its list stays.
+ *   2. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
+ *      items at once. What that cannot do remains noted.
+ *   3. Small blocks own one partition after the other that has items noted, insert them, and move cells to make room for one
+ *      after the other. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
  *   4. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
  *      exhausted, and its items are refused.
  *   5. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
@@ -32,6 +32,7 @@ enum {
     PERFECT_MOST_ITEMS = 1 << 24,          /* of a chunk, which bounds the memory of lists */
     PERFECT_LEAST_ITEMS = 1 << 16,         /* smaller chunks are not tried where memory is short */
     PERFECT_MOST_SPARES = 32,              /* partitions that are reseeded at once */
+    PERFECT_LEAST_COMING = 6,              /* items that make a partition crowded */
     PERFECT_MOST_COMING = 2048,            /* items of a partition that are inserted at once */
     PERFECT_MOST_REPAIR_BYTES = 160 << 10, /* shared memory for that; devices that we know have it */
     PERFECT_PENDING = 0xfd                 /* instead of a status */
@@ -41,21 +42,25 @@ enum {
 
 /* Zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
-    uint32_t left_over; /* partitions whose list was not inserted to its end */
+    uint32_t touched;   /* partitions with items */
+    uint32_t crowded;   /* those with many */
+    uint32_t left_over; /* those with a list, in the fourth step */
     uint32_t late;      /* not zero: there are late items */
 } cuda_perfect_counters;
 
 /* Pending items of a chunk, as kernels see them. Items are told by their place in the chunk. */
 typedef struct cuda_perfect_lists {
     cuda_perfect_counters *counters;
-    uint32_t *heads;     /* [partitions] the first item of each list, plus one; 0: none, as between chunks */
-    uint32_t *counts;    /* [partitions] items that were noted; 0 between chunks */
-    uint32_t *items;     /* [partitions][room] which they are; those beyond go into the lists at once */
-    uint32_t room;       /* 0: there is no second step */
-    uint32_t *left_over; /* [partitions] which they are */
-    uint32_t *next;      /* [items] of items in a list: the next one, plus one, or 0. CUDA_PERFECT_LATE: it is late */
-    uint8_t
-        *late_blocks; /* [blocks of the first step] does it have late items? Then `next` is set for all of its items */
+    uint32_t *counts;     /* [partitions] items that were noted, or wanted to be; 0 between chunks */
+    uint32_t *items;      /* [partitions][room] which they are; those beyond go into the list at once */
+    uint32_t *heads;      /* [partitions] the first item of each list, plus one; 0: none, as between chunks */
+    uint32_t *next;       /* [items] of items in a list: the next one, plus one, or 0. CUDA_PERFECT_LATE: it is late */
+    uint32_t *touched;    /* [partitions] which they are; after that the others */
+    uint32_t *crowded;    /* [partitions] */
+    uint32_t *left_over;  /* [partitions] */
+    uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
+    uint32_t room;
+    bool repairs;         /* there is a second step */
     unsigned char *spare; /* [spares] memory for a partition and its words */
     uint64_t spare_bytes;
     uint32_t spares;
@@ -78,7 +83,9 @@ typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
     uint32_t room;
-    uint64_t heads_at, counts_at, items_at, left_over_at, next_at, late_blocks_at, spare_at, spare_bytes;
+    bool repairs;
+    uint64_t counts_at, heads_at, touched_at, crowded_at, left_over_at, items_at, next_at, late_blocks_at, spare_at,
+        spare_bytes;
     uint64_t bytes;
 } cuda_perfect_plan;
 
@@ -103,8 +110,8 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
 cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                       const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The second step: how many items of a partition are noted, in chunks of n items; the step itself. */
-uint32_t cuda_perfect_repair_room(const loom__perfect_view *view, uint64_t n);
+/* The second step, if the device's blocks can take it. */
+bool cuda_perfect_can_repair(const loom__perfect_view *view);
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                        const cuda_perfect_lists *lists, cudaStream_t stream);
 

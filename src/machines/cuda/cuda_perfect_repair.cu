@@ -7,7 +7,7 @@
  *   4. move      keys of cells whose codes have changed are lifted out of their buckets; codes are written; the keys are put back,
  *                where there is room for each of them; then those that come.
  * So nothing is lost whatever happens: what cannot be planned is not begun. Keys that are left are inserted one by one
- * (cuda_perfect_room.cu), which pays at once where a partition gets fewer than LEAST_COMING.
+ * (cuda_perfect_room.cu), which pays at once where a partition gets fewer than PERFECT_LEAST_COMING.
  *
  * It reads each partition once, and some ten buckets for each key that comes. 10^6 keys into a table of 10^8 at load 0.9 on an H200: the
  * table's 0.9 GB take 0.2 ms; counting and repairing, as in a build, take 1. Planned one after the other they would take 3. */
@@ -17,12 +17,10 @@
 #include "machines/cuda/cuda_perfect_codes.cuh"
 #include "machines/cuda/cuda_perfect_items.cuh"
 
-#include <math.h>
-
 namespace
 {
 
-enum { LEAST_COMING = 6, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024, UNROLLED = 4 };
+enum { MOST_BLOCKS = 1024, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024, UNROLLED = 4 };
 
 enum coming_state : uint8_t { COMES, LEFT };
 
@@ -240,50 +238,72 @@ __device__ __forceinline__ void carry_out(const loom__perfect_view &view, const 
     }
 }
 
-/* One block for each partition. */
+/* All threads: items that are left move to the front of those noted. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void keep_left(const cuda_perfect_lists &lists, const repair_block<kind> &block)
+{
+    uint32_t *items = lists.items + (uint64_t)block.partition * lists.room;
+    if (threadIdx.x == 0)
+        block.own->lifted = 0;
+    __syncthreads();
+    for (uint32_t first = 0; first < block.count; first += blockDim.x) {
+        const uint32_t i = first + threadIdx.x, index = i < block.count ? items[i] : 0;
+        const bool left = i < block.count && block.states[i] == LEFT;
+        __syncthreads(); /* all have been read that may be written over */
+        if (left)
+            items[atomicAdd(&block.own->lifted, 1u)] = index;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0)
+        lists.counts[block.partition] = block.own->lifted;
+}
+
+/* All threads of a block that owns the partition. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_at_once(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                               const cuda_perfect_lists &lists, uint32_t partition,
+                                               unsigned char *memory, repair_state *state, outcome_counts *counts)
+{
+    const uint32_t wanted = lists.counts[partition];
+    repair_block<kind> block;
+    block.count = wanted < lists.room ? wanted : lists.room;
+    block.coming = lists.items + (uint64_t)partition * lists.room;
+    block.partition = partition;
+    block.lines = view.base + (uint64_t)partition * view.partition_bytes;
+    block.words = view.codes + (uint64_t)partition * view.words;
+    block.empty = perfect_empty(&view, partition);
+    block.codes = {lay_out(memory, view.subrange, view.words), view.subrange, view.words, perfect_salt(block.words[0])};
+    block.own = (repair_memory *)(memory + codes_shared_bytes(view.subrange, view.words));
+    block.states = (uint8_t *)block.codes.m.suspects;
+    if (view.marks[partition] != PERFECT_UNMARKED)
+        return;
+    clear_counters(block.codes, memory);
+    if (threadIdx.x == 0)
+        block.own->changes = block.own->lifted = block.own->room = 0;
+    __syncthreads();
+    read_codes(block.codes, block.words);
+    bool overflowed = count_table(view, block);
+    __syncthreads();
+    overflowed |= count_coming(view, batch, block);
+    if (__syncthreads_or(overflowed) || !plan(view, batch, block, state))
+        return;
+    carry_out(view, batch, op, block, counts);
+    keep_left(lists, block);
+}
+
 template <loom__slot_kind kind>
 __global__ void __maxnreg__(CODES_REGISTERS)
     repair_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ repair_state state;
-    const uint32_t partition = blockIdx.x, wanted = lists.counts[partition], words = view.words;
-    if (wanted == 0)
-        return;
-    repair_block<kind> block;
-    block.count = wanted < lists.room ? wanted : lists.room;
-    block.coming = lists.items + (uint64_t)partition * lists.room;
-    block.partition = partition;
-    block.lines = view.base + (uint64_t)partition * view.partition_bytes;
-    block.words = view.codes + (uint64_t)partition * words;
-    block.empty = perfect_empty(&view, partition);
-    block.codes = {lay_out(memory, view.subrange, words), view.subrange, words, perfect_salt(block.words[0])};
-    block.own = (repair_memory *)(memory + codes_shared_bytes(view.subrange, words));
-    block.states = (uint8_t *)block.codes.m.suspects;
-    bool planned = block.count >= LEAST_COMING && view.marks[partition] != PERFECT_EXHAUSTED;
+    const uint32_t crowded = lists.counters->crowded;
     outcome_counts counts = {};
-    if (planned) {
-        clear_counters(block.codes, memory);
-        if (threadIdx.x == 0)
-            block.own->changes = block.own->lifted = block.own->room = 0;
-        __syncthreads();
-        read_codes(block.codes, block.words);
-        bool overflowed = count_table(view, block);
-        __syncthreads();
-        overflowed |= count_coming(view, batch, block);
-        planned = !__syncthreads_or(overflowed) && plan(view, batch, block, &state);
+    for (uint32_t i = blockIdx.x; i < crowded; i += gridDim.x) {
+        insert_at_once<kind>(view, batch, op, lists, lists.crowded[i], memory, &state, &counts);
+        __syncthreads(); /* before the next one takes the same memory */
     }
-    if (planned)
-        carry_out(view, batch, op, block, &counts);
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
-        if (!planned || block.states[i] == LEFT) {
-            const uint32_t index = block.coming[i];
-            lists.next[index] = atomicExch(&lists.heads[partition], index + 1);
-        }
-    if (threadIdx.x == 0)
-        lists.counts[partition] = 0;
-    if (batch.counts != NULL)
+    if (batch.counts != NULL && blockIdx.x < crowded)
         tell_counts(batch.counts, counts);
 }
 
@@ -300,7 +320,8 @@ cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda
     cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);
     if (error != cudaSuccess)
         return error;
-    repair_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(*view, *batch, op, *lists);
+    const unsigned blocks = view->partitions < MOST_BLOCKS ? view->partitions : MOST_BLOCKS;
+    repair_kernel<kind><<<blocks, codes_threads(shared), shared, stream>>>(*view, *batch, op, *lists);
     return cudaGetLastError();
 }
 
@@ -308,13 +329,9 @@ static_assert(2 * MOST_SUSPECTS * sizeof(bid) >= PERFECT_MOST_COMING, "a state f
 
 } // namespace
 
-uint32_t cuda_perfect_repair_room(const loom__perfect_view *view, uint64_t n)
+bool cuda_perfect_can_repair(const loom__perfect_view *view)
 {
-    const double mean = (double)n / view->partitions;
-    if (repair_shared_bytes(view) > PERFECT_MOST_REPAIR_BYTES || mean < 1)
-        return 0;
-    const double room = mean + 8 * sqrt(mean) + 8;
-    return room < PERFECT_MOST_COMING ? (uint32_t)room / 8 * 8 : (uint32_t)PERFECT_MOST_COMING;
+    return repair_shared_bytes(view) <= PERFECT_MOST_REPAIR_BYTES;
 }
 
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,

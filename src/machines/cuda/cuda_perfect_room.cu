@@ -14,7 +14,7 @@
 namespace
 {
 
-enum { TEAM = 32, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
+enum { TEAM = 32, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
 
 static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1) * sizeof(uint32_t) <=
                   MOST_DESK_BYTES,
@@ -87,31 +87,56 @@ __device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_v
     return outcome;
 }
 
-/* One block for each partition. */
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(TEAM)
-    room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+/* What a block's lanes take at once of a partition's items: those noted first, then those of its list. */
+struct item_source {
+    const uint32_t *items;
+    uint32_t count, at; /* noted */
+    uint32_t next;      /* of the list */
+};
+
+__device__ __forceinline__ bool has_items(const item_source &source)
 {
-    uint32_t next = lists.heads[blockIdx.x], left = 0; /* what stays in the list */
-    if (next == 0)
-        return;
-    perfect_desk *desk = open_desk(view, NULL);
-    perfect_owner owner = perfect_own(&view, blockIdx.x, lane_own_team(), lane_own_group(), 1);
+    return source.at < source.count || source.next != 0;
+}
+
+/* All lanes: one item each, plus one; 0: none. */
+__device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_perfect_lists &lists)
+{
+    uint32_t mine = 0;
+    if (source->at < source->count) {
+        if (source->at + threadIdx.x < source->count)
+            mine = source->items[source->at + threadIdx.x] + 1;
+        source->at += TEAM;
+        return mine;
+    }
+    for (uint32_t i = 0; i < TEAM && source->next != 0; i++) {
+        mine = i == threadIdx.x ? source->next : mine;
+        source->next = lists.next[source->next - 1];
+    }
+    return mine;
+}
+
+/* All lanes of a block that owns the partition. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                             const cuda_perfect_lists &lists, uint32_t partition, perfect_desk *desk,
+                                             outcome_counts *counts)
+{
+    const uint32_t noted = lists.counts[partition];
+    item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
+                          lists.heads[partition]};
+    uint32_t left = 0; /* the list of those that stay */
+    perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_own_group(), 1);
     const bool leads = lane_team_rank(owner.team) == 0;
-    uint32_t *mark = &view.marks[blockIdx.x];
-    bool exhausted = lane_load_4(mark) == PERFECT_EXHAUSTED, puts_off = false; /* the same on all lanes */
-    outcome_counts counts = {};
-    while (next != 0) { /* each item is in one list, once */
-        uint32_t mine = 0;
-        for (uint32_t i = 0; i < TEAM && next != 0; i++) {
-            mine = i == threadIdx.x ? next : mine;
-            next = lists.next[next - 1];
-        }
+    uint32_t *mark = &view.marks[partition];
+    bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
+    while (has_items(source)) {                                               /* each item is there once */
+        const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
         perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
-            tell_item<kind>(batch, op, mine - 1, outcome, value, &counts);
+            tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
         for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);
@@ -134,14 +159,32 @@ __global__ void __launch_bounds__(TEAM)
                 left = entry;
             } else if (leads) {
                 outcome = outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome;
-                tell_item<kind>(batch, op, index, outcome, value, &counts);
+                tell_item<kind>(batch, op, index, outcome, value, counts);
             }
         }
     }
     if (leads) {
-        lists.heads[blockIdx.x] = left;
+        lists.counts[partition] = 0;
+        lists.heads[partition] = left;
         if (left != 0)
-            lists.left_over[atomicAdd(&lists.counters->left_over, 1u)] = blockIdx.x;
+            lists.left_over[atomicAdd(&lists.counters->left_over, 1u)] = partition;
+    }
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(TEAM)
+    room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    const uint32_t touched = lists.counters->touched;
+    if (blockIdx.x >= touched)
+        return;
+    perfect_desk *desk = open_desk(view, NULL);
+    outcome_counts counts = {};
+    for (uint32_t i = blockIdx.x; i < touched; i += gridDim.x) {
+        const uint32_t partition = lists.touched[i];
+        if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* not all were inserted at once */
+            insert_items<kind>(view, batch, op, lists, partition, desk, &counts);
+        __syncthreads();
     }
     if (batch.counts != NULL)
         tell_counts(batch.counts, counts);
@@ -215,7 +258,8 @@ cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch,
 {
     const uint32_t desk = desk_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
     const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
-    room_kernel<kind><<<view->partitions, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : MOST_OWNERS;
+    room_kernel<kind><<<owners, TEAM, desk, stream>>>(*view, *batch, op, *lists);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess)
         return error;

@@ -33,6 +33,20 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
 
 static_assert(PERFECT_MOST_SUBRANGE * PERFECT_SUBRANGES < 1 << 16, "a bucket's number has 16 bits");
 
+/* Returns what comes behind the item in the list of its partition, if it goes there. */
+__device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
+{
+    const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
+    if (at == 0)
+        lists.touched[atomicAdd(&lists.counters->touched, 1u)] = partition;
+    if (at + 1 == PERFECT_LEAST_COMING)
+        lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
+    if (at >= lists.room)
+        return atomicExch(&lists.heads[partition], index + 1);
+    lists.items[(uint64_t)partition * lists.room + at] = index;
+    return 0;
+}
+
 /* All threads of the block, when all statuses are known. Where the owner of merged items is pending, so are they: each comes with
  * the value that it has in the batch. */
 template <class tile_type>
@@ -64,11 +78,7 @@ __device__ __forceinline__ void list_pending(tile_type *tiles, merge_table *tabl
             lists.next[index] = CUDA_PERFECT_LATE;
             late = true;
         } else {
-            const uint32_t partition = tile->partitions[item];
-            const uint32_t at = lists.room > 0 ? atomicAdd(&lists.counts[partition], 1u) : 0;
-            if (at < lists.room)
-                lists.items[(uint64_t)partition * lists.room + at] = index;
-            lists.next[index] = at < lists.room ? 0 : atomicExch(&lists.heads[partition], index + 1);
+            lists.next[index] = note_item(lists, tile->partitions[item], index);
         }
     }
     late = __syncthreads_or(late) != 0;
