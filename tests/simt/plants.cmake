@@ -642,7 +642,7 @@ plant(perfect_salt_of_the_first_word_alone perfect/room
 "        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
 
 plant(perfect_value_left_where_a_key_was_lifted perfect/room
-"                    slot_store_value(kind, there, 0);
+"        slot_store_value(kind, there, 0);
 "
 "")
 
