@@ -574,10 +574,10 @@ plant(perfect_own_code_read_too_early perfect/room
 ")
 
 plant(perfect_plan_dropped_while_it_is_read perfect/room
-"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i]) / 2], 0);
     lane_team_wait(owner->team);
 "
-"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i]) / 2], 0);
 ")
 
 plant(perfect_codes_changed_while_keys_are_lifted perfect/room

@@ -42,7 +42,7 @@ void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, u
     view->marks = take(2 * sizeof *view->marks, 8);
     if (for_team) {
         sim_perfect.desk = take(sizeof(perfect_desk), 8);
-        sim_perfect.desk->shift = take(perfect_buckets(subrange) * sizeof(uint32_t), 8);
+        sim_perfect.desk->shift = take((perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t), 8);
         sim_perfect.spare = take(view->partition_bytes + words * (size_t)8, 8);
     }
     for (uint32_t partition = 0; partition < 2; partition++)
@@ -142,9 +142,9 @@ void sim_perfect_judge(uint64_t size)
 
 void sim_perfect_judge_desk(void)
 {
-    for (uint32_t bucket = 0; bucket < perfect_buckets(sim_perfect.view.subrange); bucket++)
-        if (sim_perfect.desk->shift[bucket] != 0)
-            simt_fail("a plan has left its shift of bucket %u on the desk", bucket);
+    for (uint32_t bucket = 0; bucket < perfect_buckets(sim_perfect.view.subrange); bucket += 2)
+        if (sim_perfect.desk->shift[bucket / 2] != 0)
+            simt_fail("a plan has left its shift of bucket %u or %u on the desk", bucket, bucket + 1);
     if (sim_perfect.desk->touches != 0 || sim_perfect.desk->lifted != 0)
         simt_fail("a plan has left its counters on the desk");
 }
@@ -184,9 +184,9 @@ void sim_perfect_name_word(const void *at, char *text, size_t bytes)
     else if (here >= sim_perfect.spare)
         snprintf(text, bytes, "spare %u", (unsigned)((here - sim_perfect.spare) / 8));
     else if (here >= (const unsigned char *)sim_perfect.desk->shift)
-        snprintf(text, bytes, "shift of b%u, b%u",
-                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 4,
-                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 4 + 1);
+        snprintf(text, bytes, "shift of b%u to b%u",
+                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 2,
+                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 2 + 3);
     else
         snprintf(text, bytes, "desk + %u", (unsigned)(here - (const unsigned char *)sim_perfect.desk));
 }

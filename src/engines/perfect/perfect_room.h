@@ -32,7 +32,7 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    PERFECT_MOST_LIFTED = 256, /* keys that one plan moves */
+    PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
@@ -51,7 +51,7 @@ typedef struct perfect_tally {
 
 /* What a team works with beside the table, in memory of its own; all zero, `spare` excepted, before first use. */
 typedef struct perfect_desk {
-    uint32_t *shift; /* [buckets] keys that the plan adds to each bucket, modulo 2^32; zero between plans */
+    uint32_t *shift; /* [(buckets + 1) / 2] keys that the plan adds to each bucket, two to a word; zero between plans */
     uint32_t touched[PERFECT_MOST_TOUCHED]; /* buckets whose shift may differ from zero */
     uint32_t touches;
     perfect_tally plan[PERFECT_MOST_MOVES];
@@ -190,9 +190,18 @@ LOOM_LANE void perfect_tally_up(loom__slot_kind kind, const loom__perfect_view *
 
 /* ---- Plans ---- */
 
+/* Keys that the plan adds to a bucket; they may be fewer than none. A word is low + 65536 * high, both of them signed: so both change
+ * by one addition, whatever the other one is. */
+LOOM_LANE int32_t perfect_shift_of(const perfect_desk *desk, uint32_t bucket)
+{
+    const uint32_t word = lane_team_load_4(&desk->shift[bucket / 2]);
+    const int32_t low = (int16_t)(word & 0xffff);
+    return bucket % 2 == 0 ? low : (int16_t)((word - (uint32_t)low) >> 16);
+}
+
 LOOM_LANE void perfect_touch(perfect_desk *desk, uint32_t bucket, uint32_t keys)
 {
-    lane_team_draw(&desk->shift[bucket], keys);
+    lane_team_draw(&desk->shift[bucket / 2], keys << (16 * (bucket % 2)));
     uint32_t at = lane_team_draw(&desk->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
     lane_team_store_4(&desk->touched[at], bucket);
 }
@@ -221,7 +230,7 @@ LOOM_LANE uint32_t perfect_fill(loom__slot_kind kind, const loom__perfect_view *
 {
     uint32_t cell = lane_team_load_4(&tally->cell), code = lane_team_load_4(&tally->code), number = which & 7;
     uint32_t bucket = perfect_bucket_in(cell, owner->salt, which >> 3, number, view->subrange);
-    uint32_t fill = perfect_used(kind, owner, bucket) + lane_team_load_4(&desk->shift[bucket]);
+    uint32_t fill = perfect_used(kind, owner, bucket) + (uint32_t)perfect_shift_of(desk, bucket);
     /* Its keys lie in buckets of its present mapping; in a small subrange that may be the same bucket. */
     if (code < PERFECT_CODES && perfect_bucket_in(cell, owner->salt, code >> 3, number, view->subrange) == bucket)
         fill -= perfect_count(tally, code >> 3, (number - code) % PERFECT_SUBRANGES);
@@ -263,7 +272,7 @@ LOOM_LANE void perfect_judge_cell(loom__slot_kind kind, const loom__perfect_view
             lane_team_least(&desk->best, perfect_judge(kind, tally, desk->fills[candidate], candidate, code, attempt));
         } else if (to_stash) {
             uint32_t stash = perfect_stash(view);
-            uint32_t fill = perfect_used(kind, owner, stash) + lane_team_load_4(&desk->shift[stash]);
+            uint32_t fill = perfect_used(kind, owner, stash) + (uint32_t)perfect_shift_of(desk, stash);
             if (fill + lane_team_load_4(&tally->keys) <=
                 perfect_slots(kind)) /* it fits, but only if no other code does */
                 lane_team_least(&desk->best, 0xffffu << 8 | candidate << 4 | code);
@@ -286,8 +295,9 @@ LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_own
     lane_team_wait(owner->team);
     for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&desk->touches);
          i += lane_team_size(owner->team)) {
-        uint32_t bucket = lane_team_load_4(&desk->touched[i]), shift = lane_team_load_4(&desk->shift[bucket]);
-        if (shift != 0 && (int32_t)(perfect_used(kind, owner, bucket) + shift) > (int32_t)perfect_slots(kind))
+        const uint32_t bucket = lane_team_load_4(&desk->touched[i]);
+        const int32_t shift = perfect_shift_of(desk, bucket);
+        if (shift != 0 && (int32_t)perfect_used(kind, owner, bucket) + shift > (int32_t)perfect_slots(kind))
             lane_team_least(&desk->overfull, bucket);
     }
     lane_team_wait(owner->team);
@@ -408,7 +418,7 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
     lane_team_wait(owner->team);
     for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&desk->touches);
          i += lane_team_size(owner->team))
-        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i])], 0);
+        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i]) / 2], 0);
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0) {
         lane_team_store_4(&desk->touches, 0);

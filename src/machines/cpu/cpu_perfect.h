@@ -27,7 +27,7 @@ struct perfect_sums; /* perfect_survey.h */
  * table's partitions. */
 typedef struct loom__cpu_perfect_desk {
     _Alignas(64) unsigned char memory[12288]; /* a perfect_desk (perfect_room.h) */
-    uint32_t shift[PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1];
+    uint32_t shift[(PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2];
     const loom_allocator *allocator;
     const loom__perfect_view *view;
     uint32_t first, end; /* the partitions */

@@ -23,7 +23,7 @@ static perfect_desk *lay_out(loom__cpu_perfect_desk *desk)
     perfect_desk *own = (perfect_desk *)desk->memory;
     if (!desk->laid_out) {
         memset(own, 0, sizeof *own);
-        memset(desk->shift, 0, perfect_buckets(desk->view->subrange) * sizeof *desk->shift);
+        memset(desk->shift, 0, (perfect_buckets(desk->view->subrange) + 1) / 2 * sizeof *desk->shift);
         own->shift = desk->shift;
         desk->laid_out = 1;
     }

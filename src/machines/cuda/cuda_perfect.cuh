@@ -46,6 +46,8 @@ typedef struct cuda_perfect_counters {
     uint32_t crowded;   /* those with many */
     uint32_t left_over; /* those with a list, in the fourth step */
     uint32_t late;      /* not zero: there are late items */
+    uint32_t repairs,
+        rooms; /* partitions that blocks have taken, beyond the first ones, in the second and third step */
 } cuda_perfect_counters;
 
 /* Pending items of a chunk, as kernels see them. Items are told by their place in the chunk. */

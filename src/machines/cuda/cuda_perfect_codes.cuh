@@ -23,7 +23,7 @@ enum {
     CODES_THREADS = 256,          /* of a block, … */
     CODES_LARGE_BYTES = 76 << 10, /* … and twice as many where it has more shared memory than this: few fit then */
     CODES_REGISTERS = 48,         /* of a thread, for five blocks on a multiprocessor */
-    MOST_SUSPECTS = 384,          /* cells listed for a half round; others wait for the next one */
+    LEAST_SUSPECTS = 256,         /* cells listed for a half round; others wait for the next one */
     STUBBORN = 6,                 /* so few threads see a bucket that is too full, and bids are blurred */
     BEARABLE = 4,                 /* overflow that a move may add then */
     NO_BID = 0xffffffff
@@ -42,7 +42,7 @@ struct codes_memory {
     uint32_t *fills;  /* [subranges], a byte each: keys of a bucket */
     uint32_t *bids;   /* [subranges]: of cells that would leave the bucket; in steps 2 and 3: */
     uint16_t *order;  /* [words * 16]: cells, the largest first */
-    bid *suspects;    /* [2][MOST_SUSPECTS], behind the bids */
+    bid *suspects;    /* [2][most_suspects], behind the bids */
     uint8_t *codes;   /* [words * 16]: code, and above it when the cell moved (a half round, 1 .. 15; 0: never) */
 };
 
@@ -51,9 +51,16 @@ __host__ __device__ inline uint32_t whole_words(uint32_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
+/* In large partitions more are listed. */
+__host__ __device__ inline uint32_t most_suspects(uint32_t subrange)
+{
+    return subrange <= PERFECT_PREFERRED_SUBRANGE ? LEAST_SUSPECTS : 2 * LEAST_SUSPECTS;
+}
+
 __host__ __device__ inline uint32_t bids_bytes(uint32_t subrange, uint32_t words)
 {
-    const uint32_t bids = (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * MOST_SUSPECTS * sizeof(bid),
+    const uint32_t bids =
+                       (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * most_suspects(subrange) * (uint32_t)sizeof(bid),
                    order = words * 16 * 2;
     return whole_words(bids > order ? bids : order);
 }
@@ -331,6 +338,7 @@ __device__ __forceinline__ uint32_t look_for_trouble(const codes_block &block, r
 template <uint32_t slots> __device__ __forceinline__ void list_suspects(const codes_block &block, repair_state *state)
 {
     const uint32_t wanted = state->wanted, lane = threadIdx.x % 32, cells = block.words * 16;
+    const uint32_t most = most_suspects(block.subrange);
     for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
         const uint32_t cell = first + lane;
         const uint32_t trouble = cell < cells ? trouble_of<slots>(block, cell, wanted) : 0;
@@ -338,8 +346,8 @@ template <uint32_t slots> __device__ __forceinline__ void list_suspects(const co
         for (uint32_t half = 0; half < 2; half++)
             if (trouble >> 4 * half & 15) {
                 const uint32_t at = atomicAdd(&state->listed[half], 1u);
-                if (at < MOST_SUSPECTS)
-                    block.m.suspects[half * MOST_SUSPECTS + at].value = cell << BID_CELL_AT;
+                if (at < most)
+                    block.m.suspects[half * most + at].value = cell << BID_CELL_AT;
             }
         __syncwarp(); /* or lanes that had nothing to list would go ahead, and each part of the warp by itself */
     }
@@ -359,8 +367,8 @@ __device__ __forceinline__ void repair(const codes_block &block, repair_state *s
         list_suspects<slots>(block, state);
         for (uint32_t half = 0; half < 2; half++) {
             const uint32_t now = (2 * round + half) % 15 + 1, salt = (2 * round + half) * 0xc2b2ae35u;
-            const uint32_t count = min(state->listed[half], (uint32_t)MOST_SUSPECTS);
-            bid *suspects = block.m.suspects + half * MOST_SUSPECTS;
+            const uint32_t count = min(state->listed[half], most_suspects(block.subrange));
+            bid *suspects = block.m.suspects + half * most_suspects(block.subrange);
             if (count == 0)
                 continue;
             for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {

@@ -6,6 +6,18 @@
 #include "machines/cuda/cuda_outcomes.cuh"
 #include "machines/cuda/cuda_perfect.cuh"
 
+/* All threads: what a block takes next, when each has taken one. A counter that is zero at first hands them out: they take
+ * different times. */
+__device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
+{
+    __shared__ uint32_t turn;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        turn = gridDim.x + atomicAdd(turns, 1u);
+    __syncthreads();
+    return turn;
+}
+
 __device__ __forceinline__ slot_mode mode_of(cuda_op op)
 {
     return op == OP_OVERWRITE ? SLOT_OVERWRITE

@@ -20,7 +20,7 @@
 namespace
 {
 
-enum { MOST_BLOCKS = 1024, REPAIR_ROUNDS = 20, MOST_CHANGED = 1024, UNROLLED = 4 };
+enum { MOST_BLOCKS = 1024, REPAIR_ROUNDS = 20, MOST_CHANGED = 512, UNROLLED = 4 };
 
 enum coming_state : uint8_t { COMES, LEFT };
 
@@ -299,10 +299,8 @@ __global__ void __maxnreg__(CODES_REGISTERS)
     __shared__ repair_state state;
     const uint32_t crowded = lists.counters->crowded;
     outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < crowded; i += gridDim.x) {
+    for (uint32_t i = blockIdx.x; i < crowded; i = next_turn(&lists.counters->repairs))
         insert_at_once<kind>(view, batch, op, lists, lists.crowded[i], memory, &state, &counts);
-        __syncthreads(); /* before the next one takes the same memory */
-    }
     if (batch.counts != NULL && blockIdx.x < crowded)
         tell_counts(batch.counts, counts);
 }
@@ -320,12 +318,12 @@ cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda
     cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);
     if (error != cudaSuccess)
         return error;
-    const unsigned blocks = view->partitions < MOST_BLOCKS ? view->partitions : MOST_BLOCKS;
+    const unsigned blocks = view->partitions < MOST_BLOCKS ? view->partitions : (unsigned)MOST_BLOCKS;
     repair_kernel<kind><<<blocks, codes_threads(shared), shared, stream>>>(*view, *batch, op, *lists);
     return cudaGetLastError();
 }
 
-static_assert(2 * MOST_SUSPECTS * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each");
+static_assert(2 * LEAST_SUSPECTS * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each");
 
 } // namespace
 

@@ -3,8 +3,8 @@
  *
  * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its lanes insert an item
  * each, where there is room; then, item after item, all of them make room, and the first one inserts. The table stays in global
- * memory, the desk is in shared memory: 12 KB, and 4 bytes for each bucket, so that a multiprocessor has eight partitions at once
- * or more. */
+ * memory, the desk is in shared memory: 6 KB, and 2 bytes for each bucket, so that a multiprocessor has twenty partitions of 1729
+ * buckets at once. */
 #define CUDA_LANES 1
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
@@ -16,14 +16,14 @@ namespace
 
 enum { TEAM = 32, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
 
-static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 1) * sizeof(uint32_t) <=
+static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
                   MOST_DESK_BYTES,
               "a block has so much without being asked");
 static_assert(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
 
 uint32_t desk_bytes(const loom__perfect_view *view)
 {
-    return (uint32_t)(sizeof(perfect_desk) + perfect_buckets(view->subrange) * sizeof(uint32_t));
+    return (uint32_t)(sizeof(perfect_desk) + (perfect_buckets(view->subrange) + 1) / 2 * sizeof(uint32_t));
 }
 
 /* ---- owners ---- */
@@ -34,7 +34,7 @@ __device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &vie
     extern __shared__ __align__(16) unsigned char memory[];
     perfect_desk *desk = (perfect_desk *)memory;
     uint32_t *words = (uint32_t *)memory;
-    const uint32_t count = sizeof(perfect_desk) / 4 + perfect_buckets(view.subrange);
+    const uint32_t count = sizeof(perfect_desk) / 4 + (perfect_buckets(view.subrange) + 1) / 2;
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
         words[i] = 0;
     __syncthreads();
@@ -134,6 +134,7 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
         const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
         perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
+        bool moved = false; /* cells, since then */
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
@@ -141,9 +142,12 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);
             value = value_of<kind>(batch, op, index);
-            outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            outcome = PERFECT_OVERFLOW;
+            if (moved)
+                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
             if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
                 if (perfect_make_room(kind, &view, &owner, desk, key)) {
+                    moved = true;
                     outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
                 } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
                     puts_off = true;
@@ -180,7 +184,7 @@ __global__ void __launch_bounds__(TEAM)
         return;
     perfect_desk *desk = open_desk(view, NULL);
     outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < touched; i += gridDim.x) {
+    for (uint32_t i = blockIdx.x; i < touched; i = next_turn(&lists.counters->rooms)) {
         const uint32_t partition = lists.touched[i];
         if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* not all were inserted at once */
             insert_items<kind>(view, batch, op, lists, partition, desk, &counts);
@@ -258,7 +262,7 @@ cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch,
 {
     const uint32_t desk = desk_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
     const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
-    const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : MOST_OWNERS;
+    const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : (unsigned)MOST_OWNERS;
     room_kernel<kind><<<owners, TEAM, desk, stream>>>(*view, *batch, op, *lists);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess)
