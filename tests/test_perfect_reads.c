@@ -17,7 +17,7 @@ typedef struct overfull_table {
 
 static overfull_table make_overfull(test_run *t, const batch *b)
 {
-    loom_map_config config = make_config(t, b->n * 9 / 10);
+    loom_map_config config = make_config(t, b->n * 3 / 5);
     loom__perfect_shape shape;
     overfull_table table;
     config.max_load = 0.95;

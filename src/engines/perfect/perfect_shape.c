@@ -50,7 +50,7 @@ static double keys_per_cell(loom__slot_kind kind, double max_load)
     return ON_LINE(eight, max_load) * wider(kind);
 }
 
-/* The share of a partition's slots that is counted on. One partition in a hundred of 1729 buckets refused a key before, at most;
+/* The share of a partition's slots that is counted on. About one partition in a hundred refused a key before, at most;
  * it is dealt anew then, up to three times (perfect_room.h). test_perfect_insert_load_reached prints what is reached. */
 static double usable_share(loom__slot_kind kind, double slots_per_cell)
 {
