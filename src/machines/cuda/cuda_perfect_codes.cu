@@ -25,15 +25,21 @@ enum {
     CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
 };
 
+__host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
+{
+    return subrange <= PERFECT_PREFERRED_SUBRANGE ? 384 : 512;
+}
+
 /* ---- 1: count ---- */
 
+/* All threads. Returns how many this one has counted. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ bool count_records(const codes_block &block, loom__seed seed,
-                                              const typename bulk_columns<kind>::head *heads, uint32_t count)
+__device__ __forceinline__ uint32_t count_records(const codes_block &block, loom__seed seed,
+                                                  const typename bulk_columns<kind>::head *heads, uint32_t count)
 {
     typedef typename bulk_columns<kind>::head head;
     constexpr uint32_t at_once = 16 / sizeof(head);
-    bool overflowed = false;
+    uint32_t counted = 0;
     for (uint32_t first = 0; first < count; first += blockDim.x * at_once * UNROLLED) {
         head some[UNROLLED][at_once];
 #pragma unroll
@@ -46,13 +52,14 @@ __device__ __forceinline__ bool count_records(const codes_block &block, loom__se
         for (int k = 0; k < UNROLLED; k++)
 #pragma unroll
             for (uint32_t j = 0; j < at_once; j++)
-                if (first + (k * blockDim.x + threadIdx.x) * at_once + j < count)
-                    overflowed |= count_key(
-                        block, perfect_place_of((uint32_t)loom__hash_key(bulk_columns<kind>::key_of(some[k][j]),
-                                                                         slot_key_bytes(kind), seed),
-                                                block.words));
+                if (first + (k * blockDim.x + threadIdx.x) * at_once + j < count) {
+                    const uint64_t key = bulk_columns<kind>::key_of(some[k][j]);
+                    count_key(block,
+                              perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), seed), block.words));
+                    counted++;
+                }
     }
-    return overflowed;
+    return counted;
 }
 
 /* ---- 2: sort ---- */
@@ -66,7 +73,7 @@ __device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_
     __syncthreads();
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
-            const uint32_t cell = first + lane, size = cell < cells ? size_of(block, cell) : 0;
+            const uint32_t cell = first + lane, size = cell < cells ? sum_of_counters(*counts_of(block, 0, cell)) : 0;
             const uint32_t which = size < CLASSES ? CLASSES - size : 0; /* CLASSES: no keys */
             const uint32_t peers = __match_any_sync(0xffffffffu, which), before = __popc(peers & ((1u << lane) - 1));
             uint32_t at = 0;
@@ -155,23 +162,27 @@ template <loom__slot_kind kind> __global__ void __maxnreg__(CODES_REGISTERS) cod
     __shared__ repair_state state;
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
     const uint32_t words = work.view.words;
-    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0};
+    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0,
+                               suspects_in(work.view.subrange)};
     const uint32_t partition = blockIdx.x;
     if (work.records.gave_up())
         return;
     const uint32_t count = work.records.count(partition);
     clear_counters(block, memory);
     __syncthreads();
-    bool overflowed = count > 2 * perfect_buckets(block.subrange) * slots;
-    if (!overflowed)
-        overflowed = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
-    const bool spoiled = __syncthreads_or(overflowed);
+    bool spoiled = count > 2 * perfect_buckets(block.subrange) * slots;
+    if (!spoiled) {
+        const uint32_t mine = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
+        __syncthreads();
+        spoiled = !all_counted(block, mine, &places[0]);
+    }
+    __syncthreads();
     if (!spoiled) {
         const uint32_t used = sort_cells(block, places);
         for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
             deal_cell<slots>(block, block.m.order[i]);
         __syncthreads();
-        repair<slots>(block, &state, MOST_ROUNDS);
+        repair<slots>(block, &state, MOST_ROUNDS, all_cells<slots>());
     }
     __syncthreads();
     uint64_t *to = work.view.codes + (uint64_t)partition * words;
@@ -192,7 +203,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
     cudaError_t error = allow_shared(codes_kernel<kind>, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
     if (error != cudaSuccess)
         return error;
-    const uint32_t shared = codes_shared_bytes(view->subrange, view->words);
+    const uint32_t shared = codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
     codes_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(work);
     return cudaGetLastError();
 }
@@ -201,7 +212,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
 
 uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view)
 {
-    return codes_shared_bytes(view->subrange, view->words);
+    return codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
 }
 
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,

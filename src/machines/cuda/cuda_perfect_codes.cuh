@@ -3,8 +3,7 @@
  *
  * A cell's keys count by their turn alone (perfect_layout.h): for each mapping Φ a word of eight 4-bit counters says all that a
  * choice of codes needs, so keys are read once, and neither sorted nor kept. With another offset Δ the counters turn by as many
- * places. A partition with more than 15 keys of one cell and turn cannot be counted so (they are equal, in practice): whoever counts
- * is told.
+ * places. A partition with more than 15 keys of one cell and turn cannot be counted so; they are equal, in practice.
  *
  * Codes with which some buckets are too full are repaired in rounds. All cells with keys in such buckets are listed; in two half
  * rounds, for the buckets of the lower and of the upper four subranges, each of them considers its 14 other codes and bids for the
@@ -23,7 +22,6 @@ enum {
     CODES_THREADS = 256,          /* of a block, … */
     CODES_LARGE_BYTES = 76 << 10, /* … and twice as many where it has more shared memory than this: few fit then */
     CODES_REGISTERS = 48,         /* of a thread, for five blocks on a multiprocessor */
-    LEAST_SUSPECTS = 256,         /* cells listed for a half round; others wait for the next one */
     STUBBORN = 6,                 /* so few threads see a bucket that is too full, and bids are blurred */
     BEARABLE = 4,                 /* overflow that a move may add then */
     NO_BID = 0xffffffff
@@ -42,7 +40,7 @@ struct codes_memory {
     uint32_t *fills;  /* [subranges], a byte each: keys of a bucket */
     uint32_t *bids;   /* [subranges]: of cells that would leave the bucket; in steps 2 and 3: */
     uint16_t *order;  /* [words * 16]: cells, the largest first */
-    bid *suspects;    /* [2][most_suspects], behind the bids */
+    bid *suspects;    /* [2][so many], behind the bids */
     uint8_t *codes;   /* [words * 16]: code, and above it when the cell moved (a half round, 1 .. 15; 0: never) */
 };
 
@@ -51,23 +49,16 @@ __host__ __device__ inline uint32_t whole_words(uint32_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* In large partitions more are listed. */
-__host__ __device__ inline uint32_t most_suspects(uint32_t subrange)
+__host__ __device__ inline uint32_t bids_bytes(uint32_t subrange, uint32_t words, uint32_t suspects)
 {
-    return subrange <= PERFECT_PREFERRED_SUBRANGE ? LEAST_SUSPECTS : 2 * LEAST_SUSPECTS;
-}
-
-__host__ __device__ inline uint32_t bids_bytes(uint32_t subrange, uint32_t words)
-{
-    const uint32_t bids =
-                       (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * most_suspects(subrange) * (uint32_t)sizeof(bid),
-                   order = words * 16 * 2;
+    const uint32_t bids = (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * suspects * (uint32_t)sizeof(bid);
+    const uint32_t order = words * 16 * 2;
     return whole_words(bids > order ? bids : order);
 }
 
-__host__ __device__ inline uint32_t codes_shared_bytes(uint32_t subrange, uint32_t words)
+__host__ __device__ inline uint32_t codes_shared_bytes(uint32_t subrange, uint32_t words, uint32_t suspects)
 {
-    return words * 16 * (4 + 4 + 1) + whole_words(PERFECT_SUBRANGES * subrange) + bids_bytes(subrange, words);
+    return words * 16 * (4 + 4 + 1) + whole_words(PERFECT_SUBRANGES * subrange) + bids_bytes(subrange, words, suspects);
 }
 
 inline uint32_t codes_threads(uint32_t shared_bytes)
@@ -90,6 +81,7 @@ __device__ __forceinline__ codes_memory lay_out(unsigned char *memory, uint32_t 
 struct codes_block {
     codes_memory m;
     uint32_t subrange, words, salt;
+    uint32_t suspects; /* cells that are listed for a half round, at most; others wait for the next one */
 };
 
 __device__ __forceinline__ uint32_t *counts_of(const codes_block &block, uint32_t mapping, uint32_t cell)
@@ -198,20 +190,34 @@ __device__ __forceinline__ uint32_t overflow_of(const eight_bytes &all, uint32_t
     return overflow_of(all.low, slots) + overflow_of(all.high, slots);
 }
 
-__device__ __forceinline__ uint32_t size_of(const codes_block &block, uint32_t cell)
+/* Counts a key of the partition. */
+__device__ __forceinline__ void count_key(const codes_block &block, perfect_place place)
 {
-    const uint32_t counts = *counts_of(block, 0, cell);
+    const uint32_t cell = perfect_cell(place);
+    atomicAdd(counts_of(block, 0, cell), 1u << 4 * perfect_turn(place.rest, block.salt, 0));
+    atomicAdd(counts_of(block, 1, cell), 1u << 4 * perfect_turn(place.rest, block.salt, 1));
+}
+
+__device__ __forceinline__ uint32_t sum_of_counters(uint32_t counts)
+{
     return sum_of((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu));
 }
 
-/* Counts a key of the partition. True: a counter overflowed. */
-__device__ __forceinline__ bool count_key(const codes_block &block, perfect_place place)
+/* All threads, when each has counted `mine` keys: has no counter overflowed? One that does makes the sum of all less, by 15 or 16, and
+ * nothing makes it more. `sum` is a word of shared memory. */
+__device__ __forceinline__ bool all_counted(const codes_block &block, uint32_t mine, uint32_t *sum)
 {
-    const uint32_t cell = perfect_cell(place);
-    const uint32_t first = perfect_turn(place.rest, block.salt, 0), second = perfect_turn(place.rest, block.salt, 1);
-    const uint32_t before = atomicAdd(counts_of(block, 0, cell), 1u << 4 * first);
-    const uint32_t other = atomicAdd(counts_of(block, 1, cell), 1u << 4 * second);
-    return nibble(before, first) == 15 || nibble(other, second) == 15;
+    if (threadIdx.x == 0)
+        *sum = 0;
+    __syncthreads();
+    uint32_t missing = 2 * mine;
+    for (uint32_t i = threadIdx.x; i < 2 * block.words * 16; i += blockDim.x)
+        missing -= sum_of_counters(block.m.counts[i]);
+    missing = __reduce_add_sync(0xffffffffu, missing);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, missing);
+    __syncthreads();
+    return *sum == 0;
 }
 
 /* ---- Rounds ---- */
@@ -334,29 +340,40 @@ __device__ __forceinline__ uint32_t look_for_trouble(const codes_block &block, r
     return (uint32_t)__syncthreads_count(wanted != 0);
 }
 
-/* All threads: every cell with keys in a bucket that is too full becomes a suspect, for the halves in which it has them. */
-template <uint32_t slots> __device__ __forceinline__ void list_suspects(const codes_block &block, repair_state *state)
+/* A cell with keys in buckets that are too full becomes a suspect, for the halves in which it has them. */
+template <uint32_t slots>
+__device__ __forceinline__ void consider_cell(const codes_block &block, repair_state *state, uint32_t cell,
+                                              uint32_t wanted)
 {
-    const uint32_t wanted = state->wanted, lane = threadIdx.x % 32, cells = block.words * 16;
-    const uint32_t most = most_suspects(block.subrange);
-    for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
-        const uint32_t cell = first + lane;
-        const uint32_t trouble = cell < cells ? trouble_of<slots>(block, cell, wanted) : 0;
+    const uint32_t trouble = trouble_of<slots>(block, cell, wanted);
 #pragma unroll
-        for (uint32_t half = 0; half < 2; half++)
-            if (trouble >> 4 * half & 15) {
-                const uint32_t at = atomicAdd(&state->listed[half], 1u);
-                if (at < most)
-                    block.m.suspects[half * most + at].value = cell << BID_CELL_AT;
-            }
-        __syncwarp(); /* or lanes that had nothing to list would go ahead, and each part of the warp by itself */
-    }
-    __syncthreads();
+    for (uint32_t half = 0; half < 2; half++)
+        if (trouble >> 4 * half & 15) {
+            const uint32_t at = atomicAdd(&state->listed[half], 1u);
+            if (at < block.suspects)
+                block.m.suspects[half * block.suspects + at].value = cell << BID_CELL_AT;
+        }
 }
 
+/* Who lists suspects, in each round, and is told of cells that move: this one considers all cells. */
+template <uint32_t slots> struct all_cells {
+    /* All threads. */
+    __device__ __forceinline__ void list(const codes_block &block, repair_state *state) const
+    {
+        const uint32_t wanted = state->wanted, lane = threadIdx.x % 32, cells = block.words * 16;
+        for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
+            if (first + lane < cells)
+                consider_cell<slots>(block, state, first + lane, wanted);
+            __syncwarp(); /* or lanes that had nothing to list would go ahead, and each part of the warp by itself */
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ void moved(uint32_t) const {}
+};
+
 /* All threads. */
-template <uint32_t slots>
-__device__ __forceinline__ void repair(const codes_block &block, repair_state *state, uint32_t rounds)
+template <uint32_t slots, class lister>
+__device__ __forceinline__ void repair(const codes_block &block, repair_state *state, uint32_t rounds, lister cells)
 {
     for (uint32_t i = threadIdx.x; i < PERFECT_SUBRANGES * block.subrange; i += blockDim.x)
         block.m.bids[i] = NO_BID;
@@ -364,11 +381,11 @@ __device__ __forceinline__ void repair(const codes_block &block, repair_state *s
         const uint32_t seen = look_for_trouble<slots>(block, state);
         if (seen == 0)
             return;
-        list_suspects<slots>(block, state);
+        cells.list(block, state);
         for (uint32_t half = 0; half < 2; half++) {
             const uint32_t now = (2 * round + half) % 15 + 1, salt = (2 * round + half) * 0xc2b2ae35u;
-            const uint32_t count = min(state->listed[half], most_suspects(block.subrange));
-            bid *suspects = block.m.suspects + half * most_suspects(block.subrange);
+            const uint32_t count = min(state->listed[half], block.suspects);
+            bid *suspects = block.m.suspects + half * block.suspects;
             if (count == 0)
                 continue;
             for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -385,6 +402,7 @@ __device__ __forceinline__ void repair(const codes_block &block, repair_state *s
                     continue;
                 block.m.bids[own.bucket] = NO_BID; /* which is no other cell's bid, either */
                 move_cell(block, own.value >> BID_CELL_AT & 0xffff, own.value & 15, now);
+                cells.moved(own.value >> BID_CELL_AT & 0xffff);
             }
             __syncthreads();
         }

@@ -20,15 +20,38 @@
 namespace
 {
 
-enum { MOST_BLOCKS = 1024, REPAIR_ROUNDS = 20, MOST_CHANGED = 512, UNROLLED = 4 };
+enum { MOST_BLOCKS = 1024, REPAIR_ROUNDS = 20, UNROLLED = 4 };
 
 enum coming_state : uint8_t { COMES, LEFT };
 
+/* How much is listed, at most; beyond that all cells are considered, or the plan is dropped. */
+__host__ __device__ inline uint32_t most_suspects(uint32_t subrange)
+{
+    return subrange <= PERFECT_PREFERRED_SUBRANGE ? 256 : 384;
+}
+
+__host__ __device__ inline uint32_t most_moves(uint32_t subrange)
+{
+    return subrange <= PERFECT_PREFERRED_SUBRANGE ? 384 : 768;
+}
+
+__host__ __device__ inline uint32_t most_troubles(uint32_t subrange)
+{
+    return most_moves(subrange) / 3;
+}
+
 /* Behind the memory for codes: */
 struct repair_memory {
-    uint32_t changed[MOST_CHANGED]; /* cells, and their former codes: cell << 4 | code */
-    uint32_t changes, lifted, room;
+    uint32_t moves, troubles, changes, lifted, room, sum;
+    uint32_t unused[2];
+    /* then [most_moves] cells that have moved, some of them twice; in the end those whose codes change, with their former codes: cell << 4 |
+     * code; then [most_troubles] buckets that are too full; then a bit for each cell */
 };
+
+__host__ __device__ inline uint32_t repair_memory_bytes(uint32_t subrange, uint32_t words)
+{
+    return (uint32_t)sizeof(repair_memory) + 4 * (most_moves(subrange) + most_troubles(subrange)) + (words + 1) / 2 * 4;
+}
 
 /* A key that was lifted out of its bucket, with its value. They lie where the counters were. */
 struct lifted_key {
@@ -38,6 +61,7 @@ struct lifted_key {
 template <loom__slot_kind kind> struct repair_block {
     codes_block codes;
     repair_memory *own;
+    uint32_t *moved, *troubled, *bits;
     uint8_t *states; /* of each key that comes; where the suspects were */
     const uint32_t *coming;
     uint32_t count;
@@ -67,14 +91,15 @@ __device__ __forceinline__ perfect_place place_of_key(const loom__perfect_view &
     return perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), view.seed), view.words);
 }
 
-/* All threads: the keys of the table, the stash's excepted, whose cells stay where they are. True: a counter overflowed. */
+/* All threads: the keys of the table, the stash's excepted, whose cells stay where they are. Returns how many this one has
+ * counted. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ bool count_table(const loom__perfect_view &view, const repair_block<kind> &block)
+__device__ __forceinline__ uint32_t count_table(const loom__perfect_view &view, const repair_block<kind> &block)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride; /* of a quarter of a line */
     const uint32_t quarters = 4 * PERFECT_SUBRANGES * view.subrange, lane = threadIdx.x % 32;
-    bool overflowed = false;
+    uint32_t counted = 0;
     for (uint32_t first = threadIdx.x - lane; first < quarters; first += UNROLLED * blockDim.x) {
         uint4 loaded[UNROLLED];
 #pragma unroll
@@ -92,10 +117,11 @@ __device__ __forceinline__ bool count_table(const loom__perfect_view &view, cons
             for (int slot = 0; slot < slots; slot++) {
                 const key one = keys[slot * (int)(stride / sizeof(key))];
                 if (i < quarters && one != (key)block.empty) {
-                    overflowed |= count_key(block.codes, place_of_key<kind>(view, one));
+                    count_key(block.codes, place_of_key<kind>(view, one));
                     used++;
                 }
             }
+            counted += used;
             __syncwarp();
             used += __shfl_xor_sync(0xffffffffu, used, 1);
             used += __shfl_xor_sync(0xffffffffu, used, 2);
@@ -103,7 +129,7 @@ __device__ __forceinline__ bool count_table(const loom__perfect_view &view, cons
                 ((uint8_t *)block.codes.m.fills)[i / 4] = (uint8_t)used;
         }
     }
-    return overflowed;
+    return counted;
 }
 
 /* The bucket of a key that comes, as codes are now; UINT32_MAX: the stash. */
@@ -116,21 +142,22 @@ __device__ __forceinline__ uint32_t planned_bucket(const repair_block<kind> &blo
     return perfect_bucket(place, code, block.codes.salt, block.codes.subrange);
 }
 
-/* All threads: the keys that come, as if there were room. True: a counter overflowed. */
+/* All threads: the keys that come, as if there were room. Returns how many this one has counted. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ bool count_coming(const loom__perfect_view &view, const cuda_batch &batch,
-                                             const repair_block<kind> &block)
+__device__ __forceinline__ uint32_t count_coming(const loom__perfect_view &view, const cuda_batch &batch,
+                                                 const repair_block<kind> &block)
 {
-    bool overflowed = false;
+    uint32_t counted = 0;
     for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
         const perfect_place place = place_of_key<kind>(view, key_of<kind>(batch, block.coming[i]));
         const uint32_t bucket = planned_bucket(block, place);
         if (bucket == UINT32_MAX)
             continue;
-        overflowed |= count_key(block.codes, place);
+        count_key(block.codes, place);
+        counted++;
         add_keys(block.codes, bucket, 1);
     }
-    return overflowed;
+    return counted;
 }
 
 /* All threads: what comes to a bucket that is too full is left. */
@@ -148,22 +175,103 @@ __device__ __forceinline__ void withdraw(const loom__perfect_view &view, const c
     __syncthreads();
 }
 
-/* All threads: lists the cells that change. False: there is no room for them, or for their keys. */
+/* All threads: no cell has been marked. */
+template <loom__slot_kind kind> __device__ __forceinline__ void clear_bits(const repair_block<kind> &block)
+{
+    for (uint32_t i = threadIdx.x; i < (block.codes.words + 1) / 2; i += blockDim.x)
+        block.bits[i] = 0;
+}
+
+/* Marks a cell; true: it was not before. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool mark_cell(const repair_block<kind> &block, uint32_t cell)
+{
+    const uint32_t bit = 1u << cell % 32;
+    return (atomicOr(&block.bits[cell / 32], bit) & bit) == 0;
+}
+
+/* Who can be a suspect: a cell with keys in a bucket that is too full, as the table stands; one that has moved; one that gets a key.
+ * All others have their keys elsewhere. */
+template <loom__slot_kind kind> struct near_cells {
+    static constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
+    const loom__perfect_view &view;
+    const cuda_batch &batch;
+    const repair_block<kind> &block;
+
+    __device__ __forceinline__ void consider(repair_state *state, uint32_t cell, uint32_t wanted) const
+    {
+        if (mark_cell(block, cell))
+            consider_cell<slots>(block.codes, state, cell, wanted);
+    }
+
+    /* All threads: buckets that are too full. */
+    __device__ __forceinline__ void list_troubles() const
+    {
+        const uint32_t most = most_troubles(view.subrange);
+        for (uint32_t four = threadIdx.x; four < whole_words(PERFECT_SUBRANGES * view.subrange) / 4; four += blockDim.x)
+            for (uint32_t above = above_of(block.codes.m.fills[four], slots); above != 0; above &= above - 1) {
+                const uint32_t at = atomicAdd(&block.own->troubles, 1u);
+                if (at < most)
+                    block.troubled[at] = 4 * four + (__ffs((int)above) - 1) / 8;
+            }
+    }
+
+    __device__ __forceinline__ void list(const codes_block &codes, repair_state *state) const
+    {
+        const uint32_t wanted = state->wanted;
+        if (threadIdx.x == 0)
+            block.own->troubles = 0;
+        clear_bits(block);
+        __syncthreads();
+        list_troubles();
+        __syncthreads();
+        const uint32_t troubles = block.own->troubles, moves = block.own->moves;
+        if (troubles > most_troubles(view.subrange) || moves > most_moves(view.subrange)) {
+            all_cells<slots>().list(codes, state);
+            return;
+        }
+        for (uint32_t i = threadIdx.x; i < troubles * slots; i += blockDim.x) {
+            const uint64_t key = slot_key(kind, perfect_line(kind, block.lines, block.troubled[i / slots]), i % slots);
+            if (key != block.empty)
+                consider(state, perfect_cell(place_of_key<kind>(view, key)), wanted);
+        }
+        for (uint32_t i = threadIdx.x; i < moves; i += blockDim.x)
+            consider(state, block.moved[i], wanted);
+        for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
+            consider(state, perfect_cell(place_of_key<kind>(view, key_of<kind>(batch, block.coming[i]))), wanted);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void moved(uint32_t cell) const
+    {
+        const uint32_t at = atomicAdd(&block.own->moves, 1u);
+        if (at < most_moves(view.subrange))
+            block.moved[at] = cell;
+    }
+};
+
+/* All threads: of the cells that have moved, those whose codes change. False: there were too many, or there is no room for their keys. */
 template <loom__slot_kind kind> __device__ __forceinline__ bool list_changes(const repair_block<kind> &block)
 {
     const codes_block &codes = block.codes;
-    const uint32_t cells = codes.words * 16;
-    for (uint32_t cell = threadIdx.x; cell < cells; cell += blockDim.x) {
-        const uint32_t before = perfect_code(block.words[cell / 16], cell % 16), after = codes.m.codes[cell] & 15;
-        if (cell % 16 == PERFECT_CELLS_PER_WORD || before == after)
+    const uint32_t moves = block.own->moves;
+    if (moves > most_moves(codes.subrange))
+        return false;
+    clear_bits(block);
+    __syncthreads();
+    for (uint32_t first = 0; first < moves; first += blockDim.x) {
+        const uint32_t i = first + threadIdx.x, cell = i < moves ? block.moved[i] : 0;
+        __syncthreads(); /* all have been read that may be written over */
+        if (i >= moves || !mark_cell(block, cell))
             continue;
-        const uint32_t at = atomicAdd(&block.own->changes, 1u), counts = *counts_of(codes, 0, cell);
-        atomicAdd(&block.own->room, sum_of((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu)));
-        if (at < MOST_CHANGED)
-            block.own->changed[at] = cell << 4 | before;
+        const uint32_t before = perfect_code(block.words[cell / 16], cell % 16);
+        if (before == (codes.m.codes[cell] & 15u))
+            continue;
+        atomicAdd(&block.own->room, sum_of_counters(*counts_of(codes, 0, cell)));
+        block.moved[atomicAdd(&block.own->changes, 1u)] = cell << 4 | before;
     }
     __syncthreads();
-    return block.own->changes <= MOST_CHANGED && block.own->room * sizeof(lifted_key) <= 2 * cells * sizeof(uint32_t);
+    return block.own->room * sizeof(lifted_key) <= 2 * codes.words * 16 * sizeof(uint32_t);
 }
 
 /* All threads: the keys of those cells leave their buckets. */
@@ -173,7 +281,7 @@ __device__ __forceinline__ void lift_keys(const loom__perfect_view &view, const 
 {
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride, reach = PERFECT_SUBRANGES * slots;
     for (uint32_t i = threadIdx.x; i < block.own->changes * reach; i += blockDim.x) {
-        const uint32_t change = block.own->changed[i / reach], cell = change >> 4, mapping = change >> 3 & 1;
+        const uint32_t change = block.moved[i / reach], cell = change >> 4, mapping = change >> 3 & 1;
         const uint32_t number = i % reach / slots, slot = i % slots;
         const uint32_t bucket = perfect_bucket_in(cell, block.codes.salt, mapping, number, view.subrange);
         unsigned char *line = perfect_line(kind, block.lines, bucket);
@@ -200,7 +308,7 @@ __device__ __forceinline__ bool plan(const loom__perfect_view &view, const cuda_
                                      const repair_block<kind> &block, repair_state *state)
 {
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
-    repair<slots>(block.codes, state, REPAIR_ROUNDS);
+    repair<slots>(block.codes, state, REPAIR_ROUNDS, near_cells<kind>{view, batch, block});
     __syncthreads();
     withdraw(view, batch, block);
     if (look_for_trouble<slots>(block.codes, state) != 0)
@@ -272,20 +380,25 @@ __device__ __forceinline__ void insert_at_once(const loom__perfect_view &view, c
     block.lines = view.base + (uint64_t)partition * view.partition_bytes;
     block.words = view.codes + (uint64_t)partition * view.words;
     block.empty = perfect_empty(&view, partition);
-    block.codes = {lay_out(memory, view.subrange, view.words), view.subrange, view.words, perfect_salt(block.words[0])};
-    block.own = (repair_memory *)(memory + codes_shared_bytes(view.subrange, view.words));
+    block.codes = {lay_out(memory, view.subrange, view.words), view.subrange, view.words, perfect_salt(block.words[0]),
+                   most_suspects(view.subrange)};
+    block.own = (repair_memory *)(memory + codes_shared_bytes(view.subrange, view.words, block.codes.suspects));
+    block.moved = (uint32_t *)(block.own + 1);
+    block.troubled = block.moved + most_moves(view.subrange);
+    block.bits = block.troubled + most_troubles(view.subrange);
     block.states = (uint8_t *)block.codes.m.suspects;
     if (view.marks[partition] != PERFECT_UNMARKED)
         return;
     clear_counters(block.codes, memory);
     if (threadIdx.x == 0)
-        block.own->changes = block.own->lifted = block.own->room = 0;
+        *block.own = repair_memory{};
     __syncthreads();
     read_codes(block.codes, block.words);
-    bool overflowed = count_table(view, block);
+    uint32_t mine = count_table(view, block);
     __syncthreads();
-    overflowed |= count_coming(view, batch, block);
-    if (__syncthreads_or(overflowed) || !plan(view, batch, block, state))
+    mine += count_coming(view, batch, block);
+    __syncthreads();
+    if (!all_counted(block.codes, mine, &block.own->sum) || !plan(view, batch, block, state))
         return;
     carry_out(view, batch, op, block, counts);
     keep_left(lists, block);
@@ -307,7 +420,8 @@ __global__ void __maxnreg__(CODES_REGISTERS)
 
 uint32_t repair_shared_bytes(const loom__perfect_view *view)
 {
-    return codes_shared_bytes(view->subrange, view->words) + (uint32_t)sizeof(repair_memory);
+    return codes_shared_bytes(view->subrange, view->words, most_suspects(view->subrange)) +
+           repair_memory_bytes(view->subrange, view->words);
 }
 
 template <loom__slot_kind kind>
@@ -323,7 +437,7 @@ cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda
     return cudaGetLastError();
 }
 
-static_assert(2 * LEAST_SUSPECTS * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each");
+static_assert(2 * 256 * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each, where the suspects were");
 
 } // namespace
 
