@@ -124,7 +124,7 @@ TEST(test_simt_perfect_find_reads_one_bucket)
                 break;
             keys[stored++] = key;
         }
-        for (uint32_t i = 0; i < 2 * stored; i++) {
+        for (uint32_t i = 0; i < 2 * stored || (missed_in_stash == 0 && i < 100 * stored); i++) {
             uint64_t key =
                 i < stored ? keys[i] : random_u64(&t->random) >> (slot_key_bytes((loom__slot_kind)kind) == 4 ? 32 : 0);
             for (uint32_t lanes = 1; lanes <= 8; lanes *= 2) {
