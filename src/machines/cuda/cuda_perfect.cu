@@ -306,6 +306,7 @@ loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const lo
     }
     if (spilled + over > 0) {
         CUDA_TRY(cuda_perfect_open_lists(&plan->left, workspace + plan->lists_at, &lists, stream));
+        lists.least = 1; /* what a build could not place is hard to place one by one, too */
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, spill.keys, spill.values, spilled, NULL,
                                      NULL, &lists, stream));
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, left.keys, left.values, over, left.index,
@@ -546,6 +547,7 @@ cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char
     lists->next = (uint32_t *)(memory + plan->next_at);
     lists->room = plan->room;
     lists->repairs = plan->repairs;
+    lists->least = PERFECT_LEAST_COMING;
     lists->late_blocks = memory + plan->late_blocks_at;
     lists->spare = memory + plan->spare_at;
     lists->spare_bytes = plan->spare_bytes;

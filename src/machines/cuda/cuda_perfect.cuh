@@ -32,7 +32,7 @@ enum {
     PERFECT_MOST_ITEMS = 1 << 24,          /* of a chunk, which bounds the memory of lists */
     PERFECT_LEAST_ITEMS = 1 << 16,         /* smaller chunks are not tried where memory is short */
     PERFECT_MOST_SPARES = 32,              /* partitions that are reseeded at once */
-    PERFECT_LEAST_COMING = 6,              /* items that make a partition crowded */
+    PERFECT_LEAST_COMING = 6,              /* items that make a partition crowded, usually */
     PERFECT_MOST_COMING = 2048,            /* items of a partition that are inserted at once */
     PERFECT_MOST_REPAIR_BYTES = 160 << 10, /* shared memory for that; devices that we know have it */
     PERFECT_PENDING = 0xfd                 /* instead of a status */
@@ -62,6 +62,7 @@ typedef struct cuda_perfect_lists {
     uint32_t *left_over;  /* [partitions] */
     uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
     uint32_t room;
+    uint32_t least;       /* items that make a partition crowded */
     bool repairs;         /* there is a second step */
     unsigned char *spare; /* [spares] memory for a partition and its words */
     uint64_t spare_bytes;

@@ -21,7 +21,7 @@ namespace
 
 enum {
     UNROLLED = 4,
-    MOST_ROUNDS = 12,
+    MOST_ROUNDS = 16,
     CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
 };
 

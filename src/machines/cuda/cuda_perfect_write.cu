@@ -39,7 +39,7 @@ __device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, u
     const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
     if (at == 0)
         lists.touched[atomicAdd(&lists.counters->touched, 1u)] = partition;
-    if (at + 1 == PERFECT_LEAST_COMING)
+    if (at + 1 == lists.least)
         lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
     if (at >= lists.room)
         return atomicExch(&lists.heads[partition], index + 1);
