@@ -54,6 +54,21 @@ template <loom__slot_kind kind> struct bulk_columns {
 
 template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
 
+/* 16 bytes of heads, from number `first` on, which is a multiple of as many; zeros where there are none. */
+template <class head>
+__device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t first, uint32_t count)
+{
+    constexpr uint32_t at_once = 16 / sizeof(head);
+    if (first + at_once <= count)
+        return __ldcs((const uint4 *)(heads + first));
+    head some[at_once] = {};
+#pragma unroll
+    for (uint32_t i = 0; i < at_once; i++)
+        if (first + i < count)
+            some[i] = heads[first + i];
+    return *(const uint4 *)some;
+}
+
 /* The table that records go to. */
 struct bulk_target {
     unsigned char *base; /* where its partitions lie: spare memory, if a plan uses it */

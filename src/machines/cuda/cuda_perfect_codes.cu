@@ -45,8 +45,8 @@ __device__ __forceinline__ uint32_t count_records(const codes_block &block, loom
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
             const uint32_t i = first + (k * blockDim.x + threadIdx.x) * at_once;
-            if (i < count) /* regions have room for whole pieces */
-                *(uint4 *)some[k] = __ldcs((const uint4 *)(heads + i));
+            if (i < count)
+                *(uint4 *)some[k] = bulk_load_heads(heads, i, count);
         }
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++)

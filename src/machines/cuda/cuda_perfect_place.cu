@@ -107,14 +107,11 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
     typedef typename columns::head head;
     constexpr uint32_t at_once = 16 / sizeof(head);
     uint32_t left = 0, first = threadIdx.x * at_once;
-    uint4 coming = {}; /* read while the ones before it find their places; regions have room for whole pieces */
-    if (first < block.count)
-        coming = __ldcs((const uint4 *)(block.records.heads + first));
+    uint4 coming = bulk_load_heads(block.records.heads, first, block.count); /* while those before find their places */
     for (; first < block.count; first += PLACE_THREADS * at_once) {
         head some[at_once];
         *(uint4 *)some = coming;
-        if (first + PLACE_THREADS * at_once < block.count)
-            coming = __ldcs((const uint4 *)(block.records.heads + first + PLACE_THREADS * at_once));
+        coming = bulk_load_heads(block.records.heads, first + PLACE_THREADS * at_once, block.count);
 #pragma unroll
         for (uint32_t k = 0; k < at_once; k++) {
             const uint32_t i = first + k;
