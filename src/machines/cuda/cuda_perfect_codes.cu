@@ -6,10 +6,10 @@
  *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
  *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
  *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most.
- * What is then still too many is left over when the partition is written, a hundred keys of 10^8 at load 0.9, and is inserted as any key is.
- * Partitions that cannot be counted are *spoiled*: all their records are left over.
+ * What is then still too many is left over when the partition is written, at most some keys of a table, and is repaired again, or
+ * inserted as any key is. Partitions that cannot be counted are *spoiled*: all their records are left over.
  *
- * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes 149,000 warp instructions, 21,000 for step 1,
+ * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions, 21,000 for step 1,
  * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
  * blocks on a multiprocessor are better than for four, and more do not fit shared memory. Lanes that go ahead of others in a loop
  * that lists suspects cost as much again: they must be waited for. */
