@@ -419,15 +419,16 @@ static void check_upkeep_waits(test_run *t, loom_context *context)
 
 /* ---- Filters ------------------------------------------------------------------------------------------------ */
 
-/* Asks the machine, where tables ask for a kernel. */
+/* Filters and perfect tables ask the machine, where open tables ask for a kernel. */
 static loom_status (*supports_otherwise)(loom__machine *, loom_feature);
 
 static loom_status supports_views(loom__machine *machine, loom_feature feature)
 {
-    return feature == LOOM_FEATURE_VIEWS ? LOOM_OK : supports_otherwise(machine, feature);
+    int of_views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;
+    return of_views ? LOOM_OK : supports_otherwise(machine, feature);
 }
 
-static void make_filters_lend(loom_context *context)
+static void make_others_lend(loom_context *context)
 {
     static loom__machine_ops lending;
     lending = *context->machine->ops;
@@ -601,7 +602,7 @@ static void check_filter_overfilled(loom_context *context)
 TEST(test_api_view_of_filters)
 {
     loom_context *context = make_context(t);
-    make_filters_lend(context);
+    make_others_lend(context);
     check_filter_rules(t, context);
     check_wrong_filter_views(context);
     check_filter_overfilled(context);
@@ -715,7 +716,7 @@ TEST(test_api_view_out_when_destroyed)
             loom_map_destroy(map);
             CHECK_TEXT(events.happened, out ? "wdr" : "r");
         }
-    make_filters_lend(context);
+    make_others_lend(context);
     for (int out = 0; out < 3; out++) {
         test_note("a filter, %d views out", out);
         loom_filter *filter = make_filter(context);
@@ -744,15 +745,115 @@ TEST(test_cuda_view_bookkeeping)
     loom_context_destroy(context);
 }
 
+/* ---- Perfect tables: lookups alone ---- */
+
+static loom_map *make_perfect_table(loom_context *context, uint32_t key_bytes, uint32_t value_bytes)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+    config.capacity = 1000;
+    config.engine = LOOM_ENGINE_PERFECT;
+    return make_map_from(context, &config);
+}
+
+/* Views that write are refused, and loom_supports says so beforehand, of open tables the contrary. */
+static void check_perfect_accesses(loom_context *context, loom_map *map, loom_type type)
+{
+    CHECK_OK(loom_supports(context, type, LOOM_ENGINE_PERFECT, LOOM_FEATURE_VIEWS));
+    CHECK_REFUSED(loom_supports(context, type, LOOM_ENGINE_PERFECT, LOOM_FEATURE_WRITING_VIEWS), LOOM_UNSUPPORTED);
+    CHECK_OK(loom_supports(context, type, LOOM_ENGINE_OPEN, LOOM_FEATURE_WRITING_VIEWS));
+    for (int r = 0; r < RULES; r++)
+        if (rules[r].access != LOOM_VIEW_FIND)
+            refuse(map, rules[r].access, LOOM_UNSUPPORTED);
+    CHECK_OK(loom_map_clear(map, NULL, NULL)); /* nothing is out */
+}
+
+static loom_map_view begin_perfect(loom_map *map, uint32_t key_bytes, uint32_t value_bytes)
+{
+    loom_map_view view;
+    memset(&view, 0xee, sizeof view);
+    CHECK_OK(loom_map_view_begin(map, LOOM_VIEW_FIND, &view, NULL));
+    CHECK_EQ(view.layout, LOOM_PERFECT_VIEW_LAYOUT); /* by which loom::table of device.cuh refuses it */
+    CHECK(view.layout != LOOM_VIEW_LAYOUT);
+    CHECK_EQ(view.access, LOOM_VIEW_FIND);
+    CHECK_EQ(view.key_bytes, key_bytes);
+    CHECK_EQ(view.value_bytes, value_bytes);
+    return view;
+}
+
+static void check_perfect_views(loom_context *context)
+{
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
+        for (uint32_t value_bytes = 0; value_bytes <= 8; value_bytes += 4) {
+            test_note("keys of %u bytes, values of %u", key_bytes, value_bytes);
+            loom_map *map = make_perfect_table(context, key_bytes, value_bytes), *another;
+            another = make_perfect_table(context, key_bytes, value_bytes);
+            batch few = make_batch_of(key_bytes, value_bytes, 1000), many = make_batch_of(key_bytes, value_bytes, 3000);
+            fill_distinct(&few, 4, 0);
+            fill_distinct(&many, 4, 0);
+            check_perfect_accesses(context, map, value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
+            CHECK_EQ(checked_insert(map, &few, LOOM_KEEP).ok, 1000);
+
+            /* While views are out, the table stays as it is. */
+            loom_map_view view = begin_perfect(map, key_bytes, value_bytes);
+            loom_map_view twin = begin_perfect(map, key_bytes, value_bytes);
+            CHECK(view.serial != twin.serial);
+            CHECK_EQ(view.generation, twin.generation);
+            CHECK_REFUSED(loom_map_insert(map, many.keys, many.values, many.n, LOOM_KEEP, NULL, NULL, NULL),
+                          LOOM_IN_USE);
+            CHECK_REFUSED(loom_map_erase(map, few.keys, few.n, NULL, NULL, NULL), LOOM_IN_USE);
+            CHECK_REFUSED(loom_map_reserve(map, 5000, NULL), LOOM_IN_USE);
+            check_contents(map, &few);
+            END_INVALID(another, &view);
+            END(map, &view);
+            END_INVALID(map, &view);
+            CHECK_REFUSED(loom_map_clear(map, NULL, NULL), LOOM_IN_USE);
+            loom_map_view bent = twin;
+            bent.table[0] ^= 64;
+            END_INVALID(map, &bent);
+            END(map, &twin);
+
+            /* Keys come, the table grows and moves: the next view is another one. */
+            checked_insert(map, &many, LOOM_KEEP);
+            loom_map_view later = begin_perfect(map, key_bytes, value_bytes);
+            CHECK(later.generation != view.generation);
+            END_INVALID(map, &view);
+            END(map, &later);
+            check_contents(map, &many);
+            free_batch(&few);
+            free_batch(&many);
+            loom_map_destroy(another);
+            loom_map_destroy(map);
+        }
+}
+
+TEST(test_api_view_of_perfect_tables)
+{
+    loom_context *context = make_context(t);
+    make_others_lend(context);
+    check_perfect_views(context);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_view_of_perfect_tables)
+{
+    loom_context *context = make_cuda_context(t);
+    check_perfect_views(context);
+    loom_context_destroy(context);
+}
+
 /* A machine without kernels of users says so, and nothing is out afterwards. */
-TEST_EACH_KIND(test_open_view_unsupported_on_cpu, .cpu_only = 1)
+TEST_EACH_KIND(test_open_view_unsupported_on_cpu, .cpu_only = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, 100);
     batch b = make_batch(t, 100);
     loom_map_view none;
     memset(&none, 0, sizeof none);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_DEFAULT, LOOM_ENGINE_DEFAULT, LOOM_FEATURE_VIEWS), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_DEFAULT, t->engine, LOOM_FEATURE_VIEWS), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_DEFAULT, t->engine, LOOM_FEATURE_WRITING_VIEWS), LOOM_UNSUPPORTED);
     for (int r = 0; r < RULES; r++) {
         refuse(map, rules[r].access, LOOM_UNSUPPORTED);
         none.access = rules[r].access;

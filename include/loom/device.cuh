@@ -30,12 +30,12 @@
  *                                diverged groups one after the other: docs/performance.md has what it costs.
  *
  * LANES. `#define LOOM_LANES 1`, 2, 4 or 8 before including this header: how many lanes look at a bucket together; 2 if you say
- * nothing, which is best for tables in memory and in the L2 cache; for filters the library takes 4 to look, 8 to insert. With 1 a
- * group is a lane: diverging code needs no thought.
+ * nothing, which is best for tables in memory and in the L2 cache; for filters the library takes 4 to look, 8 to insert, for
+ * lookups in perfect tables 4. With 1 a group is a lane: diverging code needs no thought.
  *
  * WHAT MAY OVERLAP. A view is taken for one access, which is part of the table's type here, so that the compiler refuses what the
  * access does not offer. Whatever a view offers may happen at the same time, in one kernel or in several:
- *   LOOM_VIEW_FIND        find, contains, for_each. Loads are those of read-only memory.
+ *   LOOM_VIEW_FIND        find, contains, for_each. Loads are those of read-only memory. (Perfect tables offer no other.)
  *   LOOM_VIEW_INSERT      insert, insert_or_assign, find_or_insert; find, contains
  *   LOOM_VIEW_ACCUMULATE  accumulate; find, contains
  *   LOOM_VIEW_ERASE       erase; find, contains
@@ -55,14 +55,21 @@
  *   the usual fences there (__threadfence before telling, and after hearing it), or if a kernel has ended in between. A query that
  *   overlaps an insertion of its key may answer either way.
  *
+ * PERFECT TABLES (LOOM_ENGINE_PERFECT) are lent for LOOM_VIEW_FIND alone; a kernel has
+ *       loom::perfect_table<uint32_t, uint32_t> table(view);
+ *       auto one = table.find(key, active);                // one.status, one.value
+ *   and contains, group_find, group_contains, for_each, as a loom::table with that access. Every lookup reads 8 bytes of codes
+ *   and one bucket; of the whole warp's, all codes are under way at once, then all the buckets of a group. Neither type takes the
+ *   view of the other engine: it does not fit.
+ *
  * STATUSES are those of loom.h: insert and the like OK (stored as new), EXISTS or FULL; find, contains, erase OK or NOT_FOUND;
  * lanes that were not active OK, so ask only active lanes. Nothing hangs: every loop ends after at most as many turns as a
  * partition has slots, but for two: with values apart (not 4 + 4 bytes, not a set) who meets a key that is just being stored, or
  * retired, waits for the few instructions of the lane that does so, which must be able to run (they are: sm_80 and later
  * schedule lanes independently); and floats are combined by swaps that fail only when another lane's has succeeded.
- * A view that does not fit (widths, access, another version of the library): every function returns INVALID_ARGUMENT, contains
- * returns false, for_each visits nothing, and nothing is touched; table.status() or filter.status() tells beforehand. CHANGED
- * likewise: the memory now holds another table. (Tables do not move as yet; a view of one that was destroyed is not noticed for
+ * A view that does not fit (engine, widths, access, another version of the library): every function returns INVALID_ARGUMENT,
+ * contains returns false, for_each visits nothing, and nothing is touched; table.status() or filter.status() tells beforehand.
+ * CHANGED likewise: the memory now holds another table. (Tables do not move as yet; a view of one that was destroyed is not noticed for
  * certain.)
  *
  * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner (CMake: hashloom::device, and
@@ -94,6 +101,7 @@ namespace loom_inner
 #include "engines/filter/filter_ops.h"
 #include "engines/open/open_items.h"
 #include "engines/open/open_upkeep.h"
+#include "engines/perfect/perfect_ops.h"
 } // namespace loom_inner
 #undef LOOM_LANES_HEADER
 #undef CUDA_LANES
@@ -124,6 +132,14 @@ template <class value_type> struct width {
 };
 template <> struct width<none> {
     static constexpr uint32_t bytes = 0;
+};
+
+template <class key_type, class value_type> struct slots_of {
+    static constexpr loom_inner::loom__slot_kind kind =
+        width<value_type>::bytes == 0 ? (sizeof(key_type) == 4 ? loom_inner::SLOT_KEY_4 : loom_inner::SLOT_KEY_8)
+        : sizeof(key_type) == 4
+            ? (sizeof(value_type) == 4 ? loom_inner::SLOT_PAIR_4_4 : loom_inner::SLOT_KEY_4_VALUE_8)
+            : (sizeof(value_type) == 4 ? loom_inner::SLOT_KEY_8_VALUE_4 : loom_inner::SLOT_KEY_8_VALUE_8);
 };
 
 template <class type> __device__ __forceinline__ uint64_t to_bits(const type &value)
@@ -188,6 +204,29 @@ template <class number, loom_combine combine> __host__ __device__ constexpr loom
                                          : (is_signed ? LOOM__MAX_SIGNED : LOOM__MAX_UNSIGNED);
 }
 
+/* Calls `work` with every number below n, once in the whole grid: each thread has its share. */
+template <class work_type> __device__ __forceinline__ void share_out(uint64_t n, work_type work)
+{
+    uint64_t block = ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+    uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
+    uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    for (uint64_t at = block * threads + thread; at < n; at += blocks * threads)
+        work(at);
+}
+
+/* By a whole warp: which lanes of the group bring a key; bit 0 is the first. */
+__device__ __forceinline__ uint32_t actives(loom_inner::lane_group lanes, bool active)
+{
+    return LOOM_LANES == 1 ? active : __ballot_sync(CUDA_FULL_MASK, active) >> (__ffs((int)lanes.mask) - 1);
+}
+
+/* By a whole warp: what lane `from` of the own group brings. */
+template <class type> __device__ __forceinline__ type of_lane(loom_inner::lane_group lanes, type own, uint32_t from)
+{
+    return LOOM_LANES == 1 ? own : __shfl_sync(CUDA_FULL_MASK, own, __ffs((int)lanes.mask) - 1 + (int)from);
+}
+
 /* What one turn of an operation brought. */
 struct turned {
     loom_inner::open_outcome outcome;
@@ -215,11 +254,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     static_assert(access >= LOOM_VIEW_FIND && access <= LOOM_VIEW_MIXED, "an access of loom_map_view_begin");
 
     static constexpr bool is_set = detail::width<value_type>::bytes == 0;
-    static constexpr loom_inner::loom__slot_kind kind =
-        is_set ? (sizeof(key_type) == 4 ? loom_inner::SLOT_KEY_4 : loom_inner::SLOT_KEY_8)
-        : sizeof(key_type) == 4
-            ? (sizeof(value_type) == 4 ? loom_inner::SLOT_PAIR_4_4 : loom_inner::SLOT_KEY_4_VALUE_8)
-            : (sizeof(value_type) == 4 ? loom_inner::SLOT_KEY_8_VALUE_4 : loom_inner::SLOT_KEY_8_VALUE_8);
+    static constexpr loom_inner::loom__slot_kind kind = detail::slots_of<key_type, value_type>::kind;
     static constexpr int shared = access == LOOM_VIEW_FIND    ? loom_inner::OPEN_ALONE
                                   : access == LOOM_VIEW_MIXED ? loom_inner::OPEN_MIXED
                                                               : loom_inner::OPEN_SHARED;
@@ -384,12 +419,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         static_assert(access == LOOM_VIEW_FIND, "visits need a table that nobody writes: LOOM_VIEW_FIND");
         if (status_ != LOOM_OK)
             return;
-        uint64_t buckets = (uint64_t)view_.partitions * view_.buckets;
-        uint64_t block = ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-        uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
-        uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
-        uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-        for (uint64_t at = block * threads + thread; at < buckets; at += blocks * threads) {
+        detail::share_out((uint64_t)view_.partitions * view_.buckets, [&](uint64_t at) {
             open_walk here =
                 open_stand_at(kind, &view_, (uint32_t)(at / view_.buckets), (uint32_t)(at % view_.buckets));
             const unsigned char *line = open_line(kind, &here, here.bucket);
@@ -404,7 +434,7 @@ template <class key_type, class value_type, loom_view_access access> class table
                     value = slot_load_value(kind, open_value(kind, &view_, here.partition, line, slot));
                 visit(detail::from_bits<key_type>(key), detail::from_bits<value_type>(value));
             }
-        }
+        });
     }
 
   private:
@@ -524,6 +554,176 @@ template <class key_type, class value_type, loom_view_access access> class table
     }
 };
 
+/* Lookups in a perfect table. key_type: 4 or 8 bytes; value_type: 4 or 8 bytes, or loom::none for a set. */
+template <class key_type, class value_type> class perfect_table
+{
+    static_assert(sizeof(key_type) == 4 || sizeof(key_type) == 8, "keys have 4 or 8 bytes");
+    static_assert(detail::width<value_type>::bytes == 0 || sizeof(value_type) == 4 || sizeof(value_type) == 8,
+                  "values have 4 or 8 bytes, or are loom::none");
+
+    static constexpr bool is_set = detail::width<value_type>::bytes == 0;
+    static constexpr loom_inner::loom__slot_kind kind = detail::slots_of<key_type, value_type>::kind;
+
+    loom_inner::loom__perfect_view view_;
+    loom_status status_;
+
+  public:
+    /* In a kernel, from the view that it was given. */
+    __device__ __forceinline__ explicit perfect_table(const loom_map_view &view)
+    {
+        static_assert(sizeof view_ <= sizeof view.table, "a view of the same version");
+        memcpy(&view_, view.table, sizeof view_);
+        bool fits = view.layout == LOOM_PERFECT_VIEW_LAYOUT && view.access == LOOM_VIEW_FIND &&
+                    view.key_bytes == sizeof(key_type) && view.value_bytes == detail::width<value_type>::bytes;
+        status_ = !fits ? LOOM_INVALID_ARGUMENT : view_.totals->generation != view.generation ? LOOM_CHANGED : LOOM_OK;
+    }
+
+    /* OK, or why no function will do anything. The same for all threads. */
+    __device__ __forceinline__ loom_status status() const
+    {
+        return status_;
+    }
+
+    /* ---- by a whole warp ---- */
+
+    __device__ __forceinline__ found<value_type> find(key_type key, bool active = true) const
+    {
+        return warp<!is_set>(key, active);
+    }
+
+    __device__ __forceinline__ bool contains(key_type key, bool active = true) const
+    {
+        return warp<false>(key, active).status == LOOM_OK && active;
+    }
+
+    /* ---- by one lane group, inside diverging code ---- */
+
+    __device__ __forceinline__ found<value_type> group_find(key_type key) const
+    {
+        return group<!is_set>(key);
+    }
+
+    __device__ __forceinline__ bool group_contains(key_type key) const
+    {
+        return group<false>(key).status == LOOM_OK;
+    }
+
+    /* ---- by all threads of the grid ---- */
+
+    /* Calls visit(key, value) once for every pair, a set visit(key, loom::none): each thread for its share of the buckets. */
+    template <class visitor> __device__ __forceinline__ void for_each(visitor visit) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return;
+        const uint32_t buckets = perfect_buckets(view_.subrange);
+        detail::share_out((uint64_t)view_.partitions * buckets, [&](uint64_t at) {
+            const uint32_t index = (uint32_t)(at / buckets), bucket = (uint32_t)(at % buckets);
+            unsigned char *partition = view_.base + loom__multiply_wide(index, view_.partition_bytes);
+            const unsigned char *line = perfect_line(kind, partition, bucket);
+            const uint64_t empty = perfect_empty(&view_, index);
+            for (uint32_t slot = 0; slot < perfect_slots(kind); slot++) {
+                uint64_t key = slot_key(kind, line, slot), value = 0;
+                if (key == empty)
+                    continue;
+                if (kind == SLOT_PAIR_4_4)
+                    value = lane_load_4((const uint32_t *)(line + 8 * slot + 4));
+                else if (!is_set)
+                    value = slot_load_value(kind, perfect_value(kind, &view_, partition, bucket, slot));
+                visit(detail::from_bits<key_type>(key), detail::from_bits<value_type>(value));
+            }
+        });
+    }
+
+  private:
+    /* A key with its bucket; where nobody asks, some bucket, and nothing is read. */
+    __device__ __forceinline__ loom_inner::perfect_seek settled(key_type key, bool active) const
+    {
+        using namespace loom_inner;
+        perfect_seek seek = perfect_start(kind, &view_, detail::to_bits(key));
+        const unsigned long long *word = (const unsigned long long *)perfect_word_of(&view_, &seek);
+        perfect_settle(&view_, &seek, active ? __ldg(word) : 0); /* nobody writes while the view is out */
+        return seek;
+    }
+
+    /* What the lane that holds a key tells the others of it. */
+    static __device__ __forceinline__ uint32_t hint(const loom_inner::perfect_look &look)
+    {
+        return kind == loom_inner::SLOT_PAIR_4_4 ? (uint32_t)(look.pair >> 32) : look.slot;
+    }
+
+    /* Of a key that was found: with a hint any lane has the value. */
+    template <bool wants_value>
+    __device__ __forceinline__ found<value_type> hit(const loom_inner::perfect_seek &seek, uint32_t hinted) const
+    {
+        using namespace loom_inner;
+        uint64_t value = 0;
+        if (wants_value && kind == SLOT_PAIR_4_4)
+            value = hinted;
+        else if (wants_value)
+            value = slot_load_value(kind, perfect_value(kind, &view_, seek.partition, seek.bucket, hinted));
+        return found<value_type>{LOOM_OK, detail::from_bits<value_type>(value)};
+    }
+
+    /* Every lane brings a key and finds out where it lies; then each group looks at the buckets of its lanes' keys; then every
+     * lane reads the value of its own. */
+    template <bool wants_value> __device__ __forceinline__ found<value_type> warp(key_type key, bool active) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return found<value_type>{status_, value_type{}};
+        const lane_group lanes = lane_group_at(lane_in_warp());
+        const perfect_seek own = settled(key, active);
+        const uint64_t own_line = (uint64_t)perfect_line(kind, own.partition, own.bucket);
+        const uint32_t wanted = detail::actives(lanes, active);
+        lane_line lines[LOOM_LANES] = {}; /* all under way at once */
+        bool holds = false;
+        uint32_t hinted = 0;
+#pragma unroll
+        for (uint32_t from = 0; from < LOOM_LANES; from++) {
+            const unsigned char *line = (const unsigned char *)detail::of_lane(lanes, own_line, from);
+            lane_take(lanes, &lines[from], line, 0, wanted >> from & 1, perfect_span(kind));
+        }
+#pragma unroll
+        for (uint32_t from = 0; from < LOOM_LANES; from++) {
+            const uint64_t sought = sizeof(key_type) == 4 ? detail::of_lane(lanes, (uint32_t)own.key, from)
+                                                          : detail::of_lane(lanes, own.key, from);
+            const perfect_look look = perfect_look_in(kind, lanes, &lines[from], sought, wanted >> from & 1);
+            const uint32_t told = wants_value ? of_holder(lanes, look) : 0;
+            if (lanes.lane == from) {
+                holds = look.found;
+                hinted = told;
+            }
+        }
+        if (holds)
+            return hit<wants_value>(own, hinted);
+        return found<value_type>{active ? LOOM_NOT_FOUND : LOOM_OK, value_type{}};
+    }
+
+    template <bool wants_value> __device__ __forceinline__ found<value_type> group(key_type key) const
+    {
+        using namespace loom_inner;
+        if (status_ != LOOM_OK)
+            return found<value_type>{status_, value_type{}};
+        const lane_group lanes = lane_group_apart(lane_in_warp());
+        const perfect_seek seek = settled(key, true);
+        const perfect_look look = perfect_find(kind, 0, lanes, &seek, true);
+        const uint32_t told = wants_value ? of_holder(lanes, look) : 0;
+        return look.found ? hit<wants_value>(seek, told) : found<value_type>{LOOM_NOT_FOUND, value_type{}};
+    }
+
+    /* The hint of the lane that holds the key: one at most, since the key is there once (P1). All lanes that turn together call
+     * this; without a holder it means nothing. */
+    static __device__ __forceinline__ uint32_t of_holder(loom_inner::lane_group lanes,
+                                                         const loom_inner::perfect_look &look)
+    {
+        if (LOOM_LANES == 1)
+            return hint(look);
+        const uint32_t holder = __ballot_sync(lanes.together, look.mine) & lanes.mask;
+        return __shfl_sync(lanes.together, hint(look), __ffs((int)(holder != 0 ? holder : lanes.mask)) - 1);
+    }
+};
+
 /* key_type: 4 or 8 bytes. */
 template <class key_type> class filter
 {
@@ -559,7 +759,7 @@ template <class key_type> class filter
             return status_;
         const lane_group lanes = lane_group_at(lane_in_warp());
         const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
-        const uint32_t wanted = actives(lanes, active);
+        const uint32_t wanted = detail::actives(lanes, active);
         by_each([&](auto each) {
 #pragma unroll
             for (uint32_t from = 0; from < LOOM_LANES; from++) {
@@ -579,7 +779,7 @@ template <class key_type> class filter
             return false;
         const lane_group lanes = lane_group_at(lane_in_warp());
         const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
-        const uint32_t wanted = actives(lanes, active);
+        const uint32_t wanted = detail::actives(lanes, active);
         bool found = false;
         lane_join(lanes, 1); /* what this thread has heard holds for those that look for it */
         by_each([&](auto each) {
@@ -639,20 +839,10 @@ template <class key_type> class filter
     template <class flag, typename detail::if_bool<flag>::type = 0> bool group_contains(key_type, flag) const = delete;
 
   private:
-    /* Which lanes of the group bring a key: bit 0 is the first. */
-    static __device__ __forceinline__ uint32_t actives(loom_inner::lane_group lanes, bool active)
-    {
-        return LOOM_LANES == 1 ? active : __ballot_sync(CUDA_FULL_MASK, active) >> (__ffs((int)lanes.mask) - 1);
-    }
-
     static __device__ __forceinline__ loom_inner::filter_key key_of_lane(loom_inner::lane_group lanes,
                                                                          loom_inner::filter_key own, uint32_t from)
     {
-        if (LOOM_LANES == 1)
-            return own;
-        const int in_warp = __ffs((int)lanes.mask) - 1 + (int)from;
-        return loom_inner::filter_key{__shfl_sync(CUDA_FULL_MASK, own.block, in_warp),
-                                      __shfl_sync(CUDA_FULL_MASK, own.lower, in_warp)};
+        return loom_inner::filter_key{detail::of_lane(lanes, own.block, from), detail::of_lane(lanes, own.lower, from)};
     }
 
     /* Calls `work` with how many bits a key has in each quarter, as a type. All threads go the same way: the view says so. */

@@ -239,9 +239,10 @@ typedef enum loom_feature {
     LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a loom_result may return before the work is done */
     LOOM_FEATURE_FIND_OR_INSERT = 12,
     LOOM_FEATURE_UPDATE = 13,
-    LOOM_FEATURE_ACCUMULATE = 14, /* and loom_map_count */
-    LOOM_FEATURE_VIEWS = 15,      /* loom_map_view_begin: the table inside kernels of your own */
-    LOOM_FEATURE_MERGE = 16       /* loom_filter_merge */
+    LOOM_FEATURE_ACCUMULATE = 14,   /* and loom_map_count */
+    LOOM_FEATURE_VIEWS = 15,        /* loom_map_view_begin: the table inside kernels of your own; lookups at least */
+    LOOM_FEATURE_MERGE = 16,        /* loom_filter_merge */
+    LOOM_FEATURE_WRITING_VIEWS = 17 /* views through which kernels write: all but LOOM_VIEW_FIND */
 } loom_feature;
 
 /* OK if tables of this type and engine offer the feature on this context's machine; UNSUPPORTED if not, and the
@@ -758,7 +759,7 @@ typedef enum loom_view_access {
 
 /* A table as kernels see it: pass it by value. */
 typedef struct loom_map_view {
-    uint32_t layout; /* LOOM_VIEW_LAYOUT of the library that made it; device.cuh compares */
+    uint32_t layout; /* LOOM_VIEW_LAYOUT, or that of its engine, of the library that made it; device.cuh compares */
     loom_view_access access;
     uint32_t key_bytes, value_bytes;
     uint64_t generation; /* changes when the table's memory does; device.cuh compares */
@@ -766,15 +767,18 @@ typedef struct loom_map_view {
     uint64_t table[22];  /* for device.cuh */
 } loom_map_view;
 
-#define LOOM_VIEW_LAYOUT 2
+#define LOOM_VIEW_LAYOUT         2       /* of open tables: loom::table of device.cuh */
+#define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* of perfect tables: loom::perfect_table; no number that another engine has */
 
 /* Lends the table to kernels that are launched into `stream` from now on, and takes it back behind those that were. Between
  * the two, calls that may not overlap with what the view does, as the table above says, return IN_USE; those that may, and
  * further views of the same access, up to 16 at once, go on. A view is given back once, as it is or as a copy, in the stream it
  * was taken with, or in one that waits for its kernels. If giving it back fails it is still out: try again, or destroy the table.
  * Stream-ordered; neither waits nor allocates. The table's size is right again, and a mixed view's freed slots are free again, when
- * the last view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), or a set cannot accumulate. IN_USE: a
- * view of another access is out, or 16 are. INVALID_ARGUMENT: not a view that is out, of this table. */
+ * the last view is back. UNSUPPORTED: the machine has no kernels (LOOM_FEATURE_VIEWS), a set cannot accumulate, or the
+ * table is a perfect one and the access another than LOOM_VIEW_FIND (LOOM_FEATURE_WRITING_VIEWS): keys of such a table move when
+ * others come, which is for the bulk calls to do. IN_USE: a view of another access is out, or 16 are. INVALID_ARGUMENT: not a view
+ * that is out, of this table. */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);

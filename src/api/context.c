@@ -118,6 +118,7 @@ static loom_status filter_supports(loom_feature feature)
     case LOOM_FEATURE_ASYNCHRONOUS:
     case LOOM_FEATURE_VIEWS:
     case LOOM_FEATURE_MERGE:
+    case LOOM_FEATURE_WRITING_VIEWS:
         return LOOM_OK;
     case LOOM_FEATURE_ERASE:
         return loom__fail(LOOM_UNSUPPORTED,
@@ -143,8 +144,10 @@ static loom_status perfect_supports(const loom__machine *machine, loom_feature f
                     machine->ops->name);
     RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS, LOOM_UNSUPPORTED,
                     "in a perfect table keys move while others are inserted, so lookups wait");
-    RETURN_ERROR_IF(feature == LOOM_FEATURE_VIEWS, LOOM_UNSUPPORTED,
-                    "perfect tables are not lent to kernels of users; use the bulk calls, or LOOM_ENGINE_OPEN");
+    RETURN_ERROR_IF(
+        feature == LOOM_FEATURE_WRITING_VIEWS, LOOM_UNSUPPORTED,
+        "kernels may look keys up in a perfect table, not write to it: keys move when others come; write with "
+        "the bulk calls, or use LOOM_ENGINE_OPEN");
     return LOOM_OK;
 }
 

@@ -65,7 +65,8 @@ template <class key, class value> struct fixture {
     shared_array<uint64_t> values; /* of either width */
     shared_array<uint8_t> status;
 
-    fixture(uint32_t count, uint64_t capacity) : n(count), keys(count + 1), values(count + 1), status(count + 1)
+    fixture(uint32_t count, uint64_t capacity, loom_engine engine = LOOM_ENGINE_OPEN)
+        : n(count), keys(count + 1), values(count + 1), status(count + 1)
     {
         loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
         with.machine = LOOM_MACHINE_CUDA;
@@ -74,6 +75,7 @@ template <class key, class value> struct fixture {
         config.key_bytes = sizeof(key);
         config.value_bytes = loom::detail::width<value>::bytes;
         config.capacity = capacity;
+        config.engine = engine;
         REQUIRE_OK(loom_context_create(&with, &context));
         REQUIRE_OK(loom_map_create(context, &config, &map));
         for (uint32_t i = 0; i < n; i++)
@@ -565,6 +567,7 @@ void test_destroyed()
 } // namespace
 
 #include "device/filter_tests.cuh"
+#include "device/perfect_tests.cuh"
 
 namespace
 {
@@ -575,6 +578,13 @@ void pass(const char *name)
 {
     printf("ok device-%s-lanes-%d\n", name, LOOM_LANES);
     passed++;
+}
+
+template <class key, class value> void test_perfect(const char *widths)
+{
+    test_perfect_find<key, value>();
+    test_perfect_after_writes<key, value>();
+    pass(widths);
 }
 
 template <class key, class value> void test_widths(const char *widths)
@@ -602,6 +612,12 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    test_perfect<uint32_t, uint32_t>("perfect-4-4");
+    test_perfect<uint32_t, uint64_t>("perfect-4-8");
+    test_perfect<uint64_t, uint32_t>("perfect-8-4");
+    test_perfect<uint64_t, uint64_t>("perfect-8-8");
+    test_perfect<uint32_t, loom::none>("perfect-set-4");
+    test_perfect<uint64_t, loom::none>("perfect-set-8");
     test_filter_fresh();
     test_filter<uint32_t>();
     pass("filter-4");
@@ -612,10 +628,13 @@ int TEST_NAME()
     pass("shaped-filter-8");
     test_widths<uint32_t, uint32_t>("shaped-4-4");
     test_widths<uint64_t, loom::none>("shaped-set-8");
+    test_perfect<uint32_t, uint32_t>("shaped-perfect-4-4");
+    test_perfect<uint64_t, uint32_t>("shaped-perfect-8-4");
     test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
     pass("shaped-accumulate");
     shaped = false;
     test_refused();
+    test_perfect_refused();
     test_filter_refused<uint32_t, uint64_t>();
     test_filter_refused<uint64_t, uint32_t>();
     pass("refused");

@@ -124,15 +124,26 @@ static loom_status upkeep(loom__table *table, loom_stream stream)
     return LOOM_OK;
 }
 
+/* For lookups alone: an insertion may have to move any key of its partition, which needs the partition's owner and memory that
+ * kernels of users do not have. */
 static loom_status lend(loom__table *table, loom_map_view *view)
 {
-    (void)view;
-    return loom__fail(LOOM_UNSUPPORTED,
-                      "a perfect table on the %s machine cannot be lent to kernels of users; use the bulk calls, or "
-                      "LOOM_ENGINE_OPEN",
-                      table->machine->ops->name);
+    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
+    loom__machine *machine = table->machine;
+    RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
+    RETURN_ERROR_IF(view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
+                    "kernels may look keys up in a perfect table (LOOM_VIEW_FIND), not insert: keys move when others "
+                    "come; insert with the bulk calls, or use LOOM_ENGINE_OPEN");
+    view->layout = LOOM_PERFECT_VIEW_LAYOUT;
+    view->key_bytes = slot_key_bytes(table->shape.kind);
+    view->value_bytes = slot_value_bytes(table->shape.kind);
+    view->generation = generation_of(table);
+    memset(view->table, 0, sizeof view->table);
+    memcpy(view->table, &table->view, sizeof table->view);
+    return LOOM_OK;
 }
 
+/* Lookups leave nothing behind. */
 static loom_status take_back(loom__table *table, const loom_map_view *view, loom_stream stream)
 {
     (void)table;

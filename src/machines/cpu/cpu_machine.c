@@ -212,6 +212,7 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_MERGE:
         return LOOM_OK;
     case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_WRITING_VIEWS:
         return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "
                                             "loom_map_for_each");
     case LOOM_FEATURE_CONCURRENT_READS:

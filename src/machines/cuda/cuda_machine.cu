@@ -324,6 +324,7 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_CONCURRENT_READS:
     case LOOM_FEATURE_ASYNCHRONOUS:
     case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_WRITING_VIEWS:
         return LOOM_OK;
     default: {
         cuda_state *cuda = (cuda_state *)machine;
