@@ -1,0 +1,119 @@
+/* The first two stages of a lookup (cpu_perfect_simd.h) for four keys at once, a key to each 64-bit lane of an AVX2 register. The
+ * numbers are those of perfect_start and perfect_settle: all factors but the hash's have 32 bits, so that a product is one
+ * instruction, and what stands in the upper half of a lane does not matter to it.
+ *
+ * Words of codes are loaded one by one: gather instructions are slow on many processors since they were mended in microcode. */
+#ifndef LOOM_CPU_PERFECT_AVX2_H
+#define LOOM_CPU_PERFECT_AVX2_H
+
+#include "engines/perfect/perfect_layout.h"
+
+#include <immintrin.h>
+
+#define CPU_PERFECT_HAS_FOURS
+
+/* The lower half of four products of 64 bits. */
+LOOM_LANE __m256i fours_multiply(__m256i x, uint64_t by)
+{
+    const __m256i low = _mm256_set1_epi64x((long long)by), high = _mm256_set1_epi64x((long long)(by >> 32));
+    const __m256i crossed =
+        _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), low), _mm256_mul_epu32(x, high));
+    return _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64(crossed, 32));
+}
+
+LOOM_LANE __m256i fours_round(__m256i x, uint64_t multiplier)
+{
+    x = fours_multiply(x, multiplier);
+    return _mm256_xor_si256(x, _mm256_srli_epi64(x, 32));
+}
+
+/* loom__hash_key of four keys. */
+LOOM_LANE __m256i fours_hash(const void *keys, uint32_t key_bytes, loom__seed seed)
+{
+    __m256i x = key_bytes == 4 ? _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)keys))
+                               : _mm256_loadu_si256((const __m256i *)keys);
+    x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.before)), 0xd6e8feb86659fd93u);
+    x = fours_round(_mm256_xor_si256(x, _mm256_set1_epi64x((long long)seed.between)), 0xa0761d6478bd642fu);
+    return key_bytes == 4 ? x : fours_round(x, 0xe7037ed1a0b428dbu);
+}
+
+/* Products of the lower halves of lanes. */
+LOOM_LANE __m256i fours_times(__m256i x, uint32_t by)
+{
+    return _mm256_mul_epu32(x, _mm256_set1_epi64x((long long)(uint64_t)by));
+}
+
+LOOM_LANE void fours_store(void *at, __m256i x)
+{
+    _mm256_storeu_si256((__m256i *)at, x);
+}
+
+/* Into the L2 cache: measured in cpu_perfect_simd.h. */
+LOOM_LANE void fours_prefetch(const void *at)
+{
+    __builtin_prefetch(at, 0, 2);
+}
+
+/* First stage: the addresses of four partitions and of four words of codes; places as cpu_perfect_simd.h packs them. */
+LOOM_LANE void fours_start(loom__slot_kind kind, const loom__perfect_view *view, const void *keys,
+                           unsigned char **partition, const uint64_t **word, uint64_t *place)
+{
+    const __m256i hash = fours_hash(keys, slot_key_bytes(kind), view->seed);
+    const __m256i index = _mm256_srli_epi64(fours_times(_mm256_srli_epi64(hash, 32), view->partitions), 32);
+    const __m256i words = fours_times(hash, view->words), number = _mm256_srli_epi64(words, 32);
+    const __m256i cells = fours_times(words, PERFECT_CELLS_PER_WORD);
+    const __m256i cell = _mm256_or_si256(_mm256_slli_epi64(number, 4), _mm256_srli_epi64(cells, 32));
+    fours_store(place, _mm256_or_si256(_mm256_slli_epi64(cells, 32), cell));
+    fours_store(partition, _mm256_add_epi64(_mm256_set1_epi64x((long long)(uintptr_t)view->base),
+                                            fours_times(index, view->partition_bytes)));
+    fours_store(word,
+                _mm256_add_epi64(_mm256_set1_epi64x((long long)(uintptr_t)view->codes),
+                                 _mm256_slli_epi64(_mm256_add_epi64(fours_times(index, view->words), number), 3)));
+}
+
+/* Second stage: perfect_bucket for four words of codes. */
+LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *const *word, const uint64_t *place)
+{
+    const __m256i seven = _mm256_set1_epi64x(7), fifteen = _mm256_set1_epi64x(15);
+    const __m256i codes =
+        _mm256_set_epi64x((long long)*word[3], (long long)*word[2], (long long)*word[1], (long long)*word[0]);
+    const __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)place);
+    const __m256i which = _mm256_and_si256(places, fifteen), rest = _mm256_srli_epi64(places, 32);
+    const __m256i code = _mm256_and_si256(_mm256_srlv_epi64(codes, _mm256_slli_epi64(which, 2)), fifteen);
+    const __m256i salt = _mm256_srli_epi64(codes, 60), mapping = _mm256_srli_epi64(code, 3);
+
+    /* perfect_turn: the bits from 29 on with one mapping, from 26 on with the other. */
+    const __m256i spread = fours_times(_mm256_xor_si256(rest, fours_times(salt, 0x9e3779b9u)), 0x85ebca6bu);
+    const __m256i thrice = _mm256_add_epi64(mapping, _mm256_slli_epi64(mapping, 1));
+    const __m256i turn = _mm256_srlv_epi64(spread, _mm256_sub_epi64(_mm256_set1_epi64x(29), thrice));
+    const __m256i number = _mm256_and_si256(_mm256_add_epi64(turn, code), seven);
+
+    /* perfect_bucket_in */
+    const __m256i low =
+        _mm256_or_si256(_mm256_slli_epi64(salt, 4), _mm256_or_si256(_mm256_andnot_si256(seven, code), number));
+    __m256i x = fours_times(_mm256_or_si256(_mm256_slli_epi64(places, 8), low), 0x9e3779b1u);
+    x = fours_times(_mm256_xor_si256(x, _mm256_srli_epi32(x, 15)), 0x85ebca77u);
+    const __m256i bucket =
+        _mm256_add_epi64(fours_times(number, view->subrange), _mm256_srli_epi64(fours_times(x, view->subrange), 32));
+    return _mm256_blendv_epi8(bucket, _mm256_set1_epi64x((long long)PERFECT_SUBRANGES * view->subrange),
+                              _mm256_cmpeq_epi64(code, _mm256_set1_epi64x(PERFECT_STASHED)));
+}
+
+/* … and the lines, and the rows of values where they lie behind all lines. */
+LOOM_LANE void fours_settle(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *const *partition,
+                            const uint64_t *const *word, const uint64_t *place, const unsigned char **line,
+                            const unsigned char **values)
+{
+    const __m256i bucket = fours_bucket(view, word, place);
+    const __m256i base = _mm256_loadu_si256((const __m256i *)(const void *)partition);
+    fours_store(line, _mm256_add_epi64(base, fours_times(bucket, perfect_line_stride(kind))));
+    if (kind == SLOT_KEY_8_VALUE_4) {
+        const uint32_t offset = perfect_value_offset(kind, perfect_buckets(view->subrange));
+        fours_store(values, _mm256_add_epi64(_mm256_add_epi64(base, _mm256_set1_epi64x((long long)offset)),
+                                             fours_times(bucket, perfect_value_stride(kind))));
+    }
+}
+
+_Static_assert(sizeof(void *) == 8, "an address to a lane");
+
+#endif
