@@ -210,8 +210,8 @@ bool plan_build(const cuda_state *cuda, const loom__perfect_view *view, uint64_t
     if (!cuda_perfect_bulk_plan(cuda, view, n, with_status, &plan->bulk))
         return false;
     const uint32_t spilled = plan->bulk.split.spill_room, left = plan->bulk.leftover_room;
-    plan->left = cuda_perfect_plan_lists(view, spilled > left ? spilled : left, PERFECT_MOST_SPARES);
-    plan->all = cuda_perfect_plan_lists(view, n, PERFECT_MOST_SPARES);
+    plan->left = cuda_perfect_plan_lists(cuda, view, spilled > left ? spilled : left, PERFECT_MOST_SPARES);
+    plan->all = cuda_perfect_plan_lists(cuda, view, n, PERFECT_MOST_SPARES);
     plan->lists_at = aligned(plan->bulk.bytes);
     plan->bytes = plan->lists_at + plan->left.bytes;
     plan->bytes = plan->bytes > plan->all.bytes ? plan->bytes : plan->all.bytes;
@@ -466,7 +466,8 @@ loom_status write(loom__machine *machine, const loom__perfect_view *view, const 
 uint64_t bulk_bytes(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint32_t flags, int with_status)
 {
     const uint64_t items = flags & LOOM_IN_ORDER ? n : most_at_once(n, flags);
-    const uint64_t lists = n > 0 ? cuda_perfect_plan_lists(view, items, PERFECT_MOST_SPARES).bytes : 0;
+    const uint64_t lists =
+        n > 0 ? cuda_perfect_plan_lists((cuda_state *)machine, view, items, PERFECT_MOST_SPARES).bytes : 0;
     cuda_order_plan order = {};
     build_plan build;
     if (!(flags & (LOOM_IN_ORDER | LOOM_LOW_MEMORY)) && n > 0 &&
@@ -486,7 +487,8 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__perfect_view *view, uint
 
 /* ---- lists ---- */
 
-cuda_perfect_plan cuda_perfect_plan_lists(const loom__perfect_view *view, uint64_t n, uint32_t spares)
+cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n,
+                                          uint32_t spares)
 {
     enum { LEAST_TILE = 32 };
     cuda_perfect_plan plan = {};
@@ -494,10 +496,15 @@ cuda_perfect_plan cuda_perfect_plan_lists(const loom__perfect_view *view, uint64
     plan.spares = spares < view->partitions ? spares : view->partitions;
     plan.spares = plan.spares < plan.items ? plan.spares : (uint32_t)plan.items;
     plan.spare_bytes = aligned(view->partition_bytes + view->words * (uint64_t)8);
-    plan.repairs = cuda_perfect_can_repair(view);
-    /* Items are noted at random: the mean and some deviations. */
-    const double mean = (double)plan.items / view->partitions, room = mean + 8 * sqrt(mean) + 8;
-    plan.room = room < PERFECT_MOST_COMING ? (uint32_t)room / 8 * 8 : (uint32_t)PERFECT_MOST_COMING;
+    plan.repair_bytes = cuda_perfect_repair_bytes(view);
+    plan.most_bytes = (uint32_t)cuda->shared_bytes - PERFECT_STATIC_BYTES;
+    if (plan.repair_bytes > plan.most_bytes)
+        plan.repair_bytes = 0;
+    /* Items are noted at random: the mean and some deviations; those of a refill come partition by partition. No more than slots: a byte
+     * counts the keys that are planned for a bucket. */
+    const double mean = (double)plan.items / view->partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
+    const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
+    plan.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
     const uint64_t each = aligned(view->partitions * sizeof(uint32_t));
     plan.counts_at = aligned(sizeof(cuda_perfect_counters));
     plan.heads_at = plan.counts_at + each;
@@ -516,7 +523,8 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
                                     uint64_t each, const loom__batch *batch, loom_stream stream,
                                     cuda_perfect_plan *plan, cuda_workspace *own)
 {
-    *plan = cuda_perfect_plan_lists(view, n, PERFECT_MOST_SPARES);
+    const cuda_state *cuda = (const cuda_state *)machine;
+    *plan = cuda_perfect_plan_lists(cuda, view, n, PERFECT_MOST_SPARES);
     for (;;) { /* with less each time */
         const uint64_t bytes = before + each * plan->items + plan->bytes;
         *own = cuda_take_workspace(machine, bytes, stream, batch);
@@ -529,7 +537,7 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
         uint64_t items = plan->items;
         if (items > PERFECT_LEAST_ITEMS)
             items = items / 8 > PERFECT_LEAST_ITEMS ? items / 8 : (uint64_t)PERFECT_LEAST_ITEMS;
-        *plan = cuda_perfect_plan_lists(view, items, plan->spares > 4 ? plan->spares / 4 : 1);
+        *plan = cuda_perfect_plan_lists(cuda, view, items, plan->spares > 4 ? plan->spares / 4 : 1);
     }
 }
 
@@ -546,7 +554,8 @@ cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char
     lists->items = (uint32_t *)(memory + plan->items_at);
     lists->next = (uint32_t *)(memory + plan->next_at);
     lists->room = plan->room;
-    lists->repairs = plan->repairs;
+    lists->repair_bytes = plan->repair_bytes;
+    lists->most_bytes = plan->most_bytes;
     lists->least = PERFECT_LEAST_COMING;
     lists->late_blocks = memory + plan->late_blocks_at;
     lists->spare = memory + plan->spare_at;
@@ -561,7 +570,7 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
     cudaError_t error = cudaMemsetAsync(lists->counters, 0, sizeof *lists->counters, stream);
     if (error == cudaSuccess)
         error = cuda_perfect_launch_write(view, batch, op, lists, stream);
-    if (error == cudaSuccess && lists->repairs)
+    if (error == cudaSuccess && lists->repair_bytes > 0)
         error = cuda_perfect_launch_repair(view, batch, op, lists, stream);
     return error == cudaSuccess ? cuda_perfect_launch_room(view, batch, op, lists, stream) : error;
 }

@@ -29,13 +29,12 @@
 #include "machines/cuda/cuda_state.cuh"
 
 enum {
-    PERFECT_MOST_ITEMS = 1 << 24,          /* of a chunk, which bounds the memory of lists */
-    PERFECT_LEAST_ITEMS = 1 << 16,         /* smaller chunks are not tried where memory is short */
-    PERFECT_MOST_SPARES = 32,              /* partitions that are reseeded at once */
-    PERFECT_LEAST_COMING = 6,              /* items that make a partition crowded, usually */
-    PERFECT_MOST_COMING = 2048,            /* items of a partition that are inserted at once */
-    PERFECT_MOST_REPAIR_BYTES = 160 << 10, /* shared memory for that; devices that we know have it */
-    PERFECT_PENDING = 0xfd                 /* instead of a status */
+    PERFECT_MOST_ITEMS = 1 << 24,  /* of a chunk, which bounds the memory of lists */
+    PERFECT_LEAST_ITEMS = 1 << 16, /* smaller chunks are not tried where memory is short */
+    PERFECT_MOST_SPARES = 32,      /* partitions that are reseeded at once */
+    PERFECT_LEAST_COMING = 6,      /* items that make a partition crowded, usually */
+    PERFECT_MOST_COMING = 2048,    /* items of a partition that are inserted at once */
+    PERFECT_PENDING = 0xfd         /* instead of a status */
 };
 
 #define CUDA_PERFECT_LATE 0xffffffffu /* instead of a list's next item */
@@ -46,8 +45,8 @@ typedef struct cuda_perfect_counters {
     uint32_t crowded;   /* those with many */
     uint32_t left_over; /* those with a list, in the fourth step */
     uint32_t late;      /* not zero: there are late items */
-    uint32_t repairs,
-        rooms; /* partitions that blocks have taken, beyond the first ones, in the second and third step */
+    uint32_t repairs;   /* partitions that blocks have taken in the second step, beyond the first ones … */
+    uint32_t rooms;     /* … and in the third */
 } cuda_perfect_counters;
 
 /* Pending items of a chunk, as kernels see them. Items are told by their place in the chunk. */
@@ -62,9 +61,10 @@ typedef struct cuda_perfect_lists {
     uint32_t *left_over;  /* [partitions] */
     uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
     uint32_t room;
-    uint32_t least;       /* items that make a partition crowded */
-    bool repairs;         /* there is a second step */
-    unsigned char *spare; /* [spares] memory for a partition and its words */
+    uint32_t least;        /* items that make a partition crowded */
+    uint32_t repair_bytes; /* shared memory of a block in the second step; 0: the device has less, and there is none */
+    uint32_t most_bytes;   /* that a block may have */
+    unsigned char *spare;  /* [spares] memory for a partition and its words */
     uint64_t spare_bytes;
     uint32_t spares;
     const uint32_t
@@ -86,14 +86,15 @@ typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
     uint32_t room;
-    bool repairs;
+    uint32_t repair_bytes, most_bytes;
     uint64_t counts_at, heads_at, touched_at, crowded_at, left_over_at, items_at, next_at, late_blocks_at, spare_at,
         spare_bytes;
     uint64_t bytes;
 } cuda_perfect_plan;
 
 /* For chunks of n items at most. */
-cuda_perfect_plan cuda_perfect_plan_lists(const loom__perfect_view *view, uint64_t n, uint32_t spares);
+cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n,
+                                          uint32_t spares);
 
 /* Memory for lists, for chunks of n items, of fewer where there is less, and behind `before` other bytes and `each` for an item.
  * OUT_OF_MEMORY, with a sentence, if there is none. `batch`: as in cuda_take_workspace. */
@@ -113,8 +114,8 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
 cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                       const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The second step, if the device's blocks can take it. */
-bool cuda_perfect_can_repair(const loom__perfect_view *view);
+/* The shared memory that a block of the second step takes, and the step itself. */
+uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                        const cuda_perfect_lists *lists, cudaStream_t stream);
 

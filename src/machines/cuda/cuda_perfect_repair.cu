@@ -422,22 +422,16 @@ __global__ void __maxnreg__(CODES_REGISTERS)
         tell_counts(batch.counts, counts);
 }
 
-uint32_t repair_shared_bytes(const loom__perfect_view *view)
-{
-    return codes_shared_bytes(view->subrange, view->words, most_suspects(view->subrange)) +
-           repair_memory_bytes(view->subrange, view->words);
-}
-
 template <loom__slot_kind kind>
 cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists *lists,
                    cudaStream_t stream)
 {
-    const uint32_t shared = repair_shared_bytes(view);
-    cudaError_t error = allow_shared(repair_kernel<kind>, PERFECT_MOST_REPAIR_BYTES);
+    cudaError_t error = allow_shared(repair_kernel<kind>, lists->most_bytes);
     if (error != cudaSuccess)
         return error;
     const unsigned blocks = view->partitions < MOST_BLOCKS ? view->partitions : (unsigned)MOST_BLOCKS;
-    repair_kernel<kind><<<blocks, codes_threads(shared), shared, stream>>>(*view, *batch, op, *lists);
+    repair_kernel<kind>
+        <<<blocks, codes_threads(lists->repair_bytes), lists->repair_bytes, stream>>>(*view, *batch, op, *lists);
     return cudaGetLastError();
 }
 
@@ -445,9 +439,10 @@ static_assert(2 * 256 * sizeof(bid) >= PERFECT_MOST_COMING, "a state for each, w
 
 } // namespace
 
-bool cuda_perfect_can_repair(const loom__perfect_view *view)
+uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view)
 {
-    return repair_shared_bytes(view) <= PERFECT_MOST_REPAIR_BYTES;
+    return codes_shared_bytes(view->subrange, view->words, most_suspects(view->subrange)) +
+           repair_memory_bytes(view->subrange, view->words);
 }
 
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
