@@ -2,7 +2,7 @@
  * numbers are those of perfect_start and perfect_settle: all factors but the hash's have 32 bits, so that a product is one
  * instruction, and what stands in the upper half of a lane does not matter to it.
  *
- * Words of codes are loaded one by one: gather instructions are slow on many processors since they were mended in microcode. */
+ * Words of codes are loaded one by one. Gathers were not tried: microcode is known to slow them down on many processors. */
 #ifndef LOOM_CPU_PERFECT_AVX2_H
 #define LOOM_CPU_PERFECT_AVX2_H
 

@@ -18,7 +18,7 @@
  *     the same, 4 groups ahead                                           94       72       76
  *     groups of 16, 2 ahead                                              84       59       89
  *     4 ahead, prefetches spread among looks                             99       73       77
- *     the limit (cpu_limits.c)                                           101      83       104
+ *     the loop of cpu_limits.c, copied                                    101      83       104
  * Of no use: words of codes, too, into the L2 cache (78, 65, 68), more than 2 groups ahead into the L1 cache (76), and one key at a
  * time in other groups, at other distances or with BMI2 (all within a tenth of the first line, most of them below). Without fours
  * distances are what they were; they were not measured again. */
