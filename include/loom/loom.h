@@ -444,6 +444,7 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  * reaches them, and goes by partition. Replays read the arrays as they are then. The library does not see replays: while one
  * runs nothing else may use the table or its workspace, and neither may move: no growth, reserve, shrink or destroy before
  * the graph's last replay; cursors do not notice; inserts into a table that may grow then always wait, until their end.
+ * Builds of perfect tables wait for their end, and cannot be captured: UNSUPPORTED.
  * FULL: some keys were refused, since the table must not grow or could not; the others are stored, `status` says which.
  * INVALID_ARGUMENT, OUT_OF_MEMORY, UNSUPPORTED (by the flags, see there): the table is as it was. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
