@@ -50,8 +50,8 @@ static double keys_per_cell(loom__slot_kind kind, double max_load)
     return ON_LINE(eight, max_load) * wider(kind);
 }
 
-/* The share of a partition's slots that is counted on. About one partition in a hundred refused a key before, at most;
- * it is dealt anew then, up to three times (perfect_room.h). test_perfect_insert_load_reached prints what is reached. */
+/* The share of a partition's slots that is counted on. One partition in a hundred refused a key before, at most, one in 60
+ * of those with 3497 buckets, one in 25 with 16 slots at load 0.55 (docs/performance.md); it is dealt anew then, up to three times (perfect_room.h). test_perfect_insert_load_reached prints what is reached. */
 static double usable_share(loom__slot_kind kind, double slots_per_cell)
 {
     static const point eight[] = {{3.2, 0.9925}, {4.5, 0.967}, {5.65, 0.94}, {8, 0.77},

@@ -65,4 +65,41 @@ __host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op
     return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;
 }
 
+/* One warp: the values of its tile, as the call brings them; without any, ones to count with. */
+template <loom__slot_kind kind, cuda_op op, class tile_type>
+__device__ __forceinline__ void read_values(tile_type *tile, const tile_range &range, const cuda_batch &batch)
+{
+    typedef typename widths<kind>::value value;
+    if (op == OP_COMBINE && sizeof(value) == 8 && batch.widening != LOOM__WIDEN_NOT)
+        tile_read_widened(tile->values, range, (const uint32_t *)batch.values,
+                          [&](uint32_t number) { return (value)loom__widen(batch.widening, number); });
+    else if (op != OP_COMBINE || batch.values != NULL)
+        tile_read(tile->values, range, (const value *)batch.values);
+    else
+        tile_fill(tile->values, range, (value)1);
+}
+
+/* One warp, when its tile has all answers of a lookup: to where the call wants them. */
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ void tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
+                                           bool wants_values)
+{
+    typedef typename widths<kind>::value value;
+    if (wants_values)
+        tile_write(tile->values(), range, (value *)batch.found_values);
+    if (batch.status != NULL)
+        tile_write(tile->status, range, batch.status);
+    if (batch.counts != NULL) {
+        cuda_counts *counts = own_counts(batch);
+        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
+        add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
+    }
+    if (batch.found != NULL) {
+        __syncwarp();
+        tile_flip(tile->status, range);
+        __syncwarp();
+        tile_write(tile->status, range, batch.found);
+    }
+}
+
 #endif

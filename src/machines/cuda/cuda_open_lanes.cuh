@@ -135,21 +135,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
             return answer.settled;
         });
 
-    if (slot_value_bytes(kind) != 0 && batch.found_values != NULL)
-        tile_write(tile->values(), range, (value *)batch.found_values);
-    if (batch.status != NULL)
-        tile_write(tile->status, range, batch.status);
-    if (batch.counts != NULL) {
-        cuda_counts *counts = own_counts(batch);
-        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
-    }
-    if (batch.found != NULL) {
-        __syncwarp();
-        tile_flip(tile->status, range);
-        __syncwarp();
-        tile_write(tile->status, range, batch.found);
-    }
+    tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
 }
 
 /* What a block does with its tiles, number `block` of the batch. */
@@ -167,15 +153,8 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
     tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys);
-    if (takes_values(kind, op)) {
-        if (op == OP_COMBINE && sizeof(value) == 8 && batch.widening != LOOM__WIDEN_NOT)
-            tile_read_widened(tile->values, range, (const uint32_t *)batch.values,
-                              [&](uint32_t number) { return (value)loom__widen(batch.widening, number); });
-        else if (op != OP_COMBINE || batch.values != NULL)
-            tile_read(tile->values, range, (const value *)batch.values);
-        else
-            tile_fill(tile->values, range, (value)1);
-    }
+    if constexpr (takes_values(kind, op))
+        read_values<kind, op>(tile, range, batch);
     __syncwarp();
     if constexpr (merges(op)) {
         __shared__ merge_table merged;

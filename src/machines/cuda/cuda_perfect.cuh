@@ -56,7 +56,7 @@ typedef struct cuda_perfect_lists {
     uint32_t *items;      /* [partitions][room] which they are; those beyond go into the list at once */
     uint32_t *heads;      /* [partitions] the first item of each list, plus one; 0: none, as between chunks */
     uint32_t *next;       /* [items] of items in a list: the next one, plus one, or 0. CUDA_PERFECT_LATE: it is late */
-    uint32_t *touched;    /* [partitions] which they are; after that the others */
+    uint32_t *touched;    /* [partitions] which they are: the first counters->touched of them */
     uint32_t *crowded;    /* [partitions] */
     uint32_t *left_over;  /* [partitions] */
     uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */

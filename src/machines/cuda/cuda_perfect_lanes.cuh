@@ -102,21 +102,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     }
     __syncwarp();
 
-    if (wants_values)
-        tile_write(tile->values(), range, (value *)batch.found_values);
-    if (batch.status != NULL)
-        tile_write(tile->status, range, batch.status);
-    if (batch.counts != NULL) {
-        cuda_counts *counts = own_counts(batch);
-        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
-    }
-    if (batch.found != NULL) {
-        __syncwarp();
-        tile_flip(tile->status, range);
-        __syncwarp();
-        tile_write(tile->status, range, batch.found);
-    }
+    tell_found<kind>(tile, range, batch, wants_values);
 }
 
 } // namespace

@@ -257,7 +257,8 @@ loom_status cuda_perfect_survey(loom__machine *machine, const loom__perfect_view
     return LOOM_OK;
 }
 
-/* A lookup reads one bucket, whatever it finds. */
+/* A lookup reads one bucket, whatever it finds: there is nothing to count. (That it is so, tests count on the simulator and on
+ * the cpu machine.) */
 loom_status cuda_perfect_count_accesses(loom__machine *machine, const loom__perfect_view *view, const void *keys,
                                         uint64_t n, uint64_t *accesses, loom_stream stream)
 {

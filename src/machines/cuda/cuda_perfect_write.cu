@@ -108,15 +108,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     tile_read(tile->keys, range, (const key *)batch.keys); /* zero behind the last: every item has a bucket */
-    if (takes_values(kind, op)) {
-        if (op == OP_COMBINE && sizeof(value) == 8 && batch.widening != LOOM__WIDEN_NOT)
-            tile_read_widened(tile->values, range, (const uint32_t *)batch.values,
-                              [&](uint32_t number) { return (value)loom__widen(batch.widening, number); });
-        else if (op != OP_COMBINE || batch.values != NULL)
-            tile_read(tile->values, range, (const value *)batch.values);
-        else
-            tile_fill(tile->values, range, (value)1);
-    }
+    if constexpr (takes_values(kind, op))
+        read_values<kind, op>(tile, range, batch);
     __syncwarp();
     if constexpr (merges(op))
         merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.how);
