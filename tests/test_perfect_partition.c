@@ -49,8 +49,7 @@ static fixture make_fixture(const test_run *t, uint32_t subrange, uint32_t words
     f.view.base = aligned_alloc(64, 2 * bytes);
     f.view.codes = calloc(2 * words, sizeof *f.view.codes);
     f.view.marks = calloc(2, sizeof *f.view.marks);
-    f.desk = calloc(1, sizeof *f.desk);
-    f.desk->shift = calloc(perfect_buckets(subrange), sizeof *f.desk->shift);
+    f.desk = calloc(1, perfect_desk_bytes(subrange));
     f.desk->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
     f.keys = calloc(f.slots + 1, sizeof *f.keys);
     start_again(&f, 1);
@@ -62,7 +61,6 @@ static void free_fixture(fixture *f)
     free(f->view.base);
     free(f->view.codes);
     free(f->view.marks);
-    free(f->desk->shift);
     free(f->desk->spare);
     free(f->desk);
     free(f->keys);
@@ -131,7 +129,7 @@ static void check_partition(fixture *f)
         CHECK_EQ(value, value_of(f, f->keys[i]));
     }
     for (uint32_t i = 0; i < perfect_buckets(f->view.subrange); i++)
-        CHECK_EQ(f->desk->shift[i], 0);
+        CHECK_EQ(*perfect_shift_word(f->desk, i), 0);
 }
 
 static uint32_t stashed(const fixture *f)

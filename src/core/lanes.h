@@ -4,8 +4,8 @@
  * each holding its share of a bucket's line in registers; in the lane simulator each lane is a coroutine. The including
  * file names the machine's header in LOOM_LANES_HEADER; that header defines what follows.
  *
- * A *team* works on one partition: a block on a GPU, a thread on a CPU, all lanes of a call in the simulator. Each of its lanes
- * is a group of its own. It has some memory of its own beside the table: shared memory on a GPU.
+ * A *team* works on one partition: a block on a GPU, a thread on a CPU, all lanes of a call in the simulator. Its lanes are groups,
+ * each of which turns by itself. It has some memory of its own beside the table: shared memory on a GPU.
  *
  *   lane_group                         which lane of which group this is; nothing on a CPU
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
@@ -40,6 +40,9 @@
  *                                      on a machine whose groups turn together, those of the whole warp. Orders nothing
  *   lane_some(votes)                   did any lane vote for it?
  *   lane_chosen(group, votes)          is this the lowest lane that did?
+ *   lane_count(votes)                  how many did?
+ *   lane_sum(group, x)                 8 bytes: the sum of what the lanes of the group have. All must arrive, as for a poll
+ *   lane_least(group, x)               4 bytes: the least of it. All must arrive, as for a poll
  *   lane_leads(group)                  is this the lowest lane of the group?
  *   lane_going(group, mine)            is `mine` true on any lane of those that turn together? All must arrive
  *   lane_join(group, shared)           what any lane of the group saw or wrote before, all of them see after. All lanes must
@@ -69,8 +72,8 @@
  *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
  *   lane_team_least(at, x)             4 bytes of it become x if that is less; many lanes may do so at once
  *
- * Polls and joins never stand inside a branch that lanes of one warp may take differently; lane_sync may stand in one that a group
- * takes as a whole. */
+ * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group turns by itself, as
+ * those of a team do; lane_sync may stand in one that a group takes as a whole. */
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H
 

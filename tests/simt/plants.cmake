@@ -9,12 +9,15 @@
 
 set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h)
 set(plant_files_filter engines/filter/filter_ops.h machines/simt/simt_filter.c)
-set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_room.h)
+set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
+    engines/perfect/perfect_recode.h)
 set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
 # The kernel that runs each.
 set(plant_kernel_core/slot_ops.h simt_open.c)
 set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
+set(plant_kernel_engines/perfect/perfect_cells.h simt_perfect_room.c)
 set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
+set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_room.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -480,104 +483,32 @@ plant(perfect_overfull_read_too_early perfect/room
 ")
 
 plant(perfect_cells_compared_too_early perfect/room
-"cell : UINT32_MAX);
-    }
-    lane_team_wait(owner->team);
+"                lane_team_store_4(&desk->cells[0], perfect_cell(place));
+        }
+        lane_team_wait(owner->team);
 "
-"cell : UINT32_MAX);
-    }
-")
-
-plant(perfect_candidates_counted_too_early perfect/room
-"perfect_code_of(owner, cell) : 0, fresh);
-    }
-    lane_team_wait(owner->team);
-"
-"perfect_code_of(owner, cell) : 0, fresh);
-    }
-")
-
-plant(perfect_candidates_still_being_counted perfect/room
-"        lane_team_store_4(&desk->best, UINT32_MAX);
-    lane_team_wait(owner->team);
-"
-"        lane_team_store_4(&desk->best, UINT32_MAX);
-")
-
-plant(perfect_fills_of_candidates_read_too_early perfect/room
-"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
-    lane_team_wait(owner->team);
-"
-"            perfect_take_fills(kind, view, owner, desk, &desk->candidates[i], i);
+"                lane_team_store_4(&desk->cells[0], perfect_cell(place));
+        }
 ")
 
 plant(perfect_best_candidate_read_too_early perfect/room
-"&desk->candidates[i], i, attempt, to_stash);
-    lane_team_wait(owner->team);
-"
-"&desk->candidates[i], i, attempt, to_stash);
-")
-
-plant(perfect_move_not_yet_planned perfect/room
-"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+"            lane_team_least(&desk->best, best);
     }
     lane_team_wait(owner->team);
 "
-"        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+"            lane_team_least(&desk->best, best);
     }
 ")
 
-plant(perfect_own_tally_not_yet_open perfect/room
-"        lane_team_store_4(&desk->best, UINT32_MAX);
-    }
-    lane_team_wait(owner->team);
-"
-"        lane_team_store_4(&desk->best, UINT32_MAX);
-    }
-")
-
-plant(perfect_own_cell_still_being_counted perfect/room
-"    perfect_tally_up(kind, view, owner, own);
-    lane_team_wait(owner->team);
-"
-"    perfect_tally_up(kind, view, owner, own);
-")
-
-plant(perfect_own_cell_still_leaving perfect/room
-"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
-    lane_team_wait(owner->team);
-"
-"    perfect_shift_cell(view, owner, desk, own, code, UINT32_MAX);
-")
-
-plant(perfect_own_key_not_yet_counted perfect/room
-"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
-    }
-    lane_team_wait(owner->team);
-"
-"        lane_team_store_4(&own->code, PERFECT_NOWHERE);
-    }
-")
-
-plant(perfect_own_fills_read_too_early perfect/room
-"    perfect_take_fills(kind, view, owner, desk, own, 0);
-    lane_team_wait(owner->team);
-"
-"    perfect_take_fills(kind, view, owner, desk, own, 0);
-")
-
-plant(perfect_own_code_read_too_early perfect/room
-"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
-    lane_team_wait(owner->team);
-"
-"    perfect_judge_cell(kind, view, owner, desk, own, 0, attempt, to_stash);
-")
+plant(perfect_keys_of_other_lanes_not_counted perfect/room
+"reading.counts[i] = lane_sum(owner->alone, counts[i]);"
+"reading.counts[i] = counts[i];")
 
 plant(perfect_plan_dropped_while_it_is_read perfect/room
-"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i]) / 2], 0);
+"        lane_team_store_4(perfect_shift_word(desk, lane_team_load_4(&desk->touched[i])), 0);
     lane_team_wait(owner->team);
 "
-"        lane_team_store_4(&desk->shift[lane_team_load_4(&desk->touched[i]) / 2], 0);
+"        lane_team_store_4(perfect_shift_word(desk, lane_team_load_4(&desk->touched[i])), 0);
 ")
 
 plant(perfect_codes_changed_while_keys_are_lifted perfect/room
@@ -604,11 +535,11 @@ plant(perfect_keys_dealt_while_slots_are_emptied perfect/room
 ")
 
 plant(perfect_outcome_read_too_early perfect/room
-"view, &seek, &value) != PERFECT_OVERFLOW);
+"                lane_team_store_4(&desk->room, used < perfect_slots(kind));
         }
         lane_team_wait(owner->team);
 "
-"view, &seek, &value) != PERFECT_OVERFLOW);
+"                lane_team_store_4(&desk->room, used < perfect_slots(kind));
         }
 ")
 
@@ -621,9 +552,11 @@ plant(perfect_outcome_overwritten_too_early perfect/room
 
 plant(perfect_keys_still_being_added_up perfect/room
 "/* a counter that is free now, and zero */
+    }
     lane_team_wait(owner->team);
 "
 "/* a counter that is free now, and zero */
+    }
 ")
 
 plant(perfect_sum_reset_too_early perfect/room
@@ -632,10 +565,6 @@ plant(perfect_sum_reset_too_early perfect/room
 "
 "    uint32_t used = lane_team_load_4(&desk->lifted);
 ")
-
-plant(perfect_key_stored_while_others_count perfect/room
-"    lane_team_wait(owner->team); /* all have counted"
-"    (void)0; /* all have counted")
 
 plant(perfect_salt_of_the_first_word_alone perfect/room
 "        lane_store_8(&owner->words[i], (uint64_t)salt << 60);"
@@ -654,6 +583,70 @@ plant(perfect_plan_left_on_the_desk perfect/room
 plant(perfect_counters_of_a_sum_left perfect/room
 "    if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&desk->lifted, 0);
+    lane_team_wait(owner->team);
+    return"
+"    lane_team_wait(owner->team);
+    return")
+
+# ---- perfect tables: other codes for the cells of several keys ----
+
+plant(perfect_cells_of_keys_compared_too_early perfect/recode
+"lane_team_load(&desk->keys[i]))));
+    lane_team_wait(owner->team);
+"
+"lane_team_load(&desk->keys[i]))));
+")
+
+plant(perfect_wishes_read_too_early perfect/recode
+"        perfect_claim_code(kind, view, owner, desk, i);
+    lane_team_wait(owner->team);
+"
+"        perfect_claim_code(kind, view, owner, desk, i);
+")
+
+plant(perfect_granted_before_all_have_claimed perfect/recode
+"            perfect_add_shift(desk, bucket, keys);
+    }
+    lane_team_wait(owner->team);
+"
+"            perfect_add_shift(desk, bucket, keys);
+    }
+")
+
+plant(perfect_moved_before_all_is_granted perfect/recode
+"        perfect_grant(kind, view, owner, desk, i);
+    lane_team_wait(owner->team);
+"
+"        perfect_grant(kind, view, owner, desk, i);
+")
+
+plant(perfect_recoded_keys_put_back_by_old_codes perfect/recode
+"change << 4 * (cell & 15), owner->shared);
+    }
+    lane_team_wait(owner->team);
+"
+"change << 4 * (cell & 15), owner->shared);
+    }
+")
+
+plant(perfect_claims_of_others_do_not_count perfect/recode
+"(uint32_t)perfect_shift_of(desk, bucket) >"
+"keys >")
+
+plant(perfect_two_keys_move_one_cell perfect/recode
+"present != PERFECT_STASHED && perfect_is_candidate(desk, which, 0)"
+"present != PERFECT_STASHED")
+
+plant(perfect_codes_of_one_word_overwritten perfect/recode
+"            lane_combine_8(owner->words + (cell >> 4), LOOM__ADD, change << 4 * (cell & 15), owner->shared);"
+"            lane_store_8(owner->words + (cell >> 4), lane_load_8(owner->words + (cell >> 4)) + (change << 4 * (cell & 15)));")
+
+plant(perfect_claims_left_on_the_desk perfect/recode
+"            lane_team_store_4(perfect_shift_word(desk, bucket), 0);"
+"            (void)0;")
+
+plant(perfect_first_lane_grants perfect/recode
+"    refused = lane_some(lane_poll(owner->alone, refused != 0));
 "
 "")
 

@@ -49,6 +49,7 @@ static int apply(const sim_operation *operation, sim_state *state)
     case SIMT_MAP_KEEP:
     case SIMT_MAP_OVERWRITE:
     case SIMT_MAP_ROOM:
+    case SIMT_MAP_RECODE:
         if (operation->status == LOOM_FULL)
             return !state->present;
         if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))

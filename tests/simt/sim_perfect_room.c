@@ -40,6 +40,11 @@ static uint32_t below(uint32_t n)
 
 /* ---- Scenarios ---- */
 
+static int recodes(void)
+{
+    return now.c->streams[0] == SIM_RECODE;
+}
+
 static uint64_t draw_key(uint32_t partition)
 {
     for (;;) {
@@ -77,10 +82,12 @@ static void draw_table(uint64_t seed, int tiny)
     sim_perfect_set_codes(0, below(PERFECT_SALTS), NULL);
     const uint32_t all = perfect_buckets(subrange) * slots;
     uint32_t wanted = all - below(below(4) == 0 ? all / 3 : all / 8);
-    now.reseeds = !tiny && subrange == 1 && below(4) == 0;
+    now.reseeds = !recodes() && !tiny && subrange == 1 && below(4) == 0;
     now.hard = now.reseeds && below(8) == 0;
     if (now.reseeds) /* emptier, since dealing a full partition takes many plans */
         wanted = all - all / 8 - below(all / 8);
+    if (recodes()) /* emptier still: codes are to be had that overfill nothing */
+        wanted = all - all / 6 - below(all / 3);
     if (now.hard) /* as full as it may be for that (perfect_is_hopeful) */
         wanted = slots == 16 ? all - all / 32 - 1 : 15 * words * 9 / 2 < all - 3 ? 15 * words * 9 / 2 : all - 3;
     now.key_count = 0;
@@ -104,10 +111,10 @@ static void draw_table(uint64_t seed, int tiny)
 /* Nearly all items are of full buckets; some keys are there already, or come twice. */
 static void draw_items(int tiny)
 {
-    now.call.n = tiny || now.hard ? 1 : 1 + below(3);
+    now.call.n = recodes() ? 2 + below(tiny ? 1 : 3) : tiny || now.hard ? 1 : 1 + below(3);
     for (uint32_t i = 0; i < now.call.n; i++) {
         uint32_t which = now.key_count;
-        if (!tiny && !now.hard && below(8) == 0) {
+        if (!tiny && !now.hard && below(8) == 0 && now.key_count > 0) {
             which = below(now.key_count);
         } else {
             uint64_t key = draw_key(0);
@@ -140,14 +147,15 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
     now.c = c;
     now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
     draw_table(seed, tiny);
-    now.config = (simt_config){.group_lanes = 1,
-                               .warp_lanes = tiny ? 1 : 1u << below(4),
+    const uint32_t lanes = tiny ? 1 : 1u << below(4), groups = lanes == 8 ? 1 : 1u << below(2); /* of a warp */
+    now.config = (simt_config){.group_lanes = lanes,
+                               .warp_lanes = lanes * groups,
                                .weak_memory = tiny || seed / 32 % 4 != 0,
                                .step_limit = STEP_LIMIT};
-    now.call = (simt_perfect_call){.op = SIMT_MAP_ROOM,
+    now.call = (simt_perfect_call){.op = recodes() ? SIMT_MAP_RECODE : SIMT_MAP_ROOM,
                                    .view = sim_perfect.view,
                                    .items = now.items,
-                                   .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
+                                   .groups = groups * (tiny ? 2 : 1 + below(2)),
                                    .desk = sim_perfect.desk,
                                    .at_rest = at_rest};
     draw_items(tiny);
@@ -162,11 +170,11 @@ static size_t table_bytes(void)
     return (size_t)((unsigned char *)(sim_perfect.view.marks + 2) - sim_perfect_memory);
 }
 
-static void judge_mark(const simt_map_item *item)
+static void judge_mark(int refused)
 {
     uint32_t before, offset = (uint32_t)((unsigned char *)sim_perfect.view.marks - sim_perfect_memory);
     memcpy(&before, now.last + offset, sizeof before);
-    uint32_t wanted = item->status == LOOM_FULL && now.call.anew ? PERFECT_EXHAUSTED : before;
+    uint32_t wanted = refused && now.call.anew ? PERFECT_EXHAUSTED : before;
     if (sim_perfect.view.marks[0] != wanted)
         simt_fail("the partition is marked %u, and should be %u", sim_perfect.view.marks[0], wanted);
 }
@@ -179,8 +187,8 @@ static void judge_refusal(void)
         simt_fail("a key was refused, but the table has changed");
 }
 
-/* After each key, while the team waits: what all lanes have stored is visible. */
-static void at_rest(uint32_t index)
+/* What an item was told, and what it has done. */
+static void judge_item(uint32_t index)
 {
     const simt_map_item *item = &now.items[index];
     sim_state *state = &now.state[now.of[index]];
@@ -191,11 +199,23 @@ static void at_rest(uint32_t index)
         simt_fail("item %u: refused, and the key was there", index);
     if (item->status == LOOM_OK)
         *state = (sim_state){1, item->value};
+}
+
+/* While the team waits, after each key, or, with UINT32_MAX, after all of them: what all lanes have stored is visible. */
+static void at_rest(uint32_t index)
+{
+    const uint32_t first = index == UINT32_MAX ? 0 : index, end = index == UINT32_MAX ? now.call.n : index + 1;
+    uint32_t stored = 0, refused = 0;
+    for (uint32_t i = first; i < end; i++) {
+        judge_item(i);
+        stored += now.items[i].status == LOOM_OK;
+        refused += now.items[i].status == LOOM_FULL;
+    }
     uint64_t present = 1; /* in the other partition */
     for (uint32_t i = 0; i < now.key_count; i++) {
         sim_state found = sim_perfect_read(now.keys[i]);
         if (found.present != now.state[i].present || (found.present && found.value != now.state[i].value))
-            simt_fail("after item %u key %#llx, which should be %s %llu, is %s %llu", index,
+            simt_fail("after item %u key %#llx, which should be %s %llu, is %s %llu", end - 1,
                       (unsigned long long)now.keys[i],
                       now.state[i].present ? "there with" : "absent:", (unsigned long long)now.state[i].value,
                       found.present ? "there with" : "absent:", (unsigned long long)found.value);
@@ -203,12 +223,12 @@ static void at_rest(uint32_t index)
     }
     sim_perfect_judge(present);
     sim_perfect_judge_desk();
-    judge_mark(item);
-    if (item->status != LOOM_OK)
+    judge_mark(refused > 0);
+    if (stored == 0)
         judge_refusal();
     if (memcmp(now.last + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
                sim_perfect.view.partition_bytes) != 0)
-        simt_fail("after item %u the other partition has changed", index);
+        simt_fail("after item %u the other partition has changed", end - 1);
     memcpy(now.last, sim_perfect_memory, table_bytes());
 }
 

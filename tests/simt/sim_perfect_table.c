@@ -41,8 +41,7 @@ void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, u
     view->totals = take(sizeof *view->totals, 8);
     view->marks = take(2 * sizeof *view->marks, 8);
     if (for_team) {
-        sim_perfect.desk = take(sizeof(perfect_desk), 8);
-        sim_perfect.desk->shift = take((perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t), 8);
+        sim_perfect.desk = take(perfect_desk_bytes(subrange), 8);
         sim_perfect.spare = take(view->partition_bytes + words * (size_t)8, 8);
     }
     for (uint32_t partition = 0; partition < 2; partition++)
@@ -81,8 +80,10 @@ int sim_perfect_in_stash(uint64_t key)
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
 {
     const loom__slot_kind kind = sim_perfect.kind;
-    static perfect_desk desk; /* all zero between calls, as perfect_room.h asks for */
-    static uint32_t shift[PERFECT_SUBRANGES * 2 + 1];
+    static struct {
+        perfect_desk desk;
+        uint32_t shift[PERFECT_SUBRANGES * 2 + 1];
+    } own_desk; /* all zero between calls, as perfect_room.h asks for */
     for (;; make_room = 0) {
         perfect_seek seek = perfect_seek_key(kind, &sim_perfect.view, key);
         perfect_outcome outcome =
@@ -92,8 +93,7 @@ int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
         if (outcome != PERFECT_OVERFLOW || !make_room)
             return outcome == PERFECT_DONE;
         perfect_owner owner = own(seek.partition_index);
-        desk.shift = shift;
-        if (!perfect_make_room(kind, &sim_perfect.view, &owner, &desk, key))
+        if (!perfect_make_room(kind, &sim_perfect.view, &owner, &own_desk.desk, key))
             return 0;
     }
 }
@@ -143,7 +143,7 @@ void sim_perfect_judge(uint64_t size)
 void sim_perfect_judge_desk(void)
 {
     for (uint32_t bucket = 0; bucket < perfect_buckets(sim_perfect.view.subrange); bucket += 2)
-        if (sim_perfect.desk->shift[bucket / 2] != 0)
+        if (*perfect_shift_word(sim_perfect.desk, bucket) != 0)
             simt_fail("a plan has left its shift of bucket %u or %u on the desk", bucket, bucket + 1);
     if (sim_perfect.desk->touches != 0 || sim_perfect.desk->lifted != 0)
         simt_fail("a plan has left its counters on the desk");
@@ -183,10 +183,10 @@ void sim_perfect_name_word(const void *at, char *text, size_t bytes)
         snprintf(text, bytes, "marks");
     else if (here >= sim_perfect.spare)
         snprintf(text, bytes, "spare %u", (unsigned)((here - sim_perfect.spare) / 8));
-    else if (here >= (const unsigned char *)sim_perfect.desk->shift)
+    else if (here >= (const unsigned char *)(sim_perfect.desk + 1))
         snprintf(text, bytes, "shift of b%u to b%u",
-                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 2,
-                 (unsigned)(here - (const unsigned char *)sim_perfect.desk->shift) / 2 + 3);
+                 (unsigned)(here - (const unsigned char *)(sim_perfect.desk + 1)) / 2,
+                 (unsigned)(here - (const unsigned char *)(sim_perfect.desk + 1)) / 2 + 3);
     else
         snprintf(text, bytes, "desk + %u", (unsigned)(here - (const unsigned char *)sim_perfect.desk));
 }

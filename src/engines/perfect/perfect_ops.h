@@ -224,7 +224,7 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
     return done ? PERFECT_DONE : PERFECT_AGAIN;
 }
 
-/* A whole insertion, by a group of one lane that waits for nobody. */
+/* A whole insertion, by a group that turns by itself. With FETCH all of its lanes have the value. */
 LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                                lane_group alone, const loom__perfect_view *view,
                                                const perfect_seek *seek, uint64_t *value)
@@ -234,7 +234,27 @@ LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode m
     do
         outcome = perfect_insert_turn(kind, mode, how, shared, alone, view, seek, value, 1, &tells);
     while (outcome == PERFECT_AGAIN);
+    if (mode == SLOT_FETCH && outcome != PERFECT_OVERFLOW)
+        *value = lane_sum(alone, tells ? *value : 0);
     return outcome;
+}
+
+/* One lane stores a key that is absent, and for which its bucket has room; several do so at the same time. False: there was none. */
+LOOM_LANE int perfect_store(loom__slot_kind kind, int shared, const loom__perfect_view *view, const perfect_seek *seek,
+                            uint64_t value)
+{
+    const unsigned char *line = perfect_line(kind, seek->partition, seek->bucket);
+    const uint64_t empty = perfect_empty(view, seek->partition_index);
+    for (;;) { /* a slot that is lost is filled: at most as often as there are slots */
+        uint32_t free_slots = 0;
+        LOOM_UNROLL
+        for (uint32_t slot = 0; slot < perfect_slots(kind); slot++)
+            free_slots |= (uint32_t)(slot_key(kind, line, slot) == empty) << slot;
+        if (free_slots == 0)
+            return 0;
+        if (perfect_claim(kind, shared, view, seek, loom__lowest_bit(free_slots), value))
+            return 1;
+    }
 }
 
 /* ---- update ---- */
@@ -267,16 +287,16 @@ LOOM_LANE lane_truth perfect_free_slot(loom__slot_kind kind, int shared, const l
     return 1;
 }
 
-/* Empties a slot of a partition that the lane owns, or of which nobody else touches the slot; tells the value that was there. */
+/* Empties a slot of a partition that the lane owns, or of which nobody else touches the slot; tells the value that was there.
+ * `pair`, of PAIR_4_4: what the slot holds. */
 LOOM_LANE uint64_t perfect_take_slot(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
-                                     uint32_t bucket, uint32_t slot, uint64_t empty)
+                                     uint32_t bucket, uint32_t slot, uint64_t pair, uint64_t empty)
 {
     unsigned char *line = perfect_line(kind, partition, bucket);
     uint64_t value = 0;
     if (kind == SLOT_PAIR_4_4) {
-        value = lane_load_8((const uint64_t *)line + slot) >> 32;
         lane_store_8((uint64_t *)line + slot, slot_pair(empty, 0));
-        return value;
+        return pair >> 32;
     }
     if (slot_values_apart(kind)) {
         unsigned char *there = perfect_value(kind, view, partition, bucket, slot);

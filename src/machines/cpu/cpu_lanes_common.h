@@ -107,6 +107,23 @@ LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
     return votes;
 }
 
+LOOM_LANE uint32_t lane_count(lane_votes votes)
+{
+    return votes;
+}
+
+LOOM_LANE uint64_t lane_sum(lane_group group, uint64_t mine)
+{
+    (void)group;
+    return mine;
+}
+
+LOOM_LANE uint32_t lane_least(lane_group group, uint32_t mine)
+{
+    (void)group;
+    return mine;
+}
+
 LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     (void)group;

@@ -23,11 +23,10 @@ typedef struct loom__cpu_perfect_records {
 
 struct perfect_sums; /* perfect_survey.h */
 
-/* What a thread makes room with, on its stack: 26 KB, laid out when room is needed first. Opened for one call, for some of a
+/* What a thread makes room with, on its stack: 14 KB, laid out when room is needed first. Opened for one call, for some of a
  * table's partitions. */
 typedef struct loom__cpu_perfect_desk {
-    _Alignas(64) unsigned char memory[12288]; /* a perfect_desk (perfect_room.h) */
-    uint32_t shift[(PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2];
+    _Alignas(64) unsigned char memory[13824]; /* a perfect_desk (perfect_room.h) */
     const loom_allocator *allocator;
     const loom__perfect_view *view;
     uint32_t first, end; /* the partitions */

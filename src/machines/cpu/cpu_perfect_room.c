@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(perfect_desk) <= sizeof((loom__cpu_perfect_desk *)0)->memory, "a desk has room for one of ours");
+_Static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
+                   sizeof((loom__cpu_perfect_desk *)0)->memory,
+               "a desk has room for one of ours");
 
 void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
                                  const loom__perfect_view *view, uint32_t first, uint32_t end)
@@ -22,9 +24,7 @@ static perfect_desk *lay_out(loom__cpu_perfect_desk *desk)
 {
     perfect_desk *own = (perfect_desk *)desk->memory;
     if (!desk->laid_out) {
-        memset(own, 0, sizeof *own);
-        memset(desk->shift, 0, (perfect_buckets(desk->view->subrange) + 1) / 2 * sizeof *desk->shift);
-        own->shift = desk->shift;
+        memset(own, 0, perfect_desk_bytes(desk->view->subrange));
         desk->laid_out = 1;
     }
     return own;

@@ -304,6 +304,27 @@ LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
     return CUDA_LANES == 1 ? votes != 0 : (votes & (2 * group.own - 1)) == group.own; /* this one, and none below */
 }
 
+LOOM_LANE uint32_t lane_count(lane_votes votes)
+{
+    return __popc(votes);
+}
+
+LOOM_LANE uint64_t lane_sum(lane_group group, uint64_t mine)
+{
+#pragma unroll
+    for (int i = 1; i < CUDA_LANES; i *= 2)
+        mine += __shfl_xor_sync(group.together, (unsigned long long)mine, i);
+    return mine;
+}
+
+LOOM_LANE uint32_t lane_least(lane_group group, uint32_t mine)
+{
+#pragma unroll
+    for (int i = 1; i < CUDA_LANES; i *= 2)
+        mine = min(mine, __shfl_xor_sync(group.together, mine, i));
+    return mine;
+}
+
 LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     return group.lane == 0;

@@ -289,11 +289,12 @@ __device__ __forceinline__ void lift_keys(const loom__perfect_view &view, const 
         const uint32_t number = i % reach / slots, slot = i % slots;
         const uint32_t bucket = perfect_bucket_in(cell, block.codes.salt, mapping, number, view.subrange);
         unsigned char *line = perfect_line(kind, block.lines, bucket);
-        const uint64_t key = slot_key(kind, line, slot);
+        const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;
+        const uint64_t key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, slot);
         if (key == block.empty || perfect_cell(place_of_key<kind>(view, key)) != cell)
             continue;
         const uint32_t at = atomicAdd(&block.own->lifted, 1u); /* below `room`: they were counted */
-        lifted[at] = {key, perfect_take_slot(kind, &view, block.lines, bucket, slot, block.empty)};
+        lifted[at] = {key, perfect_take_slot(kind, &view, block.lines, bucket, slot, pair, block.empty)};
     }
     __syncthreads();
 }

@@ -1,29 +1,37 @@
 /* Room made in full buckets of a perfect table (perfect_room.h), and what comes after the first step of an insertion
  * (cuda_perfect.cuh).
  *
- * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its lanes insert an item
- * each, where there is room; then, item after item, all of them make room, and the first one inserts. The table stays in global
- * memory, the desk is in shared memory: 6 KB, and 2 bytes for each bucket, so that a multiprocessor has twenty partitions of 1729
- * buckets at once. */
-#define CUDA_LANES 1
+ * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its four groups insert an item
+ * each, where there is room; then they give other codes to the own cells of the others, several at once (perfect_recode.h); then, item
+ * after item, all of them make room, and the first group inserts. The table stays in global memory, the desk is in shared memory:
+ * 5 KB, and 2 bytes for each bucket, so that a multiprocessor has more than twenty partitions of 1729 buckets at once. */
+#define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
-#include "engines/perfect/perfect_room.h"
+#include "engines/perfect/perfect_recode.h"
 #include "machines/cuda/cuda_perfect_items.cuh"
 
 namespace
 {
 
-enum { TEAM = 32, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
+enum {
+    TEAM = 32,
+    GROUPS = TEAM / CUDA_LANES,
+
+    MOST_OWNERS = 4096,
+
+    LATE_THREADS = 256,
+    MOST_DESK_BYTES = 48 << 10
+};
 
 static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
                   MOST_DESK_BYTES,
               "a block has so much without being asked");
-static_assert(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
 
+/* In whole pieces of 16 bytes. */
 uint32_t desk_bytes(const loom__perfect_view *view)
 {
-    return (uint32_t)(sizeof(perfect_desk) + (perfect_buckets(view->subrange) + 1) / 2 * sizeof(uint32_t));
+    return (perfect_desk_bytes(view->subrange) + 15) / 16 * 16;
 }
 
 /* ---- owners ---- */
@@ -33,29 +41,33 @@ __device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &vie
 {
     extern __shared__ __align__(16) unsigned char memory[];
     perfect_desk *desk = (perfect_desk *)memory;
-    uint32_t *words = (uint32_t *)memory;
-    const uint32_t count = sizeof(perfect_desk) / 4 + (perfect_buckets(view.subrange) + 1) / 2;
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x)
-        words[i] = 0;
+    const uint32_t bytes = perfect_desk_bytes(view.subrange);
+    for (uint32_t i = threadIdx.x; i < (bytes + 15) / 16; i += blockDim.x)
+        ((uint4 *)memory)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
-    if (threadIdx.x == 0) {
-        desk->shift = (uint32_t *)(desk + 1);
+    if (threadIdx.x == 0)
         desk->spare = spare;
-    }
     __syncthreads();
     return desk;
 }
 
-/* All lanes: the first one inserts the item. */
+__device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view &view, uint32_t partition)
+{
+    return perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
+}
+
+/* All lanes: the first group inserts the item; its first lane has the value. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
                                                         cuda_op op, const perfect_owner &owner, perfect_desk *desk,
                                                         uint64_t key, uint64_t *value)
 {
-    if (lane_team_rank(owner.team) == 0) {
+    if (perfect_group(&owner) == 0) {
         perfect_seek seek = perfect_seek_key(kind, &view, key);
-        lane_team_store_4(&desk->room, perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
-                                                            value)); /* not shared: it may store any key */
+        const perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
+                                                             value); /* not shared: it may store any key */
+        if (lane_leads(owner.alone))
+            lane_team_store_4(&desk->room, outcome);
     }
     lane_team_wait(owner.team);
     const perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&desk->room);
@@ -63,25 +75,44 @@ __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view
     return outcome;
 }
 
-/* All lanes, at most one item each (`entry`, 0: none): they insert at the same time. Equal keys wait for the first of them: it stores
- * the value that they meet. Of different keys each has its slot by a swap, so that none disturbs the other; codes stand still. */
+/* All lanes, at most one item each (`entry`, 0: none): groups insert them, and each lane is told what became of its own. Equal keys wait
+ * for the first of them: it stores the value that they meet. Of different keys each has its slot by a swap, so that none disturbs
+ * the other; codes stand still. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_view &view, const cuda_batch &batch,
                                                            cuda_op op, const perfect_owner &owner, uint32_t entry,
                                                            uint64_t *value)
 {
     const uint32_t items = __ballot_sync(CUDA_FULL_MASK, entry != 0), below = (1u << threadIdx.x) - 1;
+    const uint32_t teller = threadIdx.x % GROUPS * CUDA_LANES; /* the first lane of the group that inserts this one's */
     perfect_outcome outcome = PERFECT_AGAIN;
-    perfect_seek seek = {};
     bool first = false;
-    if (entry != 0) {
-        seek = perfect_seek_key(kind, &view, key_of<kind>(batch, entry - 1));
-        *value = value_of<kind>(batch, op, entry - 1);
-        first = (__match_any_sync(items, (unsigned long long)seek.key) & below) == 0;
-    }
+    if (entry != 0)
+        first = (__match_any_sync(items, (unsigned long long)key_of<kind>(batch, entry - 1)) & below) == 0;
+    __syncwarp();
+    const uint32_t firsts = __ballot_sync(CUDA_FULL_MASK, first);
     for (int round = 0; round < 2; round++) {
-        if (entry != 0 && first == (round == 0))
-            outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek, value);
+        const uint32_t now = round == 0 ? firsts : items & ~firsts;
+        for (uint32_t from = 0; from < TEAM; from += GROUPS) {
+            const uint32_t mine = from + perfect_group(&owner);
+            const uint32_t taken = __shfl_sync(CUDA_FULL_MASK, entry, mine);
+            perfect_outcome became = PERFECT_AGAIN;
+            uint64_t its_value = 0;
+            if ((now >> from & ((1u << GROUPS) - 1)) == 0)
+                continue; /* the same on all lanes */
+            if (now >> mine & 1) {
+                perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, taken - 1));
+                its_value = value_of<kind>(batch, op, taken - 1);
+                became = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek, &its_value);
+            }
+            __syncwarp();
+            const uint32_t told = __shfl_sync(CUDA_FULL_MASK, (uint32_t)became, teller);
+            const uint64_t told_value = __shfl_sync(CUDA_FULL_MASK, (unsigned long long)its_value, teller);
+            if (threadIdx.x - from < GROUPS && (now >> threadIdx.x & 1)) {
+                outcome = (perfect_outcome)told;
+                *value = told_value;
+            }
+        }
         lane_team_wait(owner.team);
     }
     return outcome;
@@ -116,6 +147,53 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     return mine;
 }
 
+/* All lanes: for the items of those in `asking`, PERFECT_MOST_RECODED different keys at most, own cells get other codes, as far as that
+ * helps, and the items are inserted. Returns whom it has helped. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t recode_some(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                                const perfect_owner &owner, perfect_desk *desk, uint32_t entry,
+                                                uint32_t asking, outcome_counts *counts)
+{
+    const bool asks = (asking >> threadIdx.x & 1) != 0;
+    const uint32_t own = __popc(asking & ((1u << threadIdx.x) - 1));
+    const uint64_t key = asks ? key_of<kind>(batch, entry - 1) : 0;
+    if (asks)
+        lane_team_store(&desk->keys[own], key);
+    lane_team_wait(owner.team);
+    perfect_recode(kind, &view, &owner, desk, __popc(asking));
+    const bool helped = asks && perfect_is_recoded(desk, own);
+    if (helped) {
+        const perfect_seek seek = perfect_seek_key(kind, &view, key);
+        const uint64_t value = value_of<kind>(batch, op, entry - 1);
+        (void)perfect_store(kind, 1, &view, &seek, value);
+        tell_item<kind>(batch, op, entry - 1, PERFECT_DONE, value, counts);
+    }
+    lane_team_wait(owner.team);
+    return __ballot_sync(CUDA_FULL_MASK, helped);
+}
+
+/* All lanes: the same for those in `full`, whose keys are absent, and their buckets full. Returns those that it did not help. Of equal keys
+ * one is asked for: the others meet it then. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t recode_together(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                                    const perfect_owner &owner, perfect_desk *desk, uint32_t entry,
+                                                    uint32_t full, outcome_counts *counts)
+{
+    const uint32_t below = (1u << threadIdx.x) - 1;
+    bool first = false;
+    if (full >> threadIdx.x & 1)
+        first = (__match_any_sync(full, (unsigned long long)key_of<kind>(batch, entry - 1)) & below) == 0;
+    __syncwarp();
+    uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, first);
+    while (waiting != 0) { /* some of them each time */
+        const bool now = (waiting >> threadIdx.x & 1) != 0 && __popc(waiting & below) < PERFECT_MOST_RECODED;
+        const uint32_t asking = __ballot_sync(CUDA_FULL_MASK, now);
+        full &= ~recode_some<kind>(view, batch, op, owner, desk, entry, asking, counts);
+        waiting &= ~asking;
+    }
+    return full;
+}
+
 /* All lanes of a block that owns the partition. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
@@ -126,7 +204,7 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
     item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
                           lists.heads[partition]};
     uint32_t left = 0; /* the list of those that stay */
-    perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_own_group(), 1);
+    perfect_owner owner = own_partition(view, partition);
     const bool leads = lane_team_rank(owner.team) == 0;
     uint32_t *mark = &view.marks[partition];
     bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
@@ -138,6 +216,10 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
+        if (full != 0 && !exhausted && !puts_off) {
+            full = recode_together<kind>(view, batch, op, owner, desk, mine, full, counts);
+            moved = true;
+        }
         for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);
@@ -206,7 +288,7 @@ __global__ void __launch_bounds__(TEAM)
     outcome_counts counts = {};
     for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
         const uint32_t partition = lists.left_over[i];
-        perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_own_group(), 1);
+        perfect_owner owner = own_partition(view, partition);
         const bool leads = lane_team_rank(owner.team) == 0;
         uint32_t entry = lists.heads[partition];
         while (entry != 0) {
@@ -232,7 +314,7 @@ __global__ void __launch_bounds__(TEAM)
 
 /* ---- late items ---- */
 
-/* The same blocks as in the first step, one item to a lane. */
+/* The same blocks as in the first step, one item to a group. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(LATE_THREADS)
     late_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
@@ -241,15 +323,16 @@ __global__ void __launch_bounds__(LATE_THREADS)
         return;
     const uint64_t n = perfect_chunk_items(batch, lists), items = batch.tile * PERFECT_WRITE_WARPS;
     const uint64_t first = blockIdx.x * items, end = n - first < items ? n : first + items;
-    const lane_group alone = lane_own_group();
+    const lane_group group = lane_group_apart(threadIdx.x % 32);
     outcome_counts counts = {};
-    for (uint64_t index = first + threadIdx.x; index < end; index += LATE_THREADS) {
+    for (uint64_t index = first + threadIdx.x / CUDA_LANES; index < end; index += LATE_THREADS / CUDA_LANES) {
         if (lists.next[index] != CUDA_PERFECT_LATE)
             continue;
         uint64_t value = value_of<kind>(batch, op, index);
         perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
-        perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 1, alone, &view, &seek, &value);
-        tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
+        perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 1, group, &view, &seek, &value);
+        if (lane_leads(group))
+            tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
     }
     __syncwarp();
     if (batch.counts != NULL)

@@ -136,6 +136,34 @@ LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
     return votes != 0 && (uint32_t)__builtin_ctz(votes) == group.lane;
 }
 
+LOOM_LANE uint32_t lane_count(lane_votes votes)
+{
+    return (uint32_t)__builtin_popcount(votes);
+}
+
+/* One lane's after the other's. */
+LOOM_LANE uint64_t lane_sum_at(lane_group group, uint64_t mine, const simt_site *site)
+{
+    const uint32_t first = (uint32_t)__builtin_ctz(group.mask);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < group.lanes; i++)
+        sum += simt_shuffle(simt_turn_mask(), mine, first + i, site);
+    return sum;
+}
+#define lane_sum(group, mine) lane_sum_at(group, mine, SIMT_HERE)
+
+LOOM_LANE uint32_t lane_least_at(lane_group group, uint32_t mine, const simt_site *site)
+{
+    const uint32_t first = (uint32_t)__builtin_ctz(group.mask);
+    uint64_t least = mine;
+    for (uint32_t i = 0; i < group.lanes; i++) {
+        const uint64_t other = simt_shuffle(simt_turn_mask(), mine, first + i, site);
+        least = other < least ? other : least;
+    }
+    return (uint32_t)least;
+}
+#define lane_least(group, mine) lane_least_at(group, mine, SIMT_HERE)
+
 LOOM_LANE lane_truth lane_leads(lane_group group)
 {
     return group.lane == 0;

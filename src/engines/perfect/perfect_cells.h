@@ -1,0 +1,415 @@
+/* What the owner of a partition of a perfect table knows of its cells, and works with: the common part of perfect_room.h and
+ * perfect_recode.h, which give cells other codes.
+ *
+ * A team of lanes (core/lanes.h) owns the partition; nobody else is at work on it. A group of it reads a cell: its keys by turn, and how full
+ * its sixteen buckets are; then it judges the cell's codes by that, without touching the table. What the team is to know lies on its
+ * *desk*. */
+#ifndef LOOM_PERFECT_CELLS_H
+#define LOOM_PERFECT_CELLS_H
+
+#include "engines/perfect/perfect_ops.h"
+
+enum {
+    PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
+    PERFECT_TRIES = 8,
+    PERFECT_RESEEDS = 3,
+    PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
+    PERFECT_MOST_TOUCHED =
+        2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
+    PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
+    PERFECT_NO_HELP = 64, /* as keys too many: of a code that does not do what a cell moves for */
+    PERFECT_WITH_KEY = 1, /* of the candidates: what the only one is with the key that is to come */
+    PERFECT_NOWHERE = 16  /* as a code: none */
+};
+
+/* A cell and its keys. */
+typedef struct perfect_tally {
+    uint32_t cell;
+    uint32_t code;         /* where its keys are */
+    uint32_t keys;         /* how many it has */
+    uint32_t counts[2][2]; /* for each mapping, keys with each turn: a byte each, the turns 0 .. 3 in the first word */
+} perfect_tally;
+
+/* A cell that is to move. */
+typedef struct perfect_move {
+    uint32_t cell;
+    uint32_t keys;   /* that it has, a new one included */
+    uint32_t wanted; /* the code that it gets */
+} perfect_move;
+
+/* A code that a cell wants, when several do at once (perfect_recode.h). */
+typedef struct perfect_wish {
+    uint32_t code;     /* NOWHERE: it wants none */
+    uint32_t fills[2]; /* of the buckets that it would come to, by subrange, its own keys not counted: a byte each */
+    uint32_t granted;
+} perfect_wish;
+
+/* What a team works with beside the table, in memory of its own, perfect_desk_bytes() of it; all zero, `spare` excepted, before first
+ * use. */
+typedef struct perfect_desk {
+    uint32_t touched[PERFECT_MOST_TOUCHED]; /* buckets whose shift may differ from zero */
+    uint32_t touches;
+    perfect_move plan[PERFECT_MOST_MOVES];
+    perfect_tally candidates[PERFECT_MOST_CANDIDATES];
+    perfect_wish wishes[PERFECT_MOST_CANDIDATES];
+    uint32_t cells[PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket; UINT32_MAX: there is none */
+    uint32_t best;                           /* of all judgements, the least */
+    uint32_t overfull;                       /* the lowest such bucket; UINT32_MAX: none */
+    uint32_t lifted;
+    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED];
+    uint32_t room;        /* outcome of a step that one lane did, for all */
+    unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
+    /* then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans */
+} perfect_desk;
+
+LOOM_STATIC_ASSERT(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
+
+LOOM_BOTH uint32_t perfect_desk_bytes(uint32_t subrange)
+{
+    return (uint32_t)(sizeof(perfect_desk) + (perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t));
+}
+
+/* The word of what is planned for the bucket. It is not found by a pointer, of which a GPU could not know where it points to. */
+LOOM_LANE uint32_t *perfect_shift_word(const perfect_desk *desk, uint32_t bucket)
+{
+    return (uint32_t *)(desk + 1) + bucket / 2;
+}
+
+/* Whose partition it is, and where the team works. */
+typedef struct perfect_owner {
+    uint32_t partition_index;
+    unsigned char *partition;
+    uint64_t *words; /* its codes */
+    uint32_t salt;
+    uint64_t empty;
+    lane_team team;
+    lane_group alone; /* the lane's group, which turns by itself */
+    int shared;       /* the team has several lanes */
+} perfect_owner;
+
+LOOM_LANE perfect_owner perfect_own(const loom__perfect_view *view, uint32_t partition_index, lane_team team,
+                                    lane_group alone, int shared)
+{
+    perfect_owner owner;
+    owner.partition_index = partition_index;
+    owner.partition = view->base + loom__multiply_wide(partition_index, view->partition_bytes);
+    owner.words = view->codes + loom__multiply_wide(partition_index, view->words);
+    owner.salt = perfect_salt(lane_load_8(owner.words));
+    owner.empty = perfect_empty(view, partition_index);
+    owner.team = team;
+    owner.alone = alone;
+    owner.shared = shared;
+    return owner;
+}
+
+/* The group's number in the team, and how many there are. */
+LOOM_LANE uint32_t perfect_group(const perfect_owner *owner)
+{
+    return lane_team_rank(owner->team) * lane_words(owner->alone) / 8; /* a line's 8 words are shared out to a group */
+}
+
+LOOM_LANE uint32_t perfect_groups(const perfect_owner *owner)
+{
+    return lane_team_size(owner->team) * lane_words(owner->alone) / 8;
+}
+
+LOOM_LANE uint32_t perfect_code_of(const perfect_owner *owner, uint32_t cell)
+{
+    return perfect_code(lane_load_8(owner->words + (cell >> 4)), cell & 15);
+}
+
+LOOM_LANE uint32_t perfect_stash(const loom__perfect_view *view)
+{
+    return PERFECT_SUBRANGES * view->subrange;
+}
+
+LOOM_LANE perfect_place perfect_place_of_key(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key)
+{
+    return perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed), view->words);
+}
+
+/* Is this a key, and of that cell? Nearly all others fail the first comparison. */
+LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                 uint64_t key, uint32_t cell, uint32_t *rest)
+{
+    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
+    if (loom__multiply_high(lower, view->words) != cell >> 4 || key == owner->empty)
+        return 0;
+    const perfect_place place = perfect_place_of(lower, view->words);
+    *rest = place.rest;
+    return perfect_cell(place) == cell;
+}
+
+/* Of the buckets in which a cell's keys may lie, all of the same mapping: the i-th, i < perfect_reach(). */
+LOOM_LANE uint32_t perfect_reach(uint32_t code)
+{
+    return code == PERFECT_STASHED ? 1 : PERFECT_SUBRANGES;
+}
+
+LOOM_LANE uint32_t perfect_reached(const loom__perfect_view *view, const perfect_owner *owner, uint32_t cell,
+                                   uint32_t code, uint32_t i)
+{
+    if (code == PERFECT_STASHED)
+        return perfect_stash(view);
+    return perfect_bucket_in(cell, owner->salt, code >> 3, i, view->subrange);
+}
+
+/* ---- Lines ---- */
+
+/* A line as the table stands. */
+LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket, lane_line *line)
+{
+    lane_take(owner->alone, line, perfect_line(kind, owner->partition, bucket), owner->shared, 1, PERFECT_LINE_BYTES);
+}
+
+/* Slots that a lane of the group has of a line, and the number, in the bucket, of the first. */
+LOOM_LANE uint32_t perfect_own_slots(loom__slot_kind kind, const perfect_owner *owner)
+{
+    return lane_words(owner->alone) * (8 / slot_stride(kind));
+}
+
+LOOM_LANE uint32_t perfect_first_slot(loom__slot_kind kind, const perfect_owner *owner)
+{
+    return lane_first_word(owner->alone) * (8 / slot_stride(kind));
+}
+
+/* The word of the i-th of them, and its key; `i` counts an unrolled loop. */
+LOOM_LANE uint64_t perfect_own_word(loom__slot_kind kind, const lane_line *line, uint32_t i)
+{
+    return lane_own_word(line, i * slot_stride(kind) / 8);
+}
+
+LOOM_LANE uint64_t perfect_own_key(loom__slot_kind kind, const lane_line *line, uint32_t i)
+{
+    const uint64_t word = perfect_own_word(kind, line, i);
+    return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> 8 * (i * slot_stride(kind) % 8));
+}
+
+/* The group: keys in a line. */
+LOOM_LANE uint32_t perfect_used_in(loom__slot_kind kind, const perfect_owner *owner, const lane_line *line)
+{
+    uint32_t used = 0;
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++)
+        used += lane_count(lane_poll(owner->alone, perfect_own_key(kind, line, i) != owner->empty));
+    return used;
+}
+
+/* The group: keys in a bucket, as the table stands. */
+LOOM_LANE uint32_t perfect_used(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket)
+{
+    lane_line line;
+    perfect_take_line(kind, owner, bucket, &line);
+    return perfect_used_in(kind, owner, &line);
+}
+
+/* ---- Cells ---- */
+
+/* What a group knows of a cell, all of its lanes the same. Bytes: the lowest is that of turn, or subrange, 0. */
+typedef struct perfect_reading {
+    uint32_t keys;      /* that it has */
+    uint64_t counts[2]; /* for each mapping: how many of them have each turn */
+    uint64_t fills[2];  /* for each mapping: keys in its bucket of each subrange, its own not counted */
+} perfect_reading;
+
+LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
+{
+    return (uint32_t)(bytes >> 8 * i) & 255;
+}
+
+/* Byte i comes to (i + by) mod 8. */
+LOOM_LANE uint64_t perfect_turned(uint64_t bytes, uint32_t by)
+{
+    const uint32_t bits = 8 * (by % 8);
+    return bytes << bits | bytes >> ((64 - bits) & 63);
+}
+
+LOOM_LANE uint32_t perfect_sum_of_bytes(uint64_t bytes)
+{
+    uint64_t pairs = (bytes & 0x00ff00ff00ff00ffu) + (bytes >> 8 & 0x00ff00ff00ff00ffu);
+    return (uint32_t)(pairs * 0x0001000100010001u >> 48);
+}
+
+/* One more key. */
+LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t rest, uint32_t salt)
+{
+    counts[0] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 0);
+    counts[1] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 1);
+}
+
+/* Counts the cell's keys among the slots that the lane has of a line. */
+LOOM_LANE void perfect_count_own(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                 uint32_t cell, const lane_line *line, uint64_t counts[2])
+{
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
+        uint32_t rest;
+        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &rest))
+            perfect_add_key(counts, rest, owner->salt);
+    }
+}
+
+LOOM_LANE uint32_t perfect_count(const perfect_tally *tally, uint32_t mapping, uint32_t turn)
+{
+    return lane_team_load_4(&tally->counts[mapping][turn >> 2]) >> (8 * (turn & 3)) & 255;
+}
+
+/* The group: what it knows of a cell is for all of the team. */
+LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tally, uint32_t cell, uint32_t code,
+                                 const perfect_reading *reading)
+{
+    if (!lane_leads(owner->alone))
+        return;
+    lane_team_store_4(&tally->cell, cell);
+    lane_team_store_4(&tally->code, code);
+    lane_team_store_4(&tally->keys, reading->keys);
+    for (uint32_t i = 0; i < 4; i++)
+        lane_team_store_4(&tally->counts[i / 2][i % 2], (uint32_t)(reading->counts[i / 2] >> 32 * (i % 2)));
+}
+
+/* Keys that the plan adds to a bucket; they may be fewer than none. A word is low + 65536 * high, both of them signed: so both change
+ * by one addition, whatever the other one is. */
+LOOM_LANE int32_t perfect_shift_of(const perfect_desk *desk, uint32_t bucket)
+{
+    const uint32_t word = lane_team_load_4(perfect_shift_word(desk, bucket));
+    const int32_t low = (int16_t)(word & 0xffff);
+    return bucket % 2 == 0 ? low : (int16_t)((word - (uint32_t)low) >> 16);
+}
+
+LOOM_LANE void perfect_add_shift(perfect_desk *desk, uint32_t bucket, uint32_t keys)
+{
+    (void)lane_team_draw(perfect_shift_word(desk, bucket), keys << (16 * (bucket % 2)));
+}
+
+LOOM_LANE void perfect_touch(perfect_desk *desk, uint32_t bucket, uint32_t keys)
+{
+    perfect_add_shift(desk, bucket, keys);
+    uint32_t at = lane_team_draw(&desk->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
+    lane_team_store_4(&desk->touched[at], bucket);
+}
+
+/* Adds a cell's keys, where `code` puts them, to the plan; `times` -1 takes them away. Each lane does its share. All of them
+ * together touch at most one bucket of each subrange, or the stash; a move does this twice. */
+LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
+                                  const perfect_tally *tally, uint32_t code, uint32_t times)
+{
+    uint32_t cell = lane_team_load_4(&tally->cell), mapping = code >> 3;
+    if (code == PERFECT_STASHED) {
+        if (lane_team_rank(owner->team) == 0)
+            perfect_touch(desk, perfect_stash(view), times * lane_team_load_4(&tally->keys));
+        return;
+    }
+    for (uint32_t turn = lane_team_rank(owner->team); turn < 8; turn += lane_team_size(owner->team)) {
+        uint32_t count = perfect_count(tally, mapping, turn), number = (turn + code) % PERFECT_SUBRANGES;
+        if (count > 0)
+            perfect_touch(desk, perfect_bucket_in(cell, owner->salt, mapping, number, view->subrange), times * count);
+    }
+}
+
+/* The group reads a cell's sixteen buckets. `planned`: as the plan has them, else as they are. Loads of four subranges are under way
+ * before the first is looked at; more would take registers, and leave a GPU fewer teams at once. */
+LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
+                                            const perfect_owner *owner, const perfect_desk *desk, uint32_t cell,
+                                            uint32_t code, int planned)
+{
+    const uint32_t mapping = code >> 3;
+    uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* same: bytes of subranges with one bucket */
+    for (uint32_t half = 0; half < 8; half += 4) {
+        uint32_t here[4], there[4];
+        lane_line lines[4], others[4];
+        LOOM_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            here[i] = perfect_bucket_in(cell, owner->salt, mapping, half + i, view->subrange);
+            there[i] = perfect_bucket_in(cell, owner->salt, mapping ^ 1, half + i, view->subrange);
+            perfect_take_line(kind, owner, here[i], &lines[i]);
+            perfect_take_line(kind, owner, there[i], &others[i]);
+        }
+        LOOM_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            uint32_t fill = perfect_used_in(kind, owner, &lines[i]);
+            uint32_t other_fill = perfect_used_in(kind, owner, &others[i]);
+            if (planned) {
+                fill += (uint32_t)perfect_shift_of(desk, here[i]);
+                other_fill += (uint32_t)perfect_shift_of(desk, there[i]);
+            }
+            fills |= (uint64_t)fill << 8 * (half + i);
+            other_fills |= (uint64_t)other_fill << 8 * (half + i);
+            if (here[i] == there[i]) /* in a small subrange */
+                same |= (uint64_t)255 << 8 * (half + i);
+            if (code != PERFECT_STASHED)
+                perfect_count_own(kind, view, owner, cell, &lines[i], counts);
+        }
+    }
+    if (code == PERFECT_STASHED) {
+        lane_line stash;
+        perfect_take_line(kind, owner, perfect_stash(view), &stash);
+        perfect_count_own(kind, view, owner, cell, &stash, counts);
+    }
+    perfect_reading reading;
+    for (uint32_t i = 0; i < 2; i++)
+        reading.counts[i] = lane_sum(owner->alone, counts[i]);
+    reading.keys = perfect_sum_of_bytes(reading.counts[0]);
+    if (code != PERFECT_STASHED) {
+        const uint64_t own = perfect_turned(mapping ? reading.counts[1] : reading.counts[0], code);
+        fills -= own; /* no byte becomes less than none */
+        other_fills -= own & same;
+    }
+    reading.fills[0] = mapping ? other_fills : fills;
+    reading.fills[1] = mapping ? fills : other_fills;
+    return reading;
+}
+
+/* ---- Codes ---- */
+
+/* What a code does to one of the buckets that a cell's keys come to: keys too many, and how full it is, by the square, so that
+ * buckets fill evenly. */
+LOOM_LANE void perfect_weigh(loom__slot_kind kind, uint32_t count, uint32_t fill, uint32_t *over, uint32_t *cost)
+{
+    if (count > perfect_slots(kind)) /* whatever leaves the bucket, they do not fit: the other mapping may part them */
+        *over += 255;
+    else if (count > 0 && fill + count > perfect_slots(kind))
+        *over += fill + count - perfect_slots(kind);
+    *cost += count * fill * fill;
+}
+
+/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full its buckets are. What makes ties fall
+ * differently each time is a hash. The lower bits say which cell and code it is. */
+LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t code, uint32_t attempt, uint32_t over,
+                                     uint32_t cost)
+{
+    cost += ((cell << 8 | code << 4 | attempt) * 0x9e3779b1u) >> 28;
+    over = over < 255 ? over : 255;
+    cost = cost < 0xfffe ? cost : 0xfffe;
+    return over << 24 | cost << 8 | candidate << 4 | code;
+}
+
+LOOM_STATIC_ASSERT(PERFECT_MOST_CANDIDATES == 16 && PERFECT_CODES < 16, "four bits for each in a judgement");
+
+/* The group: the best code for a cell. Its lanes consider an offset each, or several. `present`: a code that it must leave. `leaves`: the
+ * subrange of a bucket that it is to leave, 8: of none. With another offset other keys of the cell come to that bucket; a code that
+ * brings no fewer of them is no help, and taken only if there is nothing else. */
+LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owner, const perfect_reading *reading,
+                                 uint32_t cell, uint32_t candidate, uint32_t present, uint32_t leaves, uint32_t attempt)
+{
+    const uint64_t placed = perfect_turned(present >> 3 & 1 ? reading->counts[1] : reading->counts[0], present);
+    const uint32_t there = leaves < 8 ? perfect_byte(placed, leaves) : 0;
+    uint32_t best = UINT32_MAX;
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < 2 * lane_words(owner->alone); i++) {
+        const uint32_t mapping = i % 2, offset = lane_first_word(owner->alone) + i / 2, code = mapping << 3 | offset;
+        const uint64_t met = perfect_turned(reading->fills[mapping], 8 - offset);
+        uint32_t over = 0, cost = 0;
+        LOOM_UNROLL
+        for (uint32_t turn = 0; turn < 8; turn++)
+            perfect_weigh(kind, perfect_byte(reading->counts[mapping], turn), perfect_byte(met, turn), &over, &cost);
+        if (leaves < 8 && mapping == present >> 3 &&
+            perfect_byte(perfect_turned(reading->counts[mapping], offset), leaves) >= there)
+            over += PERFECT_NO_HELP;
+        const uint32_t judgement = perfect_judgement(cell, candidate, code, attempt, over, cost);
+        if (code != PERFECT_STASHED && code != present && judgement < best)
+            best = judgement;
+    }
+    return lane_least(owner->alone, best);
+}
+
+#endif
