@@ -677,8 +677,8 @@ int sim_run(const sim_case *c, uint64_t seed, const sim_options *options)
     if (loom__mix64(seed) & 1)
         simt_schedule_random(&schedule, seed);
     else
-        simt_schedule_priority(&schedule, seed,
-                               32u << (loom__mix64(seed) >> 1) % (c->streams[0] & SIM_BY_OWNER ? 10 : 6)); /* long runs */
+        simt_schedule_priority(
+            &schedule, seed, 32u << (loom__mix64(seed) >> 1) % (c->streams[0] & SIM_BY_OWNER ? 10 : 6)); /* long runs */
     return run_once(&schedule, options);
 }
 
