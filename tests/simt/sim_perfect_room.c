@@ -147,7 +147,7 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
     now.c = c;
     now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
     draw_table(seed, tiny);
-    const uint32_t lanes = tiny ? 1 : 1u << below(4), groups = lanes == 8 ? 1 : 1u << below(2); /* of a warp */
+    const uint32_t lanes = tiny ? 1 : 1u << below(4), groups = tiny || lanes == 8 ? 1 : 1u << below(2); /* of a warp */
     now.config = (simt_config){.group_lanes = lanes,
                                .warp_lanes = lanes * groups,
                                .weak_memory = tiny || seed / 32 % 4 != 0,

@@ -119,8 +119,16 @@ LOOM_LANE uint32_t lane_low_bits_at(lane_group group, const lane_line *line, con
 }
 #define lane_low_bits(group, line) lane_low_bits_at(group, line, SIMT_HERE)
 
+/* A lane that turns by itself asks nobody, and no other lane has a turn meanwhile. */
+LOOM_LANE int lane_is_alone(void)
+{
+    return (simt_turn_mask() & (simt_turn_mask() - 1)) == 0;
+}
+
 LOOM_LANE lane_votes lane_poll_at(lane_group group, lane_truth mine, const simt_site *site)
 {
+    if (lane_is_alone())
+        return mine;
     return (simt_ballot(simt_turn_mask(), (int)mine, site) & group.mask) >> __builtin_ctz(group.mask);
 }
 #define lane_poll(group, mine)  lane_poll_at(group, mine, SIMT_HERE)
@@ -146,6 +154,8 @@ LOOM_LANE uint64_t lane_sum_at(lane_group group, uint64_t mine, const simt_site 
 {
     const uint32_t first = (uint32_t)__builtin_ctz(group.mask);
     uint64_t sum = 0;
+    if (lane_is_alone())
+        return mine;
     for (uint32_t i = 0; i < group.lanes; i++)
         sum += simt_shuffle(simt_turn_mask(), mine, first + i, site);
     return sum;
@@ -156,6 +166,8 @@ LOOM_LANE uint32_t lane_least_at(lane_group group, uint32_t mine, const simt_sit
 {
     const uint32_t first = (uint32_t)__builtin_ctz(group.mask);
     uint64_t least = mine;
+    if (lane_is_alone())
+        return mine;
     for (uint32_t i = 0; i < group.lanes; i++) {
         const uint64_t other = simt_shuffle(simt_turn_mask(), mine, first + i, site);
         least = other < least ? other : least;
