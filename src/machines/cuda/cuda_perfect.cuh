@@ -4,7 +4,7 @@
  *   cuda_perfect_write.cu   whatever writes, as long as no code changes
  *   cuda_perfect_items.cuh  items that the owner of a partition inserts
  *   cuda_perfect_repair.cu  keys whose buckets were full, all those of a partition at once
- *   cuda_perfect_room.cu    the same, one after the other
+ *   cuda_perfect_room.cu    the same where they are few, or left: by their own cells' codes, then one after the other
  *   cuda_perfect_codes.cuh  codes of a partition in shared memory, and their repair
  *   cuda_perfect_bulk.cuh   builds by partition: memory; cuda_perfect_codes.cu, cuda_perfect_place.cu
  *   cuda_perfect_whole.cu   what reads or writes whole tables: clear, survey, refill
@@ -15,8 +15,8 @@
  *      notes it for its partition. Of equal pending keys of a block one is noted; the others are *late*.
  *   2. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
  *      items at once. What that cannot do remains noted.
- *   3. Small blocks own one partition after the other that has items noted, insert them, and move cells to make room for one
- *      after the other. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
+ *   3. Small blocks own one partition after the other that has items noted, insert them, give other codes to the own cells of several
+ *      at once, and move other cells to make room for one after the other of those that this does not help. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
  *   4. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
  *      exhausted, and its items are refused.
  *   5. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
