@@ -7,12 +7,12 @@
 
 /* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
  * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too.
- * LOOM_STEP: one that is long and seldom called: it is not inlined. LOOM_UNROLL: the loop that follows runs over words of a
- * line that a GPU has in registers, which have no computed index. */
+ * LOOM_STEP: one that is long and seldom called: not inlined on a CPU, but on a GPU, which else would have one copy for all
+ * kinds. LOOM_UNROLL: the loop that follows runs over words of a line that a GPU has in registers, which have no computed index. */
 #if defined(__CUDACC__)
 #define LOOM_LANE               static __device__ __forceinline__
 #define LOOM_BOTH               static __host__ __device__ __forceinline__
-#define LOOM_STEP               static __device__ __noinline__
+#define LOOM_STEP               static __device__ __forceinline__
 #define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
 #define LOOM_UNROLL             _Pragma("unroll")
 #else

@@ -111,7 +111,7 @@ static void draw_table(uint64_t seed, int tiny)
 /* Nearly all items are of full buckets; some keys are there already, or come twice. */
 static void draw_items(int tiny)
 {
-    now.call.n = recodes() ? 2 + below(tiny ? 1 : 3) : tiny || now.hard ? 1 : 1 + below(3);
+    now.call.n = recodes() ? 3 + below(tiny ? 1 : 2) : tiny || now.hard ? 1 : 1 + below(3);
     for (uint32_t i = 0; i < now.call.n; i++) {
         uint32_t which = now.key_count;
         if (!tiny && !now.hard && below(8) == 0 && now.key_count > 0) {
@@ -206,11 +206,16 @@ static void at_rest(uint32_t index)
 {
     const uint32_t first = index == UINT32_MAX ? 0 : index, end = index == UINT32_MAX ? now.call.n : index + 1;
     uint32_t stored = 0, refused = 0;
-    for (uint32_t i = first; i < end; i++) {
-        judge_item(i);
-        stored += now.items[i].status == LOOM_OK;
-        refused += now.items[i].status == LOOM_FULL;
-    }
+    for (uint32_t i = first; i < end; i++)
+        if (now.items[i].status == LOOM_OK) { /* first: any one of equal keys may be the one that is stored */
+            judge_item(i);
+            stored++;
+        }
+    for (uint32_t i = first; i < end; i++)
+        if (now.items[i].status != LOOM_OK) {
+            judge_item(i);
+            refused += now.items[i].status == LOOM_FULL;
+        }
     uint64_t present = 1; /* in the other partition */
     for (uint32_t i = 0; i < now.key_count; i++) {
         sim_state found = sim_perfect_read(now.keys[i]);

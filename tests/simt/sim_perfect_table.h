@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-struct perfect_desk; /* perfect_room.h */
+struct perfect_desk; /* perfect_cells.h */
 
 typedef struct sim_perfect_table {
     loom__slot_kind kind;

@@ -13,7 +13,7 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
+    PERFECT_MOST_LIFTED = 160, /* keys that move at once */
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
@@ -52,14 +52,15 @@ typedef struct perfect_desk {
     perfect_move plan[PERFECT_MOST_MOVES];
     perfect_tally candidates[PERFECT_MOST_CANDIDATES];
     perfect_wish wishes[PERFECT_MOST_CANDIDATES];
-    uint32_t cells[PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket; UINT32_MAX: there is none */
-    uint32_t best;                           /* of all judgements, the least */
-    uint32_t overfull;                       /* the lowest such bucket; UINT32_MAX: none */
+    uint32_t cells
+        [PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket, or those that are asked for; UINT32_MAX: none */
+    uint32_t best;                 /* of all judgements, the least */
+    uint32_t overfull;             /* the lowest such bucket; UINT32_MAX: none */
     uint32_t lifted;
-    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED];
-    uint32_t room;        /* outcome of a step that one lane did, for all */
+    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* those lifted; before, keys that are asked for */
+    uint32_t room;        /* outcome of a step that one lane or group did, for all */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
-    /* then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans */
+    /* then uint32_t [(buckets + 1) / 2]: keys that the plan, or claims, add to each bucket, two to a word; zero in between */
 } perfect_desk;
 
 LOOM_STATIC_ASSERT(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
@@ -387,7 +388,7 @@ LOOM_STATIC_ASSERT(PERFECT_MOST_CANDIDATES == 16 && PERFECT_CODES < 16, "four bi
 
 /* The group: the best code for a cell. Its lanes consider an offset each, or several. `present`: a code that it must leave. `leaves`: the
  * subrange of a bucket that it is to leave, 8: of none. With another offset other keys of the cell come to that bucket; a code that
- * brings no fewer of them is no help, and taken only if there is nothing else. */
+ * brings no fewer of them is no help, and counts as very bad. */
 LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owner, const perfect_reading *reading,
                                  uint32_t cell, uint32_t candidate, uint32_t present, uint32_t leaves, uint32_t attempt)
 {

@@ -6,7 +6,7 @@
  *   1. A key's cell is counted, the key included, and how full its sixteen buckets are without it. Of two keys of one cell the
  *      first one counts.
  *   2. The cell *claims* the code that overfills no bucket, of several the one whose buckets are emptiest. If there is none, it
- *      stays.
+ *      stays; and so do cells in the stash, and those with more keys than there is memory for.
  *   3. What all claims bring to a bucket is added up. A cell that claims a bucket which would be too full then stays, too.
  *   4. The keys of cells that move are lifted out of their buckets, codes change, the keys are put back.
  * So no step can fail: to a bucket come at most the keys that were claimed for it, those of cells that stay included, and what
@@ -25,6 +25,8 @@ enum {
     PERFECT_MOST_RECODED = PERFECT_MOST_CANDIDATES,                          /* keys at once */
     PERFECT_MOST_OF_RECODED = PERFECT_MOST_LIFTED / PERFECT_MOST_RECODED + 1 /* keys of a cell, the new one included */
 };
+
+LOOM_STATIC_ASSERT(PERFECT_MOST_RECODED *(PERFECT_MOST_OF_RECODED - 1) <= PERFECT_MOST_LIFTED, "a place for each");
 
 /* The bucket that a claim brings the cell's keys of this turn to, and how many they are; 0: none. */
 LOOM_LANE uint32_t perfect_claimed(const loom__perfect_view *view, const perfect_owner *owner, const perfect_desk *desk,
@@ -98,7 +100,7 @@ LOOM_LANE void perfect_grant(loom__slot_kind kind, const loom__perfect_view *vie
         lane_team_store_4(&wish->granted, !refused);
 }
 
-/* Was room made for the i-th key, and is it stored? To be asked behind perfect_recode(). */
+/* Was room made for the i-th key? To be asked behind perfect_recode(). */
 LOOM_LANE int perfect_is_recoded(const perfect_desk *desk, uint32_t i)
 {
     return lane_team_load_4(&desk->wishes[i].granted) != 0;
@@ -118,7 +120,7 @@ LOOM_LANE void perfect_drop_claims(const loom__perfect_view *view, const perfect
     lane_team_wait(owner->team);
 }
 
-/* All lanes: the cells move, and the keys are stored. Cells of one word change it at the same time: each adds what makes its own code
+/* All lanes: the cells move, and their keys with them. Cells of one word change it at the same time: each adds what makes its own code
  * the new one, and no other bit has changed when all of them have. */
 LOOM_LANE void perfect_change_codes(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                     perfect_desk *desk, uint32_t count)
@@ -139,8 +141,8 @@ LOOM_LANE void perfect_change_codes(loom__slot_kind kind, const loom__perfect_vi
 }
 
 /* All lanes: makes room for as many as it can of the keys in desk->keys, PERFECT_MOST_RECODED at most, all of this partition, absent, and
- * with full buckets. It will be there for those that perfect_is_recoded() tells of, as long as nothing else is stored; the others
- * may still find room elsewhere. */
+ * different. Their buckets were full; where one is no more, by what moved since, its cell moves without need. There will be room for
+ * those that perfect_is_recoded() tells of, as long as nothing else is stored; the others may still find room elsewhere. */
 LOOM_LANE void perfect_recode(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                               perfect_desk *desk, uint32_t count)
 {

@@ -18,7 +18,7 @@
  *
  * So there are no locks and no deadlocks to avoid, which the paper handles by ordering its groups by age (wait-die): a partition
  * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
- * bucket is full. That a walk ends stands in its bounds; that lookups read one bucket holds before and after (P1).
+ * bucket is full and their own cells' codes do not help (perfect_recode.h, where several come at once). That a walk ends stands in its bounds; that lookups read one bucket holds before and after (P1).
  *
  * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the
  * hundredth of them: 8 slots to a bucket, 4 keys to a cell 0.980 and 0.972, 3.05 keys 0.996 and 0.993; 16 slots, 5.5 keys 0.988
@@ -271,7 +271,7 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view 
 }
 
 /* All lanes: makes room for the key by moving cells. False: no plan worked out, and nothing was changed. */
-LOOM_LANE int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk, uint64_t key, uint32_t most, uint32_t tries)
 {
     uint32_t moves = 0;
@@ -334,7 +334,7 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, 
 
 /* All lanes: all keys of the spare copy into the emptied partition, and room for one more. That one is not stored here: its value, and what
  * to tell, are its caller's. */
-LOOM_LANE int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key)
 {
     const uint32_t slots = perfect_buckets(view->subrange) * perfect_slots(kind);

@@ -26,7 +26,7 @@ struct perfect_sums; /* perfect_survey.h */
 /* What a thread makes room with, on its stack: 14 KB, laid out when room is needed first. Opened for one call, for some of a
  * table's partitions. */
 typedef struct loom__cpu_perfect_desk {
-    _Alignas(64) unsigned char memory[13824]; /* a perfect_desk (perfect_room.h) */
+    _Alignas(64) unsigned char memory[13824]; /* a perfect_desk (perfect_cells.h) */
     const loom_allocator *allocator;
     const loom__perfect_view *view;
     uint32_t first, end; /* the partitions */

@@ -16,7 +16,8 @@
  *   2. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
  *      items at once. What that cannot do remains noted.
  *   3. Small blocks own one partition after the other that has items noted, insert them, give other codes to the own cells of several
- *      at once, and move other cells to make room for one after the other of those that this does not help. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
+ *      at once, and move other cells to make room for one after the other of those that this does not help. Once that fails, in a
+ *      partition that has room to hope for, the rest becomes the partition's list.
  *   4. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
  *      exhausted, and its items are refused.
  *   5. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).

@@ -6,7 +6,7 @@
 #include "engines/perfect/perfect_layout.h"
 #include "machines/simt/simt_map.h"
 
-struct perfect_desk; /* perfect_room.h */
+struct perfect_desk; /* perfect_cells.h */
 
 typedef struct simt_perfect_call {
     simt_map_op op;
@@ -19,7 +19,7 @@ typedef struct simt_perfect_call {
     uint32_t most_moves, tries;     /* of a plan for a key; 0 tries: as perfect_make_room has them */
     int plans;                      /* 0: none, as if all had failed */
     int anew;                       /* reseeds where plans fail */
-    void (*at_rest)(uint32_t item); /* by one lane, the others waiting, when an item is done */
+    void (*at_rest)(uint32_t item); /* by one lane, the others waiting, when an item is done; UINT32_MAX: all are */
 } simt_perfect_call;
 
 /* A kernel; `argument` is a simt_perfect_call. With a plant (tests/simt/plants.cmake) one of them has another name,

@@ -39,13 +39,14 @@ static uint32_t status_of(perfect_outcome outcome)
     return outcome == PERFECT_DONE ? LOOM_OK : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS : LOOM_FULL;
 }
 
-/* All keys at once, as far as their own cells' codes help (perfect_recode.h). */
-static void recode(loom__slot_kind kind, const simt_perfect_call *call, const perfect_owner *owner)
+/* Keys `first` .. `end` - 1 at once, as far as their own cells' codes help (perfect_recode.h). Others of the same cell, and those that do
+ * not go together, are left. */
+static void recode(loom__slot_kind kind, const simt_perfect_call *call, const perfect_owner *owner, uint32_t first,
+                   uint32_t end, perfect_outcome *outcomes)
 {
     const uint32_t rank = lane_team_rank(owner->team), size = lane_team_size(owner->team);
-    perfect_outcome outcomes[PERFECT_MOST_RECODED];
     uint32_t asked[PERFECT_MOST_RECODED], count = 0;
-    for (uint32_t i = 0; i < call->n; i++) {
+    for (uint32_t i = first; i < end; i++) {
         outcomes[i] = insert(kind, call, owner, &call->items[i]);
         if (outcomes[i] != PERFECT_OVERFLOW)
             continue;
@@ -61,12 +62,27 @@ static void recode(loom__slot_kind kind, const simt_perfect_call *call, const pe
         if (perfect_is_recoded(call->desk, i) && !perfect_store(kind, owner->shared, &call->view, &seek, item->value))
             simt_fail("room was made for item %u, but not enough", asked[i]);
     }
+    for (uint32_t i = 0; i < count; i++)
+        if (perfect_is_recoded(call->desk, i))
+            outcomes[asked[i]] = PERFECT_DONE;
     lane_team_wait(owner->team);
-    for (uint32_t i = 0; i < count; i++) /* others of the same cell, and those that do not go together */
-        outcomes[asked[i]] =
-            perfect_is_recoded(call->desk, i) ? PERFECT_DONE : insert(kind, call, owner, &call->items[asked[i]]);
+}
+
+/* All keys, half of them at a time; then room is made for those that are left. */
+static void recode_all(loom__slot_kind kind, const simt_perfect_call *call, perfect_owner *owner)
+{
+    perfect_outcome outcomes[2 * PERFECT_MOST_RECODED];
+    recode(kind, call, owner, 0, (call->n + 1) / 2, outcomes);
+    recode(kind, call, owner, (call->n + 1) / 2, call->n, outcomes);
+    for (uint32_t i = 0; i < call->n; i++) {
+        const simt_map_item *item = &call->items[i];
+        if (outcomes[i] == PERFECT_OVERFLOW)
+            outcomes[i] = insert(kind, call, owner, item);
+        if (outcomes[i] == PERFECT_OVERFLOW && make_room(kind, call, owner, item->key))
+            outcomes[i] = insert(kind, call, owner, item);
+    }
     lane_team_wait(owner->team);
-    if (rank == 0) {
+    if (lane_team_rank(owner->team) == 0) {
         for (uint32_t i = 0; i < call->n; i++)
             call->items[i].status = status_of(outcomes[i]);
         call->at_rest(UINT32_MAX);
@@ -86,7 +102,7 @@ void SIMT_PERFECT_KERNEL(void *argument)
         simt_fail("in a team every group turns by itself");
     perfect_owner owner = perfect_own(&call->view, 0, team, alone, 1);
     if (call->op == SIMT_MAP_RECODE) {
-        recode(kind, call, &owner);
+        recode_all(kind, call, &owner);
         return;
     }
     for (uint32_t i = 0; i < call->n; i++) {
