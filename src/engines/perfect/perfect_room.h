@@ -22,11 +22,11 @@
  *
  * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the
  * hundredth of them: 8 slots to a bucket, 4 keys to a cell 0.980 and 0.972, 3.05 keys 0.996 and 0.993; 16 slots, 5.5 keys 0.988
- * and 0.985, 4.2 keys 0.998 and 0.996; when a plan could move 256 keys. (160, which leave a GPU more partitions at once, lower this
- * where cells have eight keys, from 0.902 to 0.895.) The constants come from a simulation: with 10 moves and 4 tries it had 0.964 and
- * 0.983 for 8 slots. Filling up to 0.9, with 4 keys to a cell, an insertion needs a plan in one of 10 cases, which looks at 1.3 cells
- * and moves 4 keys. Before codes that are no help were told from others, one key in 10^5 of those that came to a GPU's tables at load
- * 0.8 found no plan in any of its tries, and its partition was reseeded, in 30 ms. */
+ * and 0.985, 4.2 keys 0.998 and 0.996; when a plan could move 256 keys. (160, which leave a GPU more partitions at once, lowered this
+ * where cells have eight keys, from 0.902 to 0.895; since codes that are no help are told from others it is 0.904.) The constants come
+ * from a simulation: with 10 moves and 4 tries it had 0.964 and 0.983 for 8 slots. Filling up to 0.9, with 4 keys to a cell, an
+ * insertion needs a plan in one of 10 cases, which looks at 1.3 cells and moves 4 keys. Before, one key in 10^5 of those that came to full
+ * buckets of a GPU's tables at load 0.8 found no plan in any of its tries, and its partition was reseeded, in 30 ms. */
 #ifndef LOOM_PERFECT_ROOM_H
 #define LOOM_PERFECT_ROOM_H
 
