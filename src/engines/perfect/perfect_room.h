@@ -18,7 +18,8 @@
  *
  * So there are no locks and no deadlocks to avoid, which the paper handles by ordering its groups by age (wait-die): a partition
  * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
- * bucket is full and their own cells' codes do not help (perfect_recode.h, where several come at once). That a walk ends stands in its bounds; that lookups read one bucket holds before and after (P1).
+ * bucket is full and their own cells' codes do not help (perfect_recode.h, where several come at once). That a walk ends stands in
+ * its bounds; that lookups read one bucket holds before and after (P1).
  *
  * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the
  * hundredth of them: 8 slots to a bucket, 4 keys to a cell 0.980 and 0.972, 3.05 keys 0.996 and 0.993; 16 slots, 5.5 keys 0.988
@@ -112,7 +113,7 @@ LOOM_LANE int perfect_is_candidate(const perfect_desk *desk, uint32_t i, uint32_
     return fresh != 0;
 }
 
-/* All lanes: the best move of one of `count` cells, those in desk->cells; false: there is none. The first move of a plan is that of the
+/* All lanes: the best move of one of the cells in desk->cells; false: there is none. The first move of a plan is that of the
  * key's own cell, the key included, which may keep its code; later ones leave the overfull bucket. */
 LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, perfect_place place, const perfect_stage *stage)

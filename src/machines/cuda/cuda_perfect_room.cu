@@ -9,8 +9,7 @@
  * 1 % more keys into a table of 10^8 at load 0.53, H200: 28,000 of them meet full buckets, and this takes 0.18 ms; it was 0.24 when each of
  * them had a plan. At load 0.8, with 160,000, codes for own cells took 0.32 ms in a kernel of their own and plans for the sixth that
  * was left 0.40, more together than the 0.70 of repairing all partitions (cuda_perfect_repair.cu). What it waits for: a pass for a dozen
- * keys is 7,000 instructions of one warp, a third of them for hashes of the keys in sixteen buckets, and a dozen loads one after
- * the other; shared memory and registers leave a scheduler five warps. When a lane took a whole line instead of a group it was 0.54, since
+ * keys is 7,000 instructions of one warp, and a dozen loads one after the other; shared memory and registers leave a scheduler five warps. When a lane took a whole line instead of a group it was 0.54, since
  * 32 lanes that load from 32 lines keep the load unit busy for all others. */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
@@ -21,15 +20,7 @@
 namespace
 {
 
-enum {
-    TEAM = 32,
-    GROUPS = TEAM / CUDA_LANES,
-
-    MOST_OWNERS = 4096,
-
-    LATE_THREADS = 256,
-    MOST_DESK_BYTES = 48 << 10
-};
+enum { TEAM = 32, GROUPS = TEAM / CUDA_LANES, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
 
 static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
                   MOST_DESK_BYTES,
