@@ -64,7 +64,7 @@ const tool_command tool_bench = {
     "limit: what the hardware did in the same run over as many bytes as the table has, in M accesses/s (GB/s for "
     "copy).\n"
     "Where an operation reads and swaps, the limit is that of such a mixture.\n"
-    "find of 4 + 4 bytes on a GPU also notes its share of reads that take a key and leave an answer (answered_read_64).\n"
+    "find of 4 + 4 bytes on a GPU also notes its share of reads with a key and an answer (answered_read_64).\n"
     "share: rate * accesses / limit; for build the bytes that must move / time / limit. With --skew or --hot only "
     "builds have\na limit and a share.\n"
     "perfect takes what map takes; with --sweep each figure has loads, hits, and what it varies, of its own.\n"
