@@ -105,7 +105,7 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
             uint64_t runs;
             int complete;
             int longer = sim_cases[i].crowded || sim_cases[i].mixed || sim_cases[i].streams[0] == SIM_UPKEEP;
-            uint32_t detours = sim_cases[i].streams[0] & SIM_BY_OWNER ? 1 : longer ? 2 : 3;
+            uint32_t detours = sim_cases[i].streams[0] & SIM_MOVES ? 1 : longer ? 2 : 3;
             snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %u", sim_cases[i].name,
                      (unsigned long long)seed, detours);
             options.replay = replay;

@@ -54,7 +54,8 @@
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
  *                                      compare and swap, relaxed; returns what was there
  *   lane_or_8(at, bits, shared)        atomic, relaxed
- *   lane_and_8(at, bits, shared)       the same; returns what was there
+ *   lane_fetch_or_8 / lane_and_8(at, bits, shared)
+ *                                      the same; returns what was there
  *   lane_combine_8 / lane_combine_4(at, how, value, shared)
  *                                      atomic, relaxed: what is there becomes loom__combine_8/4 of itself and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after

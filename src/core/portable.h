@@ -55,6 +55,19 @@ LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
 #endif
 }
 
+/* The sum of the products of bytes: of the lowest ones, the next ones, and so on. */
+LOOM_LANE uint32_t loom__dot_bytes(uint64_t a, uint64_t b)
+{
+    uint32_t sum = 0;
+#if defined(__CUDA_ARCH__)
+    sum = __dp4a((uint32_t)a, (uint32_t)b, __dp4a((uint32_t)(a >> 32), (uint32_t)(b >> 32), 0u));
+#else
+    for (uint32_t at = 0; at < 64; at += 8)
+        sum += (uint32_t)(a >> at & 255) * (uint32_t)(b >> at & 255);
+#endif
+    return sum;
+}
+
 /* The upper half of the product maps a uniform 32-bit x to 0 .. range - 1 without a division. */
 LOOM_LANE uint32_t loom__multiply_high(uint32_t x, uint32_t range)
 {

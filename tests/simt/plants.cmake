@@ -12,12 +12,14 @@ set(plant_files_filter engines/filter/filter_ops.h machines/simt/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h)
 set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
-# The kernel that runs each.
+# The kernel that runs each; for a case that has one of its own, that one.
+set(plant_kernel_perfect/recode simt_perfect_recode.c)
+set(plant_kernel_perfect/room simt_perfect_room.c)
 set(plant_kernel_core/slot_ops.h simt_open.c)
 set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
 set(plant_kernel_engines/perfect/perfect_cells.h simt_perfect_room.c)
 set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
-set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_room.c)
+set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_recode.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -54,6 +56,9 @@ function(plant name case old new)
     file(CONFIGURE OUTPUT ${directory}/${file} CONTENT "${text}" @ONLY)
     # An object library each: the same source, with the changed header found first; or the changed source.
     set(kernel ${plant_kernel_${file}})
+    if(DEFINED plant_kernel_${case})
+        set(kernel ${plant_kernel_${case}})
+    endif()
     set(source ${PROJECT_SOURCE_DIR}/src/machines/simt/${kernel})
     if(file MATCHES "${kernel}$")
         set(source ${directory}/${file})
@@ -384,9 +389,9 @@ plant(asked_before_all_lanes_had_heard filter/mixed
 # ---- perfect tables: groups ----
 
 plant(perfect_lost_slot_taken_for_won perfect/insert+insert
-"    if (!slot_swap_key(kind, shared, at, empty, seek->key))
-        return 0;"
-"    (void)slot_swap_key(kind, shared, at, empty, seek->key);")
+"    return slot_swap_key(kind, shared, at, empty, seek->key);"
+"    (void)slot_swap_key(kind, shared, at, empty, seek->key);
+    return 1;")
 
 plant(perfect_lost_pair_taken_for_won perfect/insert+insert
 "        return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared) == free_pair;"
@@ -571,7 +576,7 @@ plant(perfect_salt_of_the_first_word_alone perfect/room
 "        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
 
 plant(perfect_value_left_where_a_key_was_lifted perfect/room
-"        slot_store_value(kind, there, 0);
+"        slot_store_value(kind, perfect_value(kind, view, partition, bucket, slot), 0);
 "
 "")
 
@@ -590,65 +595,79 @@ plant(perfect_counters_of_a_sum_left perfect/room
 
 # ---- perfect tables: other codes for the cells of several keys ----
 
-plant(perfect_cells_of_keys_compared_too_early perfect/recode
-"lane_team_load(&desk->keys[i]))));
-    lane_team_wait(owner->team);
-"
-"lane_team_load(&desk->keys[i]))));
-")
+# ---- perfect: groups beside each other give other codes to cells ----
 
-plant(perfect_wishes_read_too_early perfect/recode
-"        perfect_claim_code(kind, view, owner, desk, i);
-    lane_team_wait(owner->team);
-"
-"        perfect_claim_code(kind, view, owner, desk, i);
-")
+plant(perfect_cell_held_by_two perfect/recode
+"lane_fetch_or_8(owner->words + (cell >> 4), (uint64_t)PERFECT_STASHED << 4 * (cell & 15), owner->shared);"
+"lane_load_8(owner->words + (cell >> 4));")
 
-plant(perfect_granted_before_all_have_claimed perfect/recode
-"            perfect_add_shift(desk, bucket, keys);
-    }
-    lane_team_wait(owner->team);
-"
-"            perfect_add_shift(desk, bucket, keys);
-    }
-")
-
-plant(perfect_moved_before_all_is_granted perfect/recode
-"        perfect_grant(kind, view, owner, desk, i);
-    lane_team_wait(owner->team);
-"
-"        perfect_grant(kind, view, owner, desk, i);
-")
-
-plant(perfect_recoded_keys_put_back_by_old_codes perfect/recode
-"change << 4 * (cell & 15), owner->shared);
-    }
-    lane_team_wait(owner->team);
-"
-"change << 4 * (cell & 15), owner->shared);
-    }
-")
-
-plant(perfect_claims_of_others_do_not_count perfect/recode
-"(uint32_t)perfect_shift_of(desk, bucket) >"
-"keys >")
-
-plant(perfect_two_keys_move_one_cell perfect/recode
-"present != PERFECT_STASHED && perfect_is_candidate(desk, which, 0)"
-"present != PERFECT_STASHED")
-
-plant(perfect_codes_of_one_word_overwritten perfect/recode
-"            lane_combine_8(owner->words + (cell >> 4), LOOM__ADD, change << 4 * (cell & 15), owner->shared);"
-"            lane_store_8(owner->words + (cell >> 4), lane_load_8(owner->words + (cell >> 4)) + (change << 4 * (cell & 15)));")
-
-plant(perfect_claims_left_on_the_desk perfect/recode
-"            lane_team_store_4(perfect_shift_word(desk, bucket), 0);"
-"            (void)0;")
-
-plant(perfect_first_lane_grants perfect/recode
-"    refused = lane_some(lane_poll(owner->alone, refused != 0));
+plant(perfect_hold_not_acquired perfect/recode
+"        lane_acquire(owner->shared); /* what the last holder did */
 "
 "")
+
+plant(perfect_hold_seen_by_the_first_lane_alone perfect/recode
+"    lane_join(owner->alone, owner->shared);
+    word = lane_sum"
+"    word = lane_sum")
+
+plant(perfect_given_back_unreleased perfect/recode
+"        lane_release(owner->shared); /* what all of the group did comes before */
+"
+"")
+
+plant(perfect_given_back_while_others_store perfect/recode
+"    lane_join(owner->alone, owner->shared);
+    if (active && lane_leads"
+"    if (active && lane_leads")
+
+plant(perfect_other_cell_kept perfect/recode
+"        if (held && !first)
+"
+"        if (held && !first && stored)
+")
+
+plant(perfect_other_cell_given_back_as_it_was perfect/recode
+"            perfect_give_back(owner, cell, to);"
+"            perfect_give_back(owner, cell, from);")
+
+plant(perfect_copies_left_behind perfect/recode
+"    for (; copies > 0; copies--, slots >>= 4) {"
+"    for (; copies > 0 && !failed; copies--, slots >>= 4) {")
+
+plant(perfect_lanes_move_apart perfect/recode
+"    failed = lane_some(lane_poll(owner->alone, failed));
+"
+"")
+
+plant(perfect_keys_of_a_failed_move_cleared perfect/recode
+"        if (failed) {"
+"        if (0) {")
+
+plant(perfect_no_second_look_for_the_key perfect/recode
+"beside->seek.key, first && held);"
+"beside->seek.key, 0);")
+
+plant(perfect_moves_where_nothing_may perfect/recode
+"        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;"
+"        wanted = 1;")
+
+plant(perfect_fetched_value_kept_to_itself perfect/recode
+"        *value = look.found ? met : *value;"
+"        (void)met;")
+
+plant(perfect_zero_stored_behind_the_key perfect/recode
+"        lane_release(shared); /* zero first: who takes the slot stores a value of its own */
+"
+"")
+
+plant(perfect_lost_slot_stored_in perfect/recode
+"        if (perfect_claim_slot(kind, shared, view, seek, slot, value)) {"
+"        if (perfect_claim_slot(kind, shared, view, seek, slot, value) || 1) {")
+
+plant(perfect_stores_by_the_old_code perfect/recode
+"        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);"
+"        (void)0;")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -30,7 +30,7 @@ enum {
     SIM_UPKEEP = 1 << SIMT_MAP_UPKEEP, /* alone, in a stream of its own */
     SIM_ROOM = 1 << SIMT_MAP_ROOM,     /* of perfect tables; alone, too */
     SIM_RECODE = 1 << SIMT_MAP_RECODE, /* the same */
-    SIM_BY_OWNER = SIM_ROOM | SIM_RECODE,
+    SIM_MOVES = SIM_ROOM | SIM_RECODE, /* cells move: sim_perfect_room.h */
     SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
     SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE,              /* may run at the same time if keys are retired */
     SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE | SIM_UPKEEP /* what makes sense without values */

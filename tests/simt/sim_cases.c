@@ -112,7 +112,7 @@ const sim_case sim_cases[] = {
     {.name = "perfect/update+update", .about = "updates", .streams = {SIM_UPDATE, SIM_UPDATE}, .perfect = 1},
     {.name = "perfect/erase+erase", .about = "erasures", .streams = {SIM_ERASE, SIM_ERASE}, .sets = 1, .perfect = 1},
     {.name = "perfect/recode",
-     .about = "a team of lanes gives other codes to the cells of keys whose buckets are full, several at once",
+     .about = "groups beside each other give other codes to cells, for keys whose buckets are full",
      .streams = {SIM_RECODE, 0},
      .sets = 1,
      .perfect = 1},

@@ -22,6 +22,7 @@ static struct {
     sim_state before[MOST_KEYS];
     uint32_t key_count;
     int reseeds;
+    int alone_helps; /* the first item's cell has another code for it */
     int hard; /* as full as reseeding is tried at; that it fails, and the table is put back, has not been seen here */
     simt_perfect_call call;
     uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
@@ -86,7 +87,7 @@ static void draw_table(uint64_t seed, int tiny)
     now.hard = now.reseeds && below(8) == 0;
     if (now.reseeds) /* emptier, since dealing a full partition takes many plans */
         wanted = all - all / 8 - below(all / 8);
-    if (recodes()) /* emptier still: codes are to be had that overfill nothing */
+    if (recodes() && below(4) != 0) /* emptier still: codes are to be had that overfill nothing */
         wanted = all - all / 6 - below(all / 3);
     if (now.hard) /* as full as it may be for that (perfect_is_hopeful) */
         wanted = slots == 16 ? all - all / 32 - 1 : 15 * words * 9 / 2 < all - 3 ? 15 * words * 9 / 2 : all - 3;
@@ -108,20 +109,32 @@ static void draw_table(uint64_t seed, int tiny)
         sim_perfect.view.marks[0] = PERFECT_EXHAUSTED;
 }
 
-/* Nearly all items are of full buckets; some keys are there already, or come twice. */
+/* A key that is absent, in nearly all cases of a full bucket; where cells are given other codes, often of the same as the first item's. */
+static uint64_t draw_absent(uint32_t item)
+{
+    const int near = recodes() && item > 0 && below(2) == 0;
+    for (uint32_t more = near ? 256 : 64;; more--) {
+        const uint64_t key = draw_key(0);
+        const uint32_t bucket = sim_perfect_bucket_of(key);
+        if (more == 0 || (is_full(bucket) && (!near || bucket == sim_perfect_bucket_of(now.items[0].key))))
+            return key;
+    }
+}
+
+/* Some keys are there already, or come twice. */
 static void draw_items(int tiny)
 {
-    now.call.n = recodes() ? 3 + below(tiny ? 1 : 2) : tiny || now.hard ? 1 : 1 + below(3);
+    now.call.n = recodes() ? (tiny ? 2 : 1 + below(SIM_MOST_ITEMS)) : tiny || now.hard ? 1 : 1 + below(3);
     for (uint32_t i = 0; i < now.call.n; i++) {
         uint32_t which = now.key_count;
         if (!tiny && !now.hard && below(8) == 0 && now.key_count > 0) {
             which = below(now.key_count);
+        } else if (recodes() && i > 0 && below(4) == 0) {
+            which = now.of[below(i)];
         } else {
-            uint64_t key = draw_key(0);
-            for (uint32_t more = 64; more > 0 && !is_full(sim_perfect_bucket_of(key)); more--)
-                key = draw_key(0);
             now.before[which] = (sim_state){0, 0};
-            now.keys[now.key_count++] = key;
+            now.keys[which] = draw_absent(i);
+            now.key_count++;
         }
         now.of[i] = which;
         now.items[i] = (simt_map_item){now.keys[which], value_of(1000 + i), 0, LOOM_INTERNAL};
@@ -148,18 +161,24 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
     now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
     draw_table(seed, tiny);
     const uint32_t lanes = tiny ? 1 : 1u << below(4), groups = tiny || lanes == 8 ? 1 : 1u << below(2); /* of a warp */
+    const int with_values = slot_value_bytes(sim_perfect.kind) != 0;
+    const int beside = recodes() && !tiny; /* there is one lane to a warp otherwise, or a team */
     now.config = (simt_config){.group_lanes = lanes,
                                .warp_lanes = lanes * groups,
+                               .turn_together = beside && seed / 16 % 2 == 0,
                                .weak_memory = tiny || seed / 32 % 4 != 0,
                                .step_limit = STEP_LIMIT};
     now.call = (simt_perfect_call){.op = recodes() ? SIMT_MAP_RECODE : SIMT_MAP_ROOM,
                                    .view = sim_perfect.view,
                                    .items = now.items,
                                    .groups = groups * (tiny ? 2 : 1 + below(2)),
+                                   .how = (loom__how)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                                   .inserts = with_values ? SIMT_MAP_KEEP + below(4) : SIMT_MAP_KEEP,
                                    .desk = sim_perfect.desk,
                                    .at_rest = at_rest};
     draw_items(tiny);
     draw_effort(tiny);
+    now.alone_helps = !now.before[now.of[0]].present && sim_perfect_has_code(now.items[0].key);
     memcpy(now.memory, sim_perfect_memory, sim_perfect.bytes);
 }
 
@@ -187,8 +206,8 @@ static void judge_refusal(void)
         simt_fail("a key was refused, but the table has changed");
 }
 
-/* What an item was told, and what it has done. */
-static void judge_item(uint32_t index)
+/* After each key, while the team waits: what all lanes have stored is visible. */
+static void at_rest(uint32_t index)
 {
     const simt_map_item *item = &now.items[index];
     sim_state *state = &now.state[now.of[index]];
@@ -199,28 +218,11 @@ static void judge_item(uint32_t index)
         simt_fail("item %u: refused, and the key was there", index);
     if (item->status == LOOM_OK)
         *state = (sim_state){1, item->value};
-}
-
-/* While the team waits, after each key, or, with UINT32_MAX, after all of them: what all lanes have stored is visible. */
-static void at_rest(uint32_t index)
-{
-    const uint32_t first = index == UINT32_MAX ? 0 : index, end = index == UINT32_MAX ? now.call.n : index + 1;
-    uint32_t stored = 0, refused = 0;
-    for (uint32_t i = first; i < end; i++)
-        if (now.items[i].status == LOOM_OK) { /* first: any one of equal keys may be the one that is stored */
-            judge_item(i);
-            stored++;
-        }
-    for (uint32_t i = first; i < end; i++)
-        if (now.items[i].status != LOOM_OK) {
-            judge_item(i);
-            refused += now.items[i].status == LOOM_FULL;
-        }
     uint64_t present = 1; /* in the other partition */
     for (uint32_t i = 0; i < now.key_count; i++) {
         sim_state found = sim_perfect_read(now.keys[i]);
         if (found.present != now.state[i].present || (found.present && found.value != now.state[i].value))
-            simt_fail("after item %u key %#llx, which should be %s %llu, is %s %llu", end - 1,
+            simt_fail("after item %u key %#llx, which should be %s %llu, is %s %llu", index,
                       (unsigned long long)now.keys[i],
                       now.state[i].present ? "there with" : "absent:", (unsigned long long)now.state[i].value,
                       found.present ? "there with" : "absent:", (unsigned long long)found.value);
@@ -228,13 +230,72 @@ static void at_rest(uint32_t index)
     }
     sim_perfect_judge(present);
     sim_perfect_judge_desk();
-    judge_mark(refused > 0);
-    if (stored == 0)
+    judge_mark(item->status == LOOM_FULL);
+    if (item->status != LOOM_OK)
         judge_refusal();
     if (memcmp(now.last + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
                sim_perfect.view.partition_bytes) != 0)
-        simt_fail("after item %u the other partition has changed", end - 1);
+        simt_fail("after item %u the other partition has changed", index);
     memcpy(now.last, sim_perfect_memory, table_bytes());
+}
+
+/* Of keys that groups have inserted beside each other. */
+static void judge_key(uint32_t key)
+{
+    sim_operation operations[SIM_MOST_ITEMS];
+    uint32_t count = 0;
+    const sim_state after = sim_perfect_read(now.keys[key]);
+    for (uint32_t i = 0; i < now.call.n; i++)
+        if (now.of[i] == key && now.items[i].status != LOOM_FULL) /* the owner's business, whatever the others did */
+            operations[count++] = (sim_operation){.op = now.call.inserts,
+                                                  .value = now.items[i].value,
+                                                  .status = now.items[i].status,
+                                                  .ended = UINT64_MAX,
+                                                  .found = now.items[i].found,
+                                                  .how = now.call.how,
+                                                  .value_bytes = slot_value_bytes(sim_perfect.kind)};
+    if (!sim_history_possible(operations, count, now.before[key], after))
+        simt_fail("no order of the items explains what was answered for key %#llx", (unsigned long long)now.keys[key]);
+}
+
+/* No cell is still held, and none has come to the stash. */
+static void judge_codes(void)
+{
+    const loom__perfect_view *view = &sim_perfect.view;
+    const unsigned char *before = now.memory + ((unsigned char *)view->codes - sim_perfect_memory);
+    for (uint32_t cell = 0; cell < 16 * view->words; cell++) {
+        uint64_t word;
+        memcpy(&word, before + cell / 16 * sizeof word, sizeof word);
+        const uint32_t was = perfect_code(word, cell % 16), is = perfect_code(view->codes[cell / 16], cell % 16);
+        if (cell % 16 != 15 && (was == PERFECT_STASHED) != (is == PERFECT_STASHED))
+            simt_fail("cell %u had the code %u, and has %u", cell, was, is);
+    }
+}
+
+/* In a marked partition nothing moves. An item that is alone is not left if its cell has a code. */
+static void judge_effort(void)
+{
+    const uint32_t mark = sim_perfect.view.marks[0];
+    if (mark != PERFECT_UNMARKED && memcmp(now.memory, sim_perfect_memory, table_bytes()) != 0)
+        simt_fail("the partition is marked, but has changed");
+    if (now.call.n == 1 && mark == PERFECT_UNMARKED && now.alone_helps && now.items[0].status == LOOM_FULL)
+        simt_fail("an item was left, though its cell has a code");
+}
+
+static void judge_recoded(void)
+{
+    uint64_t present = 1; /* in the other partition */
+    for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++) {
+        judge_key(i);
+        present += (uint64_t)sim_perfect_read(now.keys[i]).present;
+    }
+    sim_perfect_judge(present);
+    judge_mark(0);
+    judge_codes();
+    judge_effort();
+    if (memcmp(now.memory + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
+               sim_perfect.view.partition_bytes) != 0)
+        simt_fail("the other partition has changed");
 }
 
 static void tell(const sim_options *options)
@@ -270,13 +331,17 @@ int sim_perfect_room_run(simt_schedule *schedule, const sim_options *options)
     memcpy(sim_perfect_memory, now.memory, sim_perfect.bytes);
     memcpy(now.last, now.memory, sim_perfect.bytes);
     memcpy(now.state, now.before, sizeof now.state);
-    for (uint32_t i = 0; i < now.call.n; i++)
+    for (uint32_t i = 0; i < now.call.n; i++) {
         now.items[i].status = LOOM_INTERNAL;
+        now.items[i].found = 0;
+    }
     simt_begin(&now.config, schedule, sim_perfect_memory, sim_perfect.bytes);
     simt_call launch = {
-        .kernel = options->kernel != NULL ? options->kernel : simt_perfect_room,
+        .kernel = options->kernel != NULL ? options->kernel
+                  : recodes()             ? simt_perfect_recode
+                                          : simt_perfect_room,
         .argument = &now.call,
-        .name = "room",
+        .name = recodes() ? "recode" : "room",
         .groups = now.call.groups,
         .warps_per_block = 2,
         .writes = 1,
@@ -285,6 +350,10 @@ int sim_perfect_room_run(simt_schedule *schedule, const sim_options *options)
     simt.name_word = sim_perfect_name_word;
     simt.matters = NULL;
     int well = simt_run();
+    if (well && recodes()) {
+        judge_recoded();
+        well = simt.failure[0] == 0;
+    }
     if (options->report != NULL && (!well || options->tell_always))
         tell(options);
     return well;

@@ -77,6 +77,20 @@ int sim_perfect_in_stash(uint64_t key)
     return sim_perfect_bucket_of(key) == perfect_stash(&sim_perfect.view);
 }
 
+int sim_perfect_has_code(uint64_t key)
+{
+    const loom__slot_kind kind = sim_perfect.kind;
+    const perfect_seek seek = perfect_seek_key(kind, &sim_perfect.view, key);
+    const perfect_owner owner = own(seek.partition_index);
+    const uint32_t cell = perfect_cell(seek.place), code = perfect_code_of(&owner, cell);
+    if (code == PERFECT_STASHED)
+        return 0;
+    perfect_reading reading = perfect_read_cell(kind, &sim_perfect.view, &owner, NULL, cell, code, 0, 1);
+    perfect_add_key(reading.counts, seek.place.rest, owner.salt);
+    const uint32_t best = perfect_judge(kind, &owner, &reading, cell, 0, code, PERFECT_SUBRANGES, 0);
+    return best >> 24 == 0 && reading.keys < 16;
+}
+
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
 {
     const loom__slot_kind kind = sim_perfect.kind;

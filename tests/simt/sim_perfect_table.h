@@ -31,6 +31,8 @@ uint32_t sim_perfect_partition_of(uint64_t key);
 uint32_t sim_perfect_bucket_of(uint64_t key); /* in its partition */
 uint32_t sim_perfect_used(uint32_t partition, uint32_t bucket);
 int sim_perfect_in_stash(uint64_t key); /* that is where it lies, if it does */
+/* An absent key: is there another code for its cell by which all of its keys have room, that one included? */
+int sim_perfect_has_code(uint64_t key);
 
 /* Stores a key; with `make_room` a full bucket is no hindrance, as long as room can be made. 0: not stored. */
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room);

@@ -37,13 +37,6 @@ typedef struct perfect_move {
     uint32_t wanted; /* the code that it gets */
 } perfect_move;
 
-/* A code that a cell wants, when several do at once (perfect_recode.h). */
-typedef struct perfect_wish {
-    uint32_t code;     /* NOWHERE: it wants none */
-    uint32_t fills[2]; /* of the buckets that it would come to, by subrange, its own keys not counted: a byte each */
-    uint32_t granted;
-} perfect_wish;
-
 /* What a team works with beside the table, in memory of its own, perfect_desk_bytes() of it; all zero, `spare` excepted, before first
  * use. */
 typedef struct perfect_desk {
@@ -51,16 +44,14 @@ typedef struct perfect_desk {
     uint32_t touches;
     perfect_move plan[PERFECT_MOST_MOVES];
     perfect_tally candidates[PERFECT_MOST_CANDIDATES];
-    perfect_wish wishes[PERFECT_MOST_CANDIDATES];
-    uint32_t cells
-        [PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket, or those that are asked for; UINT32_MAX: none */
-    uint32_t best;                 /* of all judgements, the least */
-    uint32_t overfull;             /* the lowest such bucket; UINT32_MAX: none */
+    uint32_t cells[PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket; UINT32_MAX: none */
+    uint32_t best;                           /* of all judgements, the least */
+    uint32_t overfull;                       /* the lowest such bucket; UINT32_MAX: none */
     uint32_t lifted;
-    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* those lifted; before, keys that are asked for */
+    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* those lifted */
     uint32_t room;        /* outcome of a step that one lane or group did, for all */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
-    /* then uint32_t [(buckets + 1) / 2]: keys that the plan, or claims, add to each bucket, two to a word; zero in between */
+    /* then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero in between */
 } perfect_desk;
 
 LOOM_STATIC_ASSERT(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
@@ -157,10 +148,12 @@ LOOM_LANE uint32_t perfect_reached(const loom__perfect_view *view, const perfect
 
 /* ---- Lines ---- */
 
-/* A line as the table stands. */
-LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket, lane_line *line)
+/* A line as the table stands. `active`: as in lane_take. */
+LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket, lane_line *line,
+                                 lane_truth active)
 {
-    lane_take(owner->alone, line, perfect_line(kind, owner->partition, bucket), owner->shared, 1, PERFECT_LINE_BYTES);
+    lane_take(owner->alone, line, perfect_line(kind, owner->partition, bucket), owner->shared, active,
+              PERFECT_LINE_BYTES);
 }
 
 /* Slots that a lane of the group has of a line, and the number, in the bucket, of the first. */
@@ -200,17 +193,19 @@ LOOM_LANE uint32_t perfect_used_in(loom__slot_kind kind, const perfect_owner *ow
 LOOM_LANE uint32_t perfect_used(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket)
 {
     lane_line line;
-    perfect_take_line(kind, owner, bucket, &line);
+    perfect_take_line(kind, owner, bucket, &line, 1);
     return perfect_used_in(kind, owner, &line);
 }
 
 /* ---- Cells ---- */
 
-/* What a group knows of a cell, all of its lanes the same. Bytes: the lowest is that of turn, or subrange, 0. */
+/* What a group knows of a cell, all of its lanes the same but for `mine`. Bytes: the lowest is that of turn, or subrange, 0. */
 typedef struct perfect_reading {
     uint32_t keys;      /* that it has */
     uint64_t counts[2]; /* for each mapping: how many of them have each turn */
-    uint64_t fills[2];  /* for each mapping: keys in its bucket of each subrange, its own not counted */
+    uint64_t fills[2];  /* for each mapping: keys in its bucket of each subrange; in a plan without its own */
+    uint64_t
+        mine[2]; /* where they are, among this lane's slots: 16 bits for each subrange; of a cell that is not stashed */
 } perfect_reading;
 
 LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
@@ -225,6 +220,8 @@ LOOM_LANE uint64_t perfect_turned(uint64_t bytes, uint32_t by)
     return bytes << bits | bytes >> ((64 - bits) & 63);
 }
 
+#define PERFECT_EACH_BYTE 0x0101010101010101u
+
 LOOM_LANE uint32_t perfect_sum_of_bytes(uint64_t bytes)
 {
     uint64_t pairs = (bytes & 0x00ff00ff00ff00ffu) + (bytes >> 8 & 0x00ff00ff00ff00ffu);
@@ -238,16 +235,20 @@ LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t rest, uint32_t salt)
     counts[1] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 1);
 }
 
-/* Counts the cell's keys among the slots that the lane has of a line. */
-LOOM_LANE void perfect_count_own(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 uint32_t cell, const lane_line *line, uint64_t counts[2])
+/* Counts the cell's keys among the slots that the lane has of a line. Returns a bit for each of them. */
+LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                     uint32_t cell, const lane_line *line, uint64_t counts[2])
 {
+    uint32_t which = 0;
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         uint32_t rest;
-        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &rest))
+        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &rest)) {
             perfect_add_key(counts, rest, owner->salt);
+            which |= 1u << i;
+        }
     }
+    return which;
 }
 
 LOOM_LANE uint32_t perfect_count(const perfect_tally *tally, uint32_t mapping, uint32_t turn)
@@ -307,23 +308,27 @@ LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_
     }
 }
 
-/* The group reads a cell's sixteen buckets. `planned`: as the plan has them, else as they are. Loads of four subranges are under way
- * before the first is looked at; more would take registers, and leave a GPU fewer teams at once. */
+/* The group reads a cell's sixteen buckets, or, if it is not `active`, nothing. `planned`: as the plan has them, when the cell's keys have
+ * left; else as they are, with these. Loads of four subranges are under way before the first is looked at; more would take registers, and
+ * leave a GPU fewer teams at once. */
 LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
                                             const perfect_owner *owner, const perfect_desk *desk, uint32_t cell,
-                                            uint32_t code, int planned)
+                                            uint32_t code, int planned, lane_truth active)
 {
     const uint32_t mapping = code >> 3;
     uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* same: bytes of subranges with one bucket */
+    perfect_reading reading;
+    reading.mine[0] = 0;
     for (uint32_t half = 0; half < 8; half += 4) {
         uint32_t here[4], there[4];
         lane_line lines[4], others[4];
+        uint64_t mine = 0;
         LOOM_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
             here[i] = perfect_bucket_in(cell, owner->salt, mapping, half + i, view->subrange);
             there[i] = perfect_bucket_in(cell, owner->salt, mapping ^ 1, half + i, view->subrange);
-            perfect_take_line(kind, owner, here[i], &lines[i]);
-            perfect_take_line(kind, owner, there[i], &others[i]);
+            perfect_take_line(kind, owner, here[i], &lines[i], active);
+            perfect_take_line(kind, owner, there[i], &others[i], active);
         }
         LOOM_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
@@ -338,19 +343,21 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
             if (here[i] == there[i]) /* in a small subrange */
                 same |= (uint64_t)255 << 8 * (half + i);
             if (code != PERFECT_STASHED)
-                perfect_count_own(kind, view, owner, cell, &lines[i], counts);
+                mine |= (uint64_t)perfect_count_own(kind, view, owner, cell, &lines[i], counts) << 16 * i;
         }
+        if (half == 0) /* no index that is computed: on a GPU that would put it into local memory */
+            reading.mine[0] = mine;
+        reading.mine[1] = mine;
     }
     if (code == PERFECT_STASHED) {
         lane_line stash;
-        perfect_take_line(kind, owner, perfect_stash(view), &stash);
-        perfect_count_own(kind, view, owner, cell, &stash, counts);
+        perfect_take_line(kind, owner, perfect_stash(view), &stash, active);
+        (void)perfect_count_own(kind, view, owner, cell, &stash, counts);
     }
-    perfect_reading reading;
     for (uint32_t i = 0; i < 2; i++)
         reading.counts[i] = lane_sum(owner->alone, counts[i]);
     reading.keys = perfect_sum_of_bytes(reading.counts[0]);
-    if (code != PERFECT_STASHED) {
+    if (planned && code != PERFECT_STASHED) {
         const uint64_t own = perfect_turned(mapping ? reading.counts[1] : reading.counts[0], code);
         fills -= own; /* no byte becomes less than none */
         other_fills -= own & same;
@@ -362,18 +369,36 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
 
 /* ---- Codes ---- */
 
-/* What a code does to one of the buckets that a cell's keys come to: keys too many, and how full it is, by the square, so that
- * buckets fill evenly. */
-LOOM_LANE void perfect_weigh(loom__slot_kind kind, uint32_t count, uint32_t fill, uint32_t *over, uint32_t *cost)
+/* Bytes that are greater than `limit`, as bytes of all ones; both are less than 128. */
+LOOM_LANE uint64_t perfect_above(uint64_t bytes, uint32_t limit)
 {
-    if (count > perfect_slots(kind)) /* whatever leaves the bucket, they do not fit: the other mapping may part them */
-        *over += 255;
-    else if (count > 0 && fill + count > perfect_slots(kind))
-        *over += fill + count - perfect_slots(kind);
-    *cost += count * fill * fill;
+    const uint64_t high = (bytes + PERFECT_EACH_BYTE * (127 - limit)) & PERFECT_EACH_BYTE * 128;
+    return (high >> 7) * 255;
 }
 
-/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full its buckets are. What makes ties fall
+/* Each byte's square, 255 at most. */
+LOOM_LANE uint64_t perfect_squares(uint64_t bytes)
+{
+    uint64_t squares = 0;
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < 8; i++) {
+        const uint32_t square = perfect_byte(bytes, i) * perfect_byte(bytes, i);
+        squares |= (uint64_t)(square < 255 ? square : 255) << 8 * i;
+    }
+    return squares;
+}
+
+/* What a code does to the buckets that a cell's keys come to: how many keys are too many. `counts`: keys that come to each; `met`: those that
+ * are there. More than a bucket has slots do not fit, whatever leaves it: the other mapping may part them. */
+LOOM_LANE uint32_t perfect_too_many(loom__slot_kind kind, uint64_t counts, uint64_t met)
+{
+    const uint32_t slots = perfect_slots(kind);
+    const uint64_t all = met + counts, over = perfect_above(all, slots) & perfect_above(counts, 0);
+    const uint64_t excess = (all & over) - (PERFECT_EACH_BYTE * slots & over);
+    return perfect_sum_of_bytes(excess) + (perfect_above(counts, slots) != 0 ? 255 : 0);
+}
+
+/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full the buckets are that keys come to. What makes ties fall
  * differently each time is a hash. The lower bits say which cell and code it is. */
 LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t code, uint32_t attempt, uint32_t over,
                                      uint32_t cost)
@@ -394,18 +419,16 @@ LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owne
 {
     const uint64_t placed = perfect_turned(present >> 3 & 1 ? reading->counts[1] : reading->counts[0], present);
     const uint32_t there = leaves < 8 ? perfect_byte(placed, leaves) : 0;
+    const uint64_t squares[2] = {perfect_squares(reading->fills[0]), perfect_squares(reading->fills[1])};
     uint32_t best = UINT32_MAX;
     LOOM_UNROLL
     for (uint32_t i = 0; i < 2 * lane_words(owner->alone); i++) {
         const uint32_t mapping = i % 2, offset = lane_first_word(owner->alone) + i / 2, code = mapping << 3 | offset;
-        const uint64_t met = perfect_turned(reading->fills[mapping], 8 - offset);
-        uint32_t over = 0, cost = 0;
-        LOOM_UNROLL
-        for (uint32_t turn = 0; turn < 8; turn++)
-            perfect_weigh(kind, perfect_byte(reading->counts[mapping], turn), perfect_byte(met, turn), &over, &cost);
-        if (leaves < 8 && mapping == present >> 3 &&
-            perfect_byte(perfect_turned(reading->counts[mapping], offset), leaves) >= there)
+        const uint64_t come = perfect_turned(reading->counts[mapping], offset);
+        uint32_t over = perfect_too_many(kind, come, reading->fills[mapping]);
+        if (leaves < 8 && mapping == present >> 3 && perfect_byte(come, leaves) >= there)
             over += PERFECT_NO_HELP;
+        const uint32_t cost = loom__dot_bytes(come, squares[mapping]); /* by the square: buckets fill evenly */
         const uint32_t judgement = perfect_judgement(cell, candidate, code, attempt, over, cost);
         if (code != PERFECT_STASHED && code != present && judgement < best)
             best = judgement;

@@ -40,6 +40,8 @@ typedef enum perfect_outcome {
     PERFECT_NO_ROOM    /* insert: room cannot be made */
 } perfect_outcome;
 
+enum { PERFECT_NO_SLOT = 16 }; /* more than there are in any bucket */
+
 /* A key and its one bucket. */
 typedef struct perfect_seek {
     uint64_t key;
@@ -137,9 +139,9 @@ LOOM_LANE perfect_look perfect_find(loom__slot_kind kind, int shared, lane_group
 
 /* ---- insert ---- */
 
-/* Puts key and value into a slot that was free. False: somebody else took it. */
-LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom__perfect_view *view,
-                                   const perfect_seek *seek, uint32_t slot, uint64_t value)
+/* Puts the key into a slot that was free, and the value, where it lies beside it. False: somebody else took it. */
+LOOM_LANE lane_truth perfect_claim_slot(loom__slot_kind kind, int shared, const loom__perfect_view *view,
+                                        const perfect_seek *seek, uint32_t slot, uint64_t value)
 {
     unsigned char *at = perfect_line(kind, seek->partition, seek->bucket) + slot * slot_stride(kind);
     uint64_t empty = perfect_empty(view, seek->partition_index);
@@ -147,7 +149,14 @@ LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom_
         uint64_t free_pair = slot_pair(empty, 0);
         return lane_swap_8((uint64_t *)at, free_pair, slot_pair(seek->key, value), shared) == free_pair;
     }
-    if (!slot_swap_key(kind, shared, at, empty, seek->key))
+    return slot_swap_key(kind, shared, at, empty, seek->key);
+}
+
+/* The same, and the value wherever it lies. No slot becomes free while this goes on. */
+LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom__perfect_view *view,
+                                   const perfect_seek *seek, uint32_t slot, uint64_t value)
+{
+    if (!perfect_claim_slot(kind, shared, view, seek, slot, value))
         return 0;
     if (slot_values_apart(kind))
         slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), value);
@@ -239,22 +248,30 @@ LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode m
     return outcome;
 }
 
-/* One lane stores a key that is absent, and for which its bucket has room; several do so at the same time. False: there was none. */
-LOOM_LANE int perfect_store(loom__slot_kind kind, int shared, const loom__perfect_view *view, const perfect_seek *seek,
-                            uint64_t value)
+/* One lane stores a key that is absent; several do so at the same time, and others may empty slots. Returns its slot, or
+ * PERFECT_NO_SLOT: there was none to be had. */
+LOOM_LANE uint32_t perfect_store(loom__slot_kind kind, int shared, const loom__perfect_view *view,
+                                 const perfect_seek *seek, uint64_t value)
 {
     const unsigned char *line = perfect_line(kind, seek->partition, seek->bucket);
     const uint64_t empty = perfect_empty(view, seek->partition_index);
-    for (;;) { /* a slot that is lost is filled: at most as often as there are slots */
+    for (uint32_t turn = 0; turn < perfect_slots(kind); turn++) { /* a slot that is lost is filled */
         uint32_t free_slots = 0;
         LOOM_UNROLL
         for (uint32_t slot = 0; slot < perfect_slots(kind); slot++)
             free_slots |= (uint32_t)(slot_key(kind, line, slot) == empty) << slot;
         if (free_slots == 0)
-            return 0;
-        if (perfect_claim(kind, shared, view, seek, loom__lowest_bit(free_slots), value))
-            return 1;
+            break;
+        const uint32_t slot = loom__lowest_bit(free_slots);
+        if (perfect_claim_slot(kind, shared, view, seek, slot, value)) {
+            if (slot_values_apart(kind)) {
+                lane_acquire(shared); /* who emptied the slot has written zero there (perfect_clear_slot) */
+                slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), value);
+            }
+            return slot;
+        }
     }
+    return PERFECT_NO_SLOT;
 }
 
 /* ---- update ---- */
@@ -287,23 +304,38 @@ LOOM_LANE lane_truth perfect_free_slot(loom__slot_kind kind, int shared, const l
     return 1;
 }
 
-/* Empties a slot of a partition that the lane owns, or of which nobody else touches the slot; tells the value that was there.
- * `pair`, of PAIR_4_4: what the slot holds. */
+/* Empties a slot whose key is for nobody else to touch. With `shared` others may take it as soon as it is empty. */
+LOOM_LANE void perfect_clear_slot(loom__slot_kind kind, int shared, const loom__perfect_view *view,
+                                  unsigned char *partition, uint32_t bucket, uint32_t slot, uint64_t empty)
+{
+    unsigned char *line = perfect_line(kind, partition, bucket);
+    if (kind == SLOT_PAIR_4_4) {
+        lane_store_8((uint64_t *)line + slot, slot_pair(empty, 0));
+        return;
+    }
+    if (slot_values_apart(kind)) {
+        slot_store_value(kind, perfect_value(kind, view, partition, bucket, slot), 0);
+        lane_release(shared); /* zero first: who takes the slot stores a value of its own */
+    }
+    slot_store_key(kind, line, slot, empty);
+}
+
+/* The value in a slot of a partition that the lane owns, or of which nobody else touches the slot. `pair`, of PAIR_4_4: what the slot
+ * holds. */
+LOOM_LANE uint64_t perfect_value_in(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
+                                    uint32_t bucket, uint32_t slot, uint64_t pair)
+{
+    if (kind == SLOT_PAIR_4_4)
+        return pair >> 32;
+    return slot_values_apart(kind) ? slot_load_value(kind, perfect_value(kind, view, partition, bucket, slot)) : 0;
+}
+
+/* Empties such a slot; tells the value that was there. */
 LOOM_LANE uint64_t perfect_take_slot(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
                                      uint32_t bucket, uint32_t slot, uint64_t pair, uint64_t empty)
 {
-    unsigned char *line = perfect_line(kind, partition, bucket);
-    uint64_t value = 0;
-    if (kind == SLOT_PAIR_4_4) {
-        lane_store_8((uint64_t *)line + slot, slot_pair(empty, 0));
-        return pair >> 32;
-    }
-    if (slot_values_apart(kind)) {
-        unsigned char *there = perfect_value(kind, view, partition, bucket, slot);
-        value = slot_load_value(kind, there);
-        slot_store_value(kind, there, 0);
-    }
-    slot_store_key(kind, line, slot, empty);
+    const uint64_t value = perfect_value_in(kind, view, partition, bucket, slot, pair);
+    perfect_clear_slot(kind, 0, view, partition, bucket, slot, empty);
     return value;
 }
 

@@ -1,165 +1,281 @@
-/* Room for many keys of a partition at once, each by another code of its own cell: the first move of a plan (perfect_room.h), which
- * is all that most keys need, without the ones that follow.
+/* Room for keys whose buckets are full, made by groups of lanes that work beside each other, also in one partition: a cell gets another
+ * code by which all of its keys have room. That is the first move of a plan (perfect_room.h), and all that most keys need.
  *
- * A team owns the partition, and has keys that are not in it and whose buckets are full. Its groups do a step for all of the keys, then
- * the next step:
- *   1. A key's cell is counted, the key included, and how full its sixteen buckets are without it. Of two keys of one cell the
- *      first one counts.
- *   2. The cell *claims* the code that overfills no bucket, of several the one whose buckets are emptiest. If there is none, it
- *      stays; and so do cells in the stash, and those with more keys than there is memory for.
- *   3. What all claims bring to a bucket is added up. A cell that claims a bucket which would be too full then stays, too.
- *   4. The keys of cells that move are lifted out of their buckets, codes change, the keys are put back.
- * So no step can fail: to a bucket come at most the keys that were claimed for it, those of cells that stay included, and what
- * leaves it on other cells' behalf counts for nothing. Two cells that want a last slot may both stay. What is not helped is as it was
- * before, and for others: plans, which move other cells, too.
+ * A group *holds* the cells that it works on. While it does, the cell's code says that it lies in the stash, whose cells nobody moves here:
+ * one atomic OR takes the cell and tells the code that it had; one atomic AND gives it back, with that code or another. Nobody waits for
+ * a cell. Who cannot have it does without.
+ *   1. The group holds the cell of its key. If the key is there by now, it is met as its call wants; if its bucket has room again,
+ *      it is stored.
+ *   2. Otherwise the cell moves, if it has a code that overfills no bucket, the key included; of several, the one whose buckets are
+ *      emptiest. Then the key is stored.
+ *   3. If there is none, the cells of the other keys in the full bucket are tried one after the other: whichever can be held, and has a
+ *      code by which fewer of its keys lie in that bucket and none too many elsewhere, moves, and the key is stored.
+ *   4. If none of them can, the key is left to the owner of the partition, and its plans, which move several cells for one key.
+ * A cell moves by copies: its keys are stored where the new code has them, each by a swap of an empty slot, as all keys are; when all
+ * of them are, the old ones are cleared, and the cell is given back with the new code. If a swap finds no empty slot, since others were
+ * faster, the copies are cleared instead. So what was read of other cells may be out of date: that costs a move, never a key. (A plan,
+ * which lifts keys before it puts them back, may use slots that the cell itself leaves; here they count as taken.)
  *
- * What it costs: 16 lines read for each key, two of each subrange, and 8 again for a cell that moves; and one wait for each step
- * instead of one for each step and key. Of keys that met a full bucket, 1 % more into tables of 10^8 pairs of 4 + 4 bytes, a trial on a
- * GPU, which tried it in all partitions, counted 94 % that it helped at load 0.53, 84 % at 0.8 (12 % had no code, 4 % were in each other's
- * way), 50 % at 0.9. */
+ * Why this is right:
+ *   R1  Only its holder changes a cell's code, stores its keys, or clears slots that hold them. So their places stand still for it, and
+ *       what it does is seen by the next holder, which acquires what the giving back has released.
+ *   R2  A slot is taken by a swap for the empty key, and cleared by the holder of its key's cell alone. So no key is written over.
+ *   R3  Each move leaves P1 to P3 (perfect_ops.h) as they were; a group may stop after any.
+ *   R4  No step repeats for ever: a group tries each cell of a bucket once, and each slot of a bucket as often as there are slots.
+ * Nothing looks keys up meanwhile. In a partition that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
+ *
+ * The paper has groups lock the cells and buckets of a move, and orders them by age, so that none waits for ever (wait-die). Here no bucket
+ * is locked, and no lock is waited for.
+ *
+ * What it costs: a lookup, 16 lines read for each cell that is tried, two of each subrange; and for one that moves, a load, a scan
+ * of a bucket, a swap and a store for each of its keys, most of them by different lanes at the same time. */
 #ifndef LOOM_PERFECT_RECODE_H
 #define LOOM_PERFECT_RECODE_H
 
-#include "engines/perfect/perfect_room.h"
+#include "engines/perfect/perfect_cells.h"
 
 enum {
-    PERFECT_MOST_RECODED = PERFECT_MOST_CANDIDATES,                          /* keys at once */
-    PERFECT_MOST_OF_RECODED = PERFECT_MOST_LIFTED / PERFECT_MOST_RECODED + 1 /* keys of a cell, the new one included */
-};
+    PERFECT_MOST_COPIES = 16
+}; /* keys of a cell that moves, at most: a lane notes the slots of its copies in 8 bytes */
 
-LOOM_STATIC_ASSERT(PERFECT_MOST_RECODED *(PERFECT_MOST_OF_RECODED - 1) <= PERFECT_MOST_LIFTED, "a place for each");
+/* An insertion beside others, from turn to turn. */
+typedef struct perfect_beside {
+    perfect_seek seek; /* with the bucket that the cell's code names, once that is held */
+    uint32_t code;     /* that the cell has, and gets when it is given back */
+    uint32_t turn;     /* cells that were tried */
+    lane_line line;    /* of the bucket, when it was looked at first */
+} perfect_beside;
 
-/* The bucket that a claim brings the cell's keys of this turn to, and how many they are; 0: none. */
-LOOM_LANE uint32_t perfect_claimed(const loom__perfect_view *view, const perfect_owner *owner, const perfect_desk *desk,
-                                   uint32_t which, uint32_t turn, uint32_t *bucket)
+/* ---- Holding a cell ---- */
+
+/* The group takes a cell, and is told its code. PERFECT_STASHED: it cannot have it. */
+LOOM_LANE uint32_t perfect_hold(const perfect_owner *owner, uint32_t cell, lane_truth active)
 {
-    const perfect_tally *tally = &desk->candidates[which];
-    const uint32_t code = lane_team_load_4(&desk->wishes[which].code);
-    if (code == PERFECT_NOWHERE)
-        return 0;
-    *bucket = perfect_bucket_in(lane_team_load_4(&tally->cell), owner->salt, code >> 3,
-                                (turn + code) % PERFECT_SUBRANGES, view->subrange);
-    return perfect_count(tally, code >> 3, turn);
+    uint64_t word = 0;
+    if (active && lane_leads(owner->alone)) {
+        word = lane_fetch_or_8(owner->words + (cell >> 4), (uint64_t)PERFECT_STASHED << 4 * (cell & 15), owner->shared);
+        lane_acquire(owner->shared); /* what the last holder did */
+    }
+    lane_join(owner->alone, owner->shared);
+    word = lane_sum(owner->alone, word);
+    return active ? perfect_code(word, cell & 15) : (uint32_t)PERFECT_STASHED;
 }
 
-/* The group: a key's cell claims a code. */
-LOOM_LANE void perfect_claim_code(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                  perfect_desk *desk, uint32_t which)
+/* One lane gives the cell back, with this code, when what the group did comes before. */
+LOOM_LANE void perfect_give_back(const perfect_owner *owner, uint32_t cell, uint32_t code)
 {
-    const perfect_place place = perfect_place_of_key(kind, view, lane_team_load(&desk->keys[which]));
-    const uint32_t cell = perfect_cell(place), present = perfect_code_of(owner, cell);
-    uint32_t code = PERFECT_NOWHERE;
-    uint64_t fills = 0;
-    if (present != PERFECT_STASHED && perfect_is_candidate(desk, which, 0)) {
-        perfect_reading reading = perfect_read_cell(kind, view, owner, desk, cell, present, 0);
-        perfect_add_key(reading.counts, place.rest, owner->salt);
-        reading.keys++;
-        perfect_tell_cell(owner, &desk->candidates[which], cell, present, &reading);
-        const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, present, PERFECT_SUBRANGES, 0);
-        if (best >> 24 == 0 && reading.keys <= PERFECT_MOST_OF_RECODED) {
-            code = best & 15;
-            fills = code >> 3 ? reading.fills[1] : reading.fills[0];
+    const uint64_t gone = (uint64_t)(PERFECT_STASHED ^ code) << 4 * (cell & 15);
+    (void)lane_and_8(owner->words + (cell >> 4), ~gone, owner->shared);
+}
+
+/* ---- Moving a cell that is held ---- */
+
+/* A cell on its way. */
+typedef struct perfect_recoding {
+    uint32_t cell, from, to;
+    uint64_t mine[2]; /* this lane's slots with its keys, as perfect_reading has them */
+} perfect_recoding;
+
+typedef struct perfect_spot {
+    uint32_t bucket, slot;
+} perfect_spot;
+
+/* The next of the lane's slots, which leaves `mine`. */
+LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const loom__perfect_view *view,
+                                         const perfect_owner *owner, const perfect_recoding *recoding, uint64_t mine[2])
+{
+    const uint32_t upper = mine[0] == 0;
+    const uint64_t bits = upper ? mine[1] : mine[0];
+    const uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    const uint32_t at = low ? loom__lowest_bit(low) : 32 + loom__lowest_bit(high);
+    if (upper)
+        mine[1] &= mine[1] - 1;
+    else
+        mine[0] &= mine[0] - 1;
+    perfect_spot spot;
+    spot.bucket =
+        perfect_bucket_in(recoding->cell, owner->salt, recoding->from >> 3, 4 * upper + at / 16, view->subrange);
+    spot.slot = perfect_first_slot(kind, owner) + at % 16;
+    return spot;
+}
+
+/* The key in a spot, its value, and the bucket that it comes to. */
+LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const loom__perfect_view *view,
+                                         const perfect_owner *owner, const perfect_recoding *recoding,
+                                         perfect_spot spot, uint64_t *value)
+{
+    unsigned char *line = perfect_line(kind, owner->partition, spot.bucket);
+    const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + spot.slot) : 0;
+    perfect_seek seek;
+    seek.key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, spot.slot);
+    seek.partition = owner->partition;
+    seek.partition_index = owner->partition_index;
+    seek.place = perfect_place_of_key(kind, view, seek.key);
+    seek.bucket = perfect_bucket(seek.place, recoding->to, owner->salt, view->subrange);
+    *value = perfect_value_in(kind, view, owner->partition, spot.bucket, spot.slot, pair);
+    return seek;
+}
+
+/* The lane copies its keys of the cell. Returns how many, with 4 bits for the slot of each in *slots; *failed: there was no room. */
+LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                     const perfect_recoding *recoding, uint64_t *slots, lane_truth *failed)
+{
+    uint64_t mine[2] = {recoding->mine[0], recoding->mine[1]}, value;
+    uint32_t copies = 0;
+    while ((mine[0] | mine[1]) != 0) {
+        const perfect_spot spot = perfect_next_spot(kind, view, owner, recoding, mine);
+        const perfect_seek seek = perfect_seek_spot(kind, view, owner, recoding, spot, &value);
+        const uint32_t slot = perfect_store(kind, owner->shared, view, &seek, value);
+        if (slot == PERFECT_NO_SLOT) {
+            *failed = 1;
+            break;
         }
+        *slots |= (uint64_t)slot << 4 * copies++;
     }
-    if (!lane_leads(owner->alone))
-        return;
-    lane_team_store_4(&desk->wishes[which].code, code);
-    lane_team_store_4(&desk->wishes[which].fills[0], (uint32_t)fills);
-    lane_team_store_4(&desk->wishes[which].fills[1], (uint32_t)(fills >> 32));
+    return copies;
 }
 
-/* All lanes: what all claims bring to each bucket. */
-LOOM_LANE void perfect_add_claims(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
-                                  uint32_t count)
+/* The lane clears its keys of the cell; or, if the move failed, the copies. */
+LOOM_LANE void perfect_clear_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                  const perfect_recoding *recoding, uint64_t slots, uint32_t copies, lane_truth failed)
 {
-    for (uint32_t i = lane_team_rank(owner->team); i < count * 8; i += lane_team_size(owner->team)) {
-        uint32_t bucket, keys = perfect_claimed(view, owner, desk, i / 8, i % 8, &bucket);
-        if (keys > 0)
-            perfect_add_shift(desk, bucket, keys);
+    uint64_t mine[2] = {recoding->mine[0], recoding->mine[1]}, value;
+    for (; copies > 0; copies--, slots >>= 4) {
+        perfect_spot spot = perfect_next_spot(kind, view, owner, recoding, mine);
+        if (failed) {
+            spot.bucket = perfect_seek_spot(kind, view, owner, recoding, spot, &value).bucket;
+            spot.slot = (uint32_t)slots & 15;
+        }
+        perfect_clear_slot(kind, owner->shared, view, owner->partition, spot.bucket, spot.slot, owner->empty);
     }
-    lane_team_wait(owner->team);
 }
 
-/* The group: is there room for all that a claim brings, and for what others bring to the same buckets? */
-LOOM_LANE void perfect_grant(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                             perfect_desk *desk, uint32_t which)
+/* The group: all keys of the cell move. False: there was no room, and all is as it was. */
+LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const loom__perfect_view *view,
+                                         const perfect_owner *owner, const perfect_recoding *recoding,
+                                         lane_truth active)
 {
-    perfect_wish *wish = &desk->wishes[which];
-    const uint32_t code = lane_team_load_4(&wish->code);
-    uint32_t refused = code == PERFECT_NOWHERE;
+    uint64_t slots = 0;
+    uint32_t copies = 0;
+    lane_truth failed = 0;
+    if (active)
+        copies = perfect_copy_keys(kind, view, owner, recoding, &slots, &failed);
+    failed = lane_some(lane_poll(owner->alone, failed));
+    perfect_clear_keys(kind, view, owner, recoding, slots, copies, failed);
+    return active && !failed;
+}
+
+/* ---- Insertion ---- */
+
+/* The group: is a slot of the line empty? */
+LOOM_LANE lane_truth perfect_has_room(loom__slot_kind kind, const perfect_owner *owner, const lane_line *line,
+                                      lane_truth active)
+{
+    const lane_slots frees =
+        lane_match(line, slot_key_bytes(kind), slot_stride(kind), perfect_slots(kind), owner->empty);
+    return lane_some(lane_poll(owner->alone, active & lane_any(frees)));
+}
+
+/* The group: the cell of the key in this slot of a line; UINT32_MAX: it is empty. */
+LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                   const lane_line *line, uint32_t slot)
+{
+    uint64_t cell = 0; /* plus one */
     LOOM_UNROLL
-    for (uint32_t i = 0; i < lane_words(owner->alone); i++) {
-        const uint32_t turn = lane_first_word(owner->alone) + i, number = (turn + code) % PERFECT_SUBRANGES;
-        uint32_t bucket, keys = perfect_claimed(view, owner, desk, which, turn, &bucket);
-        if (keys > 0)
-            refused |= (lane_team_load_4(&wish->fills[number / 4]) >> 8 * (number % 4) & 255) +
-                           (uint32_t)perfect_shift_of(desk, bucket) >
-                       perfect_slots(kind);
+    for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
+        const uint64_t key = perfect_own_key(kind, line, i);
+        if (perfect_first_slot(kind, owner) + i == slot && key != owner->empty)
+            cell = perfect_cell(perfect_place_of_key(kind, view, key)) + (uint64_t)1;
     }
-    refused = lane_some(lane_poll(owner->alone, refused != 0));
-    if (lane_leads(owner->alone))
-        lane_team_store_4(&wish->granted, !refused);
+    return (uint32_t)lane_sum(owner->alone, cell) - 1;
 }
 
-/* Was room made for the i-th key? To be asked behind perfect_recode(). */
-LOOM_LANE int perfect_is_recoded(const perfect_desk *desk, uint32_t i)
+/* The group gives the cell a code by which there is room, if it has one: for the key that comes to it, or, if it is another cell, in the
+ * bucket of that key. True: it has. */
+LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                      const perfect_beside *beside, uint32_t cell, uint32_t *code, lane_truth active)
 {
-    return lane_team_load_4(&desk->wishes[i].granted) != 0;
-}
-
-/* All lanes: nothing is claimed any more. */
-LOOM_LANE void perfect_drop_claims(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
-                                   uint32_t count)
-{
-    for (uint32_t i = lane_team_rank(owner->team); i < count * 8; i += lane_team_size(owner->team)) {
-        uint32_t bucket;
-        if (perfect_claimed(view, owner, desk, i / 8, i % 8, &bucket) > 0)
-            lane_team_store_4(perfect_shift_word(desk, bucket), 0);
+    const int other = beside->turn > 0;
+    perfect_reading reading = perfect_read_cell(kind, view, owner, NULL, cell, *code, 0, active);
+    if (!other) {
+        perfect_add_key(reading.counts, beside->seek.place.rest, owner->salt);
+        reading.keys++;
     }
-    if (lane_team_rank(owner->team) == 0)
-        lane_team_store_4(&desk->lifted, 0);
-    lane_team_wait(owner->team);
+    const uint32_t leaves = other ? beside->seek.bucket / view->subrange : (uint32_t)PERFECT_SUBRANGES;
+    const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, *code, leaves, 0);
+    const perfect_recoding recoding = {cell, *code, best & 15, {reading.mine[0], reading.mine[1]}};
+    const lane_truth can = active && best >> 24 == 0 && reading.keys <= PERFECT_MOST_COPIES;
+    const lane_truth moved = perfect_recode_cell(kind, view, owner, &recoding, can);
+    *code = moved ? recoding.to : *code;
+    return moved;
 }
 
-/* All lanes: the cells move, and their keys with them. Cells of one word change it at the same time: each adds what makes its own code
- * the new one, and no other bit has changed when all of them have. */
-LOOM_LANE void perfect_change_codes(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                    perfect_desk *desk, uint32_t count)
+/* Before the first turn. */
+LOOM_LANE void perfect_begin_beside(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                    uint64_t key, perfect_beside *beside)
 {
-    for (uint32_t i = perfect_group(owner); i < count; i += perfect_groups(owner))
-        if (perfect_is_recoded(desk, i))
-            perfect_lift_cell(kind, view, owner, desk, lane_team_load_4(&desk->candidates[i].cell),
-                              lane_team_load_4(&desk->candidates[i].code));
-    for (uint32_t i = lane_team_rank(owner->team); i < count; i += lane_team_size(owner->team)) {
-        const uint32_t cell = lane_team_load_4(&desk->candidates[i].cell);
-        const uint64_t change =
-            (uint64_t)lane_team_load_4(&desk->wishes[i].code) - lane_team_load_4(&desk->candidates[i].code);
-        if (perfect_is_recoded(desk, i))
-            lane_combine_8(owner->words + (cell >> 4), LOOM__ADD, change << 4 * (cell & 15), owner->shared);
+    beside->seek.key = key;
+    beside->seek.partition = owner->partition;
+    beside->seek.partition_index = owner->partition_index;
+    beside->seek.place = perfect_place_of_key(kind, view, key);
+    beside->turn = 0;
+}
+
+/* One turn of the group's insertion of a key of the owner's partition, whose place `beside` has: one more cell is tried. AGAIN: another
+ * turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may be there, if somebody else is at work on
+ * its cell. With FETCH all lanes have the value. */
+LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__how how,
+                                                const loom__perfect_view *view, const perfect_owner *owner,
+                                                perfect_beside *beside, uint64_t *value, lane_truth active)
+{
+    const int first = beside->turn == 0;
+    const uint32_t own = perfect_cell(beside->seek.place);
+    uint32_t cell = perfect_cell_in(kind, view, owner, &beside->line, beside->turn - 1);
+    cell = first ? own : cell;
+    lane_truth wanted = active && cell != UINT32_MAX;
+    if (first && wanted)
+        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;
+    const uint32_t from = perfect_hold(owner, cell, wanted);
+    const lane_truth held = from != PERFECT_STASHED;
+    if (first) {
+        beside->code = from;
+        beside->seek.bucket = perfect_bucket(beside->seek.place, from, owner->salt, view->subrange);
     }
-    lane_team_wait(owner->team);
-    perfect_put_back(kind, view, owner, desk);
-}
-
-/* All lanes: makes room for as many as it can of the keys in desk->keys, PERFECT_MOST_RECODED at most, all of this partition, absent, and
- * different. Their buckets were full; where one is no more, by what moved since, its cell moves without need. There will be room for
- * those that perfect_is_recoded() tells of, as long as nothing else is stored; the others may still find room elsewhere. */
-LOOM_LANE void perfect_recode(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                              perfect_desk *desk, uint32_t count)
-{
-    for (uint32_t i = lane_team_rank(owner->team); i < count; i += lane_team_size(owner->team))
-        lane_team_store_4(&desk->cells[i],
-                          perfect_cell(perfect_place_of_key(kind, view, lane_team_load(&desk->keys[i]))));
-    lane_team_wait(owner->team);
-    for (uint32_t i = perfect_group(owner); i < count; i += perfect_groups(owner))
-        perfect_claim_code(kind, view, owner, desk, i);
-    lane_team_wait(owner->team);
-    perfect_add_claims(view, owner, desk, count);
-    for (uint32_t i = perfect_group(owner); i < count; i += perfect_groups(owner))
-        perfect_grant(kind, view, owner, desk, i);
-    lane_team_wait(owner->team);
-    perfect_change_codes(kind, view, owner, desk, count);
-    perfect_drop_claims(view, owner, desk, count);
+    /* In the first turn: is the key there by now, or has somebody left its bucket? */
+    if (first && held)
+        perfect_take_line(kind, owner, beside->seek.bucket, &beside->line, 1);
+    const perfect_look look = perfect_look_in(kind, owner->alone, &beside->line, beside->seek.key, first && held);
+    const lane_truth room = perfect_has_room(kind, owner, &beside->line, first && held);
+    if (look.mine)
+        perfect_meet(kind, mode, how, owner->shared, view, &beside->seek, look.slot, look.pair, value);
+    if (mode == SLOT_FETCH) {
+        const uint64_t met = lane_sum(owner->alone, look.mine ? *value : 0);
+        *value = look.found ? met : *value;
+    }
+    uint32_t to = from;
+    const lane_truth tries = held && !look.found && !room;
+    const lane_truth moved = perfect_try_cell(kind, view, owner, beside, cell, &to, tries);
+    if (first) {
+        beside->code = to;
+        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);
+    }
+    lane_truth stored = 0;
+    if ((moved || room) && !look.found && lane_leads(owner->alone)) /* somebody else may still be faster */
+        stored = perfect_store(kind, owner->shared, view, &beside->seek, *value) != PERFECT_NO_SLOT;
+    stored = lane_some(lane_poll(owner->alone, stored));
+    beside->turn++;
+    /* A cell that has moved has another bucket than the line: if the key found no room there, that is all. */
+    const lane_truth over = beside->turn > perfect_slots(kind) || (first && (!held || moved));
+    const lane_truth ends = stored || look.found || over;
+    lane_join(owner->alone, owner->shared);
+    if (active && lane_leads(owner->alone)) {
+        lane_release(owner->shared); /* what all of the group did comes before */
+        if (held && !first)
+            perfect_give_back(owner, cell, to);
+        if (ends && beside->code != PERFECT_STASHED)
+            perfect_give_back(owner, own, beside->code);
+    }
+    return look.found ? PERFECT_WAS_THERE : stored ? PERFECT_DONE : over ? PERFECT_OVERFLOW : PERFECT_AGAIN;
 }
 
 #endif

@@ -123,7 +123,7 @@ LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *
         if (!perfect_is_candidate(desk, i, moves))
             continue;
         const uint32_t cell = lane_team_load_4(&desk->cells[i]), code = perfect_code_of(owner, cell);
-        perfect_reading reading = perfect_read_cell(kind, view, owner, desk, cell, code, 1);
+        perfect_reading reading = perfect_read_cell(kind, view, owner, desk, cell, code, 1, 1);
         perfect_tell_cell(owner, &desk->candidates[i], cell, code, &reading);
         if (moves == 0) {
             perfect_add_key(reading.counts, place.rest, owner->salt);
@@ -224,7 +224,7 @@ LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view 
     for (uint32_t i = 0; i < 8; i++)
         if (i < perfect_reach(code)) {
             buckets[i] = perfect_reached(view, owner, cell, code, i);
-            perfect_take_line(kind, owner, buckets[i], &lines[i]);
+            perfect_take_line(kind, owner, buckets[i], &lines[i], 1);
         }
     LOOM_UNROLL
     for (uint32_t i = 0; i < 8; i++)
@@ -317,7 +317,8 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, 
         const perfect_seek seek = perfect_seek_key(kind, view, key);
         if (stores) {
             if (lane_team_rank(owner->team) == 0)
-                lane_team_store_4(&desk->room, (uint32_t)perfect_store(kind, owner->shared, view, &seek, value));
+                lane_team_store_4(&desk->room,
+                                  perfect_store(kind, owner->shared, view, &seek, value) != PERFECT_NO_SLOT);
         } else if (perfect_group(owner) == 0) {
             const uint32_t used = perfect_used(kind, owner, seek.bucket);
             if (lane_leads(owner->alone))

@@ -202,6 +202,16 @@ LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
         *at |= bits;
 }
 
+LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)
+{
+    if (!shared) {
+        uint64_t old = *at;
+        *at = old | bits;
+        return old;
+    }
+    return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+}
+
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 {
     if (!shared) {

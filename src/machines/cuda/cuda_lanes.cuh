@@ -400,6 +400,17 @@ LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
     asm volatile("red.relaxed" CUDA_SPACE ".or.b64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(bits) : "memory");
 }
 
+LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)
+{
+    uint64_t old;
+    (void)shared;
+    asm volatile("atom.relaxed" CUDA_SPACE ".or.b64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(CUDA_AT(at)), "l"(bits)
+                 : "memory");
+    return old;
+}
+
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 {
     uint64_t old;

@@ -504,6 +504,7 @@ cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__pe
      * counts the keys that are planned for a bucket. */
     const double mean = (double)plan.items / view->partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
     const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
+    plan.most_pending = (uint32_t)fmin((double)view->partitions * PERFECT_MOST_BESIDE, PERFECT_MOST_ITEMS);
     plan.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
     const uint64_t each = aligned(view->partitions * sizeof(uint32_t));
     plan.counts_at = aligned(sizeof(cuda_perfect_counters));
@@ -512,7 +513,8 @@ cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__pe
     plan.crowded_at = plan.touched_at + each;
     plan.left_over_at = plan.crowded_at + each;
     plan.items_at = plan.left_over_at + each;
-    plan.next_at = plan.items_at + aligned((uint64_t)view->partitions * plan.room * sizeof(uint32_t));
+    plan.pending_at = plan.items_at + aligned((uint64_t)view->partitions * plan.room * sizeof(uint32_t));
+    plan.next_at = plan.pending_at + aligned(plan.items * sizeof(uint32_t));
     plan.late_blocks_at = plan.next_at + aligned(plan.items * sizeof(uint32_t));
     plan.spare_at = plan.late_blocks_at + aligned(plan.items / (LEAST_TILE * PERFECT_WRITE_WARPS) + 1);
     plan.bytes = plan.spare_at + plan.spares * plan.spare_bytes;
@@ -552,11 +554,13 @@ cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char
     lists->crowded = (uint32_t *)(memory + plan->crowded_at);
     lists->left_over = (uint32_t *)(memory + plan->left_over_at);
     lists->items = (uint32_t *)(memory + plan->items_at);
+    lists->pending = (uint32_t *)(memory + plan->pending_at);
     lists->next = (uint32_t *)(memory + plan->next_at);
     lists->room = plan->room;
     lists->repair_bytes = plan->repair_bytes;
     lists->most_bytes = plan->most_bytes;
     lists->least = PERFECT_LEAST_COMING;
+    lists->most_pending = plan->most_pending;
     lists->late_blocks = memory + plan->late_blocks_at;
     lists->spare = memory + plan->spare_at;
     lists->spare_bytes = plan->spare_bytes;
@@ -570,6 +574,8 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
     cudaError_t error = cudaMemsetAsync(lists->counters, 0, sizeof *lists->counters, stream);
     if (error == cudaSuccess)
         error = cuda_perfect_launch_write(view, batch, op, lists, stream);
+    if (error == cudaSuccess)
+        error = cuda_perfect_launch_recode(view, batch, op, lists, stream);
     if (error == cudaSuccess && lists->repair_bytes > 0)
         error = cuda_perfect_launch_repair(view, batch, op, lists, stream);
     return error == cudaSuccess ? cuda_perfect_launch_room(view, batch, op, lists, stream) : error;

@@ -2,26 +2,29 @@
  *
  *   cuda_perfect_lanes.cuh  lookups, for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
  *   cuda_perfect_write.cu   whatever writes, as long as no code changes
- *   cuda_perfect_items.cuh  items that the owner of a partition inserts
- *   cuda_perfect_repair.cu  keys whose buckets were full, all those of a partition at once
- *   cuda_perfect_room.cu    the same where they are few, or left: by their own cells' codes, then one after the other
+ *   cuda_perfect_items.cuh  items of an insertion, after its first step
+ *   cuda_perfect_recode.cu  keys whose buckets were full, by groups beside each other: each moves a cell
+ *   cuda_perfect_repair.cu  the same where they are many: all those of a partition at once
+ *   cuda_perfect_room.cu    what is left, one after the other
  *   cuda_perfect_codes.cuh  codes of a partition in shared memory, and their repair
  *   cuda_perfect_bulk.cuh   builds by partition: memory; cuda_perfect_codes.cu, cuda_perfect_place.cu
  *   cuda_perfect_whole.cu   what reads or writes whole tables: clear, survey, refill
  *   cuda_perfect.cu         bulk calls
  *
- * Insertions go in chunks, each in five steps, one kernel after the other in one stream:
- *   1. Groups of lanes insert where there is room. An item whose key is absent and not for them to store is *pending*: its block
- *      notes it for its partition. Of equal pending keys of a block one is noted; the others are *late*.
- *   2. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
+ * Insertions go in chunks, each in six steps, one kernel after the other in one stream:
+ *   1. Groups of lanes insert where there is room. An item whose key is absent and not for them to store is *pending*. Of equal
+ *      pending keys of a block one is; the others are *late*.
+ *   2. Groups take one pending item after the other, and give its cell another code, or that of another key in its bucket. What that does not
+ *      help is *noted* for its partition; all items are, if they are many.
+ *   3. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
  *      items at once. What that cannot do remains noted.
- *   3. Small blocks own one partition after the other that has items noted, insert them, give other codes to the own cells of several
- *      at once, and move other cells to make room for one after the other of those that this does not help. Once that fails, in a
- *      partition that has room to hope for, the rest becomes the partition's list.
- *   4. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
+ *   4. Small blocks own one partition after the other that has items noted, insert them, and move cells to make room for one after the
+ *      other. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
+ *   5. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
  *      exhausted, and its items are refused.
- *   5. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
- * So there are no locks: a partition has one owner in each step. And a key that makes up a whole batch is not inserted by its
+ *   6. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
+ * So nobody waits for a lock: in the second step a group that cannot have a cell does without, and from the third on a partition has one
+ * owner. And a key that makes up a whole batch is not inserted by its
  * owner item after item, but once for each block. Steps of which a chunk has no need cost a launch. */
 #ifndef LOOM_CUDA_PERFECT_CUH
 #define LOOM_CUDA_PERFECT_CUH
@@ -33,6 +36,7 @@ enum {
     PERFECT_MOST_ITEMS = 1 << 24,  /* of a chunk, which bounds the memory of lists */
     PERFECT_LEAST_ITEMS = 1 << 16, /* smaller chunks are not tried where memory is short */
     PERFECT_MOST_SPARES = 32,      /* partitions that are reseeded at once */
+    PERFECT_MOST_BESIDE = 24,      /* pending items to a partition for which the second step pays */
     PERFECT_LEAST_COMING = 6,      /* items that make a partition crowded, usually */
     PERFECT_MOST_COMING = 2048,    /* items of a partition that are inserted at once */
     PERFECT_PENDING = 0xfd         /* instead of a status */
@@ -42,17 +46,20 @@ enum {
 
 /* Zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
+    uint32_t pending;   /* items */
     uint32_t touched;   /* partitions with items */
     uint32_t crowded;   /* those with many */
-    uint32_t left_over; /* those with a list, in the fourth step */
+    uint32_t left_over; /* those with a list, in the fifth step */
     uint32_t late;      /* not zero: there are late items */
-    uint32_t repairs;   /* partitions that blocks have taken in the second step, beyond the first ones … */
-    uint32_t rooms;     /* … and in the third */
+    uint32_t recoded;   /* items that groups have taken in the second step, beyond the first ones */
+    uint32_t repairs;   /* partitions that blocks have taken in the third step, beyond the first ones … */
+    uint32_t rooms;     /* … and in the fourth */
 } cuda_perfect_counters;
 
 /* Pending items of a chunk, as kernels see them. Items are told by their place in the chunk. */
 typedef struct cuda_perfect_lists {
     cuda_perfect_counters *counters;
+    uint32_t *pending;    /* [items] which they are, after the first step */
     uint32_t *counts;     /* [partitions] items that were noted, or wanted to be; 0 between chunks */
     uint32_t *items;      /* [partitions][room] which they are; those beyond go into the list at once */
     uint32_t *heads;      /* [partitions] the first item of each list, plus one; 0: none, as between chunks */
@@ -62,8 +69,10 @@ typedef struct cuda_perfect_lists {
     uint32_t *left_over;  /* [partitions] */
     uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
     uint32_t room;
-    uint32_t least;        /* items that make a partition crowded */
-    uint32_t repair_bytes; /* shared memory of a block in the second step; 0: the device has less, and there is none */
+    uint32_t
+        most_pending; /* items for which room is made beside each other; if there are more, partitions are repaired */
+    uint32_t least;   /* items that make a partition crowded */
+    uint32_t repair_bytes; /* shared memory of a block in the third step; 0: the device has less, and there is none */
     uint32_t most_bytes;   /* that a block may have */
     unsigned char *spare;  /* [spares] memory for a partition and its words */
     uint64_t spare_bytes;
@@ -86,10 +95,10 @@ __device__ __forceinline__ uint64_t perfect_chunk_items(const cuda_batch &batch,
 typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
-    uint32_t room;
+    uint32_t room, most_pending;
     uint32_t repair_bytes, most_bytes;
-    uint64_t counts_at, heads_at, touched_at, crowded_at, left_over_at, items_at, next_at, late_blocks_at, spare_at,
-        spare_bytes;
+    uint64_t counts_at, heads_at, touched_at, crowded_at, left_over_at, items_at, pending_at, next_at, late_blocks_at,
+        spare_at, spare_bytes;
     uint64_t bytes;
 } cuda_perfect_plan;
 
@@ -107,7 +116,7 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
 cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream);
 
-/* Inserts the items of one chunk, all five steps; chunks with the same lists go one after the other. */
+/* Inserts the items of one chunk, all six steps; chunks with the same lists go one after the other. */
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_perfect_lists *lists, cudaStream_t stream);
 
@@ -115,7 +124,11 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
 cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                       const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The shared memory that a block of the second step takes, and the step itself. */
+/* The second step. */
+cudaError_t cuda_perfect_launch_recode(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                                       const cuda_perfect_lists *lists, cudaStream_t stream);
+
+/* The shared memory that a block of the third step takes, and the step itself. */
 uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                        const cuda_perfect_lists *lists, cudaStream_t stream);

@@ -18,6 +18,20 @@ __device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
     return turn;
 }
 
+/* Notes an item for the owner of its partition. Returns what comes behind the item in the list of its partition, if it goes there. */
+__device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
+{
+    const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
+    if (at == 0)
+        lists.touched[atomicAdd(&lists.counters->touched, 1u)] = partition;
+    if (at + 1 == lists.least)
+        lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
+    if (at >= lists.room)
+        return atomicExch(&lists.heads[partition], index + 1);
+    lists.items[(uint64_t)partition * lists.room + at] = index;
+    return 0;
+}
+
 __device__ __forceinline__ slot_mode mode_of(cuda_op op)
 {
     return op == OP_OVERWRITE ? SLOT_OVERWRITE

@@ -1,20 +1,17 @@
-/* Room made in full buckets of a perfect table (perfect_room.h), and what comes after the first step of an insertion
- * (cuda_perfect.cuh).
+/* Room made in full buckets of a perfect table by the owners of partitions (perfect_room.h), for what other steps of an insertion have
+ * left (cuda_perfect.cuh); then reseeding, and late items.
  *
  * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its four groups insert an item
- * each, where there is room; then they give other codes to the own cells of the others, several at once (perfect_recode.h); then, item
- * after item, all of them make room, and the first group inserts. The table stays in global memory, the desk is in shared memory:
- * 5 KB, and 2 bytes for each bucket, so that a multiprocessor has some twenty partitions of 1729 buckets at once.
+ * each, where there is room; then, item after item, all of them make room, and the first group inserts. The table stays in global
+ * memory, the desk is in shared memory: 5 KB, and 2 bytes for each bucket, so that a multiprocessor has some twenty partitions of 1729
+ * buckets at once.
  *
- * 1 % more keys into a table of 10^8 at load 0.53, H200: 28,000 of them meet full buckets, and this takes 0.18 ms; it was 0.24 when each of
- * them had a plan. At load 0.8, with 160,000, codes for own cells took 0.32 ms in a kernel of their own and plans for the sixth that
- * was left 0.40, more together than the 0.70 of repairing all partitions (cuda_perfect_repair.cu). What it waits for: a pass for a dozen
- * keys is 7,000 instructions of one warp, and a dozen loads one after the other; shared memory and registers leave a scheduler five warps. When a lane took a whole line instead of a group it was 0.54, since
- * 32 lanes that load from 32 lines keep the load unit busy for all others. */
+ * 1 % more keys into a table of 10^8, H200: what is left at load 0.53 takes 0.03 ms, at 0.8 0.09. That is how long plans take: each of
+ * them is some thousand instructions and dozens of loads of one warp, one after the other. */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
-#include "engines/perfect/perfect_recode.h"
+#include "engines/perfect/perfect_room.h"
 #include "machines/cuda/cuda_perfect_items.cuh"
 
 namespace
@@ -145,53 +142,6 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     return mine;
 }
 
-/* All lanes: for the items of those in `asking`, PERFECT_MOST_RECODED different keys at most, own cells get other codes, as far as that
- * helps, and the items are inserted. Returns whom it has helped. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t recode_some(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                                const perfect_owner &owner, perfect_desk *desk, uint32_t entry,
-                                                uint32_t asking, outcome_counts *counts)
-{
-    const bool asks = (asking >> threadIdx.x & 1) != 0;
-    const uint32_t own = __popc(asking & ((1u << threadIdx.x) - 1));
-    const uint64_t key = asks ? key_of<kind>(batch, entry - 1) : 0;
-    if (asks)
-        lane_team_store(&desk->keys[own], key);
-    lane_team_wait(owner.team);
-    perfect_recode(kind, &view, &owner, desk, __popc(asking));
-    const bool helped = asks && perfect_is_recoded(desk, own);
-    if (helped) {
-        const perfect_seek seek = perfect_seek_key(kind, &view, key);
-        const uint64_t value = value_of<kind>(batch, op, entry - 1);
-        (void)perfect_store(kind, 1, &view, &seek, value);
-        tell_item<kind>(batch, op, entry - 1, PERFECT_DONE, value, counts);
-    }
-    lane_team_wait(owner.team);
-    return __ballot_sync(CUDA_FULL_MASK, helped);
-}
-
-/* All lanes: the same for those in `full`, whose keys are absent, and their buckets full. Returns those that it did not help. Of equal keys
- * one is asked for: the others meet it then. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t recode_together(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                                    const perfect_owner &owner, perfect_desk *desk, uint32_t entry,
-                                                    uint32_t full, outcome_counts *counts)
-{
-    const uint32_t below = (1u << threadIdx.x) - 1;
-    bool first = false;
-    if (full >> threadIdx.x & 1)
-        first = (__match_any_sync(full, (unsigned long long)key_of<kind>(batch, entry - 1)) & below) == 0;
-    __syncwarp();
-    uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, first);
-    while (waiting != 0) { /* some of them each time */
-        const bool now = (waiting >> threadIdx.x & 1) != 0 && __popc(waiting & below) < PERFECT_MOST_RECODED;
-        const uint32_t asking = __ballot_sync(CUDA_FULL_MASK, now);
-        full &= ~recode_some<kind>(view, batch, op, owner, desk, entry, asking, counts);
-        waiting &= ~asking;
-    }
-    return full;
-}
-
 /* All lanes of a block that owns the partition. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
@@ -214,10 +164,6 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
-        if (full != 0 && !exhausted && !puts_off) {
-            full = recode_together<kind>(view, batch, op, owner, desk, mine, full, counts);
-            moved = true;
-        }
         for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);

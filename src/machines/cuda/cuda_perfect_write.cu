@@ -33,20 +33,6 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
 
 static_assert(PERFECT_MOST_SUBRANGE * PERFECT_SUBRANGES < 1 << 16, "a bucket's number has 16 bits");
 
-/* Returns what comes behind the item in the list of its partition, if it goes there. */
-__device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
-{
-    const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
-    if (at == 0)
-        lists.touched[atomicAdd(&lists.counters->touched, 1u)] = partition;
-    if (at + 1 == lists.least)
-        lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
-    if (at >= lists.room)
-        return atomicExch(&lists.heads[partition], index + 1);
-    lists.items[(uint64_t)partition * lists.room + at] = index;
-    return 0;
-}
-
 /* All threads of the block, when all statuses are known. Where the owner of merged items is pending, so are they: each comes with
  * the value that it has in the batch. */
 template <class tile_type>
@@ -68,17 +54,16 @@ __device__ __forceinline__ void list_pending(tile_type *tiles, merge_table *tabl
     __syncthreads();
     for (uint32_t item = range.lane; item < range.count; item += 32) {
         const uint32_t index = (uint32_t)(range.first + item), mine = warp * TILE_ITEMS + item;
-        if (tile->status[item] != PERFECT_PENDING) {
-            lists.next[index] = 0; /* not late */
+        lists.next[index] = 0; /* not late */
+        if (tile->status[item] != PERFECT_PENDING)
             continue;
-        }
         uint32_t *place = &table->owners[(uint64_t)tile->keys[item] * 0x9e3779b97f4a7c15u >> MERGE_SHIFT];
         const uint32_t owner = atomicCAS(place, (uint32_t)merge_table::NOBODY, mine);
         if (owner != merge_table::NOBODY && tiles[owner / TILE_ITEMS].keys[owner % TILE_ITEMS] == tile->keys[item]) {
             lists.next[index] = CUDA_PERFECT_LATE;
             late = true;
         } else {
-            lists.next[index] = note_item(lists, tile->partitions[item], index);
+            lists.pending[atomicAdd(&lists.counters->pending, 1u)] = index;
         }
     }
     late = __syncthreads_or(late) != 0;

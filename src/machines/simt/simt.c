@@ -426,7 +426,7 @@ static uint64_t modify(simt_op op, void *at, uint64_t operand, const simt_site *
     simt_lane *lane = point(op, site);
     simt_part part = part_at(at, 8);
     uint64_t old = simt_memory_newest(&simt.memory, &lane->memory, part);
-    uint64_t value = op == SIMT_AND ? old & operand : old + operand;
+    uint64_t value = op == SIMT_AND ? old & operand : op == SIMT_FETCH_OR ? old | operand : old + operand;
     simt_memory_append(&simt.memory, &lane->memory, part, value);
     record(lane, op, part.word, old, value, 0);
     return old;
@@ -444,6 +444,11 @@ uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, c
         simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
     record(lane, SIMT_COMBINE, part.word, old, wanted, 0);
     return old;
+}
+
+uint64_t simt_fetch_or(void *at, uint64_t bits, const simt_site *site)
+{
+    return modify(SIMT_FETCH_OR, at, bits, site);
 }
 
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)

@@ -57,6 +57,7 @@ typedef enum simt_op {
     SIMT_DRAIN, /* a store leaves its buffer */
     SIMT_SWAP,
     SIMT_OR,
+    SIMT_FETCH_OR,
     SIMT_AND,
     SIMT_ADD,
     SIMT_COMBINE,
@@ -167,6 +168,7 @@ uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site);
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site);
 void simt_or(void *at, uint64_t bits, const simt_site *site);
+uint64_t simt_fetch_or(void *at, uint64_t bits, const simt_site *site); /* at once */
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
 uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site);

@@ -192,6 +192,7 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_swap_4(at, expected, wanted, shared) \
     ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
 #define lane_or_8(at, bits, shared)            ((void)(shared), simt_or(at, bits, SIMT_HERE))
+#define lane_fetch_or_8(at, bits, shared)      ((void)(shared), simt_fetch_or(at, bits, SIMT_HERE))
 #define lane_and_8(at, bits, shared)           ((void)(shared), simt_and(at, bits, SIMT_HERE))
 #define lane_combine_8(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 8, how, value, SIMT_HERE))
 #define lane_combine_4(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 4, how, value, SIMT_HERE))

@@ -14,7 +14,7 @@ typedef enum simt_map_op {
     SIMT_MAP_ERASE,
     SIMT_MAP_UPKEEP, /* has no items; each lane is a group, and all of them one block */
     SIMT_MAP_ROOM,   /* insertions, one after the other, by a block, which makes room where there is none */
-    SIMT_MAP_RECODE /* insertions, all at once, by a block, which makes room for as many as other codes of their own cells do */
+    SIMT_MAP_RECODE  /* insertions, by groups beside each other, which give other codes to cells */
 } simt_map_op;
 
 typedef struct simt_map_item {

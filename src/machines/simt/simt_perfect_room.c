@@ -4,7 +4,7 @@
 #endif
 #include "machines/simt/simt_perfect.h"
 
-#include "engines/perfect/perfect_recode.h"
+#include "engines/perfect/perfect_room.h"
 
 /* One group tries; all are told. */
 static perfect_outcome insert(loom__slot_kind kind, const simt_perfect_call *call, const perfect_owner *owner,
@@ -34,63 +34,7 @@ static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfec
     return room || (call->anew && perfect_make_room_anew(kind, view, owner, call->desk, key));
 }
 
-static uint32_t status_of(perfect_outcome outcome)
-{
-    return outcome == PERFECT_DONE ? LOOM_OK : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS : LOOM_FULL;
-}
-
-/* Keys `first` .. `end` - 1 at once, as far as their own cells' codes help (perfect_recode.h). Others of the same cell, and those that do
- * not go together, are left. */
-static void recode(loom__slot_kind kind, const simt_perfect_call *call, const perfect_owner *owner, uint32_t first,
-                   uint32_t end, perfect_outcome *outcomes)
-{
-    const uint32_t rank = lane_team_rank(owner->team), size = lane_team_size(owner->team);
-    uint32_t asked[PERFECT_MOST_RECODED], count = 0;
-    for (uint32_t i = first; i < end; i++) {
-        outcomes[i] = insert(kind, call, owner, &call->items[i]);
-        if (outcomes[i] != PERFECT_OVERFLOW)
-            continue;
-        if (rank == 0)
-            lane_team_store(&call->desk->keys[count], call->items[i].key);
-        asked[count++] = i;
-    }
-    lane_team_wait(owner->team);
-    perfect_recode(kind, &call->view, owner, call->desk, count);
-    for (uint32_t i = rank; i < count; i += size) {
-        const simt_map_item *item = &call->items[asked[i]];
-        const perfect_seek seek = perfect_seek_key(kind, &call->view, item->key);
-        if (perfect_is_recoded(call->desk, i) && !perfect_store(kind, owner->shared, &call->view, &seek, item->value))
-            simt_fail("room was made for item %u, but not enough", asked[i]);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        if (perfect_is_recoded(call->desk, i))
-            outcomes[asked[i]] = PERFECT_DONE;
-    lane_team_wait(owner->team);
-}
-
-/* All keys, half of them at a time; then room is made for those that are left. */
-static void recode_all(loom__slot_kind kind, const simt_perfect_call *call, perfect_owner *owner)
-{
-    perfect_outcome outcomes[2 * PERFECT_MOST_RECODED];
-    recode(kind, call, owner, 0, (call->n + 1) / 2, outcomes);
-    recode(kind, call, owner, (call->n + 1) / 2, call->n, outcomes);
-    for (uint32_t i = 0; i < call->n; i++) {
-        const simt_map_item *item = &call->items[i];
-        if (outcomes[i] == PERFECT_OVERFLOW)
-            outcomes[i] = insert(kind, call, owner, item);
-        if (outcomes[i] == PERFECT_OVERFLOW && make_room(kind, call, owner, item->key))
-            outcomes[i] = insert(kind, call, owner, item);
-    }
-    lane_team_wait(owner->team);
-    if (lane_team_rank(owner->team) == 0) {
-        for (uint32_t i = 0; i < call->n; i++)
-            call->items[i].status = status_of(outcomes[i]);
-        call->at_rest(UINT32_MAX);
-    }
-    lane_team_wait(owner->team);
-}
-
-/* One key after the other, by all lanes of the call, as a block does that owns the partition; or all at once. The kind is no literal
+/* One key after the other, by all lanes of the call, as a block does that owns the partition. The kind is no literal
  * here: one copy of what is long, instead of six. */
 void SIMT_PERFECT_KERNEL(void *argument)
 {
@@ -101,10 +45,6 @@ void SIMT_PERFECT_KERNEL(void *argument)
     if (simt.config.turn_together)
         simt_fail("in a team every group turns by itself");
     perfect_owner owner = perfect_own(&call->view, 0, team, alone, 1);
-    if (call->op == SIMT_MAP_RECODE) {
-        recode_all(kind, call, &owner);
-        return;
-    }
     for (uint32_t i = 0; i < call->n; i++) {
         simt_map_item *item = &call->items[i];
         simt.current->item = i;
@@ -119,7 +59,7 @@ void SIMT_PERFECT_KERNEL(void *argument)
         }
         lane_team_wait(team); /* all lanes have done what they do for this key, and it is visible */
         if (lane_team_rank(team) == 0) {
-            item->status = status_of(outcome);
+            item->status = outcome == PERFECT_DONE ? LOOM_OK : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS : LOOM_FULL;
             call->at_rest(i);
         }
         lane_team_wait(team);

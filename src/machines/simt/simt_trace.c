@@ -4,10 +4,11 @@
 #include <string.h>
 
 static const char *const op_names[] = {
-    [SIMT_START] = "starts",    [SIMT_LOAD] = "load",       [SIMT_STORE] = "store",     [SIMT_DRAIN] = "  (visible)",
-    [SIMT_SWAP] = "swap",       [SIMT_OR] = "or",           [SIMT_AND] = "and",         [SIMT_ADD] = "add",
-    [SIMT_COMBINE] = "combine", [SIMT_RELEASE] = "release", [SIMT_ACQUIRE] = "acquire", [SIMT_BALLOT] = "ballot",
-    [SIMT_SHUFFLE] = "shuffle", [SIMT_SYNC] = "sync",       [SIMT_BARRIER] = "barrier", [SIMT_END] = "ends",
+    [SIMT_START] = "starts",  [SIMT_LOAD] = "load",       [SIMT_STORE] = "store",       [SIMT_DRAIN] = "  (visible)",
+    [SIMT_SWAP] = "swap",     [SIMT_OR] = "or",           [SIMT_FETCH_OR] = "fetch or", [SIMT_AND] = "and",
+    [SIMT_ADD] = "add",       [SIMT_COMBINE] = "combine", [SIMT_RELEASE] = "release",   [SIMT_ACQUIRE] = "acquire",
+    [SIMT_BALLOT] = "ballot", [SIMT_SHUFFLE] = "shuffle", [SIMT_SYNC] = "sync",         [SIMT_BARRIER] = "barrier",
+    [SIMT_END] = "ends",
 };
 
 static const char *base_name(const char *path)
@@ -47,7 +48,8 @@ static void print_event(FILE *out, const simt_event *event)
         fprintf(out, " %-26s %#llx", name, (unsigned long long)event->value);
         if (event->op == SIMT_SWAP)
             fprintf(out, event->stale ? " (fails)" : " -> %#llx", (unsigned long long)event->wanted);
-        else if (event->op == SIMT_AND || event->op == SIMT_ADD || event->op == SIMT_COMBINE)
+        else if (event->op == SIMT_FETCH_OR || event->op == SIMT_AND || event->op == SIMT_ADD ||
+                 event->op == SIMT_COMBINE)
             fprintf(out, " -> %#llx", (unsigned long long)event->wanted);
         else if (event->stale)
             fprintf(out, " (an old value)");
