@@ -5,9 +5,10 @@
  *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot product
  *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
  *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
- *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most.
- * What is then still too many is left over when the partition is written, at most some keys of a table, and is repaired again, or
- * inserted as any key is. Partitions that cannot be counted are *spoiled*: all their records are left over.
+ *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most. Where some key is still too many then, which
+ *                happens in one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS in all.
+ * What is still too many in the end is left over when the partition is written, and is inserted as any key is; the insertion of one key
+ * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all their records are left over.
  *
  * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions, 21,000 for step 1,
  * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
@@ -22,6 +23,9 @@ namespace
 enum {
     UNROLLED = 4,
     MOST_ROUNDS = 16,
+    MOST_SALTS = 3,
+    FEW_TROUBLES =
+        4, /* threads that see a bucket too full: other salts may help. More are of equal keys, which none parts */
     CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
 };
 
@@ -155,41 +159,67 @@ template <loom__slot_kind kind> struct codes_work {
     uint8_t *spoiled; /* [partitions] */
 };
 
-template <loom__slot_kind kind> __global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const codes_work<kind> work)
+enum { SPOILED = 0xffffffff }; /* as troubles */
+
+/* All threads: finds codes with the block's salt. Returns how many threads see buckets that are too full, or SPOILED. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, const codes_block &block,
+                                               uint32_t partition, unsigned char *memory, uint32_t *places,
+                                               repair_state *state)
+{
+    constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
+    const uint32_t count = work.records.count(partition);
+    if (count > 2 * perfect_buckets(block.subrange) * slots)
+        return SPOILED;
+    clear_counters(block, memory);
+    __syncthreads();
+    const uint32_t mine = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
+    __syncthreads();
+    if (!all_counted(block, mine, &places[0]))
+        return SPOILED;
+    __syncthreads();
+    const uint32_t used = sort_cells(block, places);
+    for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
+        deal_cell<slots>(block, block.m.order[i]);
+    __syncthreads();
+    return repair<slots>(block, state, MOST_ROUNDS, all_cells<slots>());
+}
+
+/* All threads: the same with other salts, until one does. Returns it, or the last one. Not inlined: it is rare, and there the salt is
+ * no literal. */
+template <loom__slot_kind kind>
+__device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, codes_block block, uint32_t partition,
+                                                  unsigned char *memory, uint32_t *places, repair_state *state)
+{
+    for (;;) {
+        block.salt++;
+        __syncthreads();
+        if (find_codes<kind>(work, block, partition, memory, places, state) == 0 || block.salt + 1 == MOST_SALTS)
+            return block.salt;
+    }
+}
+
+template <loom__slot_kind kind>
+__global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const __grid_constant__ codes_work<kind> work)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t places[CLASSES + 1];
     __shared__ repair_state state;
-    constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
-    const uint32_t words = work.view.words;
+    const uint32_t words = work.view.words, partition = blockIdx.x;
     const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0,
                                suspects_in(work.view.subrange)};
-    const uint32_t partition = blockIdx.x;
     if (work.records.gave_up())
         return;
-    const uint32_t count = work.records.count(partition);
-    clear_counters(block, memory);
-    __syncthreads();
-    bool spoiled = count > 2 * perfect_buckets(block.subrange) * slots;
-    if (!spoiled) {
-        const uint32_t mine = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
-        __syncthreads();
-        spoiled = !all_counted(block, mine, &places[0]);
-    }
-    __syncthreads();
-    if (!spoiled) {
-        const uint32_t used = sort_cells(block, places);
-        for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
-            deal_cell<slots>(block, block.m.order[i]);
-        __syncthreads();
-        repair<slots>(block, &state, MOST_ROUNDS, all_cells<slots>());
-    }
+    const uint32_t troubles = find_codes<kind>(work, block, partition, memory, places, &state);
+    uint64_t salt = 0;
+    if (troubles > 0 && troubles <= FEW_TROUBLES)
+        salt = find_codes_again<kind>(work, block, partition, memory, places, &state);
     __syncthreads();
     uint64_t *to = work.view.codes + (uint64_t)partition * words;
     for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
-        to[i] = spoiled ? 0 : packed_codes(block, i);
+        to[i] = troubles == SPOILED ? 0 : packed_codes(block, i) | salt << 60;
     if (threadIdx.x == 0) {
-        work.spoiled[partition] = spoiled;
+        work.spoiled[partition] = troubles == SPOILED;
         work.view.marks[partition] = PERFECT_UNMARKED;
     }
 }

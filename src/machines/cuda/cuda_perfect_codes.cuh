@@ -371,16 +371,16 @@ template <uint32_t slots> struct all_cells {
     __device__ __forceinline__ void moved(uint32_t) const {}
 };
 
-/* All threads. */
+/* All threads. Returns how many of them see buckets that are still too full; 0: there are none. */
 template <uint32_t slots, class lister>
-__device__ __forceinline__ void repair(const codes_block &block, repair_state *state, uint32_t rounds, lister cells)
+__device__ __forceinline__ uint32_t repair(const codes_block &block, repair_state *state, uint32_t rounds, lister cells)
 {
     for (uint32_t i = threadIdx.x; i < PERFECT_SUBRANGES * block.subrange; i += blockDim.x)
         block.m.bids[i] = NO_BID;
-    for (uint32_t round = 0; round < rounds; round++) {
+    for (uint32_t round = 0;; round++) {
         const uint32_t seen = look_for_trouble<slots>(block, state);
-        if (seen == 0)
-            return;
+        if (seen == 0 || round == rounds)
+            return seen;
         cells.list(block, state);
         for (uint32_t half = 0; half < 2; half++) {
             const uint32_t now = (2 * round + half) % 15 + 1, salt = (2 * round + half) * 0xc2b2ae35u;
