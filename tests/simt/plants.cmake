@@ -612,14 +612,9 @@ plant(perfect_hold_seen_by_the_first_lane_alone perfect/recode
 "    word = lane_sum")
 
 plant(perfect_given_back_unreleased perfect/recode
-"        lane_release(owner->shared); /* what all of the group did comes before */
+"        lane_release(owner->shared); /* what all of the group did, who have joined since */
 "
 "")
-
-plant(perfect_given_back_while_others_store perfect/recode
-"    lane_join(owner->alone, owner->shared);
-    if (active && lane_leads"
-"    if (active && lane_leads")
 
 plant(perfect_other_cell_kept perfect/recode
 "        if (held && !first)
@@ -668,6 +663,40 @@ plant(perfect_lost_slot_stored_in perfect/recode
 plant(perfect_stores_by_the_old_code perfect/recode
 "        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);"
 "        (void)0;")
+
+plant(perfect_no_other_cell_tried perfect/recode
+"    cell = first ? own : cell;"
+"    cell = first ? own : UINT32_MAX;")
+
+plant(perfect_moved_keys_still_seen perfect/recode
+"    lane_join(owner->alone, owner->shared); /* the first lane, which goes on, sees what all have cleared */
+"
+"")
+
+plant(perfect_moved_without_need perfect/recode
+"held && !look.found && !room;"
+"held && !look.found;")
+
+plant(perfect_word_of_codes_stored_whole perfect/recode
+"    (void)lane_and_8(owner->words + (cell >> 4), ~gone, owner->shared);"
+"    lane_store_8(owner->words + (cell >> 4), lane_load_8(owner->words + (cell >> 4)) & ~gone);")
+
+plant(perfect_own_cell_kept perfect/recode
+"        if (ends && beside->code != PERFECT_STASHED)"
+"        if (ends && !over && beside->code != PERFECT_STASHED)")
+
+plant(perfect_own_cell_given_back_each_turn perfect/recode
+"        if (ends && beside->code != PERFECT_STASHED)"
+"        if (beside->code != PERFECT_STASHED)")
+
+plant(perfect_turns_without_end perfect/recode
+"beside->turn > perfect_slots(kind) || (first && (!held || moved));"
+"first && (!held || moved);")
+
+plant(perfect_stored_is_not_told perfect/recode
+"    stored = lane_some(lane_poll(owner->alone, stored));
+"
+"")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

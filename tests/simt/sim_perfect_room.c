@@ -22,7 +22,7 @@ static struct {
     sim_state before[MOST_KEYS];
     uint32_t key_count;
     int reseeds;
-    int alone_helps; /* the first item's cell has another code for it */
+    sim_perfect_way way; /* of the first item, if it comes alone */
     int hard; /* as full as reseeding is tried at; that it fails, and the table is put back, has not been seen here */
     simt_perfect_call call;
     uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
@@ -160,7 +160,8 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
     now.c = c;
     now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
     draw_table(seed, tiny);
-    const uint32_t lanes = tiny ? 1 : 1u << below(4), groups = tiny || lanes == 8 ? 1 : 1u << below(2); /* of a warp */
+    const uint32_t lanes = tiny ? 1 : 1u << below(4),
+                   groups = tiny || (lanes == 8 && !recodes()) ? 1 : 1u << below(2); /* of a warp */
     const int with_values = slot_value_bytes(sim_perfect.kind) != 0;
     const int beside = recodes() && !tiny; /* there is one lane to a warp otherwise, or a team */
     now.config = (simt_config){.group_lanes = lanes,
@@ -178,7 +179,7 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
                                    .at_rest = at_rest};
     draw_items(tiny);
     draw_effort(tiny);
-    now.alone_helps = !now.before[now.of[0]].present && sim_perfect_has_code(now.items[0].key);
+    now.way = now.before[now.of[0]].present ? SIM_ANY_WAY : sim_perfect_way_of(now.items[0].key);
     memcpy(now.memory, sim_perfect_memory, sim_perfect.bytes);
 }
 
@@ -258,28 +259,37 @@ static void judge_key(uint32_t key)
         simt_fail("no order of the items explains what was answered for key %#llx", (unsigned long long)now.keys[key]);
 }
 
+static const unsigned char *codes_before(void)
+{
+    return now.memory + ((unsigned char *)sim_perfect.view.codes - sim_perfect_memory);
+}
+
 /* No cell is still held, and none has come to the stash. */
 static void judge_codes(void)
 {
     const loom__perfect_view *view = &sim_perfect.view;
-    const unsigned char *before = now.memory + ((unsigned char *)view->codes - sim_perfect_memory);
     for (uint32_t cell = 0; cell < 16 * view->words; cell++) {
         uint64_t word;
-        memcpy(&word, before + cell / 16 * sizeof word, sizeof word);
+        memcpy(&word, codes_before() + cell / 16 * sizeof word, sizeof word);
         const uint32_t was = perfect_code(word, cell % 16), is = perfect_code(view->codes[cell / 16], cell % 16);
         if (cell % 16 != 15 && (was == PERFECT_STASHED) != (is == PERFECT_STASHED))
             simt_fail("cell %u had the code %u, and has %u", cell, was, is);
     }
 }
 
-/* In a marked partition nothing moves. An item that is alone is not left if its cell has a code. */
+/* In a marked partition nothing moves. An item that is alone is not left if there is a way for it, and moves nothing without need. */
 static void judge_effort(void)
 {
     const uint32_t mark = sim_perfect.view.marks[0];
     if (mark != PERFECT_UNMARKED && memcmp(now.memory, sim_perfect_memory, table_bytes()) != 0)
         simt_fail("the partition is marked, but has changed");
-    if (now.call.n == 1 && mark == PERFECT_UNMARKED && now.alone_helps && now.items[0].status == LOOM_FULL)
-        simt_fail("an item was left, though its cell has a code");
+    if (now.call.n != 1 || mark != PERFECT_UNMARKED || now.way == SIM_ANY_WAY)
+        return;
+    if (now.items[0].status == LOOM_FULL)
+        simt_fail("an item was left, though there was a way for it");
+    if (now.way == SIM_BUCKET_HAS_ROOM &&
+        memcmp(codes_before(), sim_perfect.view.codes, sim_perfect.view.words * 8) != 0)
+        simt_fail("a cell has moved, though there was room");
 }
 
 static void judge_recoded(void)
@@ -294,7 +304,9 @@ static void judge_recoded(void)
     judge_codes();
     judge_effort();
     if (memcmp(now.memory + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
-               sim_perfect.view.partition_bytes) != 0)
+               sim_perfect.view.partition_bytes) != 0 ||
+        memcmp(codes_before() + sim_perfect.view.words * 8, sim_perfect.view.codes + sim_perfect.view.words,
+               sim_perfect.view.words * 8) != 0)
         simt_fail("the other partition has changed");
 }
 
@@ -305,12 +317,15 @@ static void tell(const sim_options *options)
     uint32_t present = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         present += (uint32_t)now.before[i].present;
-    fprintf(out,
-            "%s\n  case %s: keys and values of %u + %u bytes, a team of %u lanes, %s memory, %u buckets with %u keys\n",
-            simt.failure[0] ? simt.failure : "all is well", now.c->name, slot_key_bytes(kind), slot_value_bytes(kind),
-            now.call.groups, now.config.weak_memory ? "weak" : "strong", perfect_buckets(sim_perfect.view.subrange),
-            present);
-    if (!now.call.plans)
+    fprintf(
+        out,
+        "%s\n  case %s: keys and values of %u + %u bytes, %u groups of %u lanes, %s memory, %u buckets with %u keys\n",
+        simt.failure[0] ? simt.failure : "all is well", now.c->name, slot_key_bytes(kind), slot_value_bytes(kind),
+        now.call.groups, now.config.group_lanes, now.config.weak_memory ? "weak" : "strong",
+        perfect_buckets(sim_perfect.view.subrange), present);
+    if (recodes())
+        fprintf(out, "  insertions beside each other, of kind %u", now.call.inserts);
+    else if (!now.call.plans)
         fprintf(out, "  no plans");
     else if (now.call.tries > 0)
         fprintf(out, "  plans of %u moves, tried %u times", now.call.most_moves, now.call.tries);

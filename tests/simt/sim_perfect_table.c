@@ -1,6 +1,7 @@
 #define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h" /* for a table at rest: before, between and after runs */
 #include "simt/sim_perfect_table.h"
 
+#include "engines/perfect/perfect_recode.h"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
 #include "machines/simt/simt.h"
@@ -77,18 +78,44 @@ int sim_perfect_in_stash(uint64_t key)
     return sim_perfect_bucket_of(key) == perfect_stash(&sim_perfect.view);
 }
 
-int sim_perfect_has_code(uint64_t key)
+/* The best code that a cell has for a key of its own, or, if that is NULL, to leave the subrange; PERFECT_NOWHERE: none does. */
+static uint32_t code_for(const perfect_owner *owner, uint32_t cell, const perfect_place *comes, uint32_t leaves)
+{
+    const loom__slot_kind kind = sim_perfect.kind;
+    const uint32_t code = perfect_code_of(owner, cell);
+    if (code == PERFECT_STASHED)
+        return PERFECT_NOWHERE;
+    perfect_reading reading = perfect_read_cell(kind, &sim_perfect.view, owner, NULL, cell, code, 0, 1);
+    if (comes != NULL)
+        perfect_add_key(reading.counts, comes->rest, owner->salt);
+    const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, code, leaves, 0);
+    return best >> 24 == 0 && reading.keys < PERFECT_MOST_COPIES ? best & 15 : (uint32_t)PERFECT_NOWHERE;
+}
+
+sim_perfect_way sim_perfect_way_of(uint64_t key)
 {
     const loom__slot_kind kind = sim_perfect.kind;
     const perfect_seek seek = perfect_seek_key(kind, &sim_perfect.view, key);
     const perfect_owner owner = own(seek.partition_index);
-    const uint32_t cell = perfect_cell(seek.place), code = perfect_code_of(&owner, cell);
-    if (code == PERFECT_STASHED)
-        return 0;
-    perfect_reading reading = perfect_read_cell(kind, &sim_perfect.view, &owner, NULL, cell, code, 0, 1);
-    perfect_add_key(reading.counts, seek.place.rest, owner.salt);
-    const uint32_t best = perfect_judge(kind, &owner, &reading, cell, 0, code, PERFECT_SUBRANGES, 0);
-    return best >> 24 == 0 && reading.keys < 16;
+    const uint32_t own_cell = perfect_cell(seek.place);
+    if (perfect_code_of(&owner, own_cell) == PERFECT_STASHED)
+        return SIM_ANY_WAY;
+    if (perfect_used(kind, &owner, seek.bucket) < perfect_slots(kind))
+        return SIM_BUCKET_HAS_ROOM;
+    if (code_for(&owner, own_cell, &seek.place, PERFECT_SUBRANGES) != PERFECT_NOWHERE)
+        return SIM_CELL_CAN_MOVE;
+    for (uint32_t slot = 0; slot < perfect_slots(kind); slot++) {
+        const uint64_t other = slot_key(kind, perfect_line(kind, seek.partition, seek.bucket), slot);
+        const uint32_t cell = perfect_cell(perfect_place_of_key(kind, &sim_perfect.view, other));
+        if (cell == own_cell)
+            continue;
+        const uint32_t code = code_for(&owner, cell, NULL, seek.bucket / sim_perfect.view.subrange);
+        if (code == PERFECT_NOWHERE)
+            continue;
+        /* With the other mapping its keys may come to the same bucket again, where there are so few. */
+        return code >> 3 == perfect_code_of(&owner, cell) >> 3 ? SIM_CELL_CAN_MOVE : SIM_ANY_WAY;
+    }
+    return SIM_ANY_WAY;
 }
 
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room)

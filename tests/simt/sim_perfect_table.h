@@ -19,6 +19,13 @@ typedef struct sim_perfect_table {
     unsigned char *spare;
 } sim_perfect_table;
 
+/* How an absent key finds room, by perfect_recode.h. */
+typedef enum sim_perfect_way {
+    SIM_ANY_WAY, /* if at all */
+    SIM_BUCKET_HAS_ROOM,
+    SIM_CELL_CAN_MOVE /* its own, or the first in its bucket that can */
+} sim_perfect_way;
+
 extern sim_perfect_table sim_perfect;
 extern unsigned char sim_perfect_memory[]; /* all that lanes may touch; the table comes first */
 
@@ -31,8 +38,8 @@ uint32_t sim_perfect_partition_of(uint64_t key);
 uint32_t sim_perfect_bucket_of(uint64_t key); /* in its partition */
 uint32_t sim_perfect_used(uint32_t partition, uint32_t bucket);
 int sim_perfect_in_stash(uint64_t key); /* that is where it lies, if it does */
-/* An absent key: is there another code for its cell by which all of its keys have room, that one included? */
-int sim_perfect_has_code(uint64_t key);
+
+sim_perfect_way sim_perfect_way_of(uint64_t key);
 
 /* Stores a key; with `make_room` a full bucket is no hindrance, as long as room can be made. 0: not stored. */
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room);

@@ -1,4 +1,5 @@
-/* The perfect engine as a map: tables made, cloned, described, restored. The algorithms are in perfect_ops.h and perfect_room.h,
+/* The perfect engine as a map: tables made, cloned, described, restored. The algorithms are in perfect_ops.h, perfect_recode.h and
+ * perfect_room.h,
  * the bytes in perfect_layout.h, the sizes in perfect_shape.c; bulk work is the machine's (perfect_kernels.h). */
 #include "core/error.h"
 #include "core/memory.h"

@@ -1,9 +1,8 @@
-/* What the owner of a partition of a perfect table knows of its cells, and works with: the common part of perfect_room.h and
- * perfect_recode.h, which give cells other codes.
+/* What is known of a partition's cells, and worked with, by those who give them other codes: the common part of perfect_room.h, where a
+ * team of lanes (core/lanes.h) owns the partition and nobody else is at work on it, and perfect_recode.h, where groups work beside each other.
  *
- * A team of lanes (core/lanes.h) owns the partition; nobody else is at work on it. A group of it reads a cell: its keys by turn, and how full
- * its sixteen buckets are; then it judges the cell's codes by that, without touching the table. What the team is to know lies on its
- * *desk*. */
+ * A group reads a cell: its keys by turn, and how full its sixteen buckets are; then it judges the cell's codes by that, without
+ * touching the table. What a team is to know lies on its *desk*. */
 #ifndef LOOM_PERFECT_CELLS_H
 #define LOOM_PERFECT_CELLS_H
 
@@ -342,16 +341,16 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
             other_fills |= (uint64_t)other_fill << 8 * (half + i);
             if (here[i] == there[i]) /* in a small subrange */
                 same |= (uint64_t)255 << 8 * (half + i);
-            if (code != PERFECT_STASHED)
+            if (active && code != PERFECT_STASHED)
                 mine |= (uint64_t)perfect_count_own(kind, view, owner, cell, &lines[i], counts) << 16 * i;
         }
         if (half == 0) /* no index that is computed: on a GPU that would put it into local memory */
             reading.mine[0] = mine;
         reading.mine[1] = mine;
     }
-    if (code == PERFECT_STASHED) {
+    if (active && code == PERFECT_STASHED) {
         lane_line stash;
-        perfect_take_line(kind, owner, perfect_stash(view), &stash, active);
+        perfect_take_line(kind, owner, perfect_stash(view), &stash, 1);
         (void)perfect_count_own(kind, view, owner, cell, &stash, counts);
     }
     for (uint32_t i = 0; i < 2; i++)

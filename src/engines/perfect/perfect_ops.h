@@ -1,5 +1,5 @@
 /* The perfect engine's algorithms, as long as no code changes: what a lane group does to the one bucket of a key. Written once;
- * every machine compiles them. How room is made in a full bucket, which changes codes: perfect_room.h.
+ * every machine compiles them. How room is made in a full bucket, which changes codes: perfect_recode.h, perfect_room.h.
  *
  * From "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures" (Cao, Xu, Yiu, Qin and others, SIGMOD
  * 2025) come cells with a mapping Φ and an offset Δ, R = 8 virtual buckets for each cell, and insertion in two steps: where there
@@ -20,10 +20,10 @@
  * open_ops.h, whose argument holds here: an insertion takes the lowest free slot that it sees, by a swap, *its linearisation point*;
  * slots are only ever filled while insertions run, so two insertions of one key cannot both succeed. A swap that fails means
  * that somebody filled a slot: there are at most as many as slots. Who finds the bucket full is told so (OVERFLOW); its bucket
- * stays full until somebody makes room, which needs the partition alone.
+ * stays full until somebody makes room, which no other call does meanwhile.
  *   Values outside the line are stored after their key was. That is soon enough for those who keep and those who overwrite: of
  *   equal keys in one batch any one wins. Who must see the first value (find-or-insert, accumulate) leaves absent keys to
- *   the partition's owner.
+ *   those who make room, and hold the key's cell or own its partition.
  *   Erase swaps the pair, or the key, for the empty one, *its linearisation point*. Of two erases of a key one succeeds. */
 #ifndef LOOM_PERFECT_OPS_H
 #define LOOM_PERFECT_OPS_H
@@ -36,7 +36,7 @@ typedef enum perfect_outcome {
     PERFECT_DONE,      /* found, stored as new, updated or erased */
     PERFECT_WAS_THERE, /* insert: the key existed */
     PERFECT_ABSENT,    /* find, update, erase: the key is not in the table */
-    PERFECT_OVERFLOW,  /* insert: the key is not in the table, and not for this lane to store */
+    PERFECT_OVERFLOW,  /* insert: the key is not in the table, or not known to be, and not for this lane to store */
     PERFECT_NO_ROOM    /* insert: room cannot be made */
 } perfect_outcome;
 

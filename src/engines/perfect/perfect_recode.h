@@ -4,13 +4,14 @@
  * A group *holds* the cells that it works on. While it does, the cell's code says that it lies in the stash, whose cells nobody moves here:
  * one atomic OR takes the cell and tells the code that it had; one atomic AND gives it back, with that code or another. Nobody waits for
  * a cell. Who cannot have it does without.
- *   1. The group holds the cell of its key. If the key is there by now, it is met as its call wants; if its bucket has room again,
- *      it is stored.
+ *   1. The group holds the cell of its key, or leaves the key to the owner of the partition. If the key is there by now, it is met as
+ *      its call wants; if its bucket has room again, it is stored.
  *   2. Otherwise the cell moves, if it has a code that overfills no bucket, the key included; of several, the one whose buckets are
  *      emptiest. Then the key is stored.
  *   3. If there is none, the cells of the other keys in the full bucket are tried one after the other: whichever can be held, and has a
  *      code by which fewer of its keys lie in that bucket and none too many elsewhere, moves, and the key is stored.
- *   4. If none of them can, the key is left to the owner of the partition, and its plans, which move several cells for one key.
+ *   4. If none of them can, the key is left to the owner, too, and its plans, which move several cells for one key; also, if others were
+ *      faster to store in a bucket that the key's own cell has come to.
  * A cell moves by copies: its keys are stored where the new code has them, each by a swap of an empty slot, as all keys are; when all
  * of them are, the old ones are cleared, and the cell is given back with the new code. If a swap finds no empty slot, since others were
  * faster, the copies are cleared instead. So what was read of other cells may be out of date: that costs a move, never a key. (A plan,
@@ -20,9 +21,10 @@
  *   R1  Only its holder changes a cell's code, stores its keys, or clears slots that hold them. So their places stand still for it, and
  *       what it does is seen by the next holder, which acquires what the giving back has released.
  *   R2  A slot is taken by a swap for the empty key, and cleared by the holder of its key's cell alone. So no key is written over.
- *   R3  Each move leaves P1 to P3 (perfect_ops.h) as they were; a group may stop after any.
- *   R4  No step repeats for ever: a group tries each cell of a bucket once, and each slot of a bucket as often as there are slots.
- * Nothing looks keys up meanwhile. In a partition that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
+ *   R3  P1 to P3 (perfect_ops.h) hold again, of its keys, when a cell is given back, whether it has moved or not: a group may stop after
+ *       any move.
+ *   R4  No step repeats for ever: a group tries the cell of each slot of a bucket once, and to store a key as often as there are slots.
+ * Nothing looks keys up meanwhile, and nobody owns the partition: a perfect_owner here is only who knows where it lies. In a partition that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
  *
  * The paper has groups lock the cells and buckets of a move, and orders them by age, so that none waits for ever (wait-die). Here no bucket
  * is locked, and no lock is waited for.
@@ -162,6 +164,7 @@ LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const loom__perfe
         copies = perfect_copy_keys(kind, view, owner, recoding, &slots, &failed);
     failed = lane_some(lane_poll(owner->alone, failed));
     perfect_clear_keys(kind, view, owner, recoding, slots, copies, failed);
+    lane_join(owner->alone, owner->shared); /* the first lane, which goes on, sees what all have cleared */
     return active && !failed;
 }
 
@@ -267,9 +270,8 @@ LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode 
     /* A cell that has moved has another bucket than the line: if the key found no room there, that is all. */
     const lane_truth over = beside->turn > perfect_slots(kind) || (first && (!held || moved));
     const lane_truth ends = stored || look.found || over;
-    lane_join(owner->alone, owner->shared);
     if (active && lane_leads(owner->alone)) {
-        lane_release(owner->shared); /* what all of the group did comes before */
+        lane_release(owner->shared); /* what all of the group did, who have joined since */
         if (held && !first)
             perfect_give_back(owner, cell, to);
         if (ends && beside->code != PERFECT_STASHED)

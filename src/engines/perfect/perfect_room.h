@@ -18,7 +18,7 @@
  *
  * So there are no locks and no deadlocks to avoid, which the paper handles by ordering its groups by age (wait-die): a partition
  * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
- * bucket is full and their own cells' codes do not help (perfect_recode.h, where several come at once). That a walk ends stands in
+ * bucket is full. (perfect_recode.h has a way for many at once, where one move is enough.) That a walk ends stands in
  * its bounds; that lookups read one bucket holds before and after (P1).
  *
  * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the

@@ -306,7 +306,8 @@ loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const lo
     }
     if (spilled + over > 0) {
         CUDA_TRY(cuda_perfect_open_lists(&plan->left, workspace + plan->lists_at, &lists, stream));
-        lists.least = 1; /* what a build could not place is hard to place one by one, too */
+        lists.most_pending = 0; /* what a build could not place is hard to place one by one, too */
+        lists.least = 1;
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, spill.keys, spill.values, spilled, NULL,
                                      NULL, &lists, stream));
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, left.keys, left.values, over, left.index,

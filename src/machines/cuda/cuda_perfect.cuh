@@ -23,9 +23,9 @@
  *   5. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
  *      exhausted, and its items are refused.
  *   6. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
- * So nobody waits for a lock: in the second step a group that cannot have a cell does without, and from the third on a partition has one
- * owner. And a key that makes up a whole batch is not inserted by its
- * owner item after item, but once for each block. Steps of which a chunk has no need cost a launch. */
+ * So nobody waits for a lock: in the second step a group that cannot have a cell does without, and from the third on a partition
+ * has one owner. And a key that makes up a whole batch is not inserted by its owner item after item, but once for each block. Steps of
+ * which a chunk has no need cost a launch. */
 #ifndef LOOM_CUDA_PERFECT_CUH
 #define LOOM_CUDA_PERFECT_CUH
 
@@ -69,9 +69,8 @@ typedef struct cuda_perfect_lists {
     uint32_t *left_over;  /* [partitions] */
     uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
     uint32_t room;
-    uint32_t
-        most_pending; /* items for which room is made beside each other; if there are more, partitions are repaired */
-    uint32_t least;   /* items that make a partition crowded */
+    uint32_t most_pending; /* items for which the second step makes room; if there are more, it leaves all of them */
+    uint32_t least;        /* items that make a partition crowded */
     uint32_t repair_bytes; /* shared memory of a block in the third step; 0: the device has less, and there is none */
     uint32_t most_bytes;   /* that a block may have */
     unsigned char *spare;  /* [spares] memory for a partition and its words */

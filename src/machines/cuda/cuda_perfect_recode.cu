@@ -1,7 +1,7 @@
 /* Keys whose buckets were full, and cells that get other codes for them: the second step of an insertion (cuda_perfect.cuh), by groups
  * that work beside each other (perfect_recode.h). Items come in any order, from all partitions; a group that is done with one takes the
- * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, they are all left to the next step, which then costs
- * less.
+ * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, on average, they are all left to the next step, which
+ * then costs less.
  *
  * 1 % more keys into a table of 10^8, H200. Load 0.8: 163,000 meet full buckets, 1 % of them are left; 264,000 cells are tried, at 16 lines
  * of 64 bytes, 0.27 GB or 0.1 ms of random reads. It takes 0.5 ms: 183 million instructions of a warp, 1.6 in each cycle of a
@@ -22,7 +22,7 @@ enum {
     THREADS = 128,
     GROUPS = THREADS / CUDA_LANES, /* of a block */
     BLOCKS = 8,                    /* to a multiprocessor … */
-    MOST_BLOCKS = 132 * BLOCKS     /* … and as many as an H200 has at once: beyond that they would only wait */
+    MOST_BLOCKS = 132 * BLOCKS     /* … of 132, as an H200 has: beyond that they would only wait */
 };
 
 /* An item is left to the owner of its partition. */

@@ -7,8 +7,8 @@
  *   4. move      keys of cells whose codes have changed are lifted out of their buckets; codes are written; the keys are put back,
  *                where there is room for each of them; then those that come.
  * So nothing is lost whatever happens: what cannot be planned is not begun. Keys that are left are for
- * cuda_perfect_room.cu, which pays at once where a partition gets fewer than PERFECT_LEAST_COMING; and cuda_perfect_recode.cu pays
- * before, where all partitions get fewer than PERFECT_MOST_BESIDE on average.
+ * cuda_perfect_room.cu, which pays at once where a partition gets fewer than PERFECT_LEAST_COMING; and cuda_perfect_recode.cu
+ * comes before, where partitions get PERFECT_MOST_BESIDE on average, or fewer.
  *
  * Suspects are looked for where they can be: in buckets that are too full, among cells that have moved, and those that get keys.
  *
