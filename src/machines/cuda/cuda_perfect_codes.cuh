@@ -386,8 +386,10 @@ __device__ __forceinline__ uint32_t repair(const codes_block &block, repair_stat
             const uint32_t now = (2 * round + half) % 15 + 1, salt = (2 * round + half) * 0xc2b2ae35u;
             const uint32_t count = min(state->listed[half], block.suspects);
             bid *suspects = block.m.suspects + half * block.suspects;
-            if (count == 0)
+            if (count == 0) {
+                __syncthreads(); /* all have seen it, before it becomes zero again */
                 continue;
+            }
             for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
                 const uint32_t cell = suspects[i].value >> BID_CELL_AT & 0xffff;
                 const bid own = bid_for<slots>(block, cell, half, now, salt, seen <= STUBBORN);
@@ -398,9 +400,8 @@ __device__ __forceinline__ uint32_t repair(const codes_block &block, repair_stat
             __syncthreads();
             for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
                 const bid own = suspects[i];
-                if (own.bucket == NO_BID || block.m.bids[own.bucket] != own.value)
-                    continue;
-                block.m.bids[own.bucket] = NO_BID; /* which is no other cell's bid, either */
+                if (own.bucket == NO_BID || atomicCAS(&block.m.bids[own.bucket], own.value, NO_BID) != own.value)
+                    continue; /* another cell's bid was better, and perhaps that one is done already */
                 move_cell(block, own.value >> BID_CELL_AT & 0xffff, own.value & 15, now);
                 cells.moved(own.value >> BID_CELL_AT & 0xffff);
             }
