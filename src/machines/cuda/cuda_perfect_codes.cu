@@ -6,7 +6,7 @@
  *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
  *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
  *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most. Where some key is still too many then, which
- *                happens in one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS in all.
+ *                happens in none or one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS in all.
  * What is still too many in the end is left over when the partition is written, and is inserted as any key is; the insertion of one key
  * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all their records are left over.
  *

@@ -3,12 +3,13 @@
  * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, on average, they are all left to the next step, which
  * then costs less.
  *
- * 1 % more keys into a table of 10^8, H200. Load 0.8: 163,000 meet full buckets, 1 % of them are left; 264,000 cells are tried, at 16 lines
- * of 64 bytes, 0.27 GB or 0.1 ms of random reads. It takes 0.5 ms: 183 million instructions of a warp, 1.6 in each cycle of a
- * multiprocessor; reading a cell is 40 % of them, judging 10 %, copies by single lanes 20 %. Before, whole partitions were repaired (0.70 ms)
- * or their owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped: groups of a warp that take their turns
- * together, where the compiler had them go one after the other (343 million instructions); no more blocks than run at once, and a
- * counter, which left lanes idle 38 % of the time before (253 million). */
+ * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 meet full buckets. A cell that is tried costs 16 lines of 64 bytes; at 1.5
+ * cells a key that is 0.25 GB, or 0.1 ms of random reads. It takes 0.37 ms: 145 million instructions of a warp, 1.7 in each cycle of a
+ * multiprocessor; reading a cell is about 40 % of them, copies by single lanes 20 %, judging 10 %. Before, whole partitions were repaired
+ * (0.70 ms), or their owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped: groups of a warp that take their
+ * turns together, where the compiler had them go one after the other (1.07 ms, 343 million instructions); no more blocks than run at once,
+ * and a counter, or lanes were idle 38 % of the time (0.66 ms, 253 million); judging codes in packed bytes (0.50 ms, 183 million); and
+ * codes that are judged by the slots that are free before the cell leaves its own, since others fail. */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
