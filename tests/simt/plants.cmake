@@ -640,15 +640,15 @@ plant(perfect_keys_of_a_failed_move_cleared perfect/recode
 "        if (0) {")
 
 plant(perfect_no_second_look_for_the_key perfect/recode
-"beside->seek.key, first && held);"
-"beside->seek.key, 0);")
+"&beside->line, beside->seek.key, first && held);"
+"&beside->line, beside->seek.key, 0);")
 
 plant(perfect_moves_where_nothing_may perfect/recode
 "        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;"
 "        wanted = 1;")
 
 plant(perfect_fetched_value_kept_to_itself perfect/recode
-"        *value = look.found ? met : *value;"
+"        *value = look->found ? met : *value;"
 "        (void)met;")
 
 plant(perfect_zero_stored_behind_the_key perfect/recode
@@ -665,8 +665,8 @@ plant(perfect_stores_by_the_old_code perfect/recode
 "        (void)0;")
 
 plant(perfect_no_other_cell_tried perfect/recode
-"    cell = first ? own : cell;"
-"    cell = first ? own : UINT32_MAX;")
+"    *cell = first ? perfect_cell(beside->seek.place) : other;"
+"    *cell = first ? perfect_cell(beside->seek.place) : UINT32_MAX;")
 
 plant(perfect_moved_keys_still_seen perfect/recode
 "    lane_join(owner->alone, owner->shared); /* the first lane, which goes on, sees what all have cleared */
@@ -674,8 +674,8 @@ plant(perfect_moved_keys_still_seen perfect/recode
 "")
 
 plant(perfect_moved_without_need perfect/recode
-"held && !look.found && !room;"
-"held && !look.found;")
+"held && !there && !room);"
+"held && !there);")
 
 plant(perfect_word_of_codes_stored_whole perfect/recode
 "    (void)lane_and_8(owner->words + (cell >> 4), ~gone, owner->shared);"

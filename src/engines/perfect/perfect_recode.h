@@ -24,7 +24,8 @@
  *   R3  P1 to P3 (perfect_ops.h) hold again, of its keys, when a cell is given back, whether it has moved or not: a group may stop after
  *       any move.
  *   R4  No step repeats for ever: a group tries the cell of each slot of a bucket once, and to store a key as often as there are slots.
- * Nothing looks keys up meanwhile, and nobody owns the partition: a perfect_owner here is only who knows where it lies. In a partition that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
+ * Nothing looks keys up meanwhile, and nobody owns the partition: a perfect_owner here is only who knows where it lies. In a partition
+ * that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
  *
  * The paper has groups lock the cells and buckets of a move, and orders them by age, so that none waits for ever (wait-die). Here no bucket
  * is locked, and no lock is waited for.
@@ -36,9 +37,7 @@
 
 #include "engines/perfect/perfect_cells.h"
 
-enum {
-    PERFECT_MOST_COPIES = 16
-}; /* keys of a cell that moves, at most: a lane notes the slots of its copies in 8 bytes */
+enum { PERFECT_MOST_COPIES = 16 /* keys of a cell that moves: a lane notes the slots of their copies in 8 bytes */ };
 
 /* An insertion beside others, from turn to turn. */
 typedef struct perfect_beside {
@@ -224,6 +223,33 @@ LOOM_LANE void perfect_begin_beside(loom__slot_kind kind, const loom__perfect_vi
     beside->turn = 0;
 }
 
+/* The group takes the cell that it is to try in this turn, which *cell tells: the key's own at first, then that of a key in the line.
+ * Returns its code, as perfect_hold does. */
+LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
+                                     const perfect_beside *beside, lane_truth active, uint32_t *cell)
+{
+    const int first = beside->turn == 0;
+    const uint32_t other = perfect_cell_in(kind, view, owner, &beside->line, beside->turn - 1);
+    *cell = first ? perfect_cell(beside->seek.place) : other;
+    lane_truth wanted = active && *cell != UINT32_MAX;
+    if (first && wanted)
+        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;
+    return perfect_hold(owner, *cell, wanted);
+}
+
+/* The group, when it holds the key's cell, and has looked for the key: meets it, if it is there. With FETCH all lanes have the value. */
+LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__how how, const loom__perfect_view *view,
+                                  const perfect_owner *owner, const perfect_beside *beside, const perfect_look *look,
+                                  uint64_t *value)
+{
+    if (look->mine)
+        perfect_meet(kind, mode, how, owner->shared, view, &beside->seek, look->slot, look->pair, value);
+    if (mode == SLOT_FETCH) {
+        const uint64_t met = lane_sum(owner->alone, look->mine ? *value : 0);
+        *value = look->found ? met : *value;
+    }
+}
+
 /* One turn of the group's insertion of a key of the owner's partition, whose place `beside` has: one more cell is tried. AGAIN: another
  * turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may be there, if somebody else is at work on
  * its cell. With FETCH all lanes have the value. */
@@ -232,52 +258,40 @@ LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode 
                                                 perfect_beside *beside, uint64_t *value, lane_truth active)
 {
     const int first = beside->turn == 0;
-    const uint32_t own = perfect_cell(beside->seek.place);
-    uint32_t cell = perfect_cell_in(kind, view, owner, &beside->line, beside->turn - 1);
-    cell = first ? own : cell;
-    lane_truth wanted = active && cell != UINT32_MAX;
-    if (first && wanted)
-        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;
-    const uint32_t from = perfect_hold(owner, cell, wanted);
+    uint32_t cell;
+    const uint32_t from = perfect_hold_next(kind, view, owner, beside, active, &cell);
     const lane_truth held = from != PERFECT_STASHED;
     if (first) {
         beside->code = from;
         beside->seek.bucket = perfect_bucket(beside->seek.place, from, owner->salt, view->subrange);
     }
-    /* In the first turn: is the key there by now, or has somebody left its bucket? */
     if (first && held)
         perfect_take_line(kind, owner, beside->seek.bucket, &beside->line, 1);
     const perfect_look look = perfect_look_in(kind, owner->alone, &beside->line, beside->seek.key, first && held);
-    const lane_truth room = perfect_has_room(kind, owner, &beside->line, first && held);
-    if (look.mine)
-        perfect_meet(kind, mode, how, owner->shared, view, &beside->seek, look.slot, look.pair, value);
-    if (mode == SLOT_FETCH) {
-        const uint64_t met = lane_sum(owner->alone, look.mine ? *value : 0);
-        *value = look.found ? met : *value;
-    }
+    const lane_truth there = look.found, room = perfect_has_room(kind, owner, &beside->line, first && held);
+    perfect_meet_found(kind, mode, how, view, owner, beside, &look, value);
     uint32_t to = from;
-    const lane_truth tries = held && !look.found && !room;
-    const lane_truth moved = perfect_try_cell(kind, view, owner, beside, cell, &to, tries);
+    const lane_truth moved = perfect_try_cell(kind, view, owner, beside, cell, &to, held && !there && !room);
     if (first) {
         beside->code = to;
         beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);
     }
     lane_truth stored = 0;
-    if ((moved || room) && !look.found && lane_leads(owner->alone)) /* somebody else may still be faster */
+    if ((moved || room) && !there && lane_leads(owner->alone)) /* somebody else may still be faster */
         stored = perfect_store(kind, owner->shared, view, &beside->seek, *value) != PERFECT_NO_SLOT;
     stored = lane_some(lane_poll(owner->alone, stored));
     beside->turn++;
     /* A cell that has moved has another bucket than the line: if the key found no room there, that is all. */
     const lane_truth over = beside->turn > perfect_slots(kind) || (first && (!held || moved));
-    const lane_truth ends = stored || look.found || over;
+    const lane_truth ends = stored || there || over;
     if (active && lane_leads(owner->alone)) {
         lane_release(owner->shared); /* what all of the group did, who have joined since */
         if (held && !first)
             perfect_give_back(owner, cell, to);
         if (ends && beside->code != PERFECT_STASHED)
-            perfect_give_back(owner, own, beside->code);
+            perfect_give_back(owner, perfect_cell(beside->seek.place), beside->code);
     }
-    return look.found ? PERFECT_WAS_THERE : stored ? PERFECT_DONE : over ? PERFECT_OVERFLOW : PERFECT_AGAIN;
+    return there ? PERFECT_WAS_THERE : stored ? PERFECT_DONE : over ? PERFECT_OVERFLOW : PERFECT_AGAIN;
 }
 
 #endif
