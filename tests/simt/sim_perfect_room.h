@@ -1,4 +1,5 @@
-/* Room made in a perfect table by a team of lanes, in the lane simulator: scenarios of the case `perfect/room`, and the verdict. */
+/* Room made in a perfect table by cells that move, in the lane simulator: scenarios of the cases `perfect/room`, of a team that owns the
+ * partition, and `perfect/recode`, of groups beside each other; and the verdicts. */
 #ifndef LOOM_SIM_PERFECT_ROOM_H
 #define LOOM_SIM_PERFECT_ROOM_H
 

@@ -12,7 +12,7 @@ enum {
     PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
     PERFECT_TRIES = 8,
     PERFECT_RESEEDS = 3,
-    PERFECT_MOST_LIFTED = 160, /* keys that move at once */
+    PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
@@ -203,8 +203,7 @@ typedef struct perfect_reading {
     uint32_t keys;      /* that it has */
     uint64_t counts[2]; /* for each mapping: how many of them have each turn */
     uint64_t fills[2];  /* for each mapping: keys in its bucket of each subrange; in a plan without its own */
-    uint64_t
-        mine[2]; /* where they are, among this lane's slots: 16 bits for each subrange; of a cell that is not stashed */
+    uint64_t mine[2];   /* where they are, among this lane's slots, unless stashed: 16 bits for each subrange */
 } perfect_reading;
 
 LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
@@ -307,9 +306,9 @@ LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_
     }
 }
 
-/* The group reads a cell's sixteen buckets, or, if it is not `active`, nothing. `planned`: as the plan has them, when the cell's keys have
- * left; else as they are, with these. Loads of four subranges are under way before the first is looked at; more would take registers, and
- * leave a GPU fewer teams at once. */
+/* The group reads a cell's sixteen buckets, or, if it is not `active`, nothing. `planned`: as the plan on the desk has them, when the
+ * cell's keys have left; else as they are, with these, and there is no desk. (It is a literal: a GPU would test the pointer each time.) Loads
+ * of four subranges are under way before the first is looked at; more would take registers, and leave a GPU fewer teams at once. */
 LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
                                             const perfect_owner *owner, const perfect_desk *desk, uint32_t cell,
                                             uint32_t code, int planned, lane_truth active)

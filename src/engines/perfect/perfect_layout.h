@@ -11,7 +11,8 @@
  *                 KEY_8_VALUE_4: rows of 8 behind all lines (64 + 32, the whole rounded up to 64)
  *   word        bits 0..59: the codes of 15 cells, 4 bits each, the first one lowest; bits 60..63: the partition's *salt*, the
  *               same in all of its words, so that whoever reads a code has it
- *   code        15: the cell's keys lie in the stash, the last bucket. Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
+ *   code        15: the cell's keys lie in the stash, the last bucket; or, while keys are inserted, somebody is at work on the cell
+ *               (perfect_recode.h). Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
  *
  * Codes lie together, apart from the lines, since a GPU then finds them in its L2 cache, and their addresses translated: trial
  * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 where each partition began with its own.

@@ -6,9 +6,11 @@
  *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
  *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
  *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most. Where some key is still too many then, which
- *                happens in none or one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS in all.
+ *                happens in none or one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS
+ *                in all.
  * What is still too many in the end is left over when the partition is written, and is inserted as any key is; the insertion of one key
- * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all their records are left over.
+ * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all
+ * their records are left over.
  *
  * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions, 21,000 for step 1,
  * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
@@ -24,9 +26,8 @@ enum {
     UNROLLED = 4,
     MOST_ROUNDS = 16,
     MOST_SALTS = 3,
-    FEW_TROUBLES =
-        4, /* threads that see a bucket too full: other salts may help. More are of equal keys, which none parts */
-    CLASSES = 16 /* of cells, by size; the last ones have that many keys or more */
+    FEW_TROUBLES = 4, /* threads that see a bucket too full: another salt may help. More are probably of equal keys */
+    CLASSES = 16      /* of cells, by size; the last ones have that many keys or more */
 };
 
 __host__ __device__ inline uint32_t suspects_in(uint32_t subrange)

@@ -3,13 +3,14 @@
  * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, on average, they are all left to the next step, which
  * then costs less.
  *
- * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 meet full buckets. A cell that is tried costs 16 lines of 64 bytes; at 1.5
- * cells a key that is 0.25 GB, or 0.1 ms of random reads. It takes 0.37 ms: 145 million instructions of a warp, 1.7 in each cycle of a
- * multiprocessor; reading a cell is about 40 % of them, copies by single lanes 20 %, judging 10 %. Before, whole partitions were repaired
- * (0.70 ms), or their owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped: groups of a warp that take their
- * turns together, where the compiler had them go one after the other (1.07 ms, 343 million instructions); no more blocks than run at once,
- * and a counter, or lanes were idle 38 % of the time (0.66 ms, 253 million); judging codes in packed bytes (0.50 ms, 183 million); and
- * codes that are judged by the slots that are free before the cell leaves its own, since others fail. */
+ * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 meet full buckets, and a cell that is tried costs 16 lines of 64 bytes. If
+ * 1.6 were tried for each key, as was counted before the last change below, that is 0.27 GB, or 0.1 ms of random reads. It takes 0.37 ms:
+ * 145 million instructions of a warp, 1.7 in each cycle of a multiprocessor. Before, whole partitions were repaired (0.70 ms), or their
+ * owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped, in this order: groups of a warp that take their turns
+ * together, where the compiler had them go one after the other (1.07 ms, 343 million instructions); no more blocks than run at once, and a
+ * counter, or lanes were idle 38 % of the time, and judging codes in packed bytes, which was 17 % of all, beside 38 % for reading cells and
+ * 20 % for copies by single lanes (0.66 ms, 253 million); judging codes by the slots that are free before the cell leaves its own, since
+ * others fail (0.50 ms, 183 million). */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
