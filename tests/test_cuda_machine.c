@@ -9,18 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static loom_context *cuda_context(test_run *t, uint32_t lanes)
-{
-    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
-    loom_context *context = NULL;
-    config.machine = LOOM_MACHINE_CUDA;
-    config.lanes = lanes;
-    config.fixed_seed = 1;
-    config.seed = random_u64(&t->random);
-    CHECK_OK(loom_context_create(&config, &context));
-    return context;
-}
-
 static loom_map *map_of(loom_context *context, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity,
                         uint32_t concurrent_reads)
 {
@@ -64,7 +52,7 @@ static void take_back(loom_context *context, placed *p, void *to)
 TEST(test_cuda_arrays_in_every_memory, .timeout_seconds = 180)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 50000;
     batch b = make_batch_of(4, 8, n);
     fill_distinct(&b, 5, 0);
@@ -99,7 +87,7 @@ TEST(test_cuda_arrays_in_every_memory, .timeout_seconds = 180)
 TEST(test_cuda_arrays_of_many_chunks, .timeout_seconds = 180)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 5000000;
     loom_map *map = map_of(context, 8, 8, n, 0);
     batch b = make_batch_of(8, 8, n);
@@ -185,7 +173,7 @@ TEST(test_cuda_lanes_agree, .timeout_seconds = 180)
     for (uint32_t lanes = 1; lanes <= 8; lanes *= 2)
         for (int w = 0; w < 6; w++)
             for (uint32_t concurrent = 0; concurrent < 2; concurrent++) {
-                loom_context *context = cuda_context(t, lanes);
+                loom_context *context = cuda_context_create(t, lanes);
                 uint64_t n = test_scaled(t, 20000, 600);
                 loom_map *map = map_of(context, widths[w][0], widths[w][1], n, concurrent);
                 batch b = make_batch_of(widths[w][0], widths[w][1], n), half = b;
@@ -214,7 +202,7 @@ TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
 {
     need_cuda();
     enum { STREAMS = 4, ROUNDS = 40 };
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 100000;
     loom_map *map = map_of(context, 4, 4, n, 0);
     batch b = make_batch_of(4, 4, n);
@@ -262,7 +250,7 @@ TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
     need_cuda();
     enum { ROUNDS = 30 };
     for (int w = 0; w < 4; w++) {
-        loom_context *context = cuda_context(t, 0);
+        loom_context *context = cuda_context_create(t, 0);
         uint64_t n = 200000;
         uint32_t key_bytes = widths[w][0], value_bytes = widths[w][1];
         loom_map *map = map_of(context, key_bytes, value_bytes, 2 * n, 1);
@@ -313,7 +301,7 @@ TEST(test_cuda_files_travel_between_machines)
     static const uint32_t widths[6][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
     need_cuda();
     for (int w = 0; w < 6; w++) {
-        loom_context *gpu = cuda_context(t, 0), *cpu = make_context_with(t, 2, 1);
+        loom_context *gpu = cuda_context_create(t, 0), *cpu = make_context_with(t, 2, 1);
         uint32_t key_bytes = widths[w][0], value_bytes = widths[w][1];
         uint64_t n = 30000;
         batch b = make_batch_of(key_bytes, value_bytes, n);
@@ -344,7 +332,7 @@ TEST(test_cuda_files_travel_between_machines)
 TEST(test_cuda_out_of_memory_leaves_all_usable)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom_map *map = NULL, *small = map_of(context, 4, 4, 1000, 0);
     config.key_bytes = config.value_bytes = 8;
@@ -487,7 +475,7 @@ static void end_lost_views(lost_run *run)
 TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 3000;
     batch b = make_batch_of(4, 8, n), got = make_batch_of(4, 8, n);
     fill_distinct(&b, 1, 0);
@@ -531,7 +519,7 @@ TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
 TEST(test_cuda_faulty_kernel_is_told)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0), *another = NULL;
+    loom_context *context = cuda_context_create(t, 0), *another = NULL;
     loom_map *map = map_of(context, 4, 4, 1000, 0), *lent = map_of(context, 4, 4, 1000, 0), *clone = NULL;
     loom_map_view view, none;
     batch b = make_batch_of(4, 4, 1000);
@@ -569,7 +557,7 @@ TEST(test_cuda_faulty_kernel_is_told)
 TEST(test_cuda_forked_child_is_told)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     loom_map *map = map_of(context, 4, 4, 1000, 0);
     uint64_t size;
     pid_t child = fork();
@@ -591,7 +579,7 @@ TEST(test_cuda_in_order_is_offered)
 {
     static const loom_type types[] = {LOOM_TYPE_MAP, LOOM_TYPE_SET, LOOM_TYPE_COUNTER};
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     for (int i = 0; i < 3; i++)
         CHECK_OK(loom_supports(context, types[i], LOOM_ENGINE_OPEN, LOOM_FEATURE_INSERT_IN_ORDER));
     CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_ASYNCHRONOUS));
@@ -602,7 +590,7 @@ TEST(test_cuda_in_order_is_offered)
 TEST(test_cuda_in_order_arrays_in_every_memory, .timeout_seconds = 180)
 {
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 20000, half = n / 2;
     batch b = make_batch_of(8, 4, n), got = make_batch_of(8, 4, half);
     for (uint64_t i = 0; i < n; i++)
@@ -639,7 +627,7 @@ TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
 {
     need_cuda();
     enum { STREAMS = 3, ROUNDS = 30 };
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     uint64_t n = 100000, half = n / 2;
     loom_map *map = map_of(context, 4, 4, n, 0);
     batch b = make_batch_of(4, 4, n);
@@ -696,7 +684,7 @@ TEST(test_cuda_in_order_special_keys)
                                        UINT32_MAX, INT32_MAX, 1u << 31, UINT64_C(1) << 32};
     enum { KEYS = sizeof special / sizeof special[0], TIMES = 50 };
     need_cuda();
-    loom_context *context = cuda_context(t, 0);
+    loom_context *context = cuda_context_create(t, 0);
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
         for (uint32_t flags = LOOM_KEEP; flags <= LOOM_OVERWRITE; flags++) {
             loom_map *map = map_of(context, key_bytes, 8, 100, 0);

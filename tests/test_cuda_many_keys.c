@@ -22,14 +22,9 @@ static uint32_t value_number(uint64_t i)
 
 static loom_context *context_with_memory(test_run *t, uint64_t bytes)
 {
-    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     loom_context_info info = LOOM_CONTEXT_INFO_INIT;
-    loom_context *context = NULL;
     need_cuda();
-    config.machine = LOOM_MACHINE_CUDA;
-    config.fixed_seed = 1;
-    config.seed = random_u64(&t->random);
-    CHECK_OK(loom_context_create(&config, &context));
+    loom_context *context = cuda_context_create(t, 0);
     CHECK_OK(loom_context_describe(context, &info));
     if (info.memory_bytes < bytes)
         test_skip("the device has %llu bytes of memory, the test wants %llu", (unsigned long long)info.memory_bytes,

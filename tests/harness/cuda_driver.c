@@ -39,6 +39,18 @@ void need_cuda(void)
         CHECK_OK(loom_context_create(&config, &keeper));
 }
 
+loom_context *cuda_context_create(test_run *t, uint32_t lanes)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CUDA;
+    config.lanes = lanes;
+    config.fixed_seed = 1;
+    config.seed = random_u64(&t->random);
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
 loom_stream cuda_stream_create(void)
 {
     void *stream = NULL;

@@ -1,4 +1,4 @@
-/* Streams and memory of a CUDA device for tests, through the driver's own library: the tests need no CUDA toolkit. */
+/* Contexts, streams and memory of a CUDA device for tests, through the driver's own library: the tests need no CUDA toolkit. */
 #ifndef LOOM_TESTS_CUDA_DRIVER_H
 #define LOOM_TESTS_CUDA_DRIVER_H
 
@@ -6,6 +6,9 @@
 
 /* Skips the test where the cuda machine is not present; afterwards the functions below work. */
 void need_cuda(void);
+
+/* With a seed from t->random. `lanes`: of a group; 0: chosen by the library. */
+loom_context *cuda_context_create(test_run *t, uint32_t lanes);
 
 loom_stream cuda_stream_create(void);
 void cuda_stream_destroy(loom_stream stream);

@@ -39,13 +39,14 @@ typedef struct perfect_move {
 /* What a team works with beside the table, in memory of its own, perfect_desk_bytes() of it; all zero, `spare` excepted, before first
  * use. */
 typedef struct perfect_desk {
+    /* Of the keys in the overfull bucket; UINT32_MAX: none. First, and so aligned: loads of several at once leave neighbours alone. */
+    uint32_t cells[PERFECT_MOST_CANDIDATES];
     uint32_t touched[PERFECT_MOST_TOUCHED]; /* buckets whose shift may differ from zero */
     uint32_t touches;
     perfect_move plan[PERFECT_MOST_MOVES];
     perfect_tally candidates[PERFECT_MOST_CANDIDATES];
-    uint32_t cells[PERFECT_MOST_CANDIDATES]; /* of the keys in the overfull bucket; UINT32_MAX: none */
-    uint32_t best;                           /* of all judgements, the least */
-    uint32_t overfull;                       /* the lowest such bucket; UINT32_MAX: none */
+    uint32_t best;     /* of all judgements, the least */
+    uint32_t overfull; /* the lowest such bucket; UINT32_MAX: none */
     uint32_t lifted;
     uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* those lifted */
     uint32_t room;        /* outcome of a step that one lane or group did, for all */

@@ -248,6 +248,7 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     ON_DEVICE(cuda);
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->device));
+    CUDA_TRY(cudaDeviceGetAttribute(&cuda->l2_bytes, cudaDevAttrL2CacheSize, cuda->device));
     loom_context_config host = *config;
     host.machine = LOOM_MACHINE_CPU;
     host.device = -1;

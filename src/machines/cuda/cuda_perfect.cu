@@ -16,20 +16,6 @@ uint64_t aligned(uint64_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-cuda_perfect_find *finder(const cuda_state *cuda)
-{
-    switch (cuda->lanes) {
-    case 1:
-        return cuda_perfect_find_1;
-    case 2:
-        return cuda_perfect_find_2;
-    case 8:
-        return cuda_perfect_find_8;
-    default:
-        return cuda_perfect_find_4;
-    }
-}
-
 bool inserts(cuda_op op)
 {
     return op != OP_FIND && op != OP_UPDATE && op != OP_ERASE;
@@ -56,7 +42,7 @@ cudaError_t work_on_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t 
     (void)first;
     if (call->lists == NULL) {
         const cuda_batch batch = cuda_batch_of(call->cuda, at, count, call->batch, call->counts);
-        return call->op == OP_FIND ? finder(call->cuda)(call->view, &batch, stream)
+        return call->op == OP_FIND ? cuda_perfect_launch_find(call->cuda, call->view, &batch, stream)
                                    : cuda_perfect_launch_write(call->view, &batch, call->op, NULL, stream);
     }
     for (uint64_t done = 0; done < count && error == cudaSuccess; done += call->most) {

@@ -1,6 +1,7 @@
 /* The perfect engine on the cuda machine: what its files share.
  *
- *   cuda_perfect_lanes.cuh  lookups, for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
+ *   cuda_perfect_find.cu    lookups: which kernel, and the L2 cache
+ *   cuda_perfect_lanes.cuh  their kernels, for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
  *   cuda_perfect_write.cu   whatever writes, as long as no code changes
  *   cuda_perfect_items.cuh  items of an insertion, after its first step
  *   cuda_perfect_recode.cu  keys whose buckets were full, by groups beside each other: each moves a cell
@@ -138,7 +139,12 @@ cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_
 
 enum { PERFECT_WRITE_WARPS = 8 }; /* of a block in the first step: what batch.tile items each make up a block's items */
 
-typedef cudaError_t cuda_perfect_find(const loom__perfect_view *view, const cuda_batch *batch, cudaStream_t stream);
+cudaError_t cuda_perfect_launch_find(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
+                                     cudaStream_t stream);
+
+/* The same for one width of lane groups. `keeps_codes`: they are the last to leave the L2 cache, until somebody says otherwise. */
+typedef cudaError_t cuda_perfect_find(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes,
+                                      cudaStream_t stream);
 cuda_perfect_find cuda_perfect_find_1, cuda_perfect_find_2, cuda_perfect_find_4, cuda_perfect_find_8;
 
 loom_status cuda_perfect_reset_totals(loom__machine *machine, const loom__perfect_view *view,

@@ -30,9 +30,25 @@ __host__ __device__ constexpr int find_blocks(loom__slot_kind kind)
     return CUDA_LANES == 1 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 4 : 5;
 }
 
+/* What the L2 cache is told of words of codes; `keeps`: they leave it last. */
+__device__ __forceinline__ uint64_t code_policy(bool keeps)
+{
+    uint64_t last, normal;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(normal));
+    return keeps ? last : normal;
+}
+
+__device__ __forceinline__ uint64_t load_code_word(const uint64_t *at, uint64_t policy)
+{
+    uint64_t word;
+    asm volatile("ld.global.nc.L2::cache_hint.u64 %0, [%1], %2;" : "=l"(word) : "l"(at), "l"(policy));
+    return word;
+}
+
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS, find_blocks(kind))
-    find_kernel(const loom__perfect_view view, const cuda_batch batch)
+    find_kernel(const loom__perfect_view view, const cuda_batch batch, bool keeps_codes)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
@@ -45,11 +61,12 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     __syncwarp();
     {
         perfect_seek seek[WORDS_AT_ONCE];
-        unsigned long long word[WORDS_AT_ONCE];
+        uint64_t word[WORDS_AT_ONCE];
+        const uint64_t policy = code_policy(keeps_codes);
 #pragma unroll
         for (int i = 0; i < WORDS_AT_ONCE; i++) {
             seek[i] = perfect_start(kind, &view, tile->keys[range.lane + 32 * i]);
-            word[i] = __ldg((const unsigned long long *)perfect_word_of(&view, &seek[i]));
+            word[i] = load_code_word(perfect_word_of(&view, &seek[i]), policy);
         }
 #pragma unroll
         for (int i = 0; i < WORDS_AT_ONCE; i++) {
@@ -108,10 +125,10 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
 } // namespace
 
 /* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
-cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch, cudaStream_t stream)
+cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) find_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch)
+#define CALL(kind) find_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, keeps_codes)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
