@@ -8,7 +8,7 @@
 static batch make_crowd(test_run *t, const loom_map_config *config, uint64_t seed)
 {
     loom__perfect_shape shape;
-    CHECK_OK(loom__perfect_choose_shape(config, &shape));
+    CHECK_OK(loom__perfect_choose_shape(config, 0, &shape));
     const loom__perfect_view view = loom__perfect_view_make(&shape, seed);
     batch b = make_batch(t, perfect_slots(shape.kind) + 1);
     const uint64_t salt = random_u64(&t->random);

@@ -168,6 +168,10 @@ TEST_EACH_KIND(test_perfect_find_reads_one_bucket, .cpu_only = 1)
 
 /* ---- How full it gets ---- */
 
+enum { CACHE_BYTES = 60 << 20 }; /* tables for MANY_KEYS have larger cells for it */
+
+#define MANY_KEYS 400000000
+
 /* Fills partitions as tables for so many keys have them, each until the first key is refused. All hold what they were made for;
  * how much more is printed. */
 static void check_loads_reached(test_run *t, uint64_t capacity, double max_load, uint32_t rounds)
@@ -178,7 +182,7 @@ static void check_loads_reached(test_run *t, uint64_t capacity, double max_load,
     config.value_bytes = t->value_bytes;
     config.capacity = capacity;
     config.max_load = max_load;
-    CHECK_OK(loom__perfect_choose_shape(&config, &shape));
+    CHECK_OK(loom__perfect_choose_shape(&config, CACHE_BYTES, &shape));
     fixture f = make_fixture(t, shape.subrange, shape.words, 1);
     double least = 1, sum = 0;
     uint32_t reseeded = 0;
@@ -208,7 +212,7 @@ static void check_loads_reached(test_run *t, uint64_t capacity, double max_load,
 TEST_EACH_KIND(test_perfect_insert_load_reached, .cpu_only = 1, .timeout_seconds = 240)
 {
     static const double loads[] = {0.3, 0.55, 0.65, 0.8, 0.9, 0.92, 0.95};
-    static const uint64_t capacities[] = {1, 100, 2000, 50000, 100000000};
+    static const uint64_t capacities[] = {1, 100, 2000, 50000, 100000000, MANY_KEYS};
     for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++)
         for (uint32_t j = 0; j < sizeof capacities / sizeof *capacities; j++)
             check_loads_reached(t, capacities[j], loads[i], t->quick ? 1 : 2);
@@ -218,8 +222,10 @@ TEST_EACH_KIND(test_perfect_insert_load_reached, .cpu_only = 1, .timeout_seconds
 TEST_EACH_KIND(test_perfect_insert_load_of_1000_partitions, .cpu_only = 1, .timeout_seconds = 1800, .hidden = 1)
 {
     static const double loads[] = {0.55, 0.8, 0.9, 0.95};
-    for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++)
+    for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++) {
         check_loads_reached(t, 100000000, loads[i], 1000);
+        check_loads_reached(t, MANY_KEYS, loads[i], 1000);
+    }
 }
 
 /* A table has the load it was asked to have, unless it is small: then a partition more or less counts. */
@@ -233,12 +239,12 @@ TEST_EACH_KIND(test_perfect_create_load_as_asked, .cpu_only = 1)
     config.capacity = 100000000;
     for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++) {
         config.max_load = loads[i];
-        CHECK_OK(loom__perfect_choose_shape(&config, &shape));
+        CHECK_OK(loom__perfect_choose_shape(&config, 0, &shape));
         CHECK((double)config.capacity / (double)shape.slots > loads[i] - 0.0005);
         CHECK(shape.subrange <= PERFECT_PREFERRED_SUBRANGE);
     }
     config.max_load = 0.95;
-    CHECK_OK(loom__perfect_choose_shape(&config, &shape));
+    CHECK_OK(loom__perfect_choose_shape(&config, 0, &shape));
     /* Partitions with values beside the lines have fewer buckets, and spread more. */
     const double most = !slot_values_apart(shape.kind) ? 0.948 : t->key_bytes + t->value_bytes == 16 ? 0.926 : 0.935;
     CHECK((double)config.capacity / (double)shape.slots > most);

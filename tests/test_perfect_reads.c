@@ -21,7 +21,7 @@ static overfull_table make_overfull(test_run *t, const batch *b)
     loom__perfect_shape shape;
     overfull_table table;
     config.max_load = 0.95;
-    CHECK_OK(loom__perfect_choose_shape(&config, &shape));
+    CHECK_OK(loom__perfect_choose_shape(&config, 0, &shape));
     table.kind = shape.kind;
     table.view = loom__perfect_view_make(&shape, random_u64(&t->random));
     table.view.base = aligned_alloc(64, shape.table_bytes);

@@ -357,11 +357,17 @@ typedef struct loom_map_config {
     double growth; /* above 1, up to 16: a table that would pass its capacity grows by itself, to at least so many times
                       its capacity (loom_map_reserve); 0: a table that is full stays as it is and refuses keys.
                       LOOM_MAP_CONFIG_INIT: 2. Not part of files */
+    /* Bytes that the table may take (loom_memory.table_bytes), however it grows; 0: any number. With max_load = 0 a table that would
+     * take more is made fuller than 0.8, up to 0.95. Not part of files. */
+    uint64_t memory_limit;
+    /* Perfect tables: so many keys share a code when the table is full to max_load; above 0, up to 12. 0: chosen by the library for
+     * the load, and larger where a device's L2 cache would not hold the codes. Open tables: 0. */
+    double keys_per_cell;
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                                     \
-    {                                                                                            \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0 \
+#define LOOM_MAP_CONFIG_INIT                                                                             \
+    {                                                                                                    \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0 \
     }
 
 typedef struct loom_memory {

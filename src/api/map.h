@@ -15,8 +15,9 @@ struct loom_map {
     loom_type type;
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
-    double growth;       /* 0: none. Changes only inside the gate, as a writer */
-    uint64_t generation; /* one more after each call that may have written; cursors compare it */
+    double growth;         /* 0: none. Changes only inside the gate, as a writer */
+    uint64_t memory_limit; /* of the table, in bytes; 0: none */
+    uint64_t generation;   /* one more after each call that may have written; cursors compare it */
 };
 
 /* The engine of maps with this number; NULL: there is none. */
@@ -32,6 +33,9 @@ loom_status loom__map_check(loom_map *map, loom_stream stream);
 loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values);
 
 uint64_t loom__map_capacity(const loom_map *map);
+
+/* OUT_OF_MEMORY and a sentence, if the table would take more than its limit if it had this capacity. */
+loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity);
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);

@@ -38,13 +38,19 @@ uint64_t loom__map_capacity(const loom_map *map)
     return image.capacity;
 }
 
+static loom_status enlarge(loom_map *map, uint64_t capacity, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check_limit(map, capacity));
+    return map->engine->resize(map->table, capacity, stream);
+}
+
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
     if (capacity > loom__map_capacity(map)) {
-        status = map->engine->resize(map->table, capacity, stream);
+        status = enlarge(map, capacity, stream);
         map->generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
@@ -90,7 +96,7 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
     double larger = (double)capacity * map->growth;
     uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
     wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
-    return map->engine->resize(map->table, wanted > keys ? wanted : keys, stream);
+    return enlarge(map, wanted > keys ? wanted : keys, stream);
 }
 
 /* ---- how many keys ---- */

@@ -9,7 +9,7 @@
 
 enum {
     LOOM__MACHINE_INTERFACE =
-        8 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
+        9 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
 };
 
 struct loom__open_kernels;
@@ -37,6 +37,7 @@ typedef struct loom__machine {
     const struct loom__open_kernels *open;
     const struct loom__filter_kernels *filter;
     const struct loom__perfect_kernels *perfect;
+    uint64_t cache_bytes; /* of the cache that all who work on a table share; 0: not known */
 } loom__machine;
 
 typedef struct loom__machine_ops {

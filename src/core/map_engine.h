@@ -67,6 +67,7 @@ typedef struct loom__map_image {
     double max_load;
     uint32_t concurrent_reads; /* not in the file */
     loom_type type;
+    double keys_per_cell;    /* perfect tables, at max_load; not in the file; else 0 */
     uint64_t words;          /* perfect tables: of codes, in a partition; else 0 */
     uint64_t further_pieces; /* of a partition's size, behind the partitions: perfect tables' codes; else 0 */
 } loom__map_image;

@@ -79,7 +79,7 @@ static loom_status memory_required(loom__machine *machine, const loom_map_config
 {
     loom__perfect_shape shape;
     RETURN_IF_FAILED(check_machine(machine));
-    RETURN_IF_FAILED(loom__perfect_choose_shape(config, &shape));
+    RETURN_IF_FAILED(loom__perfect_choose_shape(config, machine->cache_bytes, &shape));
     const loom__perfect_kernels *kernels = machine->perfect;
     loom__perfect_view view = loom__perfect_view_make(&shape, 0);
     memory->table_bytes = sizeof(loom__table) + table_memory(&shape);
@@ -98,7 +98,7 @@ static loom_status create(loom__machine *machine, const loom_map_config *config,
     RETURN_ERROR_IF(config->concurrent_reads, LOOM_UNSUPPORTED,
                     "in a perfect table keys move while others are inserted, so lookups wait; concurrent_reads is for "
                     "LOOM_ENGINE_OPEN");
-    RETURN_IF_FAILED(loom__perfect_choose_shape(config, &shape));
+    RETURN_IF_FAILED(loom__perfect_choose_shape(config, machine->cache_bytes, &shape));
     RETURN_IF_FAILED(make_table(machine, &shape, config->capacity, config->max_load, config->type, seed, &table, NULL));
     loom_status status = table->kernels->clear(machine, &table->view, NULL);
     loom__perfect_totals totals = {.generation = generation_of(table)};
@@ -194,7 +194,7 @@ static loom_status resize(loom__table *table, uint64_t capacity, loom_stream str
     config.max_load = table->max_load;
     config.type = table->type;
     config.capacity = capacity;
-    RETURN_IF_FAILED(loom__perfect_choose_shape(&config, &shape));
+    RETURN_IF_FAILED(loom__perfect_choose_shape(&config, table->machine->cache_bytes, &shape));
     RETURN_IF_FAILED(size(table, &keys, stream));
     RETURN_IF_FAILED(
         make_table(table->machine, &shape, capacity, table->max_load, table->type, table->seed, &made, stream));
@@ -300,6 +300,7 @@ static void describe(const loom__table *table, loom__map_image *image, uint32_t 
         .seed = table->seed,
         .max_load = table->max_load,
         .type = table->type,
+        .keys_per_cell = loom__perfect_keys_per_cell(&table->shape, table->max_load),
         .words = table->shape.words,
         .further_pieces = perfect_code_pieces(table->view.partition_bytes, table->shape.partitions, table->shape.words),
     };

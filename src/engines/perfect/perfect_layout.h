@@ -226,8 +226,11 @@ typedef struct loom__perfect_shape {
     uint64_t slots;
 } loom__perfect_shape;
 
-/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. */
-loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perfect_shape *shape);
+/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. cache_bytes: of the machine. */
+loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape);
+
+/* How many keys each cell has on average, in a table of this load. */
+double loom__perfect_keys_per_cell(const loom__perfect_shape *shape, double load);
 
 /* A view without its memory: seed and empty patterns follow from `seed` and the shape. */
 loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed);

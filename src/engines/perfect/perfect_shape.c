@@ -9,6 +9,11 @@
  * that is made for less than 0.9 does with larger cells, which are found in caches more often and are placed sooner. Buckets of 16
  * slots fill more evenly, and do with larger cells, too.
  *
+ * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys: so cells of
+ * larger tables have as many keys as their load leaves room for. 4 · 10^8 keys, G lookups/s with the cells of smaller tables and with
+ * larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4 at 0.8 (4.5 and 5.375), 22.9 and 24.3 at 0.9 (4 and
+ * 4.75, which only larger partitions reach; they are built at 28 G/s instead of 32).
+ *
  * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
  * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.93 at most. Above that they are twice
  * as large, which makes 0.948 of 0.95 for 10^8 keys, and 0.947 for 10^9. With values beside the lines they are smaller, since a
@@ -20,6 +25,8 @@
 #include <math.h>
 
 #define MODERATE_LOAD 0.9
+#define LARGEST_CELLS 12.0      /* keys of a cell, on average */
+#define CODES_SHARE   (1.0 / 3) /* of the cache, from which on lookups become slower */
 
 /* A line through some points, level before the first and behind the last. */
 typedef struct point {
@@ -72,7 +79,8 @@ static double partitions_needed(double keys, double max_load, double usable, dou
 /* Words with cells for so many keys. */
 static uint32_t words_for(double keys, double cell_keys)
 {
-    return (uint32_t)fmin(fmax(ceil(keys / cell_keys / PERFECT_CELLS_PER_WORD), 1), PERFECT_MOST_WORDS);
+    const double rounding = 1e-9; /* a table made again with its own cells gets the same words */
+    return (uint32_t)fmin(fmax(ceil(keys / cell_keys / PERFECT_CELLS_PER_WORD - rounding), 1), PERFECT_MOST_WORDS);
 }
 
 /* Of those whose partitions fit a GPU's shared memory, values and all. */
@@ -84,26 +92,64 @@ static uint32_t largest_subrange(loom__slot_kind kind)
     return subrange;
 }
 
-/* The largest to consider: a GPU builds partitions of the preferred size twice as fast, but loads that they do not reach need
- * larger ones. */
-static uint32_t last_subrange(loom__slot_kind kind, double keys, double max_load, double usable)
+/* Do partitions of this size reach the load? */
+static int reaches(loom__slot_kind kind, double keys, double max_load, double cell_keys, uint32_t subrange)
 {
-    const double slots = perfect_buckets(PERFECT_PREFERRED_SUBRANGE) * (double)perfect_slots(kind);
-    const uint32_t largest = largest_subrange(kind);
-    if (largest <= PERFECT_PREFERRED_SUBRANGE)
-        return largest;
-    if (max_load <= MODERATE_LOAD || slots * partitions_needed(keys, max_load, usable, slots) * max_load < keys * 1.002)
-        return PERFECT_PREFERRED_SUBRANGE;
-    return largest;
+    const double slots = perfect_buckets(subrange) * (double)perfect_slots(kind);
+    const double usable = usable_share(kind, cell_keys / max_load);
+    return slots * partitions_needed(keys, max_load, usable, slots) * max_load < keys * 1.002;
 }
 
-loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perfect_shape *shape)
+/* The largest that are common: a GPU builds larger ones more slowly. */
+static uint32_t usual_subrange(loom__slot_kind kind)
+{
+    const uint32_t largest = largest_subrange(kind);
+    return largest < PERFECT_PREFERRED_SUBRANGE ? largest : (uint32_t)PERFECT_PREFERRED_SUBRANGE;
+}
+
+/* Larger cells than `cell_keys`, as long as there would be more of them than `most`, and partitions of that size reach the load. */
+static double enlarge_cells(loom__slot_kind kind, double keys, double max_load, double cell_keys, double most,
+                            uint32_t subrange)
+{
+    const double step = 0.125;
+    while (keys / cell_keys > most && cell_keys + step <= LARGEST_CELLS &&
+           reaches(kind, keys, max_load, cell_keys + step, subrange))
+        cell_keys += step;
+    return cell_keys;
+}
+
+/* Keys to a cell, on average, where the library chooses. */
+static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint64_t cache_bytes)
+{
+    const double few = keys_per_cell(kind, max_load);
+    const double most = (double)cache_bytes * CODES_SHARE / 8 * PERFECT_CELLS_PER_WORD;
+    if (cache_bytes == 0)
+        return few;
+    const double more = enlarge_cells(kind, keys, max_load, few, most, usual_subrange(kind));
+    if (more > few * 1.1)
+        return more;
+    return enlarge_cells(kind, keys, max_load, more, most, largest_subrange(kind));
+}
+
+/* The largest partitions to consider. */
+static uint32_t last_subrange(loom__slot_kind kind, double keys, double max_load, double cell_keys)
+{
+    const int as_usual = max_load <= MODERATE_LOAD && cell_keys <= keys_per_cell(kind, max_load);
+    const uint32_t usual = usual_subrange(kind);
+    return as_usual || reaches(kind, keys, max_load, cell_keys, usual) ? usual : largest_subrange(kind);
+}
+
+loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape)
 {
     loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
     const double keys = (double)config->capacity, slots = perfect_slots(kind);
-    const double cell_keys = keys_per_cell(kind, config->max_load);
+    RETURN_ERROR_IF(!(config->keys_per_cell >= 0 && config->keys_per_cell <= LARGEST_CELLS), LOOM_INVALID_ARGUMENT,
+                    "keys_per_cell = %g: it is above 0 and at most %g, or 0, for the library to choose",
+                    config->keys_per_cell, LARGEST_CELLS);
+    const double cell_keys =
+        config->keys_per_cell != 0 ? config->keys_per_cell : choose_cells(kind, keys, config->max_load, cache_bytes);
     const double usable = usable_share(kind, cell_keys / config->max_load);
-    uint32_t first = 1, last = last_subrange(kind, keys, config->max_load, usable);
+    uint32_t first = 1, last = last_subrange(kind, keys, config->max_load, cell_keys);
     if (config->buckets_per_partition != 0) {
         RETURN_ERROR_IF(
             config->buckets_per_partition % PERFECT_SUBRANGES != 1 || config->buckets_per_partition < 9 ||
@@ -135,6 +181,12 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, loom__perf
     const uint64_t bytes = perfect_partition_bytes(kind, subrange);
     shape->table_bytes = (shape->partitions + perfect_code_pieces(bytes, shape->partitions, shape->words)) * bytes;
     return LOOM_OK;
+}
+
+double loom__perfect_keys_per_cell(const loom__perfect_shape *shape, double load)
+{
+    return perfect_buckets(shape->subrange) * (double)perfect_slots(shape->kind) * load /
+           ((double)shape->words * PERFECT_CELLS_PER_WORD);
 }
 
 loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed)

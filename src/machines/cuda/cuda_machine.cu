@@ -248,7 +248,9 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     ON_DEVICE(cuda);
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->device));
-    CUDA_TRY(cudaDeviceGetAttribute(&cuda->l2_bytes, cudaDevAttrL2CacheSize, cuda->device));
+    int l2_bytes;
+    CUDA_TRY(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, cuda->device));
+    cuda->base.cache_bytes = (uint64_t)l2_bytes;
     loom_context_config host = *config;
     host.machine = LOOM_MACHINE_CPU;
     host.device = -1;

@@ -23,7 +23,7 @@ uint64_t code_bytes(const loom__perfect_view *view)
 /* Codes that half of the cache does not hold would but drive each other out. */
 bool keeps_codes(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n)
 {
-    return n >= LEAST_TO_KEEP && code_bytes(view) <= (uint64_t)cuda->l2_bytes / 2;
+    return n >= LEAST_TO_KEEP && code_bytes(view) <= cuda->base.cache_bytes / 2;
 }
 
 __global__ void release_kernel(const unsigned char *first_line, uint32_t lines)

@@ -126,7 +126,6 @@ typedef struct cuda_state {
     pid_t process; /* that made it: a child cannot use the device */
     int multiprocessors;
     int shared_bytes; /* shared memory that a block may have at most */
-    int l2_bytes;     /* of the L2 cache */
     uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
     cudaMemPool_t temporary; /* NULL: the device has none, or memory is the caller's */

@@ -1,0 +1,100 @@
+/* Tables with a memory limit: what they are made like, and how far they grow. */
+#include "harness/map_fixture.h"
+
+static uint64_t bytes_of(loom_context *context, const loom_map_config *config)
+{
+    loom_memory memory = LOOM_MEMORY_INIT;
+    CHECK_OK(loom_map_memory_required(context, config, &memory));
+    return memory.table_bytes;
+}
+
+static loom_map_config config_of(loom_map *map)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    CHECK_OK(loom_map_get_config(map, &config));
+    return config;
+}
+
+static void check_refused(loom_context *context, const loom_map_config *config)
+{
+    loom_memory memory = LOOM_MEMORY_INIT;
+    loom_map *map = NULL;
+    CHECK_REFUSED(loom_map_memory_required(context, config, &memory), LOOM_OUT_OF_MEMORY);
+    CHECK_REFUSED(loom_map_create(context, config, &map), LOOM_OUT_OF_MEMORY);
+    CHECK(map == NULL);
+}
+
+/* The limit decides about the load, where that was left to the library. */
+TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .every_engine = 1)
+{
+    const uint64_t n = test_scaled(t, 200000, 100000);
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, n);
+    const uint64_t usual = bytes_of(context, &config);
+    batch b = make_batch(t, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    for (uint64_t percent = 92; percent <= 100; percent += 4) {
+        uint64_t used;
+        config.memory_limit = usual * percent / 100;
+        test_note("%llu %% of what it would take", (unsigned long long)percent);
+        CHECK(bytes_of(context, &config) <= config.memory_limit);
+        loom_map *map = make_map_from(context, &config);
+        CHECK_OK(loom_map_memory_used(map, &used));
+        CHECK(used <= config.memory_limit);
+        CHECK_EQ(config_of(map).memory_limit, config.memory_limit);
+        if (percent == 100)
+            CHECK(config_of(map).max_load == 0.8);
+        else
+            CHECK(config_of(map).max_load > 0.8 && config_of(map).max_load <= 0.95);
+        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, n);
+        check_all_found(map, &b);
+        loom_map_destroy(map);
+    }
+    config.memory_limit = usual / 2; /* no load is high enough */
+    check_refused(context, &config);
+    config.memory_limit = 1;
+    check_refused(context, &config);
+    config.memory_limit = usual - 1; /* the load is the caller's */
+    config.max_load = 0.8;
+    check_refused(context, &config);
+    config.memory_limit = usual;
+    CHECK_EQ(bytes_of(context, &config), usual);
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
+/* Keys that would take more memory are refused, and the table stays as it is. */
+TEST_EACH_KIND(test_open_limit_ends_growth, .every_engine = 1)
+{
+    const uint64_t n = test_scaled(t, 30000, 10000);
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, n);
+    loom_map *clone = NULL;
+    uint64_t used;
+    config.growth = 2;
+    config.memory_limit = bytes_of(context, &config) * 3;
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch(t, 8 * n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    const loom_result result = checked_insert(map, &b, LOOM_KEEP);
+    CHECK_GT(result.full, 0);
+    CHECK_EQ(map_size(map), result.ok);
+    CHECK_OK(loom_map_memory_used(map, &used));
+    CHECK(used <= config.memory_limit);
+    for (uint64_t i = 0, at = 0; i < b.n; i++) /* those that were stored, in front */
+        if (b.status[i] == LOOM_OK) {
+            set_pair(&b, at, batch_key(&b, i), batch_value(&b, i));
+            at++;
+        }
+    b.n = result.ok;
+    check_contents(map, &b);
+    CHECK_REFUSED(loom_map_reserve(map, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK_OK(loom_map_clone(map, &clone, NULL));
+    CHECK_EQ(config_of(clone).memory_limit, config.memory_limit);
+    CHECK_REFUSED(loom_map_reserve(clone, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
+    check_contents(clone, &b);
+    loom_map_destroy(clone);
+    loom_map_destroy(map);
+    free_batch(&b);
+    loom_context_destroy(context);
+}

@@ -1,0 +1,86 @@
+/* How large the cells of perfect tables are: as a device's cache asks, or as the caller does. */
+#include "harness/map_fixture.h"
+
+#include <math.h>
+
+#include "engines/perfect/perfect_layout.h"
+
+enum { CACHE_BYTES = 60 << 20 };
+
+static loom__perfect_shape shape_of(const loom_map_config *config, uint64_t cache_bytes)
+{
+    loom__perfect_shape shape;
+    CHECK_OK(loom__perfect_choose_shape(config, cache_bytes, &shape));
+    return shape;
+}
+
+/* Codes of large tables become fewer, of others they stay as they are. The table is as full either way. */
+TEST_EACH_KIND(test_perfect_create_cells_for_a_cache, .cpu_only = 1)
+{
+    static const double loads[] = {0.53, 0.8, 0.85};
+    for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+        loom_map_config config = make_config(t, 600000000);
+        config.max_load = loads[i];
+        test_note("load %g", loads[i]);
+        const loom__perfect_shape any = shape_of(&config, 0), large = shape_of(&config, CACHE_BYTES);
+        const uint64_t codes = (uint64_t)any.partitions * any.words, fewer = (uint64_t)large.partitions * large.words;
+        CHECK(fewer < codes * 9 / 10);
+        CHECK((double)large.slots < 1.003 * (double)any.slots);
+        CHECK(shape_of(&config, UINT64_C(1) << 40).words == any.words);
+        config.capacity = 100000000;
+        CHECK_EQ(shape_of(&config, CACHE_BYTES).words, shape_of(&config, 0).words);
+        CHECK_EQ(shape_of(&config, CACHE_BYTES).slots, shape_of(&config, 0).slots);
+    }
+}
+
+/* Near load 0.9 the usual partitions leave no room for larger cells; larger partitions do. */
+TEST(test_perfect_create_partitions_for_a_cache)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = 400000000;
+    config.max_load = 0.9;
+    const loom__perfect_shape any = shape_of(&config, 0), large = shape_of(&config, CACHE_BYTES);
+    CHECK_EQ(any.subrange, PERFECT_PREFERRED_SUBRANGE);
+    CHECK_GT(large.subrange, PERFECT_PREFERRED_SUBRANGE);
+    CHECK((double)large.partitions * large.words < 0.85 * any.partitions * any.words);
+    CHECK((double)config.capacity / (double)large.slots > 0.898);
+}
+
+TEST_EACH_KIND(test_perfect_create_keys_per_cell)
+{
+    static const double cells[] = {0.5, 2, 3.3, 5, 8, 12}, wrong[] = {12.01, -4, NAN, INFINITY};
+    t->engine = LOOM_ENGINE_PERFECT;
+    loom_context *context = make_context(t);
+    batch b = make_batch(t, test_scaled(t, 20000, 4000));
+    fill_distinct(&b, random_u64(&t->random), 0);
+    for (uint32_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        loom_map_config config = make_config(t, b.n), got = LOOM_MAP_CONFIG_INIT;
+        config.keys_per_cell = cells[i];
+        test_note("%g keys per cell", cells[i]);
+        loom_map *map = make_map_from(context, &config);
+        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
+        check_contents(map, &b);
+        CHECK_OK(loom_map_get_config(map, &got));
+        const double words = (double)map_stats(map).code_bytes / 8 / (double)map_stats(map).partitions;
+        CHECK(got.keys_per_cell <= cells[i] && got.keys_per_cell > cells[i] * (1 - 1 / words));
+        loom_map *like = make_map_from(context, &got);
+        CHECK_EQ(map_stats(like).code_bytes, map_stats(map).code_bytes);
+        CHECK_EQ(map_stats(like).slots, map_stats(map).slots);
+        loom_map_destroy(like);
+        loom_map_destroy(map);
+    }
+    for (uint32_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        loom_map_config config = make_config(t, b.n);
+        loom_map *map = NULL;
+        config.keys_per_cell = wrong[i];
+        CHECK_REFUSED(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
+    }
+    loom_map_config open = make_config(t, b.n);
+    loom_map *map = NULL;
+    open.engine = LOOM_ENGINE_OPEN;
+    open.keys_per_cell = 4;
+    CHECK_REFUSED(loom_map_create(context, &open, &map), LOOM_INVALID_ARGUMENT);
+    free_batch(&b);
+    loom_context_destroy(context);
+}
