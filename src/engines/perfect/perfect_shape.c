@@ -9,10 +9,11 @@
  * that is made for less than 0.9 does with larger cells, which are found in caches more often and are placed sooner. Buckets of 16
  * slots fill more evenly, and do with larger cells, too.
  *
- * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys: so cells of
- * larger tables have as many keys as their load leaves room for. 4 · 10^8 keys, G lookups/s with the cells of smaller tables and with
- * larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4 at 0.8 (4.5 and 5.375), 22.9 and 24.3 at 0.9 (4 and
- * 4.75, which only larger partitions reach; they are built at 28 G/s instead of 32).
+ * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys. So cells of
+ * larger tables have as many keys as their load leaves room for; insertions near that load are slower then. 4 · 10^8 keys, G lookups/s
+ * with the cells of smaller tables and with larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4 at 0.8 (4.5
+ * and 5.375). At 0.9 4.75 keys to a cell, for which partitions must be twice as large, are 24.3 instead of 22.9, but some partition out of
+ * thousands must be reseeded while it fills, and 1 % more keys take 72 ms instead of 5: that is left to who asks for it.
  *
  * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
  * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.93 at most. Above that they are twice
@@ -107,28 +108,17 @@ static uint32_t usual_subrange(loom__slot_kind kind)
     return largest < PERFECT_PREFERRED_SUBRANGE ? largest : (uint32_t)PERFECT_PREFERRED_SUBRANGE;
 }
 
-/* Larger cells than `cell_keys`, as long as there would be more of them than `most`, and partitions of that size reach the load. */
-static double enlarge_cells(loom__slot_kind kind, double keys, double max_load, double cell_keys, double most,
-                            uint32_t subrange)
-{
-    const double step = 0.125;
-    while (keys / cell_keys > most && cell_keys + step <= LARGEST_CELLS &&
-           reaches(kind, keys, max_load, cell_keys + step, subrange))
-        cell_keys += step;
-    return cell_keys;
-}
-
-/* Keys to a cell, on average, where the library chooses. */
+/* Keys to a cell, on average, where the library chooses: more than usual as long as the cache would not hold the codes, and the usual
+ * partitions reach the load; but only if that makes a difference. */
 static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint64_t cache_bytes)
 {
-    const double few = keys_per_cell(kind, max_load);
-    const double most = (double)cache_bytes * CODES_SHARE / 8 * PERFECT_CELLS_PER_WORD;
-    if (cache_bytes == 0)
-        return few;
-    const double more = enlarge_cells(kind, keys, max_load, few, most, usual_subrange(kind));
-    if (more > few * 1.1)
-        return more;
-    return enlarge_cells(kind, keys, max_load, more, most, largest_subrange(kind));
+    const double usual = keys_per_cell(kind, max_load), step = 0.125;
+    const double most_cells = (double)cache_bytes * CODES_SHARE / 8 * PERFECT_CELLS_PER_WORD;
+    double cell_keys = usual;
+    while (cache_bytes != 0 && keys / cell_keys > most_cells && cell_keys + step <= LARGEST_CELLS &&
+           reaches(kind, keys, max_load, cell_keys + step, usual_subrange(kind)))
+        cell_keys += step;
+    return cell_keys > usual * 1.1 ? cell_keys : usual;
 }
 
 /* The largest partitions to consider. */
