@@ -63,37 +63,78 @@ TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Keys that would take more memory are refused, and the table stays as it is. */
+/* Those that were stored, in front. */
+static void keep_stored(batch *b)
+{
+    uint64_t stored = 0;
+    for (uint64_t i = 0; i < b->n; i++)
+        if (b->status[i] == LOOM_OK)
+            set_pair(b, stored++, batch_key(b, i), batch_value(b, i));
+    b->n = stored;
+}
+
+/* A table grows as far as its limit allows, whatever the batch; what does not fit then is refused, and all else stays as it is. */
 TEST_EACH_KIND(test_open_limit_ends_growth, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 30000, 10000);
-    loom_context *context = make_context(t);
-    loom_map_config config = make_config(t, n);
-    loom_map *clone = NULL;
-    uint64_t used;
-    config.growth = 2;
-    config.memory_limit = bytes_of(context, &config) * 3;
-    loom_map *map = make_map_from(context, &config);
-    batch b = make_batch(t, 8 * n);
-    fill_distinct(&b, random_u64(&t->random), 0);
-    const loom_result result = checked_insert(map, &b, LOOM_KEEP);
-    CHECK_GT(result.full, 0);
-    CHECK_EQ(map_size(map), result.ok);
-    CHECK_OK(loom_map_memory_used(map, &used));
-    CHECK(used <= config.memory_limit);
-    for (uint64_t i = 0, at = 0; i < b.n; i++) /* those that were stored, in front */
-        if (b.status[i] == LOOM_OK) {
-            set_pair(&b, at, batch_key(&b, i), batch_value(&b, i));
-            at++;
+    for (uint32_t times = 2; times <= 8; times += 3) {
+        loom_context *context = make_context(t);
+        loom_map_config config = make_config(t, n);
+        loom_map *clone = NULL;
+        uint64_t used;
+        test_note("%u times as many keys", times);
+        config.growth = 2;
+        config.memory_limit = bytes_of(context, &config) * 3;
+        loom_map *map = make_map_from(context, &config);
+        batch b = make_batch(t, times * n);
+        fill_distinct(&b, random_u64(&t->random), 0);
+        const loom_result result = checked_insert(map, &b, LOOM_KEEP);
+        CHECK_EQ(map_size(map), result.ok);
+        CHECK_OK(loom_map_memory_used(map, &used));
+        CHECK(used <= config.memory_limit);
+        if (times == 2) {
+            CHECK_EQ(result.full, 0);
+        } else {
+            CHECK_GT(result.full, 0);
+            CHECK(config_of(map).capacity > 2 * n && result.ok > 2 * n);
+            CHECK(used > config.memory_limit * 9 / 10);
+            CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0); /* once more, when that is known */
+            CHECK_EQ(config_of(map).memory_limit, config.memory_limit);
+            for (uint64_t i = 0; i < b.n; i++)
+                b.status[i] = b.status[i] == LOOM_EXISTS ? LOOM_OK : b.status[i];
         }
-    b.n = result.ok;
+        keep_stored(&b);
+        check_contents(map, &b);
+        CHECK_REFUSED(loom_map_reserve(map, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
+        CHECK_OK(loom_map_clone(map, &clone, NULL));
+        CHECK_EQ(config_of(clone).memory_limit, config.memory_limit);
+        CHECK_REFUSED(loom_map_reserve(clone, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
+        check_contents(clone, &b);
+        loom_map_destroy(clone);
+        loom_map_destroy(map);
+        free_batch(&b);
+        loom_context_destroy(context);
+    }
+}
+
+/* Room is made by request as long as the limit allows it. */
+TEST_EACH_KIND(test_open_limit_of_reserve_and_shrink, .every_engine = 1)
+{
+    const uint64_t n = 20000;
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, n), larger = make_config(t, 2 * n);
+    config.max_load = larger.max_load = 0.8;
+    config.memory_limit = bytes_of(context, &larger);
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch(t, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, n);
+    CHECK_OK(loom_map_reserve(map, 2 * n, NULL));
+    CHECK_REFUSED(loom_map_reserve(map, 3 * n, NULL), LOOM_OUT_OF_MEMORY);
     check_contents(map, &b);
-    CHECK_REFUSED(loom_map_reserve(map, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
-    CHECK_OK(loom_map_clone(map, &clone, NULL));
-    CHECK_EQ(config_of(clone).memory_limit, config.memory_limit);
-    CHECK_REFUSED(loom_map_reserve(clone, 16 * n, NULL), LOOM_OUT_OF_MEMORY);
-    check_contents(clone, &b);
-    loom_map_destroy(clone);
+    CHECK_OK(loom_map_shrink(map, NULL));
+    CHECK_EQ(config_of(map).capacity, n);
+    check_contents(map, &b);
     loom_map_destroy(map);
     free_batch(&b);
     loom_context_destroy(context);

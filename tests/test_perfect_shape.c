@@ -14,23 +14,35 @@ static loom__perfect_shape shape_of(const loom_map_config *config, uint64_t cach
     return shape;
 }
 
-/* Codes of large tables become fewer, of others they stay as they are. The table is as full either way. */
+static void check_same_shape(loom__perfect_shape a, loom__perfect_shape b)
+{
+    CHECK_EQ(a.words, b.words);
+    CHECK_EQ(a.slots, b.slots);
+}
+
+/* Codes of large tables become fewer, of others, and at high loads, they stay as they are. The table is as full either way. */
 TEST_EACH_KIND(test_perfect_create_cells_for_a_cache, .cpu_only = 1)
 {
-    static const double loads[] = {0.53, 0.8, 0.85};
-    for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++) {
-        loom_map_config config = make_config(t, 600000000);
-        config.max_load = loads[i];
-        test_note("load %g", loads[i]);
-        const loom__perfect_shape any = shape_of(&config, 0), large = shape_of(&config, CACHE_BYTES);
-        const uint64_t codes = (uint64_t)any.partitions * any.words, fewer = (uint64_t)large.partitions * large.words;
-        CHECK(fewer < codes * 9 / 10);
-        CHECK((double)large.slots < 1.003 * (double)any.slots);
-        CHECK(shape_of(&config, UINT64_C(1) << 40).words == any.words);
-        config.capacity = 100000000;
-        CHECK_EQ(shape_of(&config, CACHE_BYTES).words, shape_of(&config, 0).words);
-        CHECK_EQ(shape_of(&config, CACHE_BYTES).slots, shape_of(&config, 0).slots);
-    }
+    static const double loads[] = {0.3, 0.53, 0.8, 0.85, 0.9, 0.95};
+    static const uint32_t sizes[] = {0, 433, 129}; /* of partitions */
+    for (uint32_t i = 0; i < sizeof loads / sizeof *loads; i++)
+        for (uint32_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+            loom_map_config config = make_config(t, 600000000);
+            config.max_load = loads[i];
+            config.buckets_per_partition = sizes[j];
+            test_note("load %g, %u buckets", loads[i], sizes[j]);
+            const loom__perfect_shape any = shape_of(&config, 0), large = shape_of(&config, CACHE_BYTES);
+            const uint64_t codes = (uint64_t)any.partitions * any.words;
+            const uint64_t fewer = (uint64_t)large.partitions * large.words;
+            CHECK((double)large.slots < 1.003 * (double)any.slots);
+            if (loads[i] > 0.8)
+                check_same_shape(large, any);
+            else if (sizes[j] == 0)
+                CHECK(fewer < codes * 9 / 10);
+            check_same_shape(shape_of(&config, UINT64_C(1) << 40), any);
+            config.capacity = 100000000;
+            check_same_shape(shape_of(&config, CACHE_BYTES), shape_of(&config, 0));
+        }
 }
 
 /* At load 0.9 the usual partitions leave no room for larger cells: a table has them if it is asked to, in larger partitions. */
@@ -41,14 +53,30 @@ TEST(test_perfect_create_partitions_for_larger_cells)
     config.capacity = 400000000;
     config.max_load = 0.9;
     const loom__perfect_shape any = shape_of(&config, 0), large = shape_of(&config, CACHE_BYTES);
-    CHECK_EQ(large.words, any.words);
-    CHECK_EQ(large.slots, any.slots);
+    check_same_shape(large, any);
     CHECK_EQ(any.subrange, PERFECT_PREFERRED_SUBRANGE);
     config.keys_per_cell = 4.75;
     const loom__perfect_shape asked = shape_of(&config, 0);
     CHECK_GT(asked.subrange, PERFECT_PREFERRED_SUBRANGE);
     CHECK((double)asked.partitions * asked.words < 0.85 * any.partitions * any.words);
     CHECK((double)config.capacity / (double)asked.slots > 0.898);
+}
+
+/* What a table tells of itself makes an equal one, however small it is and few its cells. */
+TEST_EACH_KIND(test_perfect_create_from_own_config, .cpu_only = 1)
+{
+    static const double loads[] = {0.1, 0.53, 0.8, 0.95}, cells[] = {0, 0.7, 5, 12};
+    for (uint64_t capacity = 1; capacity < 400000000; capacity += capacity * 2 / 3 + 1)
+        for (uint32_t i = 0; i < 16; i++) {
+            loom_map_config config = make_config(t, capacity);
+            config.max_load = loads[i % 4];
+            config.keys_per_cell = cells[i / 4];
+            test_note("%llu keys, load %g, %g to a cell", (unsigned long long)capacity, loads[i % 4], cells[i / 4]);
+            const loom__perfect_shape shape = shape_of(&config, CACHE_BYTES);
+            config.buckets_per_partition = perfect_buckets(shape.subrange);
+            config.keys_per_cell = loom__perfect_keys_per_cell(&shape, config.max_load);
+            check_same_shape(shape_of(&config, CACHE_BYTES), shape);
+        }
 }
 
 TEST_EACH_KIND(test_perfect_create_keys_per_cell)

@@ -357,11 +357,13 @@ typedef struct loom_map_config {
     double growth; /* above 1, up to 16: a table that would pass its capacity grows by itself, to at least so many times
                       its capacity (loom_map_reserve); 0: a table that is full stays as it is and refuses keys.
                       LOOM_MAP_CONFIG_INIT: 2. Not part of files */
-    /* Bytes that the table may take (loom_memory.table_bytes), however it grows; 0: any number. With max_load = 0 a table that would
-     * take more is made fuller than 0.8, up to 0.95. Not part of files. */
+    /* Bytes that the table may take (loom_memory.table_bytes); 0: any number. If max_load is 0, a table that would take more is made
+     * fuller, up to 0.95; that is its load from then on. It grows as far as the limit allows, then refuses keys; while it moves, the
+     * table that it leaves is in memory, too. Not part of files: a table that was loaded has none. */
     uint64_t memory_limit;
-    /* Perfect tables: so many keys share a code when the table is full to max_load; above 0, up to 12. 0: chosen by the library for
-     * the load, and larger where a device's L2 cache would not hold the codes. Open tables: 0. */
+    /* Perfect tables: how many keys share a code in a table that is full to max_load; above 0, up to 12. The more, the fewer codes,
+     * and the emptier a table must be: it gets the slots that such cells need. 0: chosen by the library, for the load; up to load 0.8
+     * more, if the load leaves room for them, where codes would take over a third of a device's L2 cache. Open tables: 0. */
     double keys_per_cell;
 } loom_map_config;
 
@@ -387,7 +389,7 @@ typedef struct loom_memory {
     }
 
 /* Tells beforehand what loom_map_create(config) and builds will take.
- * Synchronous; does not allocate. INVALID_ARGUMENT as for create. */
+ * Synchronous; does not allocate. INVALID_ARGUMENT, and OUT_OF_MEMORY by memory_limit, as for create. */
 LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_map_config *config,
                                               loom_memory *memory);
 
@@ -403,7 +405,7 @@ LOOM_API void loom_map_destroy(loom_map *map);
 
 /* Makes room for `capacity` keys in all, if there is not: moves the table, partition by partition, into a larger one. While that
  * lasts both are in memory; lookups afterwards are as fast as in a fresh table. What the table was made with (max_load, type, seed)
- * stays; a partition size that was asked for does not.
+ * stays; a partition size or keys_per_cell that was asked for does not.
  *
  * A table with `growth` does the same by itself (build, insert, find_or_insert, accumulate, count):
  *   - A batch that surely fits goes to the table as it would without growth, and as fast.
@@ -417,7 +419,7 @@ LOOM_API void loom_map_destroy(loom_map *map);
  *     call has a status or a found array, up to 9 bytes and a value more (twice that, if rows are refused a second time);
  *     before the table begins to move, and not any more then, also 8 bytes for each refused row, and a byte for each row if
  *     there is no status array where the machine works; and for a sample of keys 1 MB of host memory and 0.5 MB of temporary memory, if those can be had.
- *   - If memory is short it does not begin to grow: what was stored stays so, the rest is refused, and the sentence tells how
+ *   - If memory is short, or the table has no room left within its memory_limit, it does not begin to grow: what was stored stays so, the rest is refused, and the sentence tells how
  *     many bytes were missing (where the call has a result, and so returns OK, too: ask loom_last_error at once).
  *   - While device views are out a table does not grow: calls beside them refuse keys, as kernels of views do.
  *

@@ -5,10 +5,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-#include <math.h>
 #include <string.h>
-
-#define DEFAULT_LOAD 0.8
 
 static int is_width(uint32_t bytes)
 {
@@ -18,61 +15,6 @@ static int is_width(uint32_t bytes)
 const loom__map_engine *loom__map_engine_of(uint32_t engine)
 {
     return engine == LOOM_ENGINE_OPEN ? &loom__open_map : engine == LOOM_ENGINE_PERFECT ? &loom__perfect_map : NULL;
-}
-
-/* Bytes that the table would take, its handle included. */
-static loom_status measure_table(loom_context *context, const loom_map_config *config, loom_memory *memory)
-{
-    RETURN_IF_FAILED(loom__map_engine_of(config->engine)->memory_required(context->machine, config, memory));
-    memory->table_bytes += sizeof(loom_map);
-    return LOOM_OK;
-}
-
-/* OUT_OF_MEMORY and a sentence, if the table would take more than its limit. */
-static loom_status check_limit(loom_context *context, const loom_map_config *config)
-{
-    loom_memory memory = LOOM_MEMORY_INIT;
-    if (config->memory_limit == 0)
-        return LOOM_OK;
-    RETURN_IF_FAILED(measure_table(context, config, &memory));
-    RETURN_ERROR_IF(
-        memory.table_bytes > config->memory_limit, LOOM_OUT_OF_MEMORY,
-        "a table for %llu keys at load %g takes %llu bytes, and memory_limit is %llu; raise it, or max_load, "
-        "or make the table for fewer keys",
-        (unsigned long long)config->capacity, config->max_load, (unsigned long long)memory.table_bytes,
-        (unsigned long long)config->memory_limit);
-    return LOOM_OK;
-}
-
-/* The usual load, or, to stay within the limit, as high a one as it takes. */
-static loom_status choose_load(loom_context *context, loom_map_config *config)
-{
-    enum { STEPS = 15 };
-    loom_status status = LOOM_OK;
-    for (int i = 0; i <= STEPS; i++) {
-        config->max_load = DEFAULT_LOAD + (LOOM__LARGEST_LOAD - DEFAULT_LOAD) * i / STEPS;
-        status = check_limit(context, config);
-        if (status != LOOM_OUT_OF_MEMORY)
-            break;
-    }
-    return status;
-}
-
-loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity)
-{
-    loom__map_image image;
-    uint32_t slots;
-    uint64_t bytes;
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    map->engine->describe(map->table, &image, &slots, &bytes);
-    config.key_bytes = image.key_bytes;
-    config.value_bytes = image.value_bytes;
-    config.capacity = capacity;
-    config.max_load = image.max_load;
-    config.engine = (loom_engine)image.engine;
-    config.type = image.type;
-    config.memory_limit = map->memory_limit;
-    return check_limit(map->handle.context, &config);
 }
 
 /* Checks what the user gave and fills in what was left open. */
@@ -94,9 +36,9 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
         RETURN_ERROR_IF(!is_width(config->value_bytes), LOOM_INVALID_ARGUMENT,
                         "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)",
                         config->value_bytes);
-    const int chooses_load = config->max_load == 0;
-    if (chooses_load)
-        config->max_load = DEFAULT_LOAD;
+    const int load_is_open = config->max_load == 0;
+    if (load_is_open)
+        config->max_load = LOOM__DEFAULT_LOAD;
     RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LOOM__LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
                     "max_load = %g: it must be above 0 and at most %g", config->max_load, LOOM__LARGEST_LOAD);
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_DEFAULT && loom__map_engine_of(config->engine) == NULL,
@@ -112,7 +54,7 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     RETURN_ERROR_IF(config->engine != LOOM_ENGINE_PERFECT && config->keys_per_cell != 0, LOOM_INVALID_ARGUMENT,
                     "keys_per_cell = %g: only perfect tables have cells; 0, or LOOM_ENGINE_PERFECT",
                     config->keys_per_cell);
-    return chooses_load ? choose_load(context, config) : check_limit(context, config);
+    return loom__map_limit_config(context, load_is_open, config);
 }
 
 loom_status loom_map_memory_required(loom_context *context, const loom_map_config *given, loom_memory *memory)
@@ -121,7 +63,7 @@ loom_status loom_map_memory_required(loom_context *context, const loom_map_confi
     RETURN_IF_FAILED(complete_config(context, given, &config));
     RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
     RETURN_IF_FAILED(loom__check_struct("loom_memory", memory->struct_size, sizeof *memory));
-    return measure_table(context, &config, memory);
+    return loom__map_measure(context, &config, memory);
 }
 
 loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **made)

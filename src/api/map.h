@@ -16,8 +16,10 @@ struct loom_map {
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */
-    uint64_t memory_limit; /* of the table, in bytes; 0: none */
-    uint64_t generation;   /* one more after each call that may have written; cursors compare it */
+    uint64_t memory_limit; /* of the table, in bytes; 0: none. Does not change */
+    uint64_t
+        limited_at; /* a capacity from which the table cannot grow within its limit; changes when it is a call's alone */
+    uint64_t generation; /* one more after each call that may have written; cursors compare it */
 };
 
 /* The engine of maps with this number; NULL: there is none. */
@@ -34,8 +36,29 @@ loom_status loom__map_check_values(const loom_map *map, const char *name, const 
 
 uint64_t loom__map_capacity(const loom_map *map);
 
-/* OUT_OF_MEMORY and a sentence, if the table would take more than its limit if it had this capacity. */
+/* ---- How much memory (map_limit.c) ---- */
+
+#define LOOM__DEFAULT_LOAD 0.8
+
+/* What a table would take, its handle included. `config` is complete. */
+loom_status loom__map_measure(loom_context *context, const loom_map_config *config, loom_memory *memory);
+
+/* Sees to it that the table stays within its limit: makes it fuller, if its load is open. OUT_OF_MEMORY and a sentence, if that cannot be. */
+loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config);
+
+/* These ask about the table as it would be with another capacity. */
+
+/* OUT_OF_MEMORY and a sentence, if it would take more than its limit. */
 loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity);
+
+/* Would it take less than now? */
+int loom__map_is_smaller(const loom_map *map, uint64_t capacity);
+
+/* Is it known that it cannot grow? */
+int loom__map_is_limited(const loom_map *map);
+
+/* Lowers *capacity to what the limit allows. OUT_OF_MEMORY and a sentence, if that is not `least` keys. */
+loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity);
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);

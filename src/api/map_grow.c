@@ -38,19 +38,15 @@ uint64_t loom__map_capacity(const loom_map *map)
     return image.capacity;
 }
 
-static loom_status enlarge(loom_map *map, uint64_t capacity, loom_stream stream)
-{
-    RETURN_IF_FAILED(loom__map_check_limit(map, capacity));
-    return map->engine->resize(map->table, capacity, stream);
-}
-
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
     if (capacity > loom__map_capacity(map)) {
-        status = enlarge(map, capacity, stream);
+        status = loom__map_check_limit(map, capacity);
+        if (status == LOOM_OK)
+            status = map->engine->resize(map->table, capacity, stream);
         map->generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
@@ -63,7 +59,7 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = map->engine->size(map->table, &keys, stream);
-    if (status == LOOM_OK && keys < loom__map_capacity(map)) {
+    if (status == LOOM_OK && keys < loom__map_capacity(map) && loom__map_is_smaller(map, keys)) {
         status = map->engine->resize(map->table, keys, stream);
         map->generation += status == LOOM_OK;
     }
@@ -88,7 +84,7 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
     return LOOM_OK;
 }
 
-/* Larger by the map's factor, by some keys at least, and for `keys` at least. */
+/* Larger by the map's factor, by some keys at least, and for `keys` at least; or as large as the map's limit allows. */
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     enum { LEAST_MORE = 64 };
@@ -96,7 +92,9 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
     double larger = (double)capacity * map->growth;
     uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
     wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
-    return enlarge(map, wanted > keys ? wanted : keys, stream);
+    wanted = wanted > keys ? wanted : keys;
+    RETURN_IF_FAILED(loom__map_limit_growth(map, capacity + LEAST_MORE, &wanted));
+    return map->engine->resize(map->table, wanted, stream);
 }
 
 /* ---- how many keys ---- */
@@ -277,6 +275,8 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys, capacity = loom__map_capacity(map);
     *next = (round_of_rows){.batch = *whole}; /* which may still be what the last round was made of */
+    if (loom__map_is_limited(map))
+        return grow(map, 0, whole->stream); /* in vain: for its sentence */
     RETURN_IF_FAILED(map->engine->recount(map->table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
@@ -351,7 +351,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
     RETURN_IF_FAILED(map->engine->recount(map->table, &keys, batch->stream));
-    if (status == LOOM_OK && keys > loom__map_capacity(map))
+    if (status == LOOM_OK && keys > loom__map_capacity(map) && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* if it cannot, the next call tries again: all keys are stored */
     return LOOM_OK;
 }

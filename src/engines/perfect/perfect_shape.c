@@ -10,10 +10,11 @@
  * slots fill more evenly, and do with larger cells, too.
  *
  * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys. So cells of
- * larger tables have as many keys as their load leaves room for; insertions near that load are slower then. 4 · 10^8 keys, G lookups/s
- * with the cells of smaller tables and with larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4 at 0.8 (4.5
- * and 5.375). At 0.9 4.75 keys to a cell, for which partitions must be twice as large, are 24.3 instead of 22.9, but some partition out of
- * thousands must be reseeded while it fills, and 1 % more keys take 72 ms instead of 5: that is left to who asks for it.
+ * larger tables have more keys, until a third of the cache holds the codes, or the load leaves no room for more. 4 · 10^8 keys, G
+ * lookups/s with the cells of smaller tables and with larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4
+ * at 0.8 (4.5 and 5.375). Insertions near the load are slower for it: 1.1 G/s at 0.8. At 0.9, with 4.75 keys to a cell, for which
+ * partitions must be twice as large, they were 0.055 G/s, since of 16,000 partitions a few must be reseeded while they fill, which takes 30
+ * ms and more; lookups 24.3 instead of 22.9. So above 0.8 that is left to who asks for it.
  *
  * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
  * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.93 at most. Above that they are twice
@@ -25,9 +26,9 @@
 
 #include <math.h>
 
-#define MODERATE_LOAD 0.9
-#define LARGEST_CELLS 12.0      /* keys of a cell, on average */
-#define CODES_SHARE   (1.0 / 3) /* of the cache, from which on lookups become slower */
+#define MODERATE_LOAD     0.9
+#define LARGEST_CELLS     12.0 /* keys of a cell, on average */
+#define LARGER_CELLS_LOAD 0.8  /* up to which the library takes larger cells than usual, for a cache */
 
 /* A line through some points, level before the first and behind the last. */
 typedef struct point {
@@ -71,12 +72,6 @@ static double usable_share(loom__slot_kind kind, double slots_per_cell)
     return x > 40 ? share * 40 / x : share;
 }
 
-static double partitions_needed(double keys, double max_load, double usable, double slots)
-{
-    return loom__fewest_partitions(keys, max_load, slots, floor(slots * usable), PERFECT_LEAST_PARTITIONS,
-                                   PERFECT_MOST_PARTITIONS);
-}
-
 /* Words with cells for so many keys. */
 static uint32_t words_for(double keys, double cell_keys)
 {
@@ -93,12 +88,31 @@ static uint32_t largest_subrange(loom__slot_kind kind)
     return subrange;
 }
 
+static double slots_in(loom__slot_kind kind, uint32_t subrange)
+{
+    return perfect_buckets(subrange) * (double)perfect_slots(kind);
+}
+
+/* Keys that a partition is counted on to hold. */
+static double made_for(loom__slot_kind kind, uint32_t subrange, uint32_t words)
+{
+    const double slots = slots_in(kind, subrange);
+    return floor(slots * usable_share(kind, slots / ((double)words * PERFECT_CELLS_PER_WORD)));
+}
+
+static double partitions_needed(loom__slot_kind kind, double keys, double max_load, double cell_keys, uint32_t subrange)
+{
+    const double slots = slots_in(kind, subrange);
+    return loom__fewest_partitions(keys, max_load, slots,
+                                   made_for(kind, subrange, words_for(slots * max_load, cell_keys)),
+                                   PERFECT_LEAST_PARTITIONS, PERFECT_MOST_PARTITIONS);
+}
+
 /* Do partitions of this size reach the load? */
 static int reaches(loom__slot_kind kind, double keys, double max_load, double cell_keys, uint32_t subrange)
 {
-    const double slots = perfect_buckets(subrange) * (double)perfect_slots(kind);
-    const double usable = usable_share(kind, cell_keys / max_load);
-    return slots * partitions_needed(keys, max_load, usable, slots) * max_load < keys * 1.002;
+    return slots_in(kind, subrange) * partitions_needed(kind, keys, max_load, cell_keys, subrange) * max_load <
+           keys * 1.002;
 }
 
 /* The largest that are common: a GPU builds larger ones more slowly. */
@@ -108,17 +122,16 @@ static uint32_t usual_subrange(loom__slot_kind kind)
     return largest < PERFECT_PREFERRED_SUBRANGE ? largest : (uint32_t)PERFECT_PREFERRED_SUBRANGE;
 }
 
-/* Keys to a cell, on average, where the library chooses: more than usual as long as the cache would not hold the codes, and the usual
- * partitions reach the load; but only if that makes a difference. */
-static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint64_t cache_bytes)
+/* Keys to a cell, on average, where the library chooses: more than usual, as long as a third of the cache does not hold the codes, and
+ * partitions of that size reach the load. */
+static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint32_t subrange, uint64_t cache_bytes)
 {
-    const double usual = keys_per_cell(kind, max_load), step = 0.125;
-    const double most_cells = (double)cache_bytes * CODES_SHARE / 8 * PERFECT_CELLS_PER_WORD;
-    double cell_keys = usual;
-    while (cache_bytes != 0 && keys / cell_keys > most_cells && cell_keys + step <= LARGEST_CELLS &&
-           reaches(kind, keys, max_load, cell_keys + step, usual_subrange(kind)))
+    const double step = 0.125, most_cells = (double)cache_bytes / 3 / 8 * PERFECT_CELLS_PER_WORD;
+    double cell_keys = keys_per_cell(kind, max_load);
+    while (cache_bytes != 0 && max_load <= LARGER_CELLS_LOAD && keys / cell_keys > most_cells &&
+           cell_keys + step <= LARGEST_CELLS && reaches(kind, keys, max_load, cell_keys + step, subrange))
         cell_keys += step;
-    return cell_keys > usual * 1.1 ? cell_keys : usual;
+    return cell_keys;
 }
 
 /* The largest partitions to consider. */
@@ -129,34 +142,40 @@ static uint32_t last_subrange(loom__slot_kind kind, double keys, double max_load
     return as_usual || reaches(kind, keys, max_load, cell_keys, usual) ? usual : largest_subrange(kind);
 }
 
-loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape)
+static loom_status check_config(const loom_map_config *config)
 {
-    loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
-    const double keys = (double)config->capacity, slots = perfect_slots(kind);
+    const uint32_t buckets = config->buckets_per_partition;
+    RETURN_ERROR_IF(
+        buckets != 0 && (buckets % PERFECT_SUBRANGES != 1 || buckets < perfect_buckets(1) ||
+                         buckets > perfect_buckets(PERFECT_MOST_SUBRANGE)),
+        LOOM_INVALID_ARGUMENT,
+        "buckets_per_partition = %u: in a perfect table it is 0, or one more than a multiple of %d, from %u to %u",
+        buckets, PERFECT_SUBRANGES, perfect_buckets(1), perfect_buckets(PERFECT_MOST_SUBRANGE));
     RETURN_ERROR_IF(!(config->keys_per_cell >= 0 && config->keys_per_cell <= LARGEST_CELLS), LOOM_INVALID_ARGUMENT,
                     "keys_per_cell = %g: it is above 0 and at most %g, or 0, for the library to choose",
                     config->keys_per_cell, LARGEST_CELLS);
+    return LOOM_OK;
+}
+
+loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape)
+{
+    RETURN_IF_FAILED(check_config(config));
+    const loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
+    const double keys = (double)config->capacity, load = config->max_load;
+    const uint32_t asked = config->buckets_per_partition / PERFECT_SUBRANGES;
     const double cell_keys =
-        config->keys_per_cell != 0 ? config->keys_per_cell : choose_cells(kind, keys, config->max_load, cache_bytes);
-    const double usable = usable_share(kind, cell_keys / config->max_load);
-    uint32_t first = 1, last = last_subrange(kind, keys, config->max_load, cell_keys);
-    if (config->buckets_per_partition != 0) {
-        RETURN_ERROR_IF(
-            config->buckets_per_partition % PERFECT_SUBRANGES != 1 || config->buckets_per_partition < 9 ||
-                config->buckets_per_partition > perfect_buckets(PERFECT_MOST_SUBRANGE),
-            LOOM_INVALID_ARGUMENT,
-            "buckets_per_partition = %u: in a perfect table it is 0, or one more than a multiple of %d, from 9 to %u",
-            config->buckets_per_partition, PERFECT_SUBRANGES, perfect_buckets(PERFECT_MOST_SUBRANGE));
-        first = last = config->buckets_per_partition / PERFECT_SUBRANGES;
-    }
+        config->keys_per_cell != 0
+            ? config->keys_per_cell
+            : choose_cells(kind, keys, load, asked != 0 ? asked : usual_subrange(kind), cache_bytes);
+    const uint32_t first = asked != 0 ? asked : 1,
+                   last = asked != 0 ? asked : last_subrange(kind, keys, load, cell_keys);
     /* Of those within 1 % of the smallest table, the largest partitions. */
     double least = INFINITY, partitions = 0;
     uint32_t subrange = 0;
     for (uint32_t size = first; size <= last; size++)
-        least = fmin(least, perfect_buckets(size) *
-                                partitions_needed(keys, config->max_load, usable, perfect_buckets(size) * slots));
+        least = fmin(least, perfect_buckets(size) * partitions_needed(kind, keys, load, cell_keys, size));
     for (uint32_t size = last; size >= first && subrange == 0; size--) {
-        partitions = partitions_needed(keys, config->max_load, usable, perfect_buckets(size) * slots);
+        partitions = partitions_needed(kind, keys, load, cell_keys, size);
         if (perfect_buckets(size) * partitions <= least * 1.01)
             subrange = size;
     }
@@ -166,7 +185,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t c
     shape->kind = kind;
     shape->partitions = (uint32_t)partitions;
     shape->subrange = subrange;
-    shape->words = words_for(perfect_buckets(subrange) * slots * config->max_load, cell_keys);
+    shape->words = words_for(slots_in(kind, subrange) * load, cell_keys);
     shape->slots = (uint64_t)shape->partitions * perfect_buckets(subrange) * perfect_slots(kind);
     const uint64_t bytes = perfect_partition_bytes(kind, subrange);
     shape->table_bytes = (shape->partitions + perfect_code_pieces(bytes, shape->partitions, shape->words)) * bytes;
@@ -175,8 +194,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t c
 
 double loom__perfect_keys_per_cell(const loom__perfect_shape *shape, double load)
 {
-    return perfect_buckets(shape->subrange) * (double)perfect_slots(shape->kind) * load /
-           ((double)shape->words * PERFECT_CELLS_PER_WORD);
+    return slots_in(shape->kind, shape->subrange) * load / ((double)shape->words * PERFECT_CELLS_PER_WORD);
 }
 
 loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed)
@@ -186,9 +204,7 @@ loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uin
     view.partitions = shape->partitions;
     view.subrange = shape->subrange;
     view.words = shape->words;
-    const double slots = perfect_buckets(shape->subrange) * (double)perfect_slots(shape->kind);
-    view.made_for =
-        (uint32_t)(slots * usable_share(shape->kind, slots / ((double)shape->words * PERFECT_CELLS_PER_WORD)));
+    view.made_for = (uint32_t)made_for(shape->kind, shape->subrange, shape->words);
     view.seed = loom__seed_expand(seed);
     view.kind = shape->kind;
     loom__choose_patterns(view.seed, slot_key_bytes(shape->kind), view.partitions,

@@ -3,7 +3,7 @@
  * Lines pass through that cache, codes are read from it (cuda_perfect_lanes.cuh). A batch that reads them often enough asks for
  * more: that codes leave it last. On an H200, 10^8 lookups at load 0.9 then take 2.86 ms instead of 2.90. Codes would stay there
  * when nobody reads them any more, and lookups in a table of 21 MB took 3 % longer afterwards. So they become like everything else
- * again, which takes 3 µs: no more than that gain from some 10^7 lookups on. */
+ * again, which takes 3 µs, as much as 10^7 lookups gain; batches of several times as many are worth it. Host arrays come in smaller chunks. */
 #include "machines/cuda/cuda_perfect.cuh"
 
 namespace
@@ -12,7 +12,7 @@ namespace
 enum {
     THREADS = 256,
     CACHE_LINE = 128,
-    LEAST_TO_KEEP = 1 << 25 /* lookups for which it pays */
+    LEAST_TO_KEEP = 1 << 25 /* lookups of a batch; tests/test_cuda_perfect.c has more */
 };
 
 uint64_t code_bytes(const loom__perfect_view *view)

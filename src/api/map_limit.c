@@ -1,0 +1,117 @@
+/* How much memory a table may take: as it is made, and as it grows. */
+#include "api/map.h"
+#include "core/error.h"
+
+loom_status loom__map_measure(loom_context *context, const loom_map_config *config, loom_memory *memory)
+{
+    RETURN_IF_FAILED(loom__map_engine_of(config->engine)->memory_required(context->machine, config, memory));
+    memory->table_bytes += sizeof(loom_map);
+    return LOOM_OK;
+}
+
+/* ---- tables that are to be made ---- */
+
+loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config)
+{
+    enum { STEPS = 15 }; /* from the usual load to the highest */
+    uint64_t least = UINT64_MAX;
+    double least_at = config->max_load;
+    if (config->memory_limit == 0)
+        return LOOM_OK;
+    for (int i = 0; i <= (load_is_open ? STEPS : 0); i++) {
+        loom_memory memory = LOOM_MEMORY_INIT;
+        if (load_is_open)
+            config->max_load = LOOM__DEFAULT_LOAD + (LOOM__LARGEST_LOAD - LOOM__DEFAULT_LOAD) * i / STEPS;
+        RETURN_IF_FAILED(loom__map_measure(context, config, &memory));
+        if (memory.table_bytes <= config->memory_limit)
+            return LOOM_OK;
+        if (memory.table_bytes < least) {
+            least = memory.table_bytes;
+            least_at = config->max_load;
+        }
+    }
+    return loom__fail(
+        LOOM_OUT_OF_MEMORY,
+        "a table for %llu keys takes %llu bytes at load %g, and memory_limit is %llu; raise that, or make "
+        "the table for fewer keys%s",
+        (unsigned long long)config->capacity, (unsigned long long)least, least_at,
+        (unsigned long long)config->memory_limit, load_is_open ? "" : ", or leave max_load open");
+}
+
+/* ---- tables that are there ---- */
+
+/* The table as it would be with another capacity: what a resize keeps, and no more. */
+static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
+{
+    loom__map_image image;
+    uint32_t slots;
+    uint64_t bytes;
+    loom_memory memory = LOOM_MEMORY_INIT;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    map->engine->describe(map->table, &image, &slots, &bytes);
+    config.key_bytes = image.key_bytes;
+    config.value_bytes = image.value_bytes;
+    config.capacity = capacity;
+    config.max_load = image.max_load;
+    config.engine = (loom_engine)image.engine;
+    config.type = image.type;
+    RETURN_IF_FAILED(loom__map_measure(map->handle.context, &config, &memory));
+    *table_bytes = memory.table_bytes;
+    return LOOM_OK;
+}
+
+static int fits(const loom_map *map, uint64_t capacity)
+{
+    uint64_t bytes;
+    return measure_resized(map, capacity, &bytes) == LOOM_OK && bytes <= map->memory_limit;
+}
+
+loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity)
+{
+    uint64_t bytes;
+    if (map->memory_limit == 0)
+        return LOOM_OK;
+    RETURN_IF_FAILED(measure_resized(map, capacity, &bytes));
+    RETURN_ERROR_IF(bytes > map->memory_limit, LOOM_OUT_OF_MEMORY,
+                    "with room for %llu keys the table would take %llu bytes, more than the memory_limit it was made "
+                    "with, %llu",
+                    (unsigned long long)capacity, (unsigned long long)bytes, (unsigned long long)map->memory_limit);
+    return LOOM_OK;
+}
+
+int loom__map_is_smaller(const loom_map *map, uint64_t capacity)
+{
+    loom__map_image image;
+    uint32_t slots;
+    uint64_t now, then;
+    map->engine->describe(map->table, &image, &slots, &now);
+    return measure_resized(map, capacity, &then) != LOOM_OK || then < now + sizeof *map;
+}
+
+int loom__map_is_limited(const loom_map *map)
+{
+    return map->memory_limit != 0 && map->limited_at == loom__map_capacity(map);
+}
+
+loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity)
+{
+    uint64_t from = loom__map_capacity(map), to = *capacity;
+    if (map->memory_limit == 0 || (!loom__map_is_limited(map) && fits(map, to)))
+        return LOOM_OK;
+    if (!loom__map_is_limited(map))
+        for (const uint64_t precision = from / 256 + 1; to - from > precision;) {
+            const uint64_t middle = from + (to - from) / 2;
+            if (fits(map, middle))
+                from = middle;
+            else
+                to = middle;
+        }
+    if (from < least) {
+        map->limited_at = loom__map_capacity(map);
+        return loom__fail(LOOM_OUT_OF_MEMORY,
+                          "the table cannot grow within the memory_limit it was made with, %llu bytes",
+                          (unsigned long long)map->memory_limit);
+    }
+    *capacity = from;
+    return LOOM_OK;
+}
