@@ -419,8 +419,9 @@ LOOM_API void loom_map_destroy(loom_map *map);
  *     call has a status or a found array, up to 9 bytes and a value more (twice that, if rows are refused a second time);
  *     before the table begins to move, and not any more then, also 8 bytes for each refused row, and a byte for each row if
  *     there is no status array where the machine works; and for a sample of keys 1 MB of host memory and 0.5 MB of temporary memory, if those can be had.
- *   - If memory is short, or the table has no room left within its memory_limit, it does not begin to grow: what was stored stays so, the rest is refused, and the sentence tells how
- *     many bytes were missing (where the call has a result, and so returns OK, too: ask loom_last_error at once).
+ *   - If memory is short, or the table is as large as its memory_limit allows, it does not begin to grow: what was stored stays so,
+ *     the rest is refused, and the sentence tells how many bytes were missing, or the limit (where the call has a result, and so
+ *     returns OK, too: ask loom_last_error at once).
  *   - While device views are out a table does not grow: calls beside them refuse keys, as kernels of views do.
  *
  * Synchronous; allocates. IN_USE: device views are out. OUT_OF_MEMORY: the table is as it was. */
