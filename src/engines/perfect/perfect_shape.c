@@ -12,9 +12,9 @@
  * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys. So cells of
  * larger tables have more keys, until a third of the cache holds the codes, or the load leaves no room for more. 4 · 10^8 keys, G
  * lookups/s with the cells of smaller tables and with larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4
- * at 0.8 (4.5 and 5.375). Insertions near the load are slower for it: 1.1 G/s at 0.8. At 0.9, with 4.75 keys to a cell, for which
- * partitions must be twice as large, they were 0.055 G/s, since of 16,000 partitions a few must be reseeded while they fill, which takes 30
- * ms and more; lookups 24.3 instead of 22.9. So above 0.8 that is left to who asks for it.
+ * at 0.8 (4.5 and 5.375). Insertions near the load are slower for it: 1.1 G/s at 0.8. At 0.9 larger cells need partitions twice as
+ * large: lookups were 24.3 instead of 22.9 with 4.75 keys to a cell, but insertions with 4.875 only 0.055 G/s, most likely since of 16,000
+ * partitions a few must be reseeded while they fill, which takes 30 ms and more. So above 0.8 that is left to who asks for it.
  *
  * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
  * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.93 at most. Above that they are twice
