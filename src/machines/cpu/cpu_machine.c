@@ -105,8 +105,11 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     if (cpu == NULL)
         return LOOM_OUT_OF_MEMORY;
     *cpu = (cpu_state){
-        .base = {&loom__cpu_machine, *allocator, &loom__cpu_open_kernels, &loom__cpu_filter_kernels,
-                 &loom__cpu_perfect_kernels},
+        .base = {.ops = &loom__cpu_machine,
+                 .allocator = *allocator,
+                 .open = &loom__cpu_open_kernels,
+                 .filter = &loom__cpu_filter_kernels,
+                 .perfect = &loom__cpu_perfect_kernels},
         .threads = config->threads > 0 ? config->threads : usable_cores(),
         .simd = simd,
         .open_simd = open_simd_of(simd),
