@@ -117,6 +117,23 @@ TEST_EACH_KIND(test_open_limit_ends_growth, .every_engine = 1)
     }
 }
 
+/* Made for no keys at all, and none was refused so far: it grows. */
+TEST_EACH_KIND(test_open_limit_of_a_table_for_no_keys, .every_engine = 1)
+{
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, 20000), none = make_config(t, 0);
+    none.growth = 2;
+    none.memory_limit = bytes_of(context, &config);
+    loom_map *map = make_map_from(context, &none);
+    batch b = make_batch(t, 10000);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
+    check_contents(map, &b);
+    loom_map_destroy(map);
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
 /* Room is made by request as long as the limit allows it. */
 TEST_EACH_KIND(test_open_limit_of_reserve_and_shrink, .every_engine = 1)
 {

@@ -90,6 +90,7 @@ loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine
     map->key_bytes = image.key_bytes;
     map->value_bytes = image.value_bytes;
     map->type = image.type;
+    map->limited_at = UINT64_MAX;
     *made = map;
     return LOOM_OK;
 }

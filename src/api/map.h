@@ -17,8 +17,8 @@ struct loom_map {
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */
     uint64_t memory_limit; /* of the table, in bytes; 0: none. Does not change */
-    uint64_t
-        limited_at; /* a capacity from which the table cannot grow within its limit; changes when it is a call's alone */
+    /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes when it is a call's alone. */
+    uint64_t limited_at;
     uint64_t generation; /* one more after each call that may have written; cursors compare it */
 };
 

@@ -95,19 +95,23 @@ int loom__map_is_limited(const loom_map *map)
 
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity)
 {
-    uint64_t from = loom__map_capacity(map), to = *capacity;
-    if (map->memory_limit == 0 || (!loom__map_is_limited(map) && fits(map, to)))
+    const uint64_t now = loom__map_capacity(map), precision = now / 256 + 1;
+    uint64_t from = now, to = *capacity;
+    if (map->memory_limit == 0)
         return LOOM_OK;
-    if (!loom__map_is_limited(map))
-        for (const uint64_t precision = from / 256 + 1; to - from > precision;) {
-            const uint64_t middle = from + (to - from) / 2;
-            if (fits(map, middle))
-                from = middle;
-            else
-                to = middle;
-        }
+    if (loom__map_is_limited(map))
+        to = now;
+    else if (fits(map, to))
+        return LOOM_OK;
+    while (to - from > precision) {
+        const uint64_t middle = from + (to - from) / 2;
+        if (fits(map, middle))
+            from = middle;
+        else
+            to = middle;
+    }
     if (from < least) {
-        map->limited_at = loom__map_capacity(map);
+        map->limited_at = now;
         return loom__fail(LOOM_OUT_OF_MEMORY,
                           "the table cannot grow within the memory_limit it was made with, %llu bytes",
                           (unsigned long long)map->memory_limit);
