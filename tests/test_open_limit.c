@@ -156,3 +156,47 @@ TEST_EACH_KIND(test_open_limit_of_reserve_and_shrink, .every_engine = 1)
     free_batch(&b);
     loom_context_destroy(context);
 }
+
+/* A limit that comes later, goes up and goes. */
+TEST_EACH_KIND(test_open_limit_set_later, .every_engine = 1)
+{
+    const uint64_t n = 5000;
+    loom_context *context = make_context(t);
+    loom_map_config small = make_config(t, n), medium = make_config(t, 3 * n);
+    loom_map *map = NULL, *made = make_map_from(context, &small);
+    const char *path = test_path(t, "table.loom");
+    batch b = make_batch(t, 10 * n);
+    uint64_t used, grown;
+    fill_distinct(&b, random_u64(&t->random), 0);
+    CHECK_OK(loom_map_save(made, path, NULL));
+    loom_map_destroy(made);
+    CHECK_OK(loom_map_load(context, path, &map, NULL));
+    CHECK_EQ(config_of(map).memory_limit, 0);
+    CHECK_OK(loom_map_memory_used(map, &used));
+
+    CHECK_REFUSED(loom_map_set_memory_limit(NULL, used), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_set_memory_limit(map, used - 1), LOOM_OUT_OF_MEMORY);
+    CHECK_EQ(config_of(map).memory_limit, 0);
+    CHECK_OK(loom_map_set_memory_limit(map, used)); /* it stays as large as it is */
+    CHECK_EQ(config_of(map).memory_limit, used);
+    CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0);
+    CHECK_OK(loom_map_memory_used(map, &grown));
+    CHECK(grown <= used && config_of(map).capacity < 2 * n);
+    CHECK_REFUSED(loom_map_reserve(map, 3 * n, NULL), LOOM_OUT_OF_MEMORY);
+
+    const uint64_t limit = bytes_of(context, &medium);
+    CHECK_OK(loom_map_set_memory_limit(map, limit)); /* what was known of the old one is forgotten */
+    CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0);
+    CHECK(config_of(map).capacity > 2 * n);
+    CHECK_OK(loom_map_memory_used(map, &grown));
+    CHECK(grown > used && grown <= limit);
+    CHECK_REFUSED(loom_map_set_memory_limit(map, used), LOOM_OUT_OF_MEMORY);
+    CHECK_EQ(config_of(map).memory_limit, limit);
+
+    CHECK_OK(loom_map_set_memory_limit(map, 0));
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).full, 0);
+    check_contents(map, &b);
+    loom_map_destroy(map);
+    free_batch(&b);
+    loom_context_destroy(context);
+}

@@ -359,7 +359,8 @@ typedef struct loom_map_config {
                       LOOM_MAP_CONFIG_INIT: 2. Not part of files */
     /* Bytes that the table may take (loom_memory.table_bytes); 0: any number. If max_load is 0, a table that would take more is made
      * fuller, up to 0.95; that is its load from then on. It grows as far as the limit allows, then refuses keys; while it moves, the
-     * table that it leaves is in memory, too. Not part of files: a table that was loaded has none. */
+     * table that it leaves is in memory, too. Not part of files: a table that was loaded has none
+     * (loom_map_set_memory_limit). */
     uint64_t memory_limit;
     /* Perfect tables: how many keys share a code in a table that is full to max_load; above 0, up to 12. The more, the fewer codes,
      * and the emptier a table must be: it gets the slots that such cells need. 0: chosen by the library, for the load; up to load 0.8
@@ -433,6 +434,10 @@ LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
 /* Changes loom_map_config.growth of a table that is there: of one that was loaded, for example. Calls that have begun go on as
  * they were. Waits for calls of other host threads; does not allocate; writer. INVALID_ARGUMENT: as for create. */
 LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
+
+/* Likewise loom_map_config.memory_limit, in bytes; 0: none. Loads do not change. OUT_OF_MEMORY: the table takes more than that
+ * already, and the limit is as it was. */
+LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit);
 
 /* Gives the table memory to work with: builds and inserts that need temporary memory, and no more than that, take it from there
  * instead of allocating. It is memory of the kind that the context's tables have (loom_array_create makes some), stays the
@@ -597,7 +602,7 @@ LOOM_API loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *us
 LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream);
 
 /* Makes a table from a file, whichever machine wrote it. *map is set only on success. It grows as LOOM_MAP_CONFIG_INIT says
- * (loom_map_set_growth).
+ * (loom_map_set_growth), without a limit (loom_map_set_memory_limit).
  * Synchronous; allocates as create does. IO, BAD_FILE (truncated, damaged, or not ours), FOREIGN_VERSION,
  * UNSUPPORTED, INVALID_ARGUMENT, OUT_OF_MEMORY. */
 LOOM_API loom_status loom_map_load(loom_context *context, const char *path, loom_map **map, loom_stream stream);

@@ -205,13 +205,10 @@ loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
 
 loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
 {
-    loom__map_image image;
-    uint32_t slots;
     RETURN_ERROR_IF(map == NULL || bytes == NULL, LOOM_INVALID_ARGUMENT, "map or bytes is NULL");
     loom__gate_enter_reader(&map->handle.gate);
-    map->engine->describe(map->table, &image, &slots, bytes);
+    *bytes = loom__map_table_bytes(map);
     loom__gate_leave_reader(&map->handle.gate);
-    *bytes += sizeof *map;
     return LOOM_OK;
 }
 

@@ -16,7 +16,7 @@ struct loom_map {
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */
-    uint64_t memory_limit; /* of the table, in bytes; 0: none. Does not change */
+    uint64_t memory_limit; /* of the table, in bytes; 0: none. Changes only inside the gate, as a writer */
     /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes when it is a call's alone. */
     uint64_t limited_at;
     uint64_t generation; /* one more after each call that may have written; cursors compare it */
@@ -45,6 +45,9 @@ loom_status loom__map_measure(loom_context *context, const loom_map_config *conf
 
 /* Sees to it that the table stays within its limit: makes it fuller, if its load is open. OUT_OF_MEMORY and a sentence, if that cannot be. */
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config);
+
+/* What a table takes, its handle included. */
+uint64_t loom__map_table_bytes(const loom_map *map);
 
 /* These ask about the table as it would be with another capacity. */
 

@@ -40,6 +40,15 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
 
 /* ---- tables that are there ---- */
 
+uint64_t loom__map_table_bytes(const loom_map *map)
+{
+    loom__map_image image;
+    uint32_t slots;
+    uint64_t bytes;
+    map->engine->describe(map->table, &image, &slots, &bytes);
+    return bytes + sizeof *map;
+}
+
 /* The table as it would be with another capacity: what a resize keeps, and no more. */
 static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
 {
@@ -73,19 +82,15 @@ loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity)
         return LOOM_OK;
     RETURN_IF_FAILED(measure_resized(map, capacity, &bytes));
     RETURN_ERROR_IF(bytes > map->memory_limit, LOOM_OUT_OF_MEMORY,
-                    "with room for %llu keys the table would take %llu bytes, more than the memory_limit it was made "
-                    "with, %llu",
+                    "with room for %llu keys the table would take %llu bytes, more than its memory_limit, %llu",
                     (unsigned long long)capacity, (unsigned long long)bytes, (unsigned long long)map->memory_limit);
     return LOOM_OK;
 }
 
 int loom__map_is_smaller(const loom_map *map, uint64_t capacity)
 {
-    loom__map_image image;
-    uint32_t slots;
-    uint64_t now, then;
-    map->engine->describe(map->table, &image, &slots, &now);
-    return measure_resized(map, capacity, &then) != LOOM_OK || then < now + sizeof *map;
+    uint64_t then;
+    return measure_resized(map, capacity, &then) != LOOM_OK || then < loom__map_table_bytes(map);
 }
 
 int loom__map_is_limited(const loom_map *map)
@@ -113,9 +118,27 @@ loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capa
     if (from < least) {
         map->limited_at = now;
         return loom__fail(LOOM_OUT_OF_MEMORY,
-                          "the table cannot grow within the memory_limit it was made with, %llu bytes",
+                          "the table cannot grow within its memory_limit, %llu bytes (loom_map_set_memory_limit)",
                           (unsigned long long)map->memory_limit);
     }
     *capacity = from;
+    return LOOM_OK;
+}
+
+loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit)
+{
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    loom__gate_enter_writer(&map->handle.gate);
+    const uint64_t bytes = loom__map_table_bytes(map);
+    const int enough = memory_limit == 0 || bytes <= memory_limit;
+    if (enough) {
+        map->memory_limit = memory_limit;
+        map->limited_at = UINT64_MAX;
+    }
+    loom__gate_leave_writer(&map->handle.gate);
+    RETURN_ERROR_IF(!enough, LOOM_OUT_OF_MEMORY,
+                    "memory_limit = %llu: the table takes %llu bytes already; make it smaller before "
+                    "(loom_map_shrink), or allow as many",
+                    (unsigned long long)memory_limit, (unsigned long long)bytes);
     return LOOM_OK;
 }
