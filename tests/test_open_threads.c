@@ -138,6 +138,48 @@ TEST_EACH_KIND(test_open_threads_readers_only)
     loom_context_destroy(context);
 }
 
+/* ---- Settings -------------------------------------------------------------------------------------------- */
+
+#define SET_LIMIT ((uint64_t)1 << 40)
+
+static void *change_settings(void *argument)
+{
+    worker *w = argument;
+    for (uint64_t i = 0; i < w->rounds; i++) {
+        CHECK_OK(loom_map_set_growth(w->map, i % 2 ? 2 : 4));
+        CHECK_OK(loom_map_set_memory_limit(w->map, i % 2 ? 0 : SET_LIMIT));
+    }
+    return NULL;
+}
+
+static void *read_settings(void *argument)
+{
+    worker *w = argument;
+    for (uint64_t i = 0; i < w->rounds; i++) {
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        CHECK_OK(loom_map_get_config(w->map, &config));
+        CHECK(config.growth == 2 || config.growth == 4);
+        CHECK(config.memory_limit == 0 || config.memory_limit == SET_LIMIT);
+    }
+    return NULL;
+}
+
+/* A race here is for the thread sanitizer to see: the numbers alone would hardly be torn. */
+TEST_EACH_KIND(test_open_threads_change_settings, .every_engine = 1)
+{
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, 100);
+    config.growth = 2;
+    loom_map *map = make_map_from(context, &config);
+    worker workers[3];
+    void *(*const functions[])(void *) = {change_settings, read_settings, read_settings};
+    for (int i = 0; i < 3; i++)
+        workers[i] = make_worker(t, map, (uint64_t)i, 500);
+    run_threads(workers, 3, functions);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 /* ---- Readers and one writer ------------------------------------------------------------------------------ */
 
 #define VERSIONED_KEYS 1500

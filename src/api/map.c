@@ -221,7 +221,8 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     RETURN_IF_FAILED(loom__check_struct("loom_map_config", config->struct_size, sizeof *config));
     loom__gate_enter_reader(&map->handle.gate);
     map->engine->describe(map->table, &image, &slots, &bytes);
-    double growth = map->growth;
+    const double growth = map->growth;
+    const uint64_t memory_limit = map->memory_limit;
     loom__gate_leave_reader(&map->handle.gate);
     *config = (loom_map_config)LOOM_MAP_CONFIG_INIT;
     config->key_bytes = image.key_bytes;
@@ -233,7 +234,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
     config->concurrent_reads = image.concurrent_reads;
     config->type = image.type;
     config->growth = growth;
-    config->memory_limit = map->memory_limit;
+    config->memory_limit = memory_limit;
     config->keys_per_cell = image.keys_per_cell;
     return LOOM_OK;
 }
