@@ -8,8 +8,8 @@
 static int run_help(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
-static const tool_command tool_version = {"version", "", "the versions of the tool and of the library", "",
-                                          run_version};
+static const tool_command tool_version = {
+    "version", "", "the versions of the tool and of the library; also --version and -V", "", run_version};
 static const tool_command tool_help = {"help", "[COMMAND]", "this list, or how to use a command", "", run_help};
 
 static const tool_command *const commands[] = {&tool_tour,  &tool_doctor,  &tool_bench, &tool_info,
@@ -19,7 +19,7 @@ static const tool_command *find_command(const char *name)
 {
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return &tool_help;
-    if (strcmp(name, "--version") == 0)
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         return &tool_version;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(name, commands[i]->name) == 0)
