@@ -17,10 +17,45 @@
 #define DRIVER_CONTROL "/dev/nvidiactl"
 #define CUDA_NVCC      "/usr/local/cuda/bin/nvcc"
 
+/* How the build settled LOOM_CUDA (tools/CMakeLists.txt). */
+#ifndef LOOM_TOOL_CUDA
+#define LOOM_TOOL_CUDA "built"
+#endif
+
+typedef enum cuda_build {
+    CUDA_BUILT,
+    CUDA_OFF,     /* whoever built it wanted no cuda machine, so that nothing about GPUs is missing */
+    CUDA_NO_NVCC, /* this and the next two: LOOM_CUDA=auto left it out */
+    CUDA_NO_GPU,
+    CUDA_OLD_NVCC
+} cuda_build;
+
+static const struct {
+    const char *state; /* LOOM_TOOL_CUDA */
+    const char *told;
+} cuda_builds[] = {
+    [CUDA_BUILT] = {"built", "part of this build"},
+    [CUDA_OFF] = {"off", "left out of this build: LOOM_CUDA=off"},
+    [CUDA_NO_NVCC] = {"no nvcc", "left out of this build: LOOM_CUDA=auto found no nvcc"},
+    [CUDA_NO_GPU] = {"no gpu", "left out of this build: LOOM_CUDA=auto found no GPU where it was built"},
+    [CUDA_OLD_NVCC] = {"old nvcc", "left out of this build: LOOM_CUDA=auto found an nvcc older than 12.4"},
+};
+
+/* A state that is not in the list counts as built: doctor then says what the library says. */
+static cuda_build how_cuda_was_built(void)
+{
+    for (size_t i = 0; i < sizeof cuda_builds / sizeof *cuda_builds; i++) {
+        if (strcmp(LOOM_TOOL_CUDA, cuda_builds[i].state) == 0)
+            return (cuda_build)i;
+    }
+    return CUDA_BUILT;
+}
+
 /* What would help, gathered on the way and printed at the end. */
 typedef struct findings {
     char advice[8][400];
     size_t count;
+    bool has_gpu;
 } findings;
 
 __attribute__((format(printf, 2, 3))) static void advise(findings *found, const char *format, ...)
@@ -162,26 +197,59 @@ static bool find_nvcc(char path[512])
     return access(path, X_OK) == 0;
 }
 
-static void tell_gpu(findings *found)
+static void advise_on_driver(findings *found, bool has_driver, bool has_control)
 {
-    char driver[256], nvcc[512];
-    const bool has_driver = read_line(DRIVER_VERSION, driver, sizeof driver);
-    const bool has_control = access(DRIVER_CONTROL, F_OK) == 0;
-    const bool has_device = has_nvidia_device() || has_control;
-    const bool has_nvcc = find_nvcc(nvcc);
-    printf("\nNVIDIA\n");
-    printf("  device        %s\n", has_device ? "found" : "none on the PCI bus");
-    printf("  driver        %s\n", has_driver ? driver : "none (" DRIVER_VERSION " is not there)");
-    printf("  device files  %s\n", has_control ? DRIVER_CONTROL : "none (" DRIVER_CONTROL " is not there)");
-    printf("  nvcc          %s\n", has_nvcc ? nvcc : "none (looked in PATH and in /usr/local/cuda/bin)");
-    if (has_device && !has_driver)
+    if (found->has_gpu && !has_driver)
         advise(found, "There is an NVIDIA device but no driver: install the driver package of your distribution.");
     if (has_driver && !has_control)
         advise(found, "The NVIDIA driver is loaded but " DRIVER_CONTROL " is missing: run nvidia-modprobe, or pass the "
                       "devices into the container (--gpus all).");
-    if (has_device && !has_nvcc)
+}
+
+/* The GPU may have come after the build, or the build may come from another machine. */
+static void advise_to_build_again(findings *found, cuda_build build, bool has_nvcc)
+{
+    const char *first = "";
+    if (build == CUDA_OLD_NVCC)
+        first = "install CUDA toolkit 12.4 or newer, then ";
+    else if (!has_nvcc)
+        first = "install the CUDA toolkit, 12.4 or newer, and put nvcc in PATH, then ";
+    advise(found,
+           "There is an NVIDIA device, but the cuda machine was left out of this build: %sbuild hashloom again with "
+           "-DLOOM_CUDA=on.",
+           first);
+}
+
+static void tell_gpu(findings *found)
+{
+    char driver[256], nvcc[512];
+    const cuda_build build = how_cuda_was_built();
+    const bool has_driver = read_line(DRIVER_VERSION, driver, sizeof driver);
+    const bool has_control = access(DRIVER_CONTROL, F_OK) == 0;
+    const bool has_nvcc = find_nvcc(nvcc);
+    found->has_gpu = has_nvidia_device() || has_control;
+    printf("\nNVIDIA\n");
+    printf("  device        %s\n", found->has_gpu ? "found" : "none on the PCI bus");
+    printf("  driver        %s\n", has_driver ? driver : "none (" DRIVER_VERSION " is not there)");
+    printf("  device files  %s\n", has_control ? DRIVER_CONTROL : "none (" DRIVER_CONTROL " is not there)");
+    printf("  nvcc          %s\n", has_nvcc ? nvcc : "none (looked in PATH and in /usr/local/cuda/bin)");
+    printf("  cuda machine  %s\n", cuda_builds[build].told);
+    if (build == CUDA_OFF || (build != CUDA_BUILT && !found->has_gpu))
+        return;
+    advise_on_driver(found, has_driver, has_control);
+    if (loom_machine_present(LOOM_MACHINE_CUDA) == LOOM_OK)
+        return; /* whatever the build left out, a module was found */
+    if (build != CUDA_BUILT)
+        advise_to_build_again(found, build, has_nvcc);
+    else if (found->has_gpu && !has_nvcc)
         advise(found, "There is an NVIDIA device but no nvcc: the cuda machine is built with the CUDA toolkit; install "
                       "it and put nvcc in PATH.");
+}
+
+/* Why the cuda machine is not present. The library knows nothing of LOOM_CUDA and would send people to nvcc. */
+static const char *why_no_cuda(void)
+{
+    return how_cuda_was_built() == CUDA_BUILT ? loom_last_error() : "it was left out of this build";
 }
 
 static bool tell_machines(void)
@@ -194,11 +262,21 @@ static bool tell_machines(void)
     printf("\nmachines of hashloom\n");
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         const bool present = loom_machine_present(machines[i].machine) == LOOM_OK;
-        printf("  %-12s  %s%s\n", machines[i].name,
-               present ? "present" : "not present: ", present ? "" : loom_last_error());
+        const char *why = machines[i].machine == LOOM_MACHINE_CUDA ? why_no_cuda() : loom_last_error();
+        printf("  %-12s  %s%s\n", machines[i].name, present ? "present" : "not present: ", present ? "" : why);
         all = all && present;
     }
     return all;
+}
+
+/* Why there is nothing to advise. */
+static const char *why_nothing(bool all_machines)
+{
+    if (all_machines)
+        return "every machine is present";
+    if (how_cuda_was_built() == CUDA_OFF)
+        return "the cpu machine has what it needs, and the cuda machine was switched off";
+    return "the cpu machine has what it needs, and no GPU lies idle here";
 }
 
 static int run_doctor(int argc, char **argv)
@@ -211,12 +289,13 @@ static int run_doctor(int argc, char **argv)
     tell_processor(&found);
     tell_gpu(&found);
     const bool all_machines = tell_machines();
+    if (found.count == 0 && found.has_gpu && !all_machines && how_cuda_was_built() != CUDA_OFF)
+        advise(&found, "There is an NVIDIA device that the cuda machine cannot use: the line \"cuda\" above says why.");
     printf("\nwhat would help\n");
     for (size_t i = 0; i < found.count; i++)
         printf("  - %s\n", found.advice[i]);
     if (found.count == 0)
-        printf("  nothing: %s\n", all_machines ? "every machine is present"
-                                               : "the cpu machine has what it needs, and no GPU lies idle here");
+        printf("  nothing: %s\n", why_nothing(all_machines));
     return TOOL_OK;
 }
 
