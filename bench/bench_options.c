@@ -2,223 +2,107 @@
 
 #include "bench_axes.h"
 #include "bench_case.h"
-#include "bench_parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool add_value(double *values, size_t *count, const char *text, double lowest, double highest)
+static bench_taken take_if(bool right)
 {
-    double value;
-    if (*count == BENCH_MAX_VALUES || !bench_parse_real(text, &value) || value < lowest || value > highest)
-        return false;
-    values[(*count)++] = value;
-    return true;
+    return right ? BENCH_TAKEN : BENCH_WRONG;
 }
 
-static bool add_case(void *target, const char *text)
+static bench_taken add_case(void *target, const char *text)
 {
     bench_options *options = target;
     const bench_case *named = bench_case_find(text);
-    if (!named || options->case_count == BENCH_MAX_VALUES)
-        return false;
+    if (!named)
+        return BENCH_WRONG;
+    if (options->case_count == BENCH_MAX_VALUES)
+        return BENCH_TOO_MANY;
     options->cases[options->case_count++] = named;
-    return true;
+    return BENCH_TAKEN;
 }
 
-static bool set_machine(void *target, const char *text)
+static bench_taken set_machine(void *target, const char *text)
 {
-    return bench_parse_machine(text, &((bench_options *)target)->machine);
+    return take_if(bench_parse_machine(text, &((bench_options *)target)->machine));
 }
 
-static bool set_engine(void *target, const char *text)
+static bench_taken set_engine(void *target, const char *text)
 {
-    return bench_parse_engine(text, &((bench_options *)target)->engine);
+    return take_if(bench_parse_engine(text, &((bench_options *)target)->engine));
 }
 
-static bool set_type(void *target, const char *text)
+static bench_taken set_type(void *target, const char *text)
 {
-    return bench_parse_type(text, &((bench_options *)target)->type);
+    return take_if(bench_parse_type(text, &((bench_options *)target)->type));
 }
 
-static bool set_threads(void *target, const char *text)
-{
-    uint64_t threads;
-    if (!bench_parse_count(text, &threads) || threads > 65536)
-        return false;
-    ((bench_options *)target)->threads = (uint32_t)threads;
-    return true;
-}
-
-static bool set_lanes(void *target, const char *text)
-{
-    uint64_t lanes;
-    if (!bench_parse_count(text, &lanes) || (lanes != 0 && lanes != 1 && lanes != 2 && lanes != 4 && lanes != 8))
-        return false;
-    ((bench_options *)target)->lanes = (uint32_t)lanes;
-    return true;
-}
-
-static bool set_n(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->n) && options->n > 0 && options->n <= UINT64_C(1) << 40;
-}
-
-static bool set_queries(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->queries) && options->queries > 0 && options->queries <= UINT64_C(1) << 40;
-}
-
-static bool set_absent(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->absent) && options->absent > 0 && options->absent <= UINT64_C(1) << 40;
-}
-
-static bool add_bits_per_key(void *target, const char *text)
-{
-    bench_options *options = target;
-    return add_value(options->bits_per_key, &options->bits_per_key_count, text, 1, 512);
-}
-
-static bool set_bytes(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->bytes) && options->bytes > 0;
-}
-
-static bool set_wait(void *target, const char *text)
+static bench_taken set_wait(void *target, const char *text)
 {
     ((bench_options *)target)->waits_for_last = strcmp(text, "last") == 0;
-    return strcmp(text, "last") == 0 || strcmp(text, "each") == 0;
+    return take_if(strcmp(text, "last") == 0 || strcmp(text, "each") == 0);
 }
 
-static bool set_concurrent_reads(void *target, const char *text)
+static bench_taken set_concurrent_reads(void *target, const char *text)
 {
     ((bench_options *)target)->concurrent_reads = strcmp(text, "yes") == 0;
-    return strcmp(text, "yes") == 0 || strcmp(text, "no") == 0;
+    return take_if(strcmp(text, "yes") == 0 || strcmp(text, "no") == 0);
 }
 
-static bool add_load(void *target, const char *text)
+/* Whether there is such an operation depends on the cases, which may be named later. */
+static bench_taken add_op(void *target, const char *text)
 {
     bench_options *options = target;
-    return add_value(options->loads, &options->load_count, text, 0.001, 0.95);
+    if (!*text)
+        return BENCH_WRONG;
+    if (options->op_count == BENCH_MAX_VALUES)
+        return BENCH_TOO_MANY;
+    snprintf(options->ops[options->op_count++], sizeof options->ops[0], "%s", text);
+    return BENCH_TAKEN;
 }
 
-static bool add_hit(void *target, const char *text)
-{
-    bench_options *options = target;
-    return add_value(options->hits, &options->hit_count, text, 0, 100);
-}
+static const bench_option case_word = {
+    .name = "CASE", .expects = "limits, map, perfect or filter", .kind = BENCH_WORD, .set = add_case};
 
-static bool set_skew(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_real(text, &options->skew) && options->skew <= 100;
-}
+#define KEY_COUNT_EXAMPLE "2^24, 1M or 16Mi"
+#define MOST_KEYS         0x1p40
+#define MOST_THREADS      1024   /* of a context */
+#define MOST_BYTES        0x1p38 /* a filter has fewer than 2^32 blocks of 64 bytes */
 
-static bool set_more(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_real(text, &options->more) && options->more > 0 && options->more <= 1;
-}
+static const uint32_t widths[] = {4, 8}, lanes[] = {0, 1, 2, 4, 8};
 
-static bool set_hot(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_real(text, &options->hot) && options->hot <= 1;
-}
-
-static bool set_batch(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->batch) && options->batch > 0;
-}
-
-static bool set_width(const char *text, uint32_t *bytes)
-{
-    uint64_t width;
-    if (!bench_parse_count(text, &width) || (width != 4 && width != 8))
-        return false;
-    *bytes = (uint32_t)width;
-    return true;
-}
-
-static bool set_key_bytes(void *target, const char *text)
-{
-    return set_width(text, &((bench_options *)target)->key_bytes);
-}
-
-static bool set_value_bytes(void *target, const char *text)
-{
-    return set_width(text, &((bench_options *)target)->value_bytes);
-}
-
-static bool add_op(void *target, const char *text)
-{
-    bench_options *options = target;
-    if (options->op_count == BENCH_MAX_VALUES || !*text || strlen(text) >= sizeof options->ops[0])
-        return false;
-    strcpy(options->ops[options->op_count++], text);
-    return true;
-}
-
-static bool set_repeat(void *target, const char *text)
-{
-    bench_options *options = target;
-    return bench_parse_count(text, &options->repeat) && options->repeat > 0 && options->repeat <= BENCH_MAX_REPEAT;
-}
-
-static bool set_sweep(void *target, const char *text)
-{
-    (void)text;
-    ((bench_options *)target)->sweep = true;
-    return true;
-}
-
-static bool set_csv(void *target, const char *text)
-{
-    ((bench_options *)target)->csv_path = text;
-    return *text != 0;
-}
-
-static bool set_json(void *target, const char *text)
-{
-    ((bench_options *)target)->json_path = text;
-    return *text != 0;
-}
-
-static const bench_option case_word = {"CASE", "limits, map, perfect or filter", false, add_case};
+#define AT(member)       .offset = offsetof(bench_options, member)
+#define RANGE(low, high) .lowest = (low), .highest = (high)
+#define CHOICES(numbers) .choices = (numbers), .choice_count = sizeof(numbers) / sizeof *(numbers)
 
 static const bench_option table[] = {
-    {"--machine", "best, cpu or cuda", false, set_machine},
-    {"--engine", "default, open, perfect or bloom", false, set_engine},
-    {"--type", "map, set or counter", false, set_type},
-    {"--threads", "a number of threads", false, set_threads},
-    {"--lanes", "0, 1, 2, 4 or 8", false, set_lanes},
-    {"--n", "a number of keys such as 2^24, 1M or 16Mi", false, set_n},
-    {"--queries", "a number of keys such as 2^24, 1M or 16Mi", false, set_queries},
-    {"--absent", "a number of keys such as 2^24, 1M or 16Mi", false, set_absent},
-    {"--bits-per-key", "numbers of bits from 1 to 512", true, add_bits_per_key},
-    {"--bytes", "a number of bytes such as 64Mi", false, set_bytes},
-    {"--load", "loads above 0 and up to 0.95", true, add_load},
-    {"--hit", "percentages from 0 to 100", true, add_hit},
-    {"--skew", "a Zipf exponent, 0 or more", false, set_skew},
-    {"--more", "a share above 0, up to 1", false, set_more},
-    {"--hot", "a share from 0 to 1", false, set_hot},
-    {"--batch", "a number of keys per call", false, set_batch},
-    {"--wait", "each or last", false, set_wait},
-    {"--concurrent-reads", "yes or no", false, set_concurrent_reads},
-    {"--key-bytes", "4 or 8", false, set_key_bytes},
-    {"--value-bytes", "4 or 8", false, set_value_bytes},
-    {"--ops", "operations parted by commas", true, add_op},
-    {"--repeat", "a number from 1 to 1000", false, set_repeat},
-    {"--sweep", NULL, false, set_sweep},
-    {"--csv", "the name of a file", false, set_csv},
-    {"--json", "the name of a file", false, set_json},
+    {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
+    {"--engine", "default, open, perfect or bloom", .kind = BENCH_WORD, .set = set_engine},
+    {"--type", "map, set or counter", .kind = BENCH_WORD, .set = set_type},
+    {"--threads", "a number of threads", .kind = BENCH_COUNT32, AT(threads), RANGE(0, MOST_THREADS)},
+    {"--lanes", NULL, .kind = BENCH_CHOICE, AT(lanes), CHOICES(lanes)},
+    {"--n", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(n), RANGE(1, MOST_KEYS)},
+    {"--queries", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(queries), RANGE(1, MOST_KEYS)},
+    {"--absent", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(absent), RANGE(1, MOST_KEYS)},
+    {"--bits-per-key", "numbers of bits", .kind = BENCH_REALS, AT(bits_per_key), RANGE(1, 512)},
+    {"--bytes", "a number of bytes", "64Mi", BENCH_COUNT, AT(bytes), RANGE(1, MOST_BYTES)},
+    {"--load", "loads", .kind = BENCH_REALS, AT(loads), RANGE(0.001, 0.95)},
+    {"--hit", "percentages", .kind = BENCH_REALS, AT(hits), RANGE(0, 100)},
+    {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100)},
+    {"--more", "a share of the keys", .kind = BENCH_REAL, AT(more), RANGE(0.000001, 1)},
+    {"--hot", "a share of the keys", .kind = BENCH_REAL, AT(hot), RANGE(0, 1)},
+    {"--batch", "a number of keys per call", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(batch), RANGE(1, MOST_KEYS)},
+    {"--wait", "each or last", .kind = BENCH_WORD, .set = set_wait},
+    {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads},
+    {"--key-bytes", NULL, .kind = BENCH_CHOICE, AT(key_bytes), CHOICES(widths)},
+    {"--value-bytes", NULL, .kind = BENCH_CHOICE, AT(value_bytes), CHOICES(widths)},
+    {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op},
+    {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT)},
+    {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep)},
+    {"--csv", "the name of a file", .kind = BENCH_TEXT, AT(csv_path)},
+    {"--json", "the name of a file", .kind = BENCH_TEXT, AT(json_path)},
 };
 
 /* Whether a case that was named has the operation; *offered: also for tables of --type. */
@@ -311,32 +195,27 @@ static bool check_sweep(const bench_options *options, char error[256])
 
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
-    static const double loads[] = {BENCH_DEFAULT_LOADS}, hits[] = {BENCH_DEFAULT_HITS},
-                        bits_per_key[] = {BENCH_DEFAULT_BITS_PER_KEY};
+    static const bench_list loads = BENCH_LIST(BENCH_DEFAULT_LOADS), hits = BENCH_LIST(BENCH_DEFAULT_HITS),
+                            bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY);
+    uint32_t given;
     *options = (bench_options){.type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
                                .hot = BENCH_DEFAULT_HOT,
                                .more = BENCH_DEFAULT_MORE,
                                .key_bytes = BENCH_DEFAULT_KEY_BYTES,
                                .repeat = BENCH_DEFAULT_REPEAT};
-    if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, error))
+    if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, &given, error))
         return false;
-    if (options->load_count == 0) {
-        memcpy(options->loads, loads, sizeof loads);
-        options->load_count = sizeof loads / sizeof *loads;
-    }
-    if (options->hit_count == 0) {
-        memcpy(options->hits, hits, sizeof hits);
-        options->hit_count = sizeof hits / sizeof *hits;
-    }
-    if (options->bytes > 0 && options->bits_per_key_count > 0) {
+    if (options->bytes > 0 && options->bits_per_key.count > 0) {
         snprintf(error, 256, "--bytes and --bits-per-key both tell the size of a filter: give one of them.");
         return false;
     }
-    if (options->bits_per_key_count == 0) {
-        memcpy(options->bits_per_key, bits_per_key, sizeof bits_per_key);
-        options->bits_per_key_count = sizeof bits_per_key / sizeof *bits_per_key;
-    }
+    if (options->loads.count == 0)
+        options->loads = loads;
+    if (options->hits.count == 0)
+        options->hits = hits;
+    if (options->bits_per_key.count == 0)
+        options->bits_per_key = bits_per_key;
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)

@@ -2,6 +2,8 @@
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
+#include "bench_parse.h"
+
 #include <loom/loom.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +11,7 @@
 
 typedef struct bench_case bench_case;
 
-enum { BENCH_MAX_VALUES = 32, BENCH_MAX_REPEAT = 1000 };
+enum { BENCH_MAX_REPEAT = 1000 };
 
 typedef struct bench_options {
     const bench_case *cases[BENCH_MAX_VALUES];
@@ -22,23 +24,20 @@ typedef struct bench_options {
     uint64_t n;       /* this and the next two: 0 until settled, unless asked for */
     uint64_t queries; /* lookups of a find */
     uint64_t absent;  /* keys that a filter's false positives are counted with */
-    double loads[BENCH_MAX_VALUES];
-    size_t load_count;
-    double hits[BENCH_MAX_VALUES]; /* percent */
-    size_t hit_count;
-    double bits_per_key[BENCH_MAX_VALUES]; /* sizes of filters */
-    size_t bits_per_key_count;
-    uint64_t bytes; /* the one size of a filter, instead of these; 0: not asked for */
+    bench_list loads;
+    bench_list hits;         /* percent */
+    bench_list bits_per_key; /* sizes of filters */
+    uint64_t bytes;          /* the one size of a filter, instead of these; 0: not asked for */
     double skew;
-    double more;         /* the share of keys that `extend` inserts, above 0, up to 1 */
+    double more;         /* the share of keys that `extend` inserts */
     double hot;          /* the share of entries that are one key, 0 to 1 */
     uint64_t batch;      /* keys per call; 0 until settled */
     bool waits_for_last; /* not for every call */
     bool concurrent_reads;
     uint32_t key_bytes;
-    uint32_t value_bytes; /* 0: a set */
-    char ops[BENCH_MAX_VALUES][16];
-    size_t op_count; /* 0: all */
+    uint32_t value_bytes;           /* 0: a set */
+    char ops[BENCH_MAX_VALUES][64]; /* as long as a piece of a list */
+    size_t op_count;                /* 0: all */
     uint64_t repeat;
     bool sweep;                       /* the case `perfect`: all its figures */
     const char *csv_path, *json_path; /* NULL: none */

@@ -135,18 +135,136 @@ const char *bench_type_name(loom_type type)
     return "unknown";
 }
 
+/* ---- Options ------------------------------------------------------------------------------------------ */
+
+static bool is_list(const bench_option *option)
+{
+    return option->kind == BENCH_REALS || option->kind == BENCH_WORDS;
+}
+
+/* As people write it: 0.95, 1000, 2^40. Six decimals are enough for what tables of options have. */
+static void write_number(double number, char text[32])
+{
+    int exponent;
+    if (number >= BENCH_ANY_COUNT) {
+        snprintf(text, 32, "2^64 - 1");
+    } else if (number >= 0x1p20 && frexp(number, &exponent) == 0.5) {
+        snprintf(text, 32, "2^%d", exponent - 1);
+    } else {
+        size_t length = (size_t)snprintf(text, 32, "%.6f", number);
+        while (text[length - 1] == '0')
+            text[--length] = 0;
+        if (text[length - 1] == '.')
+            text[length - 1] = 0;
+    }
+}
+
+/* "a number of keys from 1 to 2^40 such as 2^24, 1M or 16Mi", "4 or 8" */
+static void describe(const bench_option *option, char text[160])
+{
+    size_t used = (size_t)snprintf(text, 160, "%s", option->expects ? option->expects : "");
+    for (size_t i = 0; i < option->choice_count; i++) {
+        const char *before = i == 0 ? "" : i + 1 < option->choice_count ? ", " : " or ";
+        used += (size_t)snprintf(text + used, 160 - used, "%s%u", before, (unsigned)option->choices[i]);
+    }
+    if (option->highest > 0) {
+        char lowest[32], highest[32];
+        write_number(option->lowest, lowest);
+        write_number(option->highest, highest);
+        used += (size_t)snprintf(text + used, 160 - used, " from %s to %s", lowest, highest);
+    }
+    if (option->such_as)
+        snprintf(text + used, 160 - used, " such as %s", option->such_as);
+}
+
+static bool is_in_range(const bench_option *option, double number)
+{
+    return number >= option->lowest && number <= option->highest;
+}
+
+static bool is_choice(const bench_option *option, uint64_t number)
+{
+    for (size_t i = 0; i < option->choice_count; i++) {
+        if (option->choices[i] == number)
+            return true;
+    }
+    return false;
+}
+
+static bench_taken take_count(const bench_option *option, void *at, const char *text)
+{
+    uint64_t count;
+    if (!bench_parse_count(text, &count) ||
+        !(option->kind == BENCH_CHOICE ? is_choice(option, count) : is_in_range(option, (double)count)))
+        return BENCH_WRONG;
+    if (option->kind == BENCH_COUNT)
+        *(uint64_t *)at = count;
+    else
+        *(uint32_t *)at = (uint32_t)count;
+    return BENCH_TAKEN;
+}
+
+static bench_taken take_real(const bench_option *option, void *at, const char *text)
+{
+    double real;
+    if (!bench_parse_real(text, &real) || !is_in_range(option, real))
+        return BENCH_WRONG;
+    if (option->kind == BENCH_REAL) {
+        *(double *)at = real;
+        return BENCH_TAKEN;
+    }
+    bench_list *list = at;
+    if (list->count == BENCH_MAX_VALUES)
+        return BENCH_TOO_MANY;
+    list->at[list->count++] = real;
+    return BENCH_TAKEN;
+}
+
+static bench_taken take_value(const bench_option *option, void *target, const char *text)
+{
+    void *at = (char *)target + option->offset;
+    switch (option->kind) {
+    case BENCH_FLAG:
+        *(bool *)at = true;
+        return BENCH_TAKEN;
+    case BENCH_COUNT:
+    case BENCH_COUNT32:
+    case BENCH_CHOICE:
+        return take_count(option, at, text);
+    case BENCH_REAL:
+    case BENCH_REALS:
+        return take_real(option, at, text);
+    case BENCH_TEXT:
+        *(const char **)at = text;
+        return *text ? BENCH_TAKEN : BENCH_WRONG;
+    case BENCH_WORD:
+    case BENCH_WORDS:
+        break;
+    }
+    return option->set(target, text);
+}
+
 static bool set_value(const bench_option *option, void *target, const char *text, char error[256])
 {
-    if (option->set(target, text))
+    char expected[160];
+    switch (take_value(option, target, text)) {
+    case BENCH_TAKEN:
         return true;
-    snprintf(error, 256, "%s wants %s, not \"%.60s\".", option->name, option->expects, text);
+    case BENCH_TOO_MANY:
+        snprintf(error, 256, "%s takes at most %d values; leave some out.", option->name, (int)BENCH_MAX_VALUES);
+        return false;
+    case BENCH_WRONG:
+        break;
+    }
+    describe(option, expected);
+    snprintf(error, 256, "%s wants %s, not \"%.60s\".", option->name, expected, text);
     return false;
 }
 
 /* One argument may carry several values of a list: "0.5,0.8". */
 static bool set_values(const bench_option *option, void *target, const char *text, char error[256])
 {
-    if (!option->list)
+    if (!is_list(option))
         return set_value(option, target, text, error);
     for (;;) {
         char piece[64];
@@ -160,9 +278,46 @@ static bool set_values(const bench_option *option, void *target, const char *tex
     }
 }
 
-bool bench_parse_options(int argc, char **argv, const bench_option *options, size_t option_count,
-                         const bench_option *word, void *target, char error[256])
+/* The option that this argument begins with; NULL: there is none. */
+static const bench_option *find_option(const char *argument, const bench_option *options, size_t option_count)
 {
+    const size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < option_count; i++) {
+        if (strlen(options[i].name) == length && strncmp(argument, options[i].name, length) == 0)
+            return &options[i];
+    }
+    return NULL;
+}
+
+/* The option of argv[at] and its values; gives the last argument that was one of them, or -1. */
+static int take_option(const bench_option *option, int argc, char **argv, int at, void *target, char error[256])
+{
+    const char *equals = strchr(argv[at], '=');
+    if (option->kind == BENCH_FLAG) {
+        if (equals)
+            snprintf(error, 256, "%s takes no value.", option->name);
+        return !equals && set_value(option, target, "", error) ? at : -1;
+    }
+    const char *value = equals ? equals + 1 : ++at < argc ? argv[at] : NULL;
+    if (!value) {
+        char expected[160];
+        describe(option, expected);
+        snprintf(error, 256, "%s wants %s after it.", option->name, expected);
+        return -1;
+    }
+    if (!set_values(option, target, value, error))
+        return -1;
+    while (is_list(option) && at + 1 < argc && (isdigit((unsigned char)argv[at + 1][0]) || argv[at + 1][0] == '.')) {
+        if (!set_values(option, target, argv[++at], error))
+            return -1;
+    }
+    return at;
+}
+
+bool bench_parse_options(int argc, char **argv, const bench_option *options, size_t option_count,
+                         const bench_option *word, void *target, uint32_t *given, char error[256])
+{
+    *given = 0;
     for (int at = 0; at < argc; at++) {
         const char *argument = argv[at];
         if (argument[0] != '-') {
@@ -174,36 +329,16 @@ bool bench_parse_options(int argc, char **argv, const bench_option *options, siz
                 return false;
             continue;
         }
-        const size_t length = strcspn(argument, "=");
-        const bench_option *option = NULL;
-        for (size_t i = 0; i < option_count; i++) {
-            if (strlen(options[i].name) == length && strncmp(argument, options[i].name, length) == 0)
-                option = &options[i];
-        }
+        const bench_option *option = find_option(argument, options, option_count);
         if (!option) {
+            const size_t length = strcspn(argument, "=");
             snprintf(error, 256, "There is no option %.*s.", length < 60 ? (int)length : 60, argument);
             return false;
         }
-        if (!option->expects) {
-            if (argument[length] == '=') {
-                snprintf(error, 256, "%s takes no value.", option->name);
-                return false;
-            }
-            if (!option->set(target, ""))
-                return false;
-            continue;
-        }
-        const char *value = argument[length] == '=' ? argument + length + 1 : ++at < argc ? argv[at] : NULL;
-        if (!value) {
-            snprintf(error, 256, "%s wants %s after it.", option->name, option->expects);
+        at = take_option(option, argc, argv, at, target, error);
+        if (at < 0)
             return false;
-        }
-        if (!set_values(option, target, value, error))
-            return false;
-        while (option->list && at + 1 < argc && (isdigit((unsigned char)argv[at + 1][0]) || argv[at + 1][0] == '.')) {
-            if (!set_values(option, target, argv[++at], error))
-                return false;
-        }
+        *given |= option->bit;
     }
     return true;
 }

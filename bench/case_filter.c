@@ -145,9 +145,9 @@ static void run_size(filter_bench *bench, uint64_t bytes)
         bench_report_add(&bench->session->report, &row);
     } else {
         for (const filter_op *op = filter_ops; op->name; op++) {
-            for (size_t i = 0; bench_options_wants(options, op->name) && i < (op->per_hit ? options->hit_count : 1);
+            for (size_t i = 0; bench_options_wants(options, op->name) && i < (op->per_hit ? options->hits.count : 1);
                  i++)
-                measure(bench, op, op->per_hit ? options->hits[i] : NAN);
+                measure(bench, op, op->per_hit ? options->hits.at[i] : NAN);
         }
     }
     loom_filter_destroy(bench->filter);
@@ -167,8 +167,8 @@ static void run_filter(bench_session *session)
     } else if (options->bytes > 0) {
         run_size(&bench, options->bytes);
     } else {
-        for (size_t i = 0; i < options->bits_per_key_count; i++)
-            run_size(&bench, (uint64_t)ceil((double)bench.n * options->bits_per_key[i] / 8));
+        for (size_t i = 0; i < options->bits_per_key.count; i++)
+            run_size(&bench, (uint64_t)ceil((double)bench.n * options->bits_per_key.at[i] / 8));
     }
     filter_free_arrays(&bench);
 }

@@ -285,8 +285,8 @@ static void run_load(map_bench *bench, double load)
             if ((op->traits & MAP_OP_AFTER_CHURN) && bench->holds != MAP_HOLDS_CHURNED)
                 continue; /* the row of the churn has failed and says why */
             const bool per_hit = op->traits & MAP_OP_PER_HIT;
-            for (size_t i = 0; i < (per_hit ? options->hit_count : 1); i++)
-                measure(bench, op, per_hit ? options->hits[i] : NAN, &stats);
+            for (size_t i = 0; i < (per_hit ? options->hits.count : 1); i++)
+                measure(bench, op, per_hit ? options->hits.at[i] : NAN, &stats);
         }
     }
     loom_map_destroy(bench->map);
@@ -306,8 +306,8 @@ void map_run(bench_session *session)
         say_what_is_left_out(options->type);
     bench_progress("%s: making %.1f M keys", type_name(&bench), (double)options->n * 1e-6);
     if (map_make_arrays(&bench)) {
-        for (size_t i = 0; i < options->load_count; i++)
-            run_load(&bench, options->loads[i]);
+        for (size_t i = 0; i < options->loads.count; i++)
+            run_load(&bench, options->loads.at[i]);
     } else {
         bench_row row = bench_row_new(type_name(&bench), session->info.machine_name, "keys");
         row.n = options->n;

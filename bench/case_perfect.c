@@ -11,7 +11,6 @@
 #include "map_bench.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- Axes of which each point is a run ---------------------------------------------------------------- */
 
@@ -71,23 +70,12 @@ static bool vary_skew(bench_options *options, size_t point)
 
 /* ---- Figures ------------------------------------------------------------------------------------------ */
 
-enum { MOST_POINTS = 8, MOST_OPS = 3 };
-
-/* An axis that a run of the case `map` goes along by itself. */
-typedef struct sweep_points {
-    double at[MOST_POINTS];
-    size_t count;
-} sweep_points;
-
-#define POINTS(...)                                                      \
-    {                                                                    \
-        {__VA_ARGS__}, sizeof((double[]){__VA_ARGS__}) / sizeof(double), \
-    }
+enum { MOST_OPS = 3 };
 
 typedef struct sweep_figure {
     const char *shows; /* the heading, and the column `figure` of the files */
     const char *ops[MOST_OPS];
-    sweep_points loads, hits;
+    bench_list loads, hits; /* axes that a run of the case `map` goes along by itself */
     vary_function vary;
     double more; /* of insert_more */
 } sweep_figure;
@@ -97,46 +85,46 @@ typedef struct sweep_figure {
 static const sweep_figure figures[] = {
     {.shows = "find by size of the table, 50 % hits (GPH figure 9: loads 0.4 to 0.64)",
      .ops = {"find"},
-     .loads = POINTS(BENCH_SWEEP_LOADS_OF_GPH, 0.8, 0.9, 0.95),
-     .hits = POINTS(50),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOADS_OF_GPH, 0.8, 0.9, 0.95),
+     .hits = BENCH_LIST(50),
      .vary = vary_nothing},
     {.shows = "find by number of keys, 50 % hits (not in GPH)",
      .ops = {"find"},
-     .loads = POINTS(0.9),
-     .hits = POINTS(50),
+     .loads = BENCH_LIST(0.9),
+     .hits = BENCH_LIST(50),
      .vary = vary_keys},
     {.shows = "find by share of hits (GPH figure 10: load 0.533)",
      .ops = {"find"},
-     .loads = POINTS(BENCH_SWEEP_LOAD_OF_GPH, 0.9),
-     .hits = POINTS(0, 25, 50, 75, 100),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOAD_OF_GPH, 0.9),
+     .hits = BENCH_LIST(0, 25, 50, 75, 100),
      .vary = vary_nothing},
     {.shows = "find by lanes of a group, 50 % hits (GPH figure 13 a)",
      .ops = {"find"},
-     .loads = POINTS(BENCH_SWEEP_LOAD_OF_GPH, 0.9),
-     .hits = POINTS(50),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOAD_OF_GPH, 0.9),
+     .hits = BENCH_LIST(50),
      .vary = vary_lanes},
     {.shows = "insert all keys into an empty table, by size of the table (GPH figure 14: loads 0.4 to 0.64)",
      .ops = {"insert"},
-     .loads = POINTS(BENCH_SWEEP_LOADS_OF_GPH, 0.8, 0.9, 0.95),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOADS_OF_GPH, 0.8, 0.9, 0.95),
      .vary = vary_nothing},
     {.shows = "insert 1 % more keys into a filled table, by load (not in GPH)",
      .ops = {"insert_more"},
-     .loads = POINTS(BENCH_SWEEP_LOADS_AFTER_MORE),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOADS_AFTER_MORE),
      .vary = vary_nothing,
      .more = BENCH_SWEEP_MORE},
     {.shows = "build by load (not in GPH)",
      .ops = {"build"},
-     .loads = POINTS(BENCH_DEFAULT_LOADS),
+     .loads = BENCH_LIST(BENCH_DEFAULT_LOADS),
      .vary = vary_nothing},
     {.shows = "by bytes of key and value, sets first, 50 % hits (GPH figure 15 b: insert)",
      .ops = {"build", "insert", "find"},
-     .loads = POINTS(BENCH_SWEEP_LOAD_OF_GPH),
-     .hits = POINTS(50),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOAD_OF_GPH),
+     .hits = BENCH_LIST(50),
      .vary = vary_widths},
     {.shows = "by skew, all lookups hit (GPH figure 15 c: insert)",
      .ops = {"insert", "find"},
-     .loads = POINTS(BENCH_SWEEP_LOAD_OF_GPH),
-     .hits = POINTS(100),
+     .loads = BENCH_LIST(BENCH_SWEEP_LOAD_OF_GPH),
+     .hits = BENCH_LIST(100),
      .vary = vary_skew},
 };
 
@@ -155,12 +143,6 @@ static void choose_ops(bench_options *options, const bench_options *asked, const
         if (bench_options_wants(asked, figure->ops[i]))
             add_op(options, figure->ops[i]);
     }
-}
-
-static void set_points(double values[BENCH_MAX_VALUES], size_t *count, const sweep_points *points)
-{
-    memcpy(values, points->at, points->count * sizeof *values);
-    *count = points->count;
 }
 
 /* Lanes belong to a context, so that other lanes need another one. */
@@ -194,8 +176,8 @@ static bool run_figure(bench_session *session, const sweep_figure *figure)
     choose_ops(&options, session->options, figure);
     if (options.op_count == 0)
         return false;
-    set_points(options.loads, &options.load_count, &figure->loads);
-    set_points(options.hits, &options.hit_count, &figure->hits);
+    options.loads = figure->loads;
+    options.hits = figure->hits;
     if (figure->more > 0)
         options.more = figure->more;
     bench_report_heading(&session->report, figure->shows);

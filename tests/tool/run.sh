@@ -115,5 +115,59 @@ else
 fi
 refused tool_doctor_arguments 'doctor takes no arguments.' doctor now
 
+# ---- Numbers out of range --------------------------------------------------------------------------------------
+
+# Options are read from left to right, so that the sentence about the last one says that those before it were taken.
+taken() { # NAME ARGUMENT...
+    local name=$1
+    shift
+    refused "$name" 'There is no option --end.' "$@" --end
+}
+
+# ranged OPTION WANTS LOWEST HIGHEST TOO_LOW TOO_HIGH [COMMAND...]: both ends are taken, and what lies beyond them is
+# refused with the range. A - stands for a number that cannot be had.
+ranged() {
+    local option=$1 wants=$2 lowest=$3 highest=$4 too_low=$5 too_high=$6 number
+    shift 6
+    local command=("${@:-bench}") name=tool_range_${1:-bench}_${option#--}
+    for number in "$lowest" "$highest"; do
+        taken "${name}_takes_$number" "${command[@]}" "$option" "$number"
+    done
+    for number in "$too_low" "$too_high" many -1 ""; do
+        [[ $number = - ]] ||
+            refused "${name}_refuses_${number:-nothing}" "$option wants $wants, not \"$number\"." \
+                "${command[@]}" "$option" "$number"
+    done
+}
+
+keys='a number of keys from 1 to 2^40 such as 2^24, 1M or 16Mi'
+ranged --n "$keys" 1 2^40 0 2^41
+ranged --queries "$keys" 1 1099511627776 0 1099511627777
+ranged --absent "$keys" 1 1024Gi 0 1025Gi
+ranged --batch "${keys/keys/keys per call}" 1 2^40 0 2^41
+ranged --bytes 'a number of bytes from 1 to 2^38 such as 64Mi' 1 2^38 0 2^39
+ranged --threads 'a number of threads from 0 to 1024' 0 1024 - 70000
+ranged --repeat 'a number from 1 to 1000' 1 1000 0 1001
+ranged --bits-per-key 'numbers of bits from 1 to 512' 1 512 0.99 600
+ranged --load 'loads from 0.001 to 0.95' 0.001 0.95 0.0009 0.99
+ranged --hit 'percentages from 0 to 100' 0 100 - 101
+ranged --skew 'a Zipf exponent from 0 to 100' 0 100 - 101
+ranged --more 'a share of the keys from 0.000001 to 1' 0.000001 1 0 2
+ranged --hot 'a share of the keys from 0 to 1' 0 1 - 1.5
+ranged --key-bytes '4 or 8' 4 8 3 5
+ranged --value-bytes '4 or 8' 4 8 0 16
+ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
+ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
+ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
+refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter.' bench --n 1
+refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
+
+many=$(printf '0.5,%.0s' {1..31})0.5
+taken tool_list_of_32 bench --load "$many"
+refused tool_list_of_33 '--load takes at most 32 values; leave some out.' bench --load "$many,0.6"
+refused tool_list_of_33_in_two '--hit takes at most 32 values; leave some out.' bench --hit "$many" --hit 1
+refused tool_list_of_33_operations '--ops takes at most 32 values; leave some out.' bench --ops "$many,find"
+refused tool_list_wrong_value '--load wants loads from 0.001 to 0.95, not "0.96".' bench --load "$many,0.96"
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]]

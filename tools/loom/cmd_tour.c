@@ -29,32 +29,23 @@ typedef struct tour_options {
     loom_machine machine;
     uint64_t n;
     uint64_t seed;
-    bool has_seed;
 } tour_options;
 
-static bool set_machine(void *target, const char *text)
+static bench_taken set_machine(void *target, const char *text)
 {
-    return bench_parse_machine(text, &((tour_options *)target)->machine);
+    return bench_parse_machine(text, &((tour_options *)target)->machine) ? BENCH_TAKEN : BENCH_WRONG;
 }
 
-/* Twice as many indices as keys are used, and 4 bytes have 2^32 values. */
-static bool set_n(void *target, const char *text)
-{
-    uint64_t *n = &((tour_options *)target)->n;
-    return bench_parse_count(text, n) && *n > 0 && *n <= UINT64_C(1) << 31;
-}
+enum { GIVEN_SEED = 1 };
 
-static bool set_seed(void *target, const char *text)
-{
-    tour_options *options = target;
-    options->has_seed = true;
-    return bench_parse_count(text, &options->seed);
-}
+#define MOST_KEYS 0x1p31 /* twice as many indices as keys are used, and 4 bytes have 2^32 values */
 
 static const bench_option option_table[] = {
-    {"--machine", "best, cpu or cuda", false, set_machine},
-    {"--n", "a number of keys from 1 to 2^31, such as 2^22 or 1M", false, set_n},
-    {"--seed", "a number", false, set_seed},
+    {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
+    {"--n", "a number of keys", "2^22 or 1M", BENCH_COUNT, .offset = offsetof(tour_options, n), .lowest = 1,
+     .highest = MOST_KEYS},
+    {"--seed", "a number", NULL, BENCH_COUNT, .offset = offsetof(tour_options, seed), .highest = BENCH_ANY_COUNT,
+     .bit = GIVEN_SEED},
 };
 
 /* ---- One table ---------------------------------------------------------------------------------------- */
@@ -243,11 +234,12 @@ static int run_tour(int argc, char **argv)
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     loom_context *context;
     char error[256], directory[256];
+    uint32_t given;
     if (!bench_parse_options(argc, argv, option_table, sizeof option_table / sizeof *option_table, NULL, &options,
-                             error))
+                             &given, error))
         return tool_wrong_use("%s", error);
     config.machine = options.machine;
-    config.fixed_seed = options.has_seed;
+    config.fixed_seed = (given & GIVEN_SEED) != 0;
     config.seed = options.seed;
     if (loom_context_create(&config, &context) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
@@ -266,7 +258,7 @@ const tool_command tool_tour = {
     "tour", "[OPTIONS]", "run every operation of the map, check every answer, show the speeds",
     "Options:\n"
     "  --machine M   best, cpu or cuda; best\n"
-    "  --n N         keys of the large table; 2^22\n"
+    "  --n N         keys of the large table, 1 to 2^31; 2^22\n"
     "  --seed S      of the hash; random\n"
     "\n"
     "The speeds are those of single runs; `loom bench` measures with repetitions and against the hardware's limits.\n",
