@@ -133,7 +133,8 @@ loom_status map_fetch_answers(map_bench *bench);
 enum { MAP_NEW_ROUNDS = 3 };
 
 void map_make_all(map_bench *bench, double hit);          /* n draws from the keys of the table; values of round 0 */
-void map_make_counted(map_bench *bench, double hit);      /* the same, and `times` */
+void map_make_plain(map_bench *bench, double hit);        /* the same without --skew and --hot */
+void map_make_counted(map_bench *bench, double hit);      /* as map_make_all, and `times` */
 void map_make_half_present(map_bench *bench, double hit); /* the same; also marked are all keys of even index */
 void map_make_new_values(map_bench *bench, double hit);   /* the same with values of later rounds */
 void map_make_erased(map_bench *bench, double hit);       /* fewer draws */

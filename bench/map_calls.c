@@ -84,7 +84,7 @@ static uint64_t extension_begin(const map_bench *bench)
 
 void map_make_extension(map_bench *bench, double hit)
 {
-    map_make_all(bench, hit);
+    map_make_plain(bench, hit);
     bench->operations = bench->longest_call = bench->n - extension_begin(bench);
 }
 

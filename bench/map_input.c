@@ -19,6 +19,7 @@ typedef struct map_input {
     bench_draw draw;
     bool
         each_once; /* every index comes once: they need not be noted in the order they come, which is a walk all over memory */
+    bool plain;      /* each key once, whatever --skew and --hot say */
     bool counted;    /* `times` is wanted */
     uint32_t rounds; /* values are of the rounds 1 to this in turn; 0: of round 0 */
     double hit;      /* percent; of queries only */
@@ -108,8 +109,8 @@ static void set_count(map_bench *bench, uint64_t count)
 static void start_draws(map_bench *bench, map_input *input)
 {
     input->bench = bench;
-    input->hot = bench->session->options->hot;
-    bench_draw_init(&input->draw, bench->n, bench->session->options->skew, BENCH_SEED);
+    input->hot = input->plain ? 0 : bench->session->options->hot;
+    bench_draw_init(&input->draw, bench->n, input->plain ? 0 : bench->session->options->skew, BENCH_SEED);
 }
 
 /* `count` draws, at most n, from the keys of the table. */
@@ -138,6 +139,14 @@ void map_make_all(map_bench *bench, double hit)
 {
     (void)hit;
     make_marked_draws(bench, bench->n);
+}
+
+void map_make_plain(map_bench *bench, double hit)
+{
+    map_input input = {.plain = true};
+    (void)hit;
+    bench_fill(bench->marked, 0, bench->n);
+    make_draws(bench, &input, bench->n);
 }
 
 void map_make_erased(map_bench *bench, double hit)

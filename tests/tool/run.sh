@@ -169,5 +169,23 @@ refused tool_list_of_33_in_two '--hit takes at most 32 values; leave some out.' 
 refused tool_list_of_33_operations '--ops takes at most 32 values; leave some out.' bench --ops "$many,find"
 refused tool_list_wrong_value '--load wants loads from 0.001 to 0.95, not "0.96".' bench --load "$many,0.96"
 
+# ---- Rows ------------------------------------------------------------------------------------------------------
+
+tiny=(--machine cpu --n 1000 --repeat 1 --csv rows.csv --json rows.json)
+
+# cells COLUMN: that column of rows.csv, without its title. No field of these runs has a comma in it.
+cells() {
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print at ? $at : "?" }' rows.csv
+}
+
+are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: those that are there, each once
+
+# Keys that are there already cannot be inserted: whatever --skew says, these bring each key once, and in one call.
+run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert_more,grow,find
+holds tool_plain_keys_are_right exits_with 0
+holds tool_plain_keys_checked are check ok
+run bench map "${tiny[@]}" --load 0.8 --batch 10 --ops insert,extend,insert_more
+holds tool_extension_in_one_call are batch "10 90"
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]]
