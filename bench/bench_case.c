@@ -23,6 +23,11 @@ const bench_case *bench_case_find(const char *name)
     return NULL;
 }
 
+bool bench_case_has_engine(const bench_case *named, loom_engine engine)
+{
+    return named->engines >> engine & 1;
+}
+
 double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
                         bench_row *row)
 {
@@ -53,13 +58,15 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
     note_idle_threads(&session->info, row, cores);
 }
 
-/* Cases have defaults of their own. */
+/* Cases have defaults of their own, and an engine that only another case has is not meant for this one. */
 static void run_case(bench_session *session, const bench_options *asked, const bench_case *named)
 {
     const bool device = session->info.machine != LOOM_MACHINE_CPU;
     bench_options options = *asked;
     bench_options_settle(&options, device && named->n_on_device ? named->n_on_device : BENCH_DEFAULT_N,
                          device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
+    if (!bench_case_has_engine(named, options.engine))
+        options.engine = LOOM_ENGINE_DEFAULT;
     session->options = &options;
     named->run(session);
     session->options = NULL;

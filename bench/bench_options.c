@@ -79,63 +79,228 @@ static const uint32_t widths[] = {4, 8}, lanes[] = {0, 1, 2, 4, 8};
 
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
-    {"--engine", "default, open, perfect or bloom", .kind = BENCH_WORD, .set = set_engine},
-    {"--type", "map, set or counter", .kind = BENCH_WORD, .set = set_type},
+    {"--engine", "default, open, perfect or bloom", .kind = BENCH_WORD, .set = set_engine, .bit = BENCH_USES_ENGINE},
+    {"--type", "map, set or counter", .kind = BENCH_WORD, .set = set_type, .bit = BENCH_USES_TYPE},
     {"--threads", "a number of threads", .kind = BENCH_COUNT32, AT(threads), RANGE(0, MOST_THREADS)},
-    {"--lanes", NULL, .kind = BENCH_CHOICE, AT(lanes), CHOICES(lanes)},
-    {"--n", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(n), RANGE(1, MOST_KEYS)},
-    {"--queries", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(queries), RANGE(1, MOST_KEYS)},
-    {"--absent", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(absent), RANGE(1, MOST_KEYS)},
-    {"--bits-per-key", "numbers of bits", .kind = BENCH_REALS, AT(bits_per_key), RANGE(1, 512)},
-    {"--bytes", "a number of bytes", "64Mi", BENCH_COUNT, AT(bytes), RANGE(1, MOST_BYTES)},
-    {"--load", "loads", .kind = BENCH_REALS, AT(loads), RANGE(0.001, 0.95)},
-    {"--hit", "percentages", .kind = BENCH_REALS, AT(hits), RANGE(0, 100)},
-    {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100)},
-    {"--more", "a share of the keys", .kind = BENCH_REAL, AT(more), RANGE(0.000001, 1)},
-    {"--hot", "a share of the keys", .kind = BENCH_REAL, AT(hot), RANGE(0, 1)},
-    {"--batch", "a number of keys per call", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(batch), RANGE(1, MOST_KEYS)},
-    {"--wait", "each or last", .kind = BENCH_WORD, .set = set_wait},
-    {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads},
-    {"--key-bytes", NULL, .kind = BENCH_CHOICE, AT(key_bytes), CHOICES(widths)},
-    {"--value-bytes", NULL, .kind = BENCH_CHOICE, AT(value_bytes), CHOICES(widths)},
-    {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op},
-    {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT)},
-    {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep)},
+    {"--lanes", NULL, .kind = BENCH_CHOICE, AT(lanes), CHOICES(lanes), .bit = BENCH_USES_LANES},
+    {"--n", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(n), RANGE(1, MOST_KEYS), .bit = BENCH_USES_N},
+    {"--queries", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(queries), RANGE(1, MOST_KEYS),
+     .bit = BENCH_USES_QUERIES},
+    {"--absent", "a number of keys", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(absent), RANGE(1, MOST_KEYS),
+     .bit = BENCH_USES_ABSENT},
+    {"--bits-per-key", "numbers of bits", .kind = BENCH_REALS, AT(bits_per_key), RANGE(1, 512),
+     .bit = BENCH_USES_BITS_PER_KEY},
+    {"--bytes", "a number of bytes", "64Mi", BENCH_COUNT, AT(bytes), RANGE(1, MOST_BYTES), .bit = BENCH_USES_BYTES},
+    {"--load", "loads", .kind = BENCH_REALS, AT(loads), RANGE(0.001, 0.95), .bit = BENCH_USES_LOAD},
+    {"--hit", "percentages", .kind = BENCH_REALS, AT(hits), RANGE(0, 100), .bit = BENCH_USES_HIT},
+    {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100), .bit = BENCH_USES_SKEW},
+    {"--more", "a share of the keys", .kind = BENCH_REAL, AT(more), RANGE(0.000001, 1), .bit = BENCH_USES_MORE},
+    {"--hot", "a share of the keys", .kind = BENCH_REAL, AT(hot), RANGE(0, 1), .bit = BENCH_USES_HOT},
+    {"--batch", "a number of keys per call", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(batch), RANGE(1, MOST_KEYS),
+     .bit = BENCH_USES_BATCH},
+    {"--wait", "each or last", .kind = BENCH_WORD, .set = set_wait, .bit = BENCH_USES_WAIT},
+    {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads,
+     .bit = BENCH_USES_CONCURRENT_READS},
+    {"--key-bytes", NULL, .kind = BENCH_CHOICE, AT(key_bytes), CHOICES(widths), .bit = BENCH_USES_KEY_BYTES},
+    {"--value-bytes", NULL, .kind = BENCH_CHOICE, AT(value_bytes), CHOICES(widths), .bit = BENCH_USES_VALUE_BYTES},
+    {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op, .bit = BENCH_USES_OPS},
+    {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT), .bit = BENCH_USES_REPEAT},
+    {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep), .bit = BENCH_USES_SWEEP},
     {"--csv", "the name of a file", .kind = BENCH_TEXT, AT(csv_path)},
     {"--json", "the name of a file", .kind = BENCH_TEXT, AT(json_path)},
 };
 
-/* Whether a case that was named has the operation; *offered: also for tables of --type. */
-static bool any_case_has(const bench_options *options, const char *op, bool *offered)
+/* ---- What the cases use ------------------------------------------------------------------------------- */
+
+static const char *op_at(const bench_case *named, size_t index)
 {
-    bool has = false;
-    *offered = false;
+    return named->op_name ? named->op_name(index) : NULL;
+}
+
+/* The options that a case may use, whichever operations run. */
+static uint32_t usable_by(const bench_case *named)
+{
+    uint32_t used = named->uses;
+    for (size_t i = 0; op_at(named, i); i++)
+        used |= named->op_uses(i);
+    return used;
+}
+
+/* The options that it does use. */
+static uint32_t used_by(const bench_case *named, const bench_options *options)
+{
+    uint32_t used = named->uses;
+    for (size_t i = 0; op_at(named, i); i++) {
+        if (named->op_runs(options, i))
+            used |= named->op_uses(i);
+    }
+    return options->sweep ? used & ~named->sweep_sets : used;
+}
+
+/* The first option that has one of these bits. */
+static const bench_option *find_by_bit(uint32_t bits)
+{
+    const bench_option *option = table;
+    while (!(option->bit & bits)) /* ends: every bit is an option's */
+        option++;
+    return option;
+}
+
+typedef struct names {
+    const char *at[32]; /* more than there are cases, or operations */
+    size_t count;
+} names;
+
+static void add_name(names *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        if (strcmp(list->at[i], name) == 0)
+            return;
+    }
+    if (list->count < sizeof list->at / sizeof *list->at)
+        list->at[list->count++] = name;
+}
+
+/* "map", "map and perfect", "limits, map and perfect" */
+static const char *write_names(const names *list, const char *last, char text[128])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < list->count && used < 128; i++) {
+        const char *before = i == 0 ? "" : i + 1 < list->count ? ", " : last;
+        used += (size_t)snprintf(text + used, 128 - used, "%s%s", before, list->at[i]);
+    }
+    return text;
+}
+
+/* Whether each option that was given is one that a case that was named may use. */
+static bool check_cases_use(const bench_options *options, uint32_t given, char error[256])
+{
+    names unfit = {.count = 0}, fit = {.count = 0};
+    char unfit_text[128], fit_text[128];
+    for (size_t i = 0; i < options->case_count; i++) {
+        given &= ~usable_by(options->cases[i]);
+        add_name(&unfit, options->cases[i]->name);
+    }
+    if (given == 0)
+        return true;
+    const bench_option *option = find_by_bit(given);
+    for (size_t i = 0; bench_case_at(i); i++) {
+        if (usable_by(bench_case_at(i)) & option->bit)
+            add_name(&fit, bench_case_at(i)->name);
+    }
+    snprintf(error, 256, "The case%s %s %s not use %s; leave it out. It is an option of %s.",
+             unfit.count > 1 ? "s" : "", write_names(&unfit, " and ", unfit_text), unfit.count > 1 ? "do" : "does",
+             option->name, write_names(&fit, " and ", fit_text));
+    return false;
+}
+
+/* The operations that --ops could name, with the other options as they are, so that this one is used. */
+static void find_ops_that_use(const bench_options *options, uint32_t bit, names *list)
+{
+    bench_options alone = *options;
+    alone.op_count = 1;
     for (size_t i = 0; i < options->case_count; i++) {
         const bench_case *named = options->cases[i];
-        for (size_t j = 0; named->op_name && named->op_name(j); j++) {
-            if (strcmp(named->op_name(j), op) != 0)
-                continue;
-            has = true;
-            *offered = *offered || !named->op_is_for || named->op_is_for(j, options->type);
+        for (size_t j = 0; op_at(named, j); j++) {
+            snprintf(alone.ops[0], sizeof alone.ops[0], "%s", op_at(named, j));
+            if ((named->op_uses(j) & bit) && named->op_runs(&alone, j))
+                add_name(list, op_at(named, j));
         }
     }
-    return has;
+}
+
+/* Whether each option that was given is used by what will run. */
+static bool check_operations_use(const bench_options *options, uint32_t given, char error[256])
+{
+    names ops = {.count = 0};
+    char text[128];
+    uint32_t set_by_sweep = 0;
+    for (size_t i = 0; i < options->case_count; i++) {
+        given &= ~used_by(options->cases[i], options);
+        set_by_sweep |= options->sweep ? options->cases[i]->sweep_sets : 0;
+    }
+    if (given == 0)
+        return true;
+    const bench_option *option = find_by_bit(given);
+    if (option->bit & set_by_sweep) {
+        snprintf(error, 256, "With --sweep each figure has its own %s; leave it out.", option->name);
+        return false;
+    }
+    find_ops_that_use(options, option->bit, &ops);
+    snprintf(error, 256, "No operation that would run uses %s; leave it out, or let --ops name one that does: %s.",
+             option->name, write_names(&ops, " or ", text));
+    return false;
+}
+
+/* What the cases that were named make of an operation. */
+typedef struct op_fate {
+    bool known;   /* it has the name of one, */
+    bool offered; /* … also of one for tables of --type, */
+    bool runs;    /* … which --sweep does not leave out */
+} op_fate;
+
+static op_fate fate_of(const bench_options *options, const char *op)
+{
+    op_fate fate = {false, false, false};
+    for (size_t i = 0; i < options->case_count; i++) {
+        const bench_case *named = options->cases[i];
+        for (size_t j = 0; op_at(named, j); j++) {
+            if (strcmp(op_at(named, j), op) != 0)
+                continue;
+            fate.known = true;
+            fate.offered = fate.offered || !named->op_is_for || named->op_is_for(j, options->type);
+            fate.runs = fate.runs || named->op_runs(options, j);
+        }
+    }
+    return fate;
 }
 
 static bool check_ops(const bench_options *options, char error[256])
 {
     for (size_t i = 0; i < options->op_count; i++) {
-        bool offered;
-        if (!any_case_has(options, options->ops[i], &offered)) {
-            snprintf(error, 256, "No case that was named has the operation \"%s\".", options->ops[i]);
-            return false;
-        }
-        if (!offered) {
-            snprintf(error, 256, "A %s has no operation \"%s\".", bench_type_name(options->type), options->ops[i]);
-            return false;
-        }
+        const char *op = options->ops[i];
+        const op_fate fate = fate_of(options, op);
+        if (fate.runs)
+            continue;
+        if (!fate.known)
+            snprintf(error, 256, "No case that was named has the operation \"%s\".", op);
+        else if (!fate.offered)
+            snprintf(error, 256, "A %s has no operation \"%s\".", bench_type_name(options->type), op);
+        else
+            snprintf(error, 256, "No figure of --sweep has the operation \"%s\"; leave it out.", op);
+        return false;
     }
     return true;
+}
+
+/* An engine belongs to some cases. */
+static bool check_engine(const bench_options *options, char error[256])
+{
+    names unfit = {.count = 0};
+    char text[128];
+    if (options->engine == LOOM_ENGINE_DEFAULT)
+        return true;
+    for (size_t i = 0; i < options->case_count; i++) {
+        if (bench_case_has_engine(options->cases[i], options->engine))
+            return true;
+        add_name(&unfit, options->cases[i]->name);
+    }
+    snprintf(error, 256, "The case%s %s %s no engine %s; choose another one, or leave --engine out.",
+             unfit.count > 1 ? "s" : "", write_names(&unfit, " and ", text), unfit.count > 1 ? "have" : "has",
+             bench_engine_name(options->engine));
+    return false;
+}
+
+/* Groups of lanes are a GPU's. */
+static bool check_lanes(const bench_options *options, char error[256])
+{
+    if (options->lanes == 0 || options->machine == LOOM_MACHINE_CUDA)
+        return true;
+    if (options->machine == LOOM_MACHINE_BEST && loom_machine_present(LOOM_MACHINE_CUDA) == LOOM_OK)
+        return true;
+    snprintf(error, 256, "The cpu machine does not use --lanes; leave it out.");
+    return false;
 }
 
 /* A set has no values; others have those of --value-bytes. */
@@ -181,15 +346,9 @@ static bool check_key_bytes(const bench_options *options, char error[256])
 
 static bool check_sweep(const bench_options *options, char error[256])
 {
-    bool perfect = false;
-    for (size_t i = 0; i < options->case_count; i++)
-        perfect = perfect || options->cases[i] == &bench_case_perfect;
-    if (options->sweep && !perfect)
-        snprintf(error, 256, "--sweep is an option of the case perfect, which was not named.");
-    else if (options->sweep && options->n > BENCH_SWEEP_MOST_KEYS)
-        snprintf(error, 256, "--sweep wants --n up to 2^31: some of its tables have keys of 4 bytes.");
-    else
+    if (!options->sweep || options->n <= BENCH_SWEEP_MOST_KEYS)
         return true;
+    snprintf(error, 256, "--sweep wants --n up to 2^31: some of its tables have keys of 4 bytes.");
     return false;
 }
 
@@ -223,9 +382,9 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         snprintf(error + used, 256 - used, ".");
         return false;
     }
-    if (!check_sweep(options, error) || !check_ops(options, error) || !settle_value_bytes(options, error))
-        return false;
-    return check_key_bytes(options, error);
+    return check_cases_use(options, given, error) && check_ops(options, error) &&
+           check_operations_use(options, given, error) && check_engine(options, error) && check_lanes(options, error) &&
+           check_sweep(options, error) && settle_value_bytes(options, error) && check_key_bytes(options, error);
 }
 
 void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent)

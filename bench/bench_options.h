@@ -13,6 +13,32 @@ typedef struct bench_case bench_case;
 
 enum { BENCH_MAX_REPEAT = 1000 };
 
+/* Options that some cases or operations do not use, as bits. The others are the session's: --machine, --threads, --csv
+ * and --json. */
+typedef enum bench_use {
+    BENCH_USES_ENGINE = 1 << 0,
+    BENCH_USES_TYPE = 1 << 1,
+    BENCH_USES_LANES = 1 << 2,
+    BENCH_USES_N = 1 << 3,
+    BENCH_USES_QUERIES = 1 << 4,
+    BENCH_USES_ABSENT = 1 << 5,
+    BENCH_USES_BITS_PER_KEY = 1 << 6,
+    BENCH_USES_BYTES = 1 << 7,
+    BENCH_USES_LOAD = 1 << 8,
+    BENCH_USES_HIT = 1 << 9,
+    BENCH_USES_SKEW = 1 << 10,
+    BENCH_USES_MORE = 1 << 11,
+    BENCH_USES_HOT = 1 << 12,
+    BENCH_USES_BATCH = 1 << 13,
+    BENCH_USES_WAIT = 1 << 14,
+    BENCH_USES_CONCURRENT_READS = 1 << 15,
+    BENCH_USES_KEY_BYTES = 1 << 16,
+    BENCH_USES_VALUE_BYTES = 1 << 17,
+    BENCH_USES_OPS = 1 << 18,
+    BENCH_USES_REPEAT = 1 << 19,
+    BENCH_USES_SWEEP = 1 << 20
+} bench_use;
+
 typedef struct bench_options {
     const bench_case *cases[BENCH_MAX_VALUES];
     size_t case_count;
@@ -43,7 +69,8 @@ typedef struct bench_options {
     const char *csv_path, *json_path; /* NULL: none */
 } bench_options;
 
-/* Fills in what the arguments say and the defaults of bench_axes.h for the rest. False: `error` has a sentence. */
+/* Fills in what the arguments say and the defaults of bench_axes.h for the rest. An option that nothing of what runs
+ * uses is refused: whoever gave it expects a difference. False: `error` has a sentence. */
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256]);
 
 /* Fills in what depends on the case and the machine, if it was not asked for: n, and what follows from it, and `absent`. */

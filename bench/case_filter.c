@@ -178,8 +178,26 @@ static const char *op_name(size_t index)
     return filter_ops[index].name;
 }
 
+static bool op_runs(const bench_options *options, size_t index)
+{
+    return bench_options_wants(options, filter_ops[index].name);
+}
+
+static uint32_t op_uses(size_t index)
+{
+    const filter_op *op = &filter_ops[index];
+    return (op->per_hit ? BENCH_USES_HIT | BENCH_USES_QUERIES : 0u) |
+           (op->whole ? 0u : BENCH_USES_BATCH | BENCH_USES_WAIT);
+}
+
 const bench_case bench_case_filter = {.name = "filter",
                                       .summary = "inserting into filters and asking them",
                                       .op_name = op_name,
+                                      .op_runs = op_runs,
+                                      .op_uses = op_uses,
+                                      .uses = BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_ABSENT |
+                                              BENCH_USES_BITS_PER_KEY | BENCH_USES_BYTES | BENCH_USES_KEY_BYTES |
+                                              BENCH_USES_OPS | BENCH_USES_REPEAT,
+                                      .engines = 1u << LOOM_ENGINE_BLOOM,
                                       .run = run_filter,
                                       .n_on_device = BENCH_DEFAULT_FILTER_N_ON_DEVICE};

@@ -328,8 +328,26 @@ bool map_op_is_for(size_t index, loom_type type)
     return is_for(&map_ops[index], type);
 }
 
+bool map_op_runs(const bench_options *options, size_t index)
+{
+    return is_wanted(&map_ops[index], options);
+}
+
+uint32_t map_op_uses(size_t index)
+{
+    const uint32_t traits = map_ops[index].traits;
+    return (traits & MAP_OP_PER_HIT ? BENCH_USES_HIT | BENCH_USES_QUERIES : 0u) |
+           (traits & MAP_OP_PLAIN_KEYS ? 0u : BENCH_USES_SKEW | BENCH_USES_HOT) |
+           (traits & MAP_OP_WHOLE ? 0u : BENCH_USES_BATCH | BENCH_USES_WAIT) |
+           (traits & MAP_OP_ADDS ? BENCH_USES_MORE : 0u);
+}
+
 const bench_case bench_case_map = {.name = "map",
                                    .summary = "the bulk operations on a map, set or counter",
                                    .op_name = map_op_name,
                                    .op_is_for = map_op_is_for,
+                                   .op_runs = map_op_runs,
+                                   .op_uses = map_op_uses,
+                                   .uses = MAP_USES,
+                                   .engines = MAP_ENGINES,
                                    .run = map_run};

@@ -11,6 +11,7 @@
 #include "map_bench.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Axes of which each point is a run ---------------------------------------------------------------- */
 
@@ -169,13 +170,13 @@ static void run_point(bench_session *session, const bench_options *options)
     loom_context_destroy(other);
 }
 
-/* Adds the rows of a figure; false: --ops leaves none. */
-static bool run_figure(bench_session *session, const sweep_figure *figure)
+/* Adds the rows of a figure, if --ops leaves any. */
+static void run_figure(bench_session *session, const sweep_figure *figure)
 {
     bench_options options = *session->options;
     choose_ops(&options, session->options, figure);
     if (options.op_count == 0)
-        return false;
+        return;
     options.loads = figure->loads;
     options.hits = figure->hits;
     if (figure->more > 0)
@@ -183,7 +184,7 @@ static bool run_figure(bench_session *session, const sweep_figure *figure)
     bench_report_heading(&session->report, figure->shows);
     if (figure->vary == vary_lanes && session->info.machine == LOOM_MACHINE_CPU) {
         printf("none on the cpu machine: it has one width, a thread that looks at a bucket with its vector unit\n");
-        return true;
+        return;
     }
     session->figure = figure->shows;
     for (size_t point = 0;; point++) {
@@ -193,20 +194,16 @@ static bool run_figure(bench_session *session, const sweep_figure *figure)
         run_point(session, &moved);
     }
     session->figure = NULL;
-    return true;
 }
 
 static void run_sweep(bench_session *session)
 {
-    bool any = false;
     for (size_t i = 0; i < COUNT_OF(figures); i++)
-        any = run_figure(session, &figures[i]) || any;
-    if (!any) {
-        bench_row row = bench_row_new("perfect", session->info.machine_name, session->options->ops[0]);
-        bench_row_fail(&row, "no figure of --sweep has this operation; they have build, insert, insert_more and find");
-        bench_report_add(&session->report, &row);
-    }
+        run_figure(session, &figures[i]);
 }
+
+/* What runs if neither --ops nor --sweep was given. */
+static const char *const default_ops[] = {"build", "insert", "find"};
 
 static void run_perfect(bench_session *session)
 {
@@ -214,22 +211,53 @@ static void run_perfect(bench_session *session)
     bench_options options = *asked;
     if (options.engine == LOOM_ENGINE_DEFAULT)
         options.engine = LOOM_ENGINE_PERFECT;
-    if (!options.sweep && options.op_count == 0) {
-        add_op(&options, "build");
-        add_op(&options, "insert");
-        add_op(&options, "find");
-    }
     session->options = &options;
-    if (options.sweep)
+    if (options.sweep) {
         run_sweep(session);
-    else
+    } else {
+        for (size_t i = 0; i < COUNT_OF(default_ops) && asked->op_count == 0; i++)
+            add_op(&options, default_ops[i]);
         map_run(session);
+    }
     session->options = asked;
+}
+
+static bool has_op(const char *const *ops, size_t count, const char *op)
+{
+    for (size_t i = 0; i < count && ops[i]; i++) {
+        if (strcmp(ops[i], op) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_in_a_figure(const char *op)
+{
+    for (size_t i = 0; i < COUNT_OF(figures); i++) {
+        if (has_op(figures[i].ops, MOST_OPS, op))
+            return true;
+    }
+    return false;
+}
+
+static bool op_runs(const bench_options *options, size_t index)
+{
+    const char *op = map_op_name(index);
+    if (!bench_options_wants(options, op) || !map_op_is_for(index, options->type))
+        return false;
+    if (options->sweep)
+        return is_in_a_figure(op);
+    return options->op_count > 0 || has_op(default_ops, COUNT_OF(default_ops), op);
 }
 
 const bench_case bench_case_perfect = {.name = "perfect",
                                        .summary = "tables of the perfect engine, figure by figure",
                                        .op_name = map_op_name,
                                        .op_is_for = map_op_is_for,
+                                       .op_runs = op_runs,
+                                       .op_uses = map_op_uses,
+                                       .uses = MAP_USES | BENCH_USES_SWEEP,
+                                       .sweep_sets = BENCH_USES_LOAD | BENCH_USES_HIT | BENCH_USES_MORE,
+                                       .engines = MAP_ENGINES,
                                        .run = run_perfect,
                                        .n_on_device = BENCH_DEFAULT_PERFECT_N_ON_DEVICE};

@@ -112,9 +112,18 @@ extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL
 /* Adds the rows that the session's options ask for: each load, operation and hit rate. */
 void map_run(bench_session *session);
 
-/* The members op_name and op_is_for of cases whose rows these are. */
+/* Members of the cases whose rows these are. */
 const char *map_op_name(size_t index);
 bool map_op_is_for(size_t index, loom_type type);
+bool map_op_runs(const bench_options *options, size_t index);
+uint32_t map_op_uses(size_t index);
+
+enum {
+    MAP_USES = BENCH_USES_ENGINE | BENCH_USES_TYPE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_LOAD |
+               BENCH_USES_CONCURRENT_READS | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES | BENCH_USES_OPS |
+               BENCH_USES_REPEAT,
+    MAP_ENGINES = 1 << LOOM_ENGINE_OPEN | 1 << LOOM_ENGINE_PERFECT
+};
 
 /* ---- Arrays (map_arrays.c) ---- */
 

@@ -33,7 +33,7 @@ skip() {
 # run ARGUMENT...: runs the tool; then $code is its exit code, and the files out and err are what it printed.
 run() {
     code=0
-    "$loom" "$@" >out 2>err || code=$?
+    timeout 20 "$loom" "$@" >out 2>err || code=$?
 }
 
 # refused NAME SENTENCE ARGUMENT...: the tool exits with 2, prints nothing to stdout, and exactly this sentence to stderr.
@@ -136,7 +136,7 @@ ranged() {
     for number in "$too_low" "$too_high" many -1 ""; do
         [[ $number = - ]] ||
             refused "${name}_refuses_${number:-nothing}" "$option wants $wants, not \"$number\"." \
-                "${command[@]}" "$option" "$number"
+                "${command[@]}" "$option" "$number" --end
     done
 }
 
@@ -169,6 +169,106 @@ refused tool_list_of_33_in_two '--hit takes at most 32 values; leave some out.' 
 refused tool_list_of_33_operations '--ops takes at most 32 values; leave some out.' bench --ops "$many,find"
 refused tool_list_wrong_value '--load wants loads from 0.001 to 0.95, not "0.96".' bench --load "$many,0.96"
 
+# ---- Options that nothing uses ---------------------------------------------------------------------------------
+
+# runs NAME ARGUMENT...: the arguments make sense. The run ends before it begins, since its file cannot be written.
+runs() {
+    local name=$1
+    shift
+    run bench --machine cpu "$@" --csv none/rows.csv
+    if [[ $code = 1 && $(<err) = 'loom: none/rows.csv cannot be written: No such file or directory.' ]]; then
+        pass "$name"
+    else
+        fail "$name" "exit code $code, or another sentence: loom bench $*"
+    fi
+}
+
+# no_bench NAME SENTENCE ARGUMENT...: the arguments make no sense. If they are not refused, the run ends as above.
+no_bench() {
+    refused "$1" "$2" bench --csv none/rows.csv "${@:3}"
+}
+
+# unused CASES OPTION OPTION_OF [VALUE]: no case that is named uses the option.
+unused() {
+    local cases option=$2 words="case $1 does"
+    read -ra cases <<<"$1"
+    [[ ${#cases[@]} = 1 ]] || words="cases ${1/ / and } do"
+    no_bench "tool_unused_${1/ /_}_${option#--}" \
+        "The $words not use $option; leave it out. It is an option of $3." "${cases[@]}" "$option" ${4:+"$4"}
+}
+
+# unused_by_ops NAME OPTION OPERATIONS ARGUMENT...: a case uses the option, but no operation that would run.
+unused_by_ops() {
+    local name=$1 option=$2 ops=$3
+    shift 3
+    no_bench "tool_unused_by_ops_$name" \
+        "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
+}
+
+all='map, perfect and filter'
+unused limits --load 'map and perfect' 0.5
+unused limits --n "$all" 5
+unused limits --repeat "$all" 3
+unused limits --ops "$all" find
+unused limits --engine "$all" open
+unused limits --lanes "$all" 4
+unused limits --key-bytes "$all" 8
+unused filter --load 'map and perfect' 0.8
+unused filter --skew 'map and perfect' 1
+unused filter --hot 'map and perfect' 0.5
+unused filter --more 'map and perfect' 0.5
+unused filter --type 'map and perfect' set
+unused filter --value-bytes 'map and perfect' 8
+unused filter --concurrent-reads 'map and perfect' yes
+unused map --bits-per-key filter 8
+unused map --bytes filter 1Mi
+unused map --absent filter 5
+unused map --sweep perfect
+unused perfect --absent filter 5
+unused 'limits filter' --load 'map and perfect' 0.5
+runs tool_used_limits limits --threads 1 --json rows.json
+runs tool_used_by_one_of_two map filter --load 0.5 --bits-per-key 8 --hit 5
+runs tool_used_map map --type counter --engine open --n 10 --queries 10 --load 0.5 --hit 5 --skew 1 --hot 0.1 --batch 5 \
+    --wait last --concurrent-reads yes --key-bytes 8 --value-bytes 8 --repeat 1
+runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bits-per-key 8 --hit 5 --batch 5 --wait last \
+    --key-bytes 8 --repeat 1
+runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 --repeat 1
+
+unused_by_ops more --more 'extend or insert_more' map --more 0.5
+unused_by_ops more_of_perfect --more 'extend or insert_more' perfect --more 0.5
+unused_by_ops hit --hit 'find or churn' map --hit 50 --ops build,insert
+unused_by_ops queries --queries 'find or churn' map --queries 50 --ops insert
+unused_by_ops hit_of_filter --hit contains filter --hit 50 --ops insert,bulk
+unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --ops bulk
+unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
+for option in --batch=5 --wait=last; do
+    unused_by_ops "${option//[-=]/_}" "${option%=*}" \
+        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase or churn' map "$option" --ops build,grow
+done
+for option in --skew=1 --hot=0.5; do
+    unused_by_ops "${option//[-=.]/_}_of_set" "${option%=*}" 'build, build_ways, insert, find, erase or churn' \
+        map --type set "$option" --ops grow,extend
+done
+runs tool_used_more map --more 0.5 --ops insert_more
+runs tool_used_hit_of_churn map --hit 50 --ops churn
+runs tool_used_batch map --batch 5 --ops build,find
+
+for option in --load=0.5 --hit=50 --more=0.1; do
+    no_bench "tool_sweep_has_its_own_${option//[-=.]/_}" "With --sweep each figure has its own ${option%=*}; leave it out." \
+        perfect --sweep "$option"
+done
+runs tool_sweep_and_map perfect map --sweep --load 0.5
+no_bench tool_sweep_without_operation 'No figure of --sweep has the operation "churn"; leave it out.' \
+    perfect --sweep --ops find,churn
+no_bench tool_operation_of_no_case 'No case that was named has the operation "contains".' map --ops contains --hit 5
+no_bench tool_operation_not_of_sets 'A set has no operation "update".' map --type set --ops update
+no_bench tool_engine_of_filters 'The case map has no engine bloom; choose another one, or leave --engine out.' \
+    map --engine bloom
+no_bench tool_engine_of_maps 'The case filter has no engine open; choose another one, or leave --engine out.' \
+    filter --engine open
+runs tool_engine_of_perfect perfect --engine open
+no_bench tool_lanes_of_cpu 'The cpu machine does not use --lanes; leave it out.' map --machine cpu --lanes 2
+
 # ---- Rows ------------------------------------------------------------------------------------------------------
 
 tiny=(--machine cpu --n 1000 --repeat 1 --csv rows.csv --json rows.json)
@@ -184,6 +284,8 @@ are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: 
 run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert_more,grow,find
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
+run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,build
+holds tool_engine_of_the_other_case are engine 'bloom open'
 run bench map "${tiny[@]}" --load 0.8 --batch 10 --ops insert,extend,insert_more
 holds tool_extension_in_one_call are batch "10 90"
 
