@@ -40,10 +40,13 @@ double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t a
 
 /* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
  * the table: whoever reads the row should know. */
-static void note_idle_threads(const loom_context_info *info, bench_row *row, double cores)
+static void note_core_share(const loom_context_info *info, bench_row *row, double cores)
 {
-    if (info->machine == LOOM_MACHINE_CPU && cores < BENCH_BUSY_SHARE * info->threads)
-        bench_row_note(row, "threads had %.0f %% of %u cores", 100 * cores / info->threads, (unsigned)info->threads);
+    if (info->machine != LOOM_MACHINE_CPU)
+        return;
+    row->core_share = cores / info->threads;
+    if (row->core_share < BENCH_BUSY_SHARE)
+        bench_row_note(row, "threads had %.0f %% of %u cores", 100 * row->core_share, (unsigned)info->threads);
 }
 
 void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores)
@@ -55,7 +58,7 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
         bench_row_note(row, "waited for the last call");
     if (options->lanes)
         bench_row_note(row, "%u lanes", (unsigned)options->lanes);
-    note_idle_threads(&session->info, row, cores);
+    note_core_share(&session->info, row, cores);
 }
 
 /* Cases have defaults of their own, and an engine that only another case has is not meant for this one. */

@@ -47,8 +47,9 @@ loom_status bench_make_context(const bench_options *options, loom_context **cont
 double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
                         bench_row *row);
 
-/* Notes what was asked for beyond the columns, and whether threads had to wait for their cores.
- *   queries   keys of the operation, if they are not as many as the table's; else 0     cores   that were busy, on average */
+/* Notes what was asked for beyond the columns, and which share of their cores the threads had.
+ *   queries   keys of the operation, if they are not as many as the table's; else 0
+ *   cores     that were busy, on average, in the timed repetitions */
 void bench_note_run(const bench_session *session, bench_row *row, uint64_t queries, double cores);
 
 extern const bench_case bench_case_limits;

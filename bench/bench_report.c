@@ -53,6 +53,7 @@ static const struct column {
     {"stashed", COUNT_FROM_0, offsetof(bench_row, stashed), NULL, 0, 0, NO_FILTERS},
     {"lanes", COUNT, offsetof(bench_row, lanes), NULL, 0, 0, NO_FILTERS},
     {"figure", TEXT_POINTER, offsetof(bench_row, figure), NULL, 0, 0, NO_FILTERS},
+    {"core_share", REAL, offsetof(bench_row, core_share), NULL, 0, 0, ALL},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -77,6 +78,7 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .refused = BENCH_NO_COUNT,
                      .code_bytes = BENCH_NO_COUNT,
                      .stashed = BENCH_NO_COUNT,
+                     .core_share = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

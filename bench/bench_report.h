@@ -48,6 +48,15 @@ typedef struct bench_row {
     uint64_t lanes;     /* of a group, if asked for */
     const char *figure; /* what the rows around this one show together */
 
+    /* Processor time / (wall time * threads) of the timed repetitions. 1: every thread had a core all the time. Less:
+     * threads waited for cores that others used, or there was too little work for all of them. More: reading the clock
+     * of processor time takes a microsecond or a few of it, which wall time is free of (bench_timer.c), so that the
+     * number says little where a repetition takes less than some 100 µs. Nothing is cut off: a long repetition with
+     * more than 1.01 is an error of the benchmark. Empty
+     *   on the cuda machine, whose host threads only wait for the device,
+     *   in the case `limits`, where one call of the library tries one thread and all of them in turn. */
+    double core_share;
+
     char note[192]; /* for people only: no column of the files */
 } bench_row;
 

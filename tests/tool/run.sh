@@ -36,7 +36,7 @@ run() {
     timeout 20 "$loom" "$@" >out 2>err || code=$?
 }
 
-# refused NAME SENTENCE ARGUMENT...: the tool exits with 2, prints nothing to stdout, and exactly this sentence to stderr.
+# refused NAME SENTENCE ARGUMENT...: the tool exits with 2, prints nothing to stdout, and this sentence to stderr.
 refused() {
     local name=$1 sentence=$2
     shift 2
@@ -228,11 +228,12 @@ unused perfect --absent filter 5
 unused 'limits filter' --load 'map and perfect' 0.5
 runs tool_used_limits limits --threads 1 --json rows.json
 runs tool_used_by_one_of_two map filter --load 0.5 --bits-per-key 8 --hit 5
-runs tool_used_map map --type counter --engine open --n 10 --queries 10 --load 0.5 --hit 5 --skew 1 --hot 0.1 --batch 5 \
-    --wait last --concurrent-reads yes --key-bytes 8 --value-bytes 8 --repeat 1
-runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bits-per-key 8 --hit 5 --batch 5 --wait last \
-    --key-bytes 8 --repeat 1
-runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 --repeat 1
+runs tool_used_map map --type counter --engine open --n 10 --queries 10 --load 0.5 --hit 5 --skew 1 --hot 0.1 \
+    --batch 5 --wait last --concurrent-reads yes --key-bytes 8 --value-bytes 8 --repeat 1
+runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bits-per-key 8 --hit 5 --batch 5 \
+    --wait last --key-bytes 8 --repeat 1
+runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
+    --repeat 1
 
 unused_by_ops more --more 'extend or insert_more' map --more 0.5
 unused_by_ops more_of_perfect --more 'extend or insert_more' perfect --more 0.5
@@ -243,7 +244,8 @@ unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --op
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase or churn' map "$option" --ops build,grow
+        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase or churn' \
+        map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
     unused_by_ops "${option//[-=.]/_}_of_set" "${option%=*}" 'build, build_ways, insert, find, erase or churn' \
@@ -254,8 +256,8 @@ runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find
 
 for option in --load=0.5 --hit=50 --more=0.1; do
-    no_bench "tool_sweep_has_its_own_${option//[-=.]/_}" "With --sweep each figure has its own ${option%=*}; leave it out." \
-        perfect --sweep "$option"
+    no_bench "tool_sweep_has_its_own_${option//[-=.]/_}" \
+        "With --sweep each figure has its own ${option%=*}; leave it out." perfect --sweep "$option"
 done
 runs tool_sweep_and_map perfect map --sweep --load 0.5
 no_bench tool_sweep_without_operation 'No figure of --sweep has the operation "churn"; leave it out.' \
@@ -275,19 +277,55 @@ tiny=(--machine cpu --n 1000 --repeat 1 --csv rows.csv --json rows.json)
 
 # cells COLUMN: that column of rows.csv, without its title. No field of these runs has a comma in it.
 cells() {
-    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print at ? $at : "?" }' rows.csv
+    awk -F, -v name="$1" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
+        { print at ? $at : "?" }' rows.csv
 }
 
 are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: those that are there, each once
 
-# Keys that are there already cannot be inserted: whatever --skew says, these bring each key once, and in one call.
-run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert_more,grow,find
+# Skewed keys have no limits, which would take longer to measure than all the rest.
+# Keys that are there already cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew
+# says, and in one call, whatever --batch says.
+run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert,find,grow,extend,insert_more
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
-run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,build
+holds tool_plain_keys_in_one_call are batch '10 1000 90'
+run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
-run bench map "${tiny[@]}" --load 0.8 --batch 10 --ops insert,extend,insert_more
-holds tool_extension_in_one_call are batch "10 90"
+
+# ---- The share of the cores ------------------------------------------------------------------------------------
+
+columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
+columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
+columns+=,core_share
+
+columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
+
+# So few keys are one thread's work: of two threads one has nothing to do, however many cores there are. The clocks may
+# add a little. Then people are told, and what they are told is the column.
+share_is_told() {
+    cells core_share >shares
+    grep -o 'threads had [0-9]* % of 2 cores' out | tr -dc '0-9\n' | sed 's/2$//' >told
+    [[ -s shares ]] && paste -d' ' shares told |
+        awk 'NF != 2 || $1 <= 0 || $1 >= 0.9 || $2 > 100 * $1 + 0.6 || $2 < 100 * $1 - 0.6 { exit 1 }'
+}
+
+json_is_csv() { diff <(sed -n 's/.*"core_share": \([0-9.]*\)}.*/\1/p' rows.json) <(cells core_share); }
+
+run bench map perfect filter "${tiny[@]}" --n 5000 --threads 2 --load 0.8 --hit 50 --skew 1 --bits-per-key 8 \
+    --absent 1000 --ops find,bulk
+holds tool_core_share_exit_code exits_with 0
+holds tool_core_share_is_last columns_are "$columns"
+holds tool_core_share_cases are engine 'bloom open perfect'
+holds tool_core_share_is_told share_is_told
+holds tool_core_share_in_json json_is_csv
+if [[ $has_cuda = 1 ]]; then
+    run bench map "${tiny[@]}" --machine cuda --load 0.8 --hit 50 --ops find
+    holds tool_core_share_not_on_cuda are core_share ''
+else
+    skip tool_core_share_not_on_cuda "no cuda machine"
+fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [[ $failed = 0 ]]

@@ -67,6 +67,8 @@ const tool_command tool_bench = {
     "find of 4 + 4 bytes on a GPU also notes its share of reads with a key and an answer (answered_read_64).\n"
     "share: rate * accesses / limit; for build the bytes that must move / time / limit. With --skew or --hot only "
     "builds have\na limit and a share.\n"
+    "core_share, in the files alone: on the cpu machine, processor time / (wall time * threads) of the timed "
+    "repetitions. People are\ntold below 90 %.\n"
     "An option that nothing in the run uses is refused.\n"
     "limits takes only --machine, --threads, --csv and --json, which every case takes.\n"
     "map takes all but --bits-per-key, --bytes, --absent and --sweep; --more is for extend and insert_more, --hit and\n"
