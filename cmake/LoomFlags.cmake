@@ -20,6 +20,8 @@ if(LOOM_FUZZ AND NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
 endif()
 
 if(sanitizers)
+    # Each lane algorithm is compiled once, not once for each kind of table: src/core/portable.h tells why.
+    target_compile_definitions(loom_flags INTERFACE LOOM_ONE_COPY)
     target_compile_options(loom_flags INTERFACE
         -O1 -fno-omit-frame-pointer -fsanitize=${sanitizers} -fno-sanitize-recover=all
         $<$<BOOL:${LOOM_FUZZ}>:-fsanitize=fuzzer-no-link>)

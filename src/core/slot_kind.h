@@ -14,7 +14,14 @@ typedef enum loom__slot_kind {
     SLOT_KEY_8 = 5
 } loom__slot_kind;
 
-/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it. */
+/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it; with LOOM_ONE_COPY (portable.h) as a
+ * variable. */
+#if defined(LOOM_ONE_COPY)
+#define SLOT_FOR_KIND(kind, call)      \
+    {                                  \
+        call((loom__slot_kind)(kind)); \
+    }
+#else
 #define SLOT_FOR_KIND(kind, call)      \
     switch ((loom__slot_kind)(kind)) { \
     case SLOT_PAIR_4_4:                \
@@ -36,6 +43,7 @@ typedef enum loom__slot_kind {
         call(SLOT_KEY_8);              \
         break;                         \
     }
+#endif
 
 /* value_bytes = 0: a set. */
 LOOM_BOTH loom__slot_kind slot_kind_of(uint32_t key_bytes, uint32_t value_bytes)
