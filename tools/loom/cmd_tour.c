@@ -104,27 +104,24 @@ static void free_arrays(tour *t)
     bench_array_free(t->found);
 }
 
-/* All steps on one table. A table that cannot be made is wrong in each of them. */
-static void run_steps(tour *t, const char *name, const tour_step *steps, size_t step_count, tour_cell (*cells)[WIDTHS],
-                      size_t column)
+/* Makes the table and the arrays of one column. One that cannot be made is wrong in every step. */
+static void open_column(tour *t)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_stats stats = LOOM_STATS_INIT;
     config.key_bytes = t->key_bytes;
     config.value_bytes = t->value_bytes;
     config.capacity = t->n;
-    const bool has_arrays = make_arrays(t);
-    const loom_status created = has_arrays ? loom_map_create(t->context, &config, &t->map) : LOOM_OUT_OF_MEMORY;
-    loom_stats stats = LOOM_STATS_INIT;
-    if (created == LOOM_OK && loom_map_stats(t->map, &stats, NULL) == LOOM_OK)
+    t->created = make_arrays(t) ? loom_map_create(t->context, &config, &t->map) : LOOM_OUT_OF_MEMORY;
+    if (t->created != LOOM_OK)
+        snprintf(t->trouble, sizeof t->trouble, "%s",
+                 t->found ? loom_last_error() : "there is no memory for the keys of the tour");
+    else if (loom_map_stats(t->map, &stats, NULL) == LOOM_OK)
         t->seed = stats.seed;
-    for (size_t i = 0; i < step_count; i++) {
-        t->cell = &cells[i][column];
-        bench_progress("%s: %s, %" PRIu64 " keys", name, steps[i].name, t->n);
-        if (!has_arrays)
-            tour_wrong(t, "there is no memory for %" PRIu64 " keys", t->n);
-        else if (tour_did(t, created, "create"))
-            steps[i].run(t);
-    }
+}
+
+static void close_column(tour *t)
+{
     loom_map_destroy(t->map);
     free_arrays(t);
 }
@@ -154,18 +151,32 @@ static void print_result(const char *name, const tour_cell *cells)
     printf("%s\n", right ? "  ok" : "");
 }
 
-static bool print_results(const tour_step *steps, size_t step_count, tour_cell (*cells)[WIDTHS])
+static void print_title(void)
 {
-    bool right = true;
     printf("%-23s %10s", "operation", "n");
     for (size_t i = 0; i < WIDTHS; i++)
         printf(" %8s", widths[i].name);
     printf("  checked\n");
-    for (size_t i = 0; i < step_count; i++) {
-        print_result(steps[i].name, cells[i]);
-        for (size_t j = 0; j < WIDTHS; j++)
-            right = right && !cells[i][j].wrong[0];
+}
+
+/* One operation on the table of each column, and its row. Whether every answer was right. */
+static bool run_step(const tour_step *step, tour columns[WIDTHS])
+{
+    tour_cell cells[WIDTHS] = {{0}};
+    bool right = true;
+    for (size_t i = 0; i < WIDTHS; i++) {
+        tour *t = &columns[i];
+        t->cell = &cells[i];
+        bench_progress("%s: %s, %" PRIu64 " keys", widths[i].name, step->name, t->n);
+        if (t->created == LOOM_OK)
+            step->run(t);
+        else
+            tour_wrong(t, "%s", t->trouble);
+        right = right && !cells[i].wrong[0];
     }
+    bench_progress_hide();
+    print_result(step->name, cells);
+    fflush(stdout);
     return right;
 }
 
@@ -194,36 +205,41 @@ static bool make_directory(char path[256])
 
 static int tour_tables(loom_context *context, const tour_options *options, const char *directory)
 {
-    static tour_cell cells[MAX_STEPS][WIDTHS];
     tour_step steps[MAX_STEPS];
+    tour columns[WIDTHS];
     const size_t step_count = gather_steps(context, steps);
     const uint64_t smaller = options->n < SMALLER_N ? options->n : SMALLER_N;
-    uint64_t answers = 0, seeds[WIDTHS];
+    uint64_t answers = 0;
+    bool right = true;
     const double begun = bench_seconds();
     printf("A map of 4+4 byte pairs made for %" PRIu64 " keys, and maps of other widths for %" PRIu64
            ". Million operations per second.\n\n",
            options->n, smaller);
+    print_title();
     fflush(stdout);
     bench_progress_start();
     for (size_t i = 0; i < WIDTHS; i++) {
-        tour t = {.context = context,
-                  .key_bytes = widths[i].key_bytes,
-                  .value_bytes = widths[i].value_bytes,
-                  .n = i == 0 ? options->n : smaller,
-                  .directory = directory};
-        run_steps(&t, widths[i].name, steps, step_count, cells, i);
-        answers += t.answers;
-        seeds[i] = t.seed;
+        columns[i] = (tour){.context = context,
+                            .key_bytes = widths[i].key_bytes,
+                            .value_bytes = widths[i].value_bytes,
+                            .n = i == 0 ? options->n : smaller,
+                            .directory = directory};
+        open_column(&columns[i]);
+    }
+    for (size_t i = 0; i < step_count; i++)
+        right = run_step(&steps[i], columns) && right;
+    for (size_t i = 0; i < WIDTHS; i++) {
+        answers += columns[i].answers;
+        close_column(&columns[i]);
     }
     bench_progress_stop();
-    const bool right = print_results(steps, step_count, cells);
     printf("\n%" PRIu64 " answers checked in %.1f s: %s.\n", answers, bench_seconds() - begun,
            right ? "all are right" : "some are WRONG, see above");
     if (right)
         return TOOL_OK;
     printf("Seeds of the tables, to see it again with `loom tour --n %" PRIu64 " --seed`:", options->n);
     for (size_t i = 0; i < WIDTHS; i++)
-        printf(" %s %" PRIu64, widths[i].name, seeds[i]);
+        printf(" %s %" PRIu64, widths[i].name, columns[i].seed);
     printf("\n");
     return TOOL_FAILED;
 }

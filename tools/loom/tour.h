@@ -35,8 +35,10 @@ typedef struct tour {
     void *found_values;
     uint8_t *status, *found;
 
-    tour_cell *cell;  /* of the operation at hand */
-    uint64_t answers; /* checked so far */
+    loom_status created; /* what making `map` and the arrays came to */
+    char trouble[200];   /* … if not LOOM_OK: why */
+    tour_cell *cell;     /* of the operation at hand */
+    uint64_t answers;    /* checked so far */
 } tour;
 
 typedef struct tour_step {

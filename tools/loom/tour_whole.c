@@ -25,7 +25,7 @@ static void step_clone(tour *t)
 
 static void file_path(const tour *t, char path[512])
 {
-    snprintf(path, 512, "%s/map.loom", t->directory);
+    snprintf(path, 512, "%s/map_%u_%u.loom", t->directory, (unsigned)t->key_bytes, (unsigned)t->value_bytes);
 }
 
 static void step_save(tour *t)
