@@ -68,7 +68,7 @@ TEST(test_api_context_threads_follow_affinity)
     loom_context_destroy(context);
 }
 
-TEST(test_api_context_threads_as_asked)
+TEST(test_api_context_threads_as_asked, .threads = 1)
 {
     static const uint32_t counts[] = {1, 2, 3, 8, 17};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -138,7 +138,7 @@ TEST(test_api_machine_present_agrees_with_create)
     CHECK_REFUSED_EITHER(loom_machine_present((loom_machine)77), LOOM_INVALID_ARGUMENT, LOOM_NO_MACHINE);
 }
 
-TEST(test_api_context_outlives_its_handle)
+TEST(test_api_context_outlives_its_handle, .threads = 1)
 {
     loom_context *context = make_context_with(t, 3, 5);
     loom_map *map = make_map(t, context, 1000), *clone = NULL;
@@ -293,7 +293,7 @@ static void count_log(void *user, loom_log_level level, const char *message)
 }
 
 /* Whatever the library has to say, it says it with the user's pointer, on the caller's thread. */
-TEST(test_api_log_on_the_calling_thread)
+TEST(test_api_log_on_the_calling_thread, .threads = 1)
 {
     log_state state = {pthread_self(), 0};
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;

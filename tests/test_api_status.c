@@ -79,7 +79,7 @@ static void *fail_elsewhere(void *argument)
     return NULL;
 }
 
-TEST(test_api_last_error_per_thread)
+TEST(test_api_last_error_per_thread, .threads = 1)
 {
     char here[512], there[512];
     pthread_t thread;

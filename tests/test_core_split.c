@@ -101,7 +101,7 @@ static void run_case(test_run *t, const split_case *c)
     free(values);
 }
 
-TEST(test_core_split_records_in_order)
+TEST(test_core_split_records_in_order, .long_tier = 1)
 {
     static const uint64_t lengths[] = {0, 1, 2, 7, 100, 4999};
     static const uint32_t bins[] = {1, 2, 3, 64, 1000}, chunks[] = {1, 2, 7};
@@ -121,7 +121,7 @@ TEST(test_core_split_records_in_order)
 }
 
 /* Somebody changes the keys between counting and scattering: what is stored is not defined, but nothing else is harmed. */
-TEST(test_core_split_keys_that_change)
+TEST(test_core_split_keys_that_change, .threads = 1)
 {
     enum { N = 1000 };
     const dealing by = {64, 0};

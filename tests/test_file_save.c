@@ -437,7 +437,7 @@ static void *load_again_and_again(void *argument)
     return NULL;
 }
 
-TEST(test_open_save_threads_same_path, .leak_check = 1)
+TEST(test_open_save_threads_same_path, .threads = 1, .leak_check = 1)
 {
     loom_context *context = make_context_with(t, 2, 3);
     batch a, b;

@@ -54,7 +54,7 @@ static void check_quarter(uint32_t each, uint32_t lower, uint32_t quarter)
     CHECK_BYTES(&vector, wanted, sizeof wanted);
 }
 
-TEST(test_filter_bits_ways_agree)
+TEST(test_filter_bits_ways_agree, .long_tier = 1)
 {
     for (uint64_t i = 0; i < test_scaled(t, 200000, 20000); i++) {
         const uint32_t lower = i < 64 ? 1u << (i % 32) >> (i / 32) : (uint32_t)random_u64(&t->random);

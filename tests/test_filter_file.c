@@ -66,7 +66,7 @@ TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
 }
 
 /* One that is read in several pieces; one that is empty. */
-TEST_EACH_FILTER(test_filter_save_large_and_empty)
+TEST_EACH_FILTER(test_filter_save_large_and_empty, .long_tier = 1)
 {
     loom_context *context = make_context(t);
     for (int empty = 0; empty < 2; empty++) {

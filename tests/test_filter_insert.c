@@ -87,7 +87,7 @@ TEST_EACH_FILTER(test_filter_insert_random_model, .timeout_seconds = 120)
 }
 
 /* Lengths around the groups of keys that are under way at once, and the ranges that threads draw: none forgotten, none too many. */
-TEST_EACH_FILTER(test_filter_contains_every_length)
+TEST_EACH_FILTER(test_filter_contains_every_length, .threads = 1)
 {
     static const uint64_t long_ones[] = {16383, 16384, 16385, 32768, 32775, 40000};
     loom_context *context = make_context(t);
@@ -141,7 +141,7 @@ TEST_EACH_FILTER(test_filter_contains_mixed_batch)
 
 /* Batches that a split by partition cannot deal out evenly: one key alone, one key in half of the rows, a few keys. In one pass, and
  * in two (more than 1024 partitions). Arrays of the machine and of the host. */
-TEST_EACH_FILTER(test_filter_insert_skewed_batches, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_insert_skewed_batches, .long_tier = 1, .timeout_seconds = 180)
 {
     static const uint64_t sizes[] = {5 << 20, 80 << 20}, few[] = {1, 2, 40};
     for (int s = 0; s < 2; s++) {
@@ -178,7 +178,7 @@ TEST_EACH_FILTER(test_filter_insert_skewed_batches, .timeout_seconds = 180)
 
 /* Directly or by partition, in one batch or in many, by one thread or several: the bits are the same. Large enough for several
  * bins, and for the library to choose partitions by itself. */
-TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tier = 1, .timeout_seconds = 180)
 {
     static const uint64_t sizes[] = {64, 65537, 5 << 20}; /* few: files are synced */
     for (int p = 0; p < FILTER_PROBES; p++)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST_EACH_FILTER(test_filter_merge_is_union, .timeout_seconds = 120)
+TEST_EACH_FILTER(test_filter_merge_is_union, .threads = 1, .long_tier = 1, .timeout_seconds = 120)
 {
     static const uint64_t sizes[] = {64, 65537, 3 << 20};
     loom_context *context = make_context(t);
@@ -179,7 +179,7 @@ static void *merge_rounds(void *argument)
 }
 
 /* a into b, b into a, both into c and c into both: nobody waits for ever. */
-TEST_EACH_FILTER(test_filter_merge_crosswise_threads, .timeout_seconds = 120)
+TEST_EACH_FILTER(test_filter_merge_crosswise_threads, .threads = 1, .timeout_seconds = 120)
 {
     enum { FILTERS = 3, THREADS = 6 };
     loom_context *context = make_context(t);

@@ -45,7 +45,7 @@ static void check_rates(test_run *t, loom_context *context, uint64_t keys, uint6
     free_batch(&absent);
 }
 
-TEST_EACH_FILTER(test_filter_rate_best_probes, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_rate_best_probes, .long_tier = 1, .timeout_seconds = 180)
 {
     loom_context *context = make_context(t);
     for (uint64_t bits = 4; bits <= 24; bits += 4)
@@ -53,7 +53,7 @@ TEST_EACH_FILTER(test_filter_rate_best_probes, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-TEST_EACH_FILTER(test_filter_rate_every_probes, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_rate_every_probes, .long_tier = 1, .timeout_seconds = 180)
 {
     loom_context *context = make_context(t);
     for (int p = 0; p < FILTER_PROBES; p++)

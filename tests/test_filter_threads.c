@@ -134,13 +134,13 @@ static void insert_and_query(test_run *t, uint32_t probes, uint64_t bytes, int w
     loom_context_destroy(context);
 }
 
-TEST_EACH_FILTER(test_filter_threads_insert_and_contains, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_threads_insert_and_contains, .threads = 1, .long_tier = 1, .timeout_seconds = 180)
 {
     for (int p = 0; p < FILTER_PROBES; p++)
         insert_and_query(t, filter_probes[p], p % 2 ? 1 << 13 : 1 << 20, 0); /* small: many meet in the same words */
 }
 
-TEST_EACH_FILTER(test_filter_threads_whole_filter_beside, .timeout_seconds = 180)
+TEST_EACH_FILTER(test_filter_threads_whole_filter_beside, .threads = 1, .timeout_seconds = 180)
 {
     insert_and_query(t, 8, 1 << 16, 1);
     insert_and_query(t, 12, 1 << 12, 1);
@@ -165,7 +165,7 @@ static void *insert_all(void *argument)
 }
 
 /* All count bits at the same time as others insert; in the end it is told, or is not, as it would be to one thread. */
-TEST_EACH_FILTER(test_filter_threads_pass_the_capacity)
+TEST_EACH_FILTER(test_filter_threads_pass_the_capacity, .threads = 1)
 {
     for (int overfilled = 0; overfilled < 2; overfilled++) {
         loom_context *context = make_context(t);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-TEST_EACH_FILTER(test_filter_clone_is_equal)
+TEST_EACH_FILTER(test_filter_clone_is_equal, .threads = 1)
 {
     loom_context *context = make_context(t);
     for (int p = 0; p < FILTER_PROBES; p++) {
@@ -55,7 +55,7 @@ TEST_EACH_FILTER(test_filter_create_like_is_empty)
     loom_context_destroy(context);
 }
 
-TEST_EACH_FILTER(test_filter_clear_empties)
+TEST_EACH_FILTER(test_filter_clear_empties, .threads = 1)
 {
     static const uint64_t sizes[] = {64, 65536, 3 << 20};
     loom_context *context = make_context(t);

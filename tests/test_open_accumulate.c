@@ -36,7 +36,7 @@ TEST_EACH(test_open_find_or_insert_half_present, .every_engine = 1)
 }
 
 /* All entries of one key are told the same value, that of the one entry which stored it. */
-TEST_EACH(test_open_find_or_insert_equal_keys)
+TEST_EACH(test_open_find_or_insert_equal_keys, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = test_scaled(t, 100000, 20000);
@@ -248,7 +248,7 @@ TEST_EACH(test_open_accumulate_full)
 }
 
 /* Numbers of 4 bytes into values of 8: near both ends, so that sums leave 32 bits and signs matter. */
-TEST_EACH(test_open_accumulate_narrow_integers)
+TEST_EACH(test_open_accumulate_narrow_integers, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     uint64_t n = test_scaled(t, 40000, 8000);

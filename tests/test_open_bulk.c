@@ -234,7 +234,7 @@ static int is_tried(uint64_t rows, int where)
 /* 600 partitions and more are more than one pass of the cuda machine splits. */
 static const bulk_shape shapes[] = {{1500, 0, 2}, {3001, 31, 5}, {7919, 0, 2}, {60013, 7, 600}};
 
-TEST_EACH_KIND(test_open_build_by_partition_distinct_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_by_partition_distinct_keys, .long_tier = 1, .every_engine = 1)
 {
     static const double loads[] = {0.5, 0.8, 0.95};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -258,7 +258,7 @@ TEST_EACH_KIND(test_open_build_by_partition_distinct_keys, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_build_by_partition_batch_lengths, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_by_partition_batch_lengths, .long_tier = 1, .every_engine = 1)
 {
     static const uint64_t lengths[] = {0, 1, 2, 3, 5, 31, 32, 33, 127, 511, 513, 1999, 6144, 6145, 8191, 8193};
     loom_context *context = make_context(t);
@@ -279,7 +279,7 @@ TEST_EACH_KIND(test_open_build_by_partition_batch_lengths, .every_engine = 1)
 }
 
 /* So many that builds go by partition wherever that is faster. */
-TEST_EACH_KIND(test_open_build_many_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_many_keys, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     uint64_t n = test_scaled(t, (1 << 18) + 77, 20077);
@@ -304,7 +304,7 @@ static void erase_some(subject *s, uint64_t keys)
 }
 
 /* So many that inserts do, too: into an empty table, beside others, and those that are there already. */
-TEST_EACH_KIND(test_open_insert_many_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_insert_many_keys, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     uint64_t n = test_scaled(t, (1 << 18) + 77, 20077);
@@ -340,7 +340,7 @@ static uint64_t fill_equal(test_run *t, const subject *s, batch *b, uint64_t key
     return different;
 }
 
-TEST_EACH_KIND(test_open_build_by_partition_equal_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_by_partition_equal_keys, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     static const bulk_shape equal_shapes[] = {{600, 0, 2}, {3001, 31, 5}, {9973, 0, 2}, {30011, 7, 2}};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -369,7 +369,7 @@ TEST_EACH_KIND(test_open_build_by_partition_equal_keys, .every_engine = 1)
 }
 
 /* Few rows, so that no partition gets more than it has slots, although keys come twice. */
-TEST_EACH_KIND(test_open_build_by_partition_equal_keys_with_room, .every_engine = 1)
+TEST_EACH_KIND(test_open_build_by_partition_equal_keys_with_room, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     for (uint32_t buckets = 7; buckets <= 127; buckets += 60)
@@ -388,7 +388,7 @@ TEST_EACH_KIND(test_open_build_by_partition_equal_keys_with_room, .every_engine 
 
 /* ---- More than there is room for ------------------------------------------------------------------------------ */
 
-TEST_EACH_KIND(test_open_build_by_partition_overfull)
+TEST_EACH_KIND(test_open_build_by_partition_overfull, .long_tier = 1)
 {
     static const bulk_shape small[] = {{0, 0, 2}, {1, 0, 2}, {100, 0, 2}, {1000, 7, 2}, {1000, 31, 2}, {5000, 7, 2}};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -538,7 +538,7 @@ TEST_EACH_KIND(test_open_build_by_partition_low_memory)
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_build_by_partition_in_order)
+TEST_EACH_KIND(test_open_build_by_partition_in_order, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     build_each(t, context, 0.5, LOOM_IN_ORDER);
@@ -548,7 +548,7 @@ TEST_EACH_KIND(test_open_build_by_partition_in_order)
 
 /* ---- Beside what is there ------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_insert_by_partition_beside_others, .every_engine = 1)
+TEST_EACH_KIND(test_open_insert_by_partition_beside_others, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {22013, 7, 2}};
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -648,7 +648,7 @@ TEST_EACH_KIND(test_open_insert_ways_that_exclude_each_other, .every_engine = 1)
 
 /* ---- What was there before a build ---------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_build_by_partition_replaces)
+TEST_EACH_KIND(test_open_build_by_partition_replaces, .long_tier = 1)
 {
     static const bulk_shape some[] = {{2000, 0, 2}, {3001, 31, 5}, {22013, 7, 2}};
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));

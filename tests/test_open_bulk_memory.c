@@ -110,7 +110,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
 }
 
 /* What builds were said to take, in order or not, they take at most; an insertion directly takes nothing. */
-TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes)
+TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes, .long_tier = 1)
 {
     temporary_counter counter = {0};
     loom_context *context = make_temporary_context(t, &counter);

@@ -33,7 +33,7 @@ static void fill_and_check(test_run *t, loom_context *context, uint64_t n, doubl
     free_batch(&b);
 }
 
-TEST_EACH_KIND(test_open_create_edge_capacities, .every_engine = 1)
+TEST_EACH_KIND(test_open_create_edge_capacities, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *probe = make_map(t, context, 1);
@@ -78,7 +78,7 @@ TEST_EACH_KIND(test_open_create_capacity_zero, .every_engine = 1)
 
 /* The promise, over all small capacities and many seeds: any n keys fit. Without a status array and a result, as most
  * programs call. */
-TEST_EACH(test_open_insert_any_n_keys_fit, .timeout_seconds = 120)
+TEST_EACH(test_open_insert_any_n_keys_fit, .long_tier = 1, .timeout_seconds = 120)
 {
     uint64_t seeds = test_scaled(t, 12, 2);
     for (uint64_t s = 0; s < seeds; s++) {
@@ -104,7 +104,7 @@ TEST_EACH(test_open_insert_any_n_keys_fit, .timeout_seconds = 120)
 }
 
 /* The same for structured keys, which a weak hash would pile up in few partitions. */
-TEST_EACH(test_open_insert_structured_keys_fit, .every_engine = 1, .timeout_seconds = 120)
+TEST_EACH(test_open_insert_structured_keys_fit, .long_tier = 1, .every_engine = 1, .timeout_seconds = 120)
 {
     uint64_t n = test_scaled(t, 200000, 20000);
     loom_context *context = make_context(t);

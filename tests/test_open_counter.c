@@ -128,7 +128,7 @@ TEST_EACH(test_open_count_wraps_around)
 }
 
 /* A count of 4 bytes beyond 2^32 by counting alone would take minutes; from 2^32 - n / 2 on it takes a batch. */
-TEST_EACH(test_open_count_wraps_around_in_parallel)
+TEST_EACH(test_open_count_wraps_around_in_parallel, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = test_scaled(t, 100000, 40000);

@@ -118,7 +118,7 @@ TEST_EACH_KIND(test_open_retrieve_all_no_room_at_all)
 
 /* Several threads insert few keys many times into tables that fill up meanwhile. Once full, a partition stays full for the
  * rest of the call, so a key's entries are either one OK and EXISTS for the rest, or FULL for all. */
-TEST_EACH_KIND(test_open_insert_overfull_equal_keys_in_parallel)
+TEST_EACH_KIND(test_open_insert_overfull_equal_keys_in_parallel, .threads = 1)
 {
     enum { ENTRIES = 1 << 16, KEYS = 64 };
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));

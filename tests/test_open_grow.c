@@ -20,7 +20,7 @@ static loom_map *make_growing(test_run *t, loom_context *context, uint64_t capac
 }
 
 /* Larger and smaller by all sorts of factors: the contents stay, and lookups cost what they cost in a fresh table. */
-TEST_EACH_KIND(test_open_resize_keeps_contents, .every_engine = 1)
+TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
 {
     static const double factors[] = {1.01, 2, 3.7, 0.5, 10, 0.11};
     loom_context *context = make_context(t);
@@ -60,7 +60,7 @@ TEST_EACH_KIND(test_open_resize_keeps_contents, .every_engine = 1)
 }
 
 /* A table that was made for nothing takes all that comes, in batches of any size. */
-TEST_EACH_KIND(test_open_growth_takes_all, .every_engine = 1)
+TEST_EACH_KIND(test_open_growth_takes_all, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     uint64_t n = test_scaled(t, 200000, 30000), salt = random_u64(&t->random);

@@ -149,7 +149,7 @@ static uint64_t count_different(const batch *b)
 }
 
 /* Many threads at one key: a large batch, so that they meet. */
-TEST_EACH(test_open_insert_equal_keys_many_threads)
+TEST_EACH(test_open_insert_equal_keys_many_threads, .threads = 1, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 8, random_u64(&t->random));
     uint64_t n = test_scaled(t, 100000, 20000);
@@ -223,7 +223,7 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
 }
 
 /* With a result the call returns OK and the result says FULL; without one the call itself says FULL, with a sentence. */
-TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .every_engine = 1)
+TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     batch b = make_batch(t, 5000);

@@ -212,7 +212,7 @@ TEST_EACH_KIND(test_open_contains_sweep_of_empty_tables)
 }
 
 /* A million different keys of all shapes together in one table. */
-TEST_EACH(test_open_insert_million_keys, .every_engine = 1)
+TEST_EACH(test_open_insert_million_keys, .long_tier = 1, .every_engine = 1)
 {
     uint64_t n = test_scaled(t, 1 << 20, 1 << 15);
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));

@@ -25,7 +25,7 @@ static void check_refused(loom_context *context, const loom_map_config *config)
 }
 
 /* The limit decides about the load, where that was left to the library. */
-TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .every_engine = 1)
+TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .long_tier = 1, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 200000, 100000);
     loom_context *context = make_context(t);
@@ -74,7 +74,7 @@ static void keep_stored(batch *b)
 }
 
 /* A table grows as far as its limit allows, whatever the batch; what does not fit then is refused, and all else stays as it is. */
-TEST_EACH_KIND(test_open_limit_ends_growth, .every_engine = 1)
+TEST_EACH_KIND(test_open_limit_ends_growth, .long_tier = 1, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 30000, 10000);
     for (uint32_t times = 2; times <= 8; times += 3) {

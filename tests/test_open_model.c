@@ -78,7 +78,8 @@ static void random_step(model *m, loom_context *context, uint64_t universe, uint
     free_batch(&b);
 }
 
-TEST_EACH_KIND(test_open_model_random_operations, .every_engine = 1, .timeout_seconds = 180, .leak_check = 1)
+TEST_EACH_KIND(test_open_model_random_operations, .long_tier = 1, .every_engine = 1, .timeout_seconds = 180,
+               .leak_check = 1)
 {
     uint64_t tables = test_scaled(t, 20, 5), steps = test_scaled(t, 150, 60);
     for (uint64_t table = 0; table < tables; table++) {
@@ -102,7 +103,7 @@ TEST_EACH_KIND(test_open_model_random_operations, .every_engine = 1, .timeout_se
 }
 
 /* The same with tables of several partitions of the usual size and batches that are split. */
-TEST_EACH_KIND(test_open_model_random_operations_large, .every_engine = 1, .timeout_seconds = 180)
+TEST_EACH_KIND(test_open_model_random_operations_large, .threads = 1, .every_engine = 1, .timeout_seconds = 180)
 {
     uint64_t steps = test_scaled(t, 40, 12);
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));

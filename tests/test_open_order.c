@@ -119,7 +119,7 @@ static void fill_pattern(test_run *t, const subject *s, batch *b, int pattern, u
 
 /* ---- Tests ----------------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_order_patterns)
+TEST_EACH_KIND(test_open_order_patterns, .long_tier = 1)
 {
     loom_context *context = make_context(t);
     const uint64_t n = 3001;
@@ -166,7 +166,7 @@ TEST_EACH_KIND(test_open_order_batch_lengths)
 }
 
 /* So many that every thread and block has something to do, and runs of equal keys cross from one to the next. */
-TEST_EACH_KIND(test_open_order_many_keys, .every_engine = 1)
+TEST_EACH_KIND(test_open_order_many_keys, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     const uint64_t n = test_scaled(t, 300000, 30011);
@@ -185,7 +185,7 @@ TEST_EACH_KIND(test_open_order_many_keys, .every_engine = 1)
 }
 
 /* More different keys than there is room for: all records of a key are refused, or none. */
-TEST_EACH_KIND(test_open_order_overfull)
+TEST_EACH_KIND(test_open_order_overfull, .long_tier = 1)
 {
     static const uint64_t capacities[] = {0, 1, 100, 2000};
     loom_context *context = make_context(t);

@@ -50,7 +50,7 @@ static void check_values(loom_map *map, const batch *b, uint64_t different)
     checked_verify(map);
 }
 
-TEST_EACH(test_open_parallel_equal_keys_in_step)
+TEST_EACH(test_open_parallel_equal_keys_in_step, .threads = 1, .long_tier = 1)
 {
     static const uint64_t numbers[] = {PERIOD, 1000, 16};
     for (uint32_t threads = 2; threads <= 4; threads += 2) {
@@ -97,7 +97,7 @@ TEST_EACH(test_open_parallel_equal_keys_in_step)
 
 /* More keys than there is room for, from several threads at once: each partition ends exactly full, and what is told
  * stored is stored. */
-TEST_EACH(test_open_parallel_full_table)
+TEST_EACH(test_open_parallel_full_table, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     for (uint64_t round = 0; round < test_scaled(t, 6, 2); round++) {
@@ -123,7 +123,7 @@ TEST_EACH(test_open_parallel_full_table)
 }
 
 /* Long batches of different keys, so that all threads find work: the readers' side. */
-TEST_EACH(test_open_parallel_long_batches)
+TEST_EACH(test_open_parallel_long_batches, .threads = 1)
 {
     uint64_t n = PERIOD * COPIES + 12345;
     batch b = make_batch(t, n), absent = make_batch(t, n);

@@ -95,7 +95,7 @@ TEST_EACH_KIND(test_open_retrieve_all_too_small)
 }
 
 /* A table of many buckets, so that retrieving proceeds in several stretches; few keys, so that it is quick. */
-TEST_EACH_KIND(test_open_retrieve_all_many_buckets)
+TEST_EACH_KIND(test_open_retrieve_all_many_buckets, .threads = 1)
 {
     loom_context *context = make_context(t);
     loom_map *probe = make_map(t, context, 1);
@@ -451,7 +451,7 @@ TEST_EACH_KIND(test_open_for_each_nested_reads)
 
 /* ---- Clones --------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .every_engine = 1)
+TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     static const uint64_t sizes[] = {0, 1, 500, 20000};

@@ -332,7 +332,7 @@ static void count_rows(grouping *g, const placement *where)
 /* A table that a block of the cuda machine holds, and one for which rows are split. */
 static const uint64_t capacities[] = {500, 20000};
 
-TEST_EACH(test_open_accumulate_many_rows_each_number)
+TEST_EACH(test_open_accumulate_many_rows_each_number, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int size = 0; size < 2; size++)
@@ -353,7 +353,7 @@ TEST_EACH(test_open_accumulate_many_rows_each_number)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere)
+TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     loom_number number = t->value_bytes == 8 ? LOOM_NUMBER_I64 : LOOM_NUMBER_I32;
@@ -374,7 +374,7 @@ TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere)
 
 /* Numbers that are narrower than the values, and those that are not, with as many rows of one key as a split of rows has no room
  * for in its region, but in its list of what is left over. */
-TEST_EACH(test_open_accumulate_many_rows_one_key_more_often)
+TEST_EACH(test_open_accumulate_many_rows_one_key_more_often, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     grouping g = make_grouping(t, context, capacities[1], capacities[1]);
@@ -391,7 +391,7 @@ TEST_EACH(test_open_accumulate_many_rows_one_key_more_often)
 }
 
 /* Nothing but a few keys, then nothing but one. */
-TEST_EACH(test_open_accumulate_many_rows_few_keys)
+TEST_EACH(test_open_accumulate_many_rows_few_keys, .threads = 1, .long_tier = 1)
 {
     static const uint64_t keys[] = {SPECIAL_KEYS, SPECIAL_KEYS + 1, 40};
     loom_context *context = make_context(t);
@@ -418,7 +418,7 @@ TEST_EACH(test_open_accumulate_many_rows_few_keys)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_open_count_many_rows)
+TEST_EACH(test_open_count_many_rows, .threads = 1, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int size = 0; size < 2; size++)
@@ -435,7 +435,7 @@ TEST_EACH(test_open_count_many_rows)
 }
 
 /* More keys than the table holds, a few more and far more: a key has all of its rows or none. */
-TEST_EACH(test_open_accumulate_many_rows_full)
+TEST_EACH(test_open_accumulate_many_rows_full, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     loom_number number = t->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32;

@@ -219,7 +219,7 @@ TEST_EACH_SET(test_open_set_flags)
 }
 
 /* Few keys, many times, by several threads or lanes at once: each is stored by one entry, and erased by one. */
-TEST_EACH_SET(test_open_set_equal_keys_many_threads)
+TEST_EACH_SET(test_open_set_equal_keys_many_threads, .threads = 1)
 {
     enum { KEYS = 64 };
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));

@@ -120,7 +120,7 @@ static void *read_everything(void *argument)
     return NULL;
 }
 
-TEST_EACH_KIND(test_open_threads_readers_only)
+TEST_EACH_KIND(test_open_threads_readers_only, .threads = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, READER_KEYS);
@@ -165,7 +165,7 @@ static void *read_settings(void *argument)
 }
 
 /* A race here is for the thread sanitizer to see: the numbers alone would hardly be torn. */
-TEST_EACH_KIND(test_open_threads_change_settings, .every_engine = 1)
+TEST_EACH_KIND(test_open_threads_change_settings, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map_config config = make_config(t, 100);
@@ -232,7 +232,7 @@ static void *read_rounds(void *argument)
 }
 
 /* Also a test of fairness: readers follow each other without a pause and end only when the writer has had its turns. */
-TEST_EACH(test_open_threads_readers_and_writer, .every_engine = 1)
+TEST_EACH(test_open_threads_readers_and_writer, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_map(t, context, VERSIONED_KEYS);
@@ -336,19 +336,19 @@ static void race(test_run *t, void *(*const *functions)(void *), int count, uint
     loom_context_destroy(context);
 }
 
-TEST_EACH_KIND(test_open_threads_writers_same_handle)
+TEST_EACH_KIND(test_open_threads_writers_same_handle, .threads = 1)
 {
     void *(*functions[4])(void *) = {insert_subsets, insert_subsets, insert_subsets, insert_subsets};
     race(t, functions, 4, test_scaled(t, 100, 20));
 }
 
-TEST_EACH_KIND(test_open_threads_insert_against_erase, .every_engine = 1)
+TEST_EACH_KIND(test_open_threads_insert_against_erase, .threads = 1, .every_engine = 1)
 {
     void *(*functions[4])(void *) = {insert_subsets, erase_subsets, insert_subsets, erase_subsets};
     race(t, functions, 4, test_scaled(t, 200, 40));
 }
 
-TEST_EACH_KIND(test_open_threads_insert_erase_and_readers)
+TEST_EACH_KIND(test_open_threads_insert_erase_and_readers, .threads = 1)
 {
     void *(*functions[4])(void *) = {insert_subsets, erase_subsets, check_while_written, check_while_written};
     race(t, functions, 4, test_scaled(t, 100, 20));
@@ -371,7 +371,7 @@ static void *count_subsets(void *argument)
 }
 
 /* All that was counted is there, whoever counted it. */
-TEST_EACH(test_open_threads_count_same_handle, .every_engine = 1)
+TEST_EACH(test_open_threads_count_same_handle, .threads = 1, .every_engine = 1)
 {
     enum { THREADS = 4 };
     loom_context *context = make_context(t);
@@ -420,7 +420,7 @@ static void *use_own_table(void *argument)
     return NULL;
 }
 
-TEST_EACH_KIND(test_open_threads_tables_of_one_context)
+TEST_EACH_KIND(test_open_threads_tables_of_one_context, .threads = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     worker workers[4];
@@ -530,7 +530,7 @@ static int destroy_during(test_run *t, loom_context *context, holding_allocator 
     return held;
 }
 
-TEST_EACH(test_open_destroy_waits_for_calls_in_flight)
+TEST_EACH(test_open_destroy_waits_for_calls_in_flight, .threads = 1)
 {
     holding_allocator h;
     atomic_init(&h.countdown, 0);
@@ -556,7 +556,7 @@ TEST_EACH(test_open_destroy_waits_for_calls_in_flight)
 
 /* ---- fork ----------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_fork_child_uses_table, .cpu_only = 1)
+TEST_EACH_KIND(test_open_fork_child_uses_table, .threads = 1, .cpu_only = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = 20000;

@@ -148,32 +148,32 @@ static void churn_by(test_run *t, uint64_t batches, who_goes who, double on_aver
 }
 
 /* Batches long enough to be shared out to threads. */
-TEST_EACH_KIND(test_open_upkeep_churn_by_halves)
+TEST_EACH_KIND(test_open_upkeep_churn_by_halves, .threads = 1, .long_tier = 1)
 {
     churn_by(t, 2, ANY, 1.02, 1.05);
 }
 
-TEST_EACH_KIND(test_open_upkeep_churn_by_tenths)
+TEST_EACH_KIND(test_open_upkeep_churn_by_tenths, .long_tier = 1)
 {
     churn_by(t, 10, ANY, 1.02, 1.09);
 }
 
-TEST_EACH_KIND(test_open_upkeep_churn_by_hundredths)
+TEST_EACH_KIND(test_open_upkeep_churn_by_hundredths, .long_tier = 1)
 {
     churn_by(t, 100, ANY, 1.09, 1.16);
 }
 
-TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_halves)
+TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_halves, .long_tier = 1)
 {
     churn_by(t, 2, THE_OLDEST, 1.02, 1.05);
 }
 
-TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_tenths)
+TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_tenths, .long_tier = 1)
 {
     churn_by(t, 10, THE_OLDEST, 1.05, 1.14);
 }
 
-TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_hundredths)
+TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_hundredths, .long_tier = 1)
 {
     churn_by(t, 100, THE_OLDEST, 1.1, 1.2);
 }
@@ -217,7 +217,7 @@ TEST_EACH_KIND(test_open_upkeep_out_of_memory)
 /* Upkeep reads whole partitions, so it must not come with every call. Without it an erasure leaves all filter bits as they
  * are, and an insertion sets more: where they got fewer, partitions were put in order. Measured, in a turnover of two
  * partitions by 100 batches: after 12 to 25 calls, with 14 slots to a bucket 22 to 44. */
-TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due)
+TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due, .long_tier = 1)
 {
     enum { BATCHES = 100 };
     loom_context *context = make_context(t);

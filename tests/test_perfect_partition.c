@@ -209,7 +209,7 @@ static void check_loads_reached(test_run *t, uint64_t capacity, double max_load,
 }
 
 /* What perfect_shape.c counts on. */
-TEST_EACH_KIND(test_perfect_insert_load_reached, .cpu_only = 1, .timeout_seconds = 240)
+TEST_EACH_KIND(test_perfect_insert_load_reached, .long_tier = 1, .cpu_only = 1, .timeout_seconds = 240)
 {
     static const double loads[] = {0.3, 0.55, 0.65, 0.8, 0.9, 0.92, 0.95};
     static const uint64_t capacities[] = {1, 100, 2000, 50000, 100000000, MANY_KEYS};

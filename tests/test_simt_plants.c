@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-/* Measured from three starting points: found after 0 to 25,461 seeds. */
+/* From seed 0 on, plants are found after 0 to 35,065 seeds. */
 enum { MOST_SEEDS = 60000 };
 
 static uint32_t tested;
 
-static void find_plant(const char *name)
+/* In the short tier the search begins at `hint`, where the plant was found when this was written, and comes to the seeds below it in
+ * the end: a wrong hint costs time and nothing else. */
+static void find_plant(const test_run *t, const char *name, uint64_t hint)
 {
     const sim_plant *plant = NULL;
     for (uint32_t i = 0; i < sim_plant_count; i++)
@@ -20,20 +22,22 @@ static void find_plant(const char *name)
     const sim_case *c = sim_case_named(plant->case_name);
     CHECK(c != NULL);
     sim_options options = {.kernel = plant->kernel};
-    for (uint64_t seed = 0; seed < MOST_SEEDS; seed++)
-        if (!sim_run(c, seed, &options))
+    const uint64_t first = t->short_tier ? hint : 0;
+    for (uint64_t i = 0; i < MOST_SEEDS; i++)
+        if (!sim_run(c, (first + i) % MOST_SEEDS, &options))
             return;
     FAIL("not found by %d seeds of %s", MOST_SEEDS, plant->case_name);
 }
 
-#define PLANT(name)                                             \
+#define PLANT(name) PLANT_FROM(name, 0)
+#define PLANT_FROM(name, hint)                                  \
     __attribute__((constructor)) static void count_##name(void) \
     {                                                           \
         tested++;                                               \
     }                                                           \
     TEST(test_simt_plant_##name, .timeout_seconds = 240)        \
     {                                                           \
-        find_plant(#name);                                      \
+        find_plant(t, #name, hint);                             \
     }
 
 PLANT(insert_beside_erase)
@@ -140,7 +144,7 @@ PLANT(perfect_keys_of_a_failed_move_cleared)
 PLANT(perfect_no_second_look_for_the_key)
 PLANT(perfect_moves_where_nothing_may)
 PLANT(perfect_fetched_value_kept_to_itself)
-PLANT(perfect_zero_stored_behind_the_key)
+PLANT_FROM(perfect_zero_stored_behind_the_key, 35000)
 PLANT(perfect_lost_slot_stored_in)
 PLANT(perfect_stores_by_the_old_code)
 PLANT(perfect_no_other_cell_tried)
@@ -161,6 +165,30 @@ TEST(test_simt_plant_insert_beside_erase_makes_a_duplicate, .timeout_seconds = 2
         if (!sim_run(c, seed, &options) && strstr(simt.failure, "in the table twice") != NULL)
             return;
     FAIL("no duplicate in %d runs", MOST_SEEDS);
+}
+
+/* Exhaustive searches (test_simt_open.c) find faults, too: missing fences of the mark show after three detours, and so does what
+ * goes wrong with a key that is erased and comes back. */
+TEST(test_simt_open_exhaustive_finds_plants, .timeout_seconds = 240)
+{
+    static const char *const names[] = {"no_second_look_at_a_mark", "mark_not_acquired", "mark_not_released",
+                                        "freed_slot_taken_again", "value_fetched_while_erased"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int found = 0;
+        for (uint32_t p = 0; p < sim_plant_count; p++) {
+            sim_options options = {.tiny = 1, .kernel = sim_plants[p].kernel};
+            if (strcmp(sim_plants[p].name, names[i]) != 0)
+                continue;
+            for (uint64_t seed = 0; seed < 16 && !found; seed++) {
+                uint64_t runs;
+                int complete;
+                found =
+                    !sim_explore(sim_case_named(sim_plants[p].case_name), seed, 3, 100000, &options, &runs, &complete);
+            }
+        }
+        if (!found)
+            FAIL("%s was not found", names[i]);
+    }
 }
 
 TEST(test_simt_plants_all_tested)

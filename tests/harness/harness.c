@@ -281,6 +281,12 @@ uint64_t test_scaled(const test_run *t, uint64_t normal, uint64_t quick)
     return t->quick ? quick : normal;
 }
 
+void test_sample(test_run *t, uint32_t count, uint32_t *first, uint32_t *end)
+{
+    *first = t->short_tier ? (uint32_t)random_below(&t->random, count) : 0;
+    *end = t->short_tier ? *first + 1 : count;
+}
+
 const char *test_simd_name(loom_simd simd)
 {
     switch (simd) {

@@ -11,6 +11,10 @@
  * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do. With
  * .every_engine = 1 a test named test_open_… is run for the perfect engine as well, as test_perfect_….
  *
+ * `loom_tests` runs the short tier, which is for every change; `loom_tests --all` the long one. A test that takes over a second
+ * at its full size has .long_tier = 1: in the short tier test_scaled() gives it the sizes of --quick. With .threads = 1 several
+ * threads meet in the test: under the thread sanitizer, the short tier runs only these tests.
+ *
  * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
  * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
  */
@@ -40,17 +44,18 @@ typedef struct test_run {
     const char *name;
     uint64_t seed;
     test_random random;
-    int quick;                /* smaller sizes: the build is instrumented or emulated */
-    const char *directory;    /* an empty directory of this test's own; removed afterwards */
-    const char *data;         /* tests/data of the source tree */
-    uint32_t key_bytes;       /* TEST_EACH and its kin only */
-    uint32_t value_bytes;     /* likewise; 0: a set */
-    loom_engine engine;       /* LOOM_ENGINE_DEFAULT, or the one under test */
-    loom_machine machine;     /* TEST_EACH: the machine under test; TEST: LOOM_MACHINE_CPU */
-    loom_simd simd;           /* TEST_EACH: the kind under test; TEST: LOOM_SIMD_BEST */
-    const loom_simd *simds;   /* all kinds present */
-    uint32_t simd_count;      /* at least 1 */
-    const char *program;      /* this executable */
+    int short_tier;         /* not with --all */
+    int quick;              /* smaller sizes: the build is instrumented or emulated, or a long test in the short tier */
+    const char *directory;  /* an empty directory of this test's own; removed afterwards */
+    const char *data;       /* tests/data of the source tree */
+    uint32_t key_bytes;     /* TEST_EACH and its kin only */
+    uint32_t value_bytes;   /* likewise; 0: a set */
+    loom_engine engine;     /* LOOM_ENGINE_DEFAULT, or the one under test */
+    loom_machine machine;   /* TEST_EACH: the machine under test; TEST: LOOM_MACHINE_CPU */
+    loom_simd simd;         /* TEST_EACH: the kind under test; TEST: LOOM_SIMD_BEST */
+    const loom_simd *simds; /* all kinds present */
+    uint32_t simd_count;    /* at least 1 */
+    const char *program;    /* this executable */
     const char *const *extra; /* arguments that a child of this test needs, NULL-terminated */
 } test_run;
 
@@ -65,6 +70,8 @@ typedef struct test_entry {
     int each;            /* TEST_MAPS, TEST_SETS or both: once for each of their widths; 0: once */
     int timeout_seconds; /* 0: 60 */
     int every_engine;    /* it holds for all engines of maps and sets */
+    int long_tier;       /* in the short tier it runs with the sizes of --quick */
+    int threads;         /* several threads meet in it, its own or those that the library shares a batch out to */
     int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so
@@ -187,6 +194,8 @@ size_t test_count_entries(const char *directory);
 void test_remove_tree(const char *path);
 /* The smaller one in quick mode. */
 uint64_t test_scaled(const test_run *t, uint64_t normal, uint64_t quick);
+/* Sets the range from *first to below *end of ways to try: all `count` in the long tier, one drawn by the seed in the short tier. */
+void test_sample(test_run *t, uint32_t count, uint32_t *first, uint32_t *end);
 const char *test_simd_name(loom_simd simd);
 
 /* ---- Internals, shared by harness.c and main.c ---------------------------------------------------------- */

@@ -50,8 +50,13 @@ __attribute__((visibility("default"), used)) const char *__asan_default_options(
 }
 #endif
 
+/* Filters of --only; a test must pass all that are given. */
+enum { ONLY_THREADS = 1, ONLY_LAYOUTS = 2, ONLY_LONG = 4 };
+static const char *const only_names[] = {"threads", "layouts", "long"}; /* of bits 0, 1 and 2 */
+
 typedef struct options {
     const char *filter;
+    const char *times;
     const char *run;
     const char *directory;
     const char *data;
@@ -61,7 +66,10 @@ typedef struct options {
     uint64_t seed;
     int seed_given;
     int list;
+    int one_kind;
     int quick;
+    int short_tier;
+    unsigned only; /* ONLY_… */
     int hidden;
     int verbose;
     int jobs;
@@ -106,12 +114,20 @@ static void usage(FILE *out)
           "  --filter SUBSTRING   only tests whose names contain it (as the argument SUBSTRING)\n"
           "  --run NAME           run one test in this process\n"
           "  --seed S             seed of all randomness (default: random, printed)\n"
+          "  --all                the long tier: long tests have their full size, too\n"
           "  --quick, --full      smaller sizes, for sanitizer (default there) and emulated builds; or the usual ones\n"
+          "  --only threads       only tests in which several threads meet\n"
+          "  --only layouts       only one pair of widths for each layout of a bucket: 4_4, 8_4, 8_8 and 8_0; of long "
+          "tests\n"
+          "                       one of these, drawn by the seed\n"
+          "  --only long          only long tests, which the short tier runs with smaller sizes\n"
           "  --simd KIND          only scalar, neon, avx2 or cuda where a test runs for every kind\n"
+          "  --one-kind           one kind, drawn by the seed, where a test runs for every kind\n"
           "  --jobs N             tests at the same time (default 2)\n"
           "  --timeout-scale X    multiply every time-out (default 1; 10 under sanitizers)\n"
           "  --wrapper COMMAND    put before the executable, e.g. \"qemu-x86_64 -cpu max\"\n"
           "  --data DIR           where the golden files are (default: tests/data of the source tree)\n"
+          "  --times FILE         append a line for every test: seconds and name\n"
           "  --verbose            a line for every test\n"
           "  --hidden             also run the tests that test the harness by failing\n",
           out);
@@ -164,6 +180,40 @@ static test_case *make_cases(size_t *count)
     return cases;
 }
 
+/* Buckets have four layouts: pairs (4_4), keys with values behind each line (8_8; 4_8 is the same with more slots), keys with
+ * values behind all lines (8_4), and keys alone (8_0; 4_0 has more slots). A test without widths always runs. */
+static int is_layout_of_its_own(const options *o, const test_case *test)
+{
+    static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};
+    uint32_t first = test->entry->each & TEST_MAPS ? 0 : 3, end = test->entry->each & TEST_SETS ? 4 : 3;
+    if (!test->entry->each)
+        return 1;
+    if (test->entry->long_tier) {
+        test_run run;
+        test_seed_run(&run, o->seed, test->entry->name);
+        first += (uint32_t)random_below(&run.random, end - first);
+        end = first + 1;
+    }
+    for (uint32_t i = first; i < end; i++)
+        if (test->key_bytes == widths[i][0] && test->value_bytes == widths[i][1])
+            return 1;
+    return 0;
+}
+
+static int is_chosen(const options *o, const test_case *test)
+{
+    if ((o->filter && !strstr(test->name, o->filter)) || (test->entry->hidden && !o->hidden))
+        return 0;
+    if ((o->only & ONLY_THREADS && !test->entry->threads) || (o->only & ONLY_LONG && !test->entry->long_tier))
+        return 0;
+    return !(o->only & ONLY_LAYOUTS) || is_layout_of_its_own(o, test);
+}
+
+static int runs_quickly(const options *o, const test_case *test)
+{
+    return o->quick || (o->short_tier && test->entry->long_tier);
+}
+
 /* A new directory under $TMPDIR or /tmp. */
 static const char *make_directory(char *path, size_t room)
 {
@@ -181,7 +231,8 @@ static int run_here(const options *o, const test_case *test)
     loom_simd simds[4];
     test_run run;
     memset(&run, 0, sizeof run);
-    run.quick = o->quick;
+    run.short_tier = o->short_tier;
+    run.quick = runs_quickly(o, test);
     run.data = o->data;
     run.program = program_path;
     run.extra = child_arguments;
@@ -202,16 +253,18 @@ static int run_here(const options *o, const test_case *test)
     run.engine = test->engine;
     if (test->entry->each) {
         uint32_t done = 0;
+        test_seed_run(&run, o->seed, test->name);
+        const uint32_t drawn = (uint32_t)random_below(&run.random, run.simd_count);
         /* The kinds of SIMD, then the cuda machine. */
         for (uint32_t i = 0; i <= run.simd_count; i++) {
             int cuda = i == run.simd_count;
             const char *kind = cuda ? "cuda" : test_simd_name(simds[i]);
             if ((o->simd && strcmp(o->simd, kind) != 0) || (cuda && test->entry->cpu_only))
                 continue;
-            if (cuda && loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK)
+            if (cuda ? loom_machine_present(LOOM_MACHINE_CUDA) != LOOM_OK : o->one_kind && !o->simd && i != drawn)
                 continue;
             run.machine = cuda ? LOOM_MACHINE_CUDA : LOOM_MACHINE_CPU;
-            run.quick = o->quick || cuda; /* calls with one key cost a launch each */
+            run.quick = cuda || runs_quickly(o, test); /* calls with one key cost a launch each */
             run.simd = cuda ? LOOM_SIMD_BEST : simds[i];
             test_seed_run(&run, o->seed, test->name);
             fprintf(stderr, "%s, %s, seed 0x%" PRIx64 "\n", test->name, kind, o->seed);
@@ -278,6 +331,10 @@ static void execute(const options *o, const test_case *test, const char *directo
         arguments[count++] = o->simd;
     }
     arguments[count++] = o->quick ? "--quick" : "--full";
+    if (!o->short_tier)
+        arguments[count++] = "--all";
+    if (o->one_kind)
+        arguments[count++] = "--one-kind";
     arguments[count] = NULL;
     /* exec does not write to its arguments; its type only predates const. */
     if (SANITIZED_ADDRESS && test->entry->leak_check)
@@ -369,20 +426,23 @@ static void print_replay(const options *o, const test_case *test)
     printf("---- replay: ");
     for (int i = 0; i < o->wrapper_words; i++)
         printf("%s ", o->wrapper[i]);
-    printf("%s --run %s --seed 0x%" PRIx64 "%s%s%s\n", program_path, test->name, o->seed,
+    printf("%s --run %s --seed 0x%" PRIx64 "%s%s%s%s%s\n", program_path, test->name, o->seed,
            o->quick == SANITIZED ? ""
            : o->quick            ? " --quick"
                                  : " --full",
-           o->simd ? " --simd " : "", o->simd ? o->simd : "");
+           o->short_tier ? "" : " --all", o->one_kind ? " --one-kind" : "", o->simd ? " --simd " : "",
+           o->simd ? o->simd : "");
 }
 
 typedef struct totals {
     unsigned passed, failed, skipped;
 } totals;
 
-static void finish(const options *o, job *slot, int status, totals *sum)
+static void finish(const options *o, job *slot, int status, totals *sum, FILE *times)
 {
     double seconds = now() - slot->started;
+    if (times)
+        fprintf(times, "%.2f %s\n", seconds, slot->test->name);
     kill(-slot->pid, SIGKILL); /* whatever the test left running */
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out) {
         sum->passed++;
@@ -427,17 +487,20 @@ static int run_all(const options *o, test_case *cases, size_t count)
     size_t next = 0, chosen = 0, done = 0, told = 0;
     int running = 0;
     double told_at = now();
+    FILE *times = o->times ? fopen(o->times, "a") : NULL;
     sigset_t child_signal;
+    if (o->times && !times) {
+        fprintf(stderr, "%s cannot be written: %s\n", o->times, strerror(errno));
+        return 1;
+    }
     if (!make_directory(run_directory, sizeof run_directory)) {
         fprintf(stderr, "%s cannot be made: %s\n", run_directory, strerror(errno));
         return 1;
     }
     chmod(run_directory, 0711); /* tests that give up root's rights still have to reach their own directory */
-    for (size_t i = 0; i < count; i++) {
-        int wanted = (!o->filter || strstr(cases[i].name, o->filter)) && (o->hidden || !cases[i].entry->hidden);
-        if (wanted)
+    for (size_t i = 0; i < count; i++)
+        if (is_chosen(o, &cases[i]))
             cases[chosen++] = cases[i];
-    }
     printf("%zu tests, seed 0x%" PRIx64 "\n", chosen, o->seed);
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
@@ -462,7 +525,7 @@ static int run_all(const options *o, test_case *cases, size_t count)
             if (!jobs[i].pid)
                 continue;
             if (waitpid(jobs[i].pid, &status, WNOHANG) == jobs[i].pid) {
-                finish(o, &jobs[i], status, &sum);
+                finish(o, &jobs[i], status, &sum, times);
                 running--;
                 done++;
             } else if (!jobs[i].timed_out && now() - jobs[i].started > jobs[i].timeout) {
@@ -484,6 +547,8 @@ static int run_all(const options *o, test_case *cases, size_t count)
             waitpid(jobs[i].pid, NULL, 0);
         }
     test_remove_tree(run_directory);
+    if (times)
+        fclose(times);
     if (interrupted) {
         printf("interrupted after %zu of %zu tests\n", done, chosen);
         return 1;
@@ -531,8 +596,9 @@ static void split_wrapper(options *o, const char *text)
 
 static int needs_value(const char *option)
 {
-    static const char *const with_value[] = {"--filter", "--run",           "--seed",    "--simd",      "--jobs",
-                                             "--data",   "--timeout-scale", "--wrapper", "--directory", NULL};
+    static const char *const with_value[] = {"--filter",    "--run",   "--seed",          "--simd",
+                                             "--jobs",      "--data",  "--timeout-scale", "--wrapper",
+                                             "--directory", "--times", "--only",          NULL};
     for (int i = 0; with_value[i]; i++)
         if (strcmp(option, with_value[i]) == 0)
             return 1;
@@ -561,6 +627,10 @@ static int parse(options *o, int count, char **arguments)
             o->quick = 1;
         } else if (strcmp(option, "--full") == 0) {
             o->quick = 0;
+        } else if (strcmp(option, "--all") == 0) {
+            o->short_tier = 0;
+        } else if (strcmp(option, "--one-kind") == 0) {
+            o->one_kind = 1;
         } else if (strcmp(option, "--hidden") == 0) {
             o->hidden = 1;
         } else if (strcmp(option, "--verbose") == 0) {
@@ -583,6 +653,16 @@ static int parse(options *o, int count, char **arguments)
             o->seed_given = 1;
             if (*end || end == value) {
                 fprintf(stderr, "--seed takes a number, not %s\n", value);
+                return 2 + 1;
+            }
+        } else if (strcmp(option, "--times") == 0) {
+            o->times = value;
+        } else if (strcmp(option, "--only") == 0) {
+            const unsigned before = o->only;
+            for (unsigned bit = 0; bit < sizeof only_names / sizeof *only_names; bit++)
+                o->only |= (unsigned)(strcmp(value, only_names[bit]) == 0) << bit;
+            if (o->only == before) {
+                fprintf(stderr, "--only takes threads, layouts or long, each once, not %s\n", value);
                 return 2 + 1;
             }
         } else if (strcmp(option, "--jobs") == 0) {
@@ -611,6 +691,7 @@ int main(int count, char **arguments)
     memset(&o, 0, sizeof o);
     o.jobs = 2;
     o.quick = SANITIZED;
+    o.short_tier = 1;
     o.timeout_scale = SANITIZED ? 10 : 1;
     find_default_data();
     o.data = default_data;
@@ -629,7 +710,7 @@ int main(int count, char **arguments)
     int result = 0;
     if (o.list) {
         for (size_t i = 0; i < case_count; i++)
-            if ((!o.filter || strstr(cases[i].name, o.filter)) && (o.hidden || !cases[i].entry->hidden))
+            if (is_chosen(&o, &cases[i]))
                 printf("%s\n", cases[i].name);
     } else if (o.run) {
         size_t i = 0;

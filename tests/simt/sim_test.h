@@ -1,5 +1,5 @@
-/* Runs a case from its first seeds on. A failing run tells its seed and how to replay it. The seeds are the same every time: what passes
- * here passes there. */
+/* Runs a case from its first seeds on: `normal` of them in the long tier, a quarter in the short one. A failing run tells its seed and
+ * how to replay it. The seeds are the same every time: what passes here passes there. */
 #ifndef LOOM_SIM_TEST_H
 #define LOOM_SIM_TEST_H
 
@@ -14,7 +14,8 @@ static inline void run_case(test_run *t, const char *name, uint64_t normal)
     CHECK(c != NULL);
     char replay[100];
     sim_options options = {.report = stderr, .replay = replay};
-    for (uint64_t seed = 0; seed < test_scaled(t, normal, normal / 20); seed++) {
+    const uint64_t runs = test_scaled(t, t->short_tier ? normal / 4 : normal, normal / 20);
+    for (uint64_t seed = 0; seed < runs; seed++) {
         snprintf(replay, sizeof replay, "--case %s --seed %llu", name, (unsigned long long)seed);
         if (!sim_run(c, seed, &options))
             FAIL("seed %llu of %s; see above", (unsigned long long)seed, name);
