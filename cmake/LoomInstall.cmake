@@ -1,15 +1,15 @@
-# Install rules: library, headers, tool, CMake package (hashloom::loom, hashloom::loom_static, hashloom::device), pkg-config file.
+# Install rules: library, headers, tool, CMake package (hashloom::loom, hashloom::loom_static, hashloom::device), pkg-config files.
 # Nothing installed holds an absolute path, so the tree may be moved.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hashloom)
 
 set_target_properties(loom_device PROPERTIES EXPORT_NAME device)
-install(TARGETS loom loom_static loom_device EXPORT hashloomTargets
+install(TARGETS ${loom_libraries} loom_device EXPORT hashloomTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(LOOM_CUDA)
+if(loom_with_cuda)
     install(TARGETS loom_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/include/loom/loom.h ${PROJECT_SOURCE_DIR}/include/loom/device.cuh
@@ -31,12 +31,28 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/hashloomConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/hashloomConfig.cmake ${PROJECT_BINARY_DIR}/hashloomConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# In the pkg-config file the prefix is found from where the file lies.
+# In the pkg-config files the prefix is found from where the file lies. `pkg-config --static --libs hashloom` also names what a
+# static library needs, but leaves the choice of -lloom to the linker, which takes the shared one unless told -static;
+# hashloom-static names the archive.
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_prefix /prefix/${pc_dir} /prefix)
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-configure_file(${PROJECT_SOURCE_DIR}/cmake/hashloom.pc.in ${PROJECT_BINARY_DIR}/hashloom.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/hashloom.pc DESTINATION ${pc_dir})
+
+function(loom_install_pkgconfig pc_name pc_kind pc_definitions pc_libs pc_private)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/hashloom.pc.in ${PROJECT_BINARY_DIR}/${pc_name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${pc_name}.pc DESTINATION ${pc_dir})
+endfunction()
+
+set(needed_by_static "-pthread -lm -ldl")
+if(loom_with_shared)
+    loom_install_pkgconfig(hashloom "" "" "-L\${libdir} -lloom" "${needed_by_static}")
+else()
+    loom_install_pkgconfig(hashloom "" " -DLOOM_STATIC" "-L\${libdir} -lloom ${needed_by_static}" "")
+endif()
+if(loom_with_static)
+    loom_install_pkgconfig(hashloom-static " (static)" " -DLOOM_STATIC"
+                           "\${libdir}/libloom.a -Wl,--exclude-libs,libloom.a ${needed_by_static}" "")
+endif()
 
 if(LOOM_TOOLS)
     install(TARGETS loom_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

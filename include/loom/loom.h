@@ -58,7 +58,11 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__) && !defined(LOOM_STATIC)
+/* LOOM_STATIC, a definition for programs that link the static library: calls are direct, and a shared library of yours that
+ * contains hashloom does not export its functions. */
+#if defined(__GNUC__) && defined(LOOM_STATIC)
+#define LOOM_API __attribute__((visibility("hidden")))
+#elif defined(__GNUC__)
 #define LOOM_API __attribute__((visibility("default")))
 #else
 #define LOOM_API

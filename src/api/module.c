@@ -56,11 +56,10 @@ static void load(void)
     void *handle = open_module();
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(
-            sentence, sizeof sentence,
-            "the cuda machine is the module %s, which could not be loaded (%s); build hashloom where nvcc is found, "
-            "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
-            module_name, why != NULL ? why : "no reason given");
+        snprintf(sentence, sizeof sentence,
+                 "the cuda machine is the module %s, which could not be loaded (%s); build hashloom with LOOM_CUDA=on, "
+                 "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
+                 module_name, why != NULL ? why : "no reason given");
         return refuse(LOOM_NO_MACHINE, sentence);
     }
     loom__module_entry *entry;

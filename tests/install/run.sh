@@ -16,26 +16,7 @@ cxx=${CXX:-$(command -v g++ || command -v c++ || command -v clang++ || true)}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 skipped=0
-
-# check NAME COMMAND...: one check; what the command printed is shown if it failed.
-check() {
-    local name=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $name: $*"
-        sed 's/^/    /' "$work/log" | tail -n 40
-    fi
-}
-
-skip() {
-    skipped=$((skipped + 1))
-    echo "skip $1: $2"
-}
+. "$here/../checks.sh"
 
 # ---- The installed tree ----------------------------------------------------------------------------------------
 
@@ -160,5 +141,4 @@ for language in c cxx; do
     done
 done
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[[ $failed = 0 ]]
+finish_checks

@@ -322,6 +322,8 @@ holds tool_core_share_is_told share_is_told
 holds tool_core_share_in_json json_is_csv
 if [[ $has_cuda = 1 ]]; then
     run bench map "${tiny[@]}" --machine cuda --load 0.8 --hit 50 --ops find
+    holds tool_core_share_not_on_cuda_exit_code exits_with 0
+    holds tool_core_share_not_on_cuda_rows are machine cuda
     holds tool_core_share_not_on_cuda are core_share ''
 else
     skip tool_core_share_not_on_cuda "no cuda machine"
