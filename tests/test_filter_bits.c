@@ -2,7 +2,7 @@
  * says, written here a second time. */
 #include "harness/harness.h"
 
-#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
+#define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #ifndef LANE_HAS_VECTORS
 #define LANE_HAS_VECTORS /* compilers have the four shifts on every processor */
 #endif

@@ -1,7 +1,7 @@
 /* What bulk lookups of the cpu machine read: its own loops (cpu_perfect_simd.h), compiled once more with lanes that count. */
 #define LOOM_LANES_HEADER      "harness/counting_lanes.h"
 #define CPU_PERFECT_SIMD_TABLE counted_simd
-#include "machines/cpu/cpu_perfect_simd.h"
+#include "machines/cpu/perfect/cpu_perfect_simd.h"
 
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"

@@ -1,6 +1,6 @@
 /* The lane simulator itself: what its memory allows and forbids (litmus tests), and what it says of collectives. */
 #include "harness/harness.h"
-#include "machines/simt/simt.h"
+#include "simt/machine/simt.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The perfect engine's algorithms in the lane simulator: groups that write, or move cells, beside each other, a team that makes room,
  * and what a lookup reads. */
-#include "machines/simt/simt_perfect.h"
+#include "simt/machine/simt_perfect.h"
 #include "simt/sim_perfect_table.h"
 #include "simt/sim_test.h"
 

@@ -95,7 +95,7 @@
 #endif
 
 #define CUDA_LANES        LOOM_LANES
-#define LOOM_LANES_HEADER "machines/cuda/cuda_lanes.cuh"
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 namespace loom_inner
 {
 #include "engines/filter/filter_ops.h"

@@ -1,5 +1,5 @@
 /* Splitting on the host: records of a batch dealt into regions of memory by a number that their keys have, a bin each.
- * (The cuda machine's is machines/cuda/cuda_split.cuh.) For any engine that works by partition.
+ * (The cuda machine's is machines/cuda/core/cuda_split.cuh.) For any engine that works by partition.
  *
  * Keys are counted first, by as many threads as there are chunks of the batch; the counts become places; then each chunk is
  * scattered by one thread. So regions are exact: no batch, however skewed, can overflow anything. They lie one behind the

@@ -2,7 +2,7 @@
 #ifndef LOOM_TESTS_COUNTING_LANES_H
 #define LOOM_TESTS_COUNTING_LANES_H
 
-#include "machines/cpu/cpu_lanes_scalar.h"
+#include "machines/cpu/core/cpu_lanes_scalar.h"
 
 static uint64_t lines_taken, words_loaded;
 static const void *last_line, *last_word;

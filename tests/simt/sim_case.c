@@ -1,8 +1,8 @@
-#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h" /* for tables at rest: before and after a run */
+#define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h" /* for tables at rest: before and after a run */
 #include "simt/sim_case.h"
 
 #include "engines/open/open_upkeep.h"
-#include "machines/cpu/cpu_open.h"
+#include "machines/cpu/open/cpu_open.h"
 #include "simt/sim_filter.h"
 #include "simt/sim_history.h"
 #include "simt/sim_perfect.h"

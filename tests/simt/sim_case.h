@@ -7,8 +7,8 @@
 #ifndef LOOM_SIM_CASE_H
 #define LOOM_SIM_CASE_H
 
-#include "machines/simt/simt.h"
-#include "machines/simt/simt_open.h"
+#include "simt/machine/simt.h"
+#include "simt/machine/simt_open.h"
 
 enum {
     SIM_MOST_KEYS = 160,

@@ -1,7 +1,7 @@
 #include "simt/sim_filter.h"
 
-#include "machines/cpu/cpu_filter.h"
-#include "machines/simt/simt_filter.h"
+#include "machines/cpu/filter/cpu_filter.h"
+#include "simt/machine/simt_filter.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define LOOM_SIM_HISTORY_H
 
 #include "core/combine.h"
-#include "machines/simt/simt_map.h"
+#include "simt/machine/simt_map.h"
 
 enum { SIM_MOST_OPERATIONS = 16 /* on one key in one run */ };
 

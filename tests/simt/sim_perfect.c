@@ -1,6 +1,6 @@
 #include "simt/sim_perfect.h"
 
-#include "machines/simt/simt_perfect.h"
+#include "simt/machine/simt_perfect.h"
 #include "simt/sim_perfect_table.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h"
+#define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "simt/sim_perfect_room.h"
 
 #include "engines/perfect/perfect_room.h"
-#include "machines/simt/simt_perfect.h"
+#include "simt/machine/simt_perfect.h"
 #include "simt/sim_perfect_table.h"
 
 #include <string.h>

@@ -1,10 +1,11 @@
-#define LOOM_LANES_HEADER "machines/cpu/cpu_lanes_scalar.h" /* for a table at rest: before, between and after runs */
+#define LOOM_LANES_HEADER \
+    "machines/cpu/core/cpu_lanes_scalar.h" /* for a table at rest: before, between and after runs */
 #include "simt/sim_perfect_table.h"
 
 #include "engines/perfect/perfect_recode.h"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
-#include "machines/simt/simt.h"
+#include "simt/machine/simt.h"
 
 #include <stdlib.h>
 #include <string.h>

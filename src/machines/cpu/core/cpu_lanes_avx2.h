@@ -1,0 +1,48 @@
+/* Lane primitives with AVX2. A set has 1 bit for each slot of 4 bytes, and for slots of 8 bytes 2 bits of which the lower
+ * counts: what the sign mask of a compare gives. */
+#ifndef LOOM_CPU_LANES_AVX2_H
+#define LOOM_CPU_LANES_AVX2_H
+
+#define LANE_HAS_VECTORS /* four shifts by four distances at once */
+
+#include "machines/cpu/core/cpu_lanes_common.h"
+
+#include <immintrin.h>
+
+/* Aligned vector loads do not tear 8-byte words on any processor with AVX2. */
+LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at)
+{
+    for (int half = 0; half < 64; half += 32)
+        _mm256_store_si256((__m256i *)(void *)(line->copy + half),
+                           _mm256_load_si256((const __m256i *)(const void *)(at + half)));
+}
+
+LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
+                                uint64_t key)
+{
+    __m256i low = _mm256_load_si256((const __m256i *)(const void *)line->at);
+    __m256i high = _mm256_load_si256((const __m256i *)(const void *)(line->at + 32));
+    if (key_bytes == 8) {
+        __m256i wanted = _mm256_set1_epi64x((long long)key);
+        low = _mm256_cmpeq_epi64(low, wanted);
+        high = _mm256_cmpeq_epi64(high, wanted);
+    } else {
+        __m256i wanted = _mm256_set1_epi32((int)(uint32_t)key);
+        low = _mm256_cmpeq_epi32(low, wanted);
+        high = _mm256_cmpeq_epi32(high, wanted);
+    }
+    uint32_t both = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(low)) |
+                    (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
+    lane_slots set;
+    both &= stride == 8 ? 0x5555u : 0xffffu;
+    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* then the last word is no slot */
+    return set;
+}
+
+LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
+{
+    uint32_t bit = (uint32_t)__builtin_ctzll(set.bits | (uint64_t)1 << 15);
+    return stride == 8 ? bit >> 1 : bit;
+}
+
+#endif

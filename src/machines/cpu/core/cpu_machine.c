@@ -1,0 +1,305 @@
+/* The cpu machine: always present, complete, and what every other machine is compared with. */
+#define _GNU_SOURCE
+#include "core/error.h"
+#include "core/memory.h"
+#include "machines/cpu/core/cpu_limits.h"
+#include "machines/cpu/core/cpu_memory.h"
+#include "machines/cpu/core/cpu_rows.h"
+#include "machines/cpu/filter/cpu_filter.h"
+#include "machines/cpu/open/cpu_open.h"
+#include "machines/cpu/perfect/cpu_perfect.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tables and files are little-endian");
+
+enum { MOST_THREADS = 1024 };
+
+typedef loom__cpu_machine_state cpu_state;
+
+static loom_status present(void)
+{
+    return LOOM_OK;
+}
+
+static uint32_t usable_cores(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (uint32_t)count;
+}
+
+static const loom__cpu_open_simd *open_simd_of(loom_simd simd)
+{
+    if (simd == LOOM_SIMD_SCALAR)
+        return &loom__cpu_open_scalar;
+#if defined(__aarch64__)
+    if (simd == LOOM_SIMD_NEON)
+        return &loom__cpu_open_neon;
+#endif
+#if defined(__x86_64__)
+    if (simd == LOOM_SIMD_AVX2 && __builtin_cpu_supports("avx2"))
+        return &loom__cpu_open_avx2;
+#endif
+    return NULL;
+}
+
+/* There are the same kinds. */
+static const loom__cpu_filter_simd *filter_simd_of(loom_simd simd)
+{
+#if defined(__aarch64__)
+    if (simd == LOOM_SIMD_NEON)
+        return &loom__cpu_filter_neon;
+#endif
+#if defined(__x86_64__)
+    if (simd == LOOM_SIMD_AVX2)
+        return &loom__cpu_filter_avx2;
+#endif
+    (void)simd;
+    return &loom__cpu_filter_scalar;
+}
+
+static const loom__cpu_perfect_simd *perfect_simd_of(loom_simd simd)
+{
+#if defined(__aarch64__)
+    if (simd == LOOM_SIMD_NEON)
+        return &loom__cpu_perfect_neon;
+#endif
+#if defined(__x86_64__)
+    if (simd == LOOM_SIMD_AVX2)
+        return &loom__cpu_perfect_avx2;
+#endif
+    (void)simd;
+    return &loom__cpu_perfect_scalar;
+}
+
+static const char *simd_name(loom_simd simd)
+{
+    return simd == LOOM_SIMD_NEON ? "neon" : simd == LOOM_SIMD_AVX2 ? "avx2" : "scalar";
+}
+
+static loom_simd best_simd(void)
+{
+    for (int simd = LOOM_SIMD_AVX2; simd > LOOM_SIMD_SCALAR; simd--)
+        if (open_simd_of((loom_simd)simd) != NULL)
+            return (loom_simd)simd;
+    return LOOM_SIMD_SCALAR;
+}
+
+static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
+{
+    RETURN_ERROR_IF(config->device != -1 && config->device != 0, LOOM_NO_MACHINE,
+                    "device %d: the cpu machine has only device 0", config->device);
+    RETURN_ERROR_IF(config->threads > MOST_THREADS, LOOM_INVALID_ARGUMENT, "threads = %u: at most %d can be had",
+                    config->threads, MOST_THREADS);
+    loom_simd simd = config->simd == LOOM_SIMD_BEST ? best_simd() : config->simd;
+    RETURN_ERROR_IF(open_simd_of(simd) == NULL, LOOM_NO_MACHINE,
+                    "this processor has no %s; ask for LOOM_SIMD_BEST or LOOM_SIMD_SCALAR", simd_name(simd));
+
+    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &loom__cpu_allocator;
+    cpu_state *cpu = loom__allocate(allocator, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
+    if (cpu == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    *cpu = (cpu_state){
+        .base = {.ops = &loom__cpu_machine,
+                 .allocator = *allocator,
+                 .open = &loom__cpu_open_kernels,
+                 .filter = &loom__cpu_filter_kernels,
+                 .perfect = &loom__cpu_perfect_kernels},
+        .threads = config->threads > 0 ? config->threads : usable_cores(),
+        .simd = simd,
+        .open_simd = open_simd_of(simd),
+        .filter_simd = filter_simd_of(simd),
+        .perfect_simd = perfect_simd_of(simd),
+    };
+    cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
+    if (cpu->pool == NULL) {
+        loom__release(allocator, cpu, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
+        return LOOM_OUT_OF_MEMORY;
+    }
+    *machine = &cpu->base;
+    return LOOM_OK;
+}
+
+static void close_machine(loom__machine *machine)
+{
+    cpu_state *cpu = (cpu_state *)machine;
+    loom_allocator allocator = machine->allocator;
+    loom__pool_destroy(cpu->pool);
+    loom__release(&allocator, cpu, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
+}
+
+/* ---- what the processor is called ---- */
+
+typedef struct arm_part {
+    unsigned implementer, part;
+    const char *name;
+} arm_part;
+
+static const arm_part arm_parts[] = {
+    {0x41, 0xd0c, "Arm Neoverse N1"}, {0x41, 0xd40, "Arm Neoverse V1"}, {0x41, 0xd49, "Arm Neoverse N2"},
+    {0x41, 0xd4f, "Arm Neoverse V2"}, {0x41, 0xd83, "Arm Neoverse V3"}, {0x41, 0xd8e, "Arm Neoverse N3"},
+    {0x41, 0xd08, "Arm Cortex-A72"},  {0x41, 0xd0b, "Arm Cortex-A76"},  {0xc0, 0xac3, "Ampere-1"},
+};
+
+/* The text behind "name : " in /proc/cpuinfo's first such line; "" if there is none. */
+static void cpuinfo_field(const char *name, char *text, size_t room)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    text[0] = 0;
+    if (file == NULL)
+        return;
+    while (text[0] == 0 && fgets(line, sizeof line, file) != NULL) {
+        char *colon = strchr(line, ':');
+        if (colon == NULL || strncmp(line, name, strlen(name)) != 0)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(text, room, "%s", colon + 1 + strspn(colon + 1, " "));
+    }
+    fclose(file);
+}
+
+static void name_processor(char *name, size_t room)
+{
+    char text[64];
+    cpuinfo_field("model name", name, room);
+    if (name[0] != 0)
+        return;
+    cpuinfo_field("CPU implementer", text, sizeof text);
+    unsigned implementer = (unsigned)strtoul(text, NULL, 0);
+    cpuinfo_field("CPU part", text, sizeof text);
+    unsigned part = (unsigned)strtoul(text, NULL, 0);
+    for (size_t i = 0; i < sizeof arm_parts / sizeof *arm_parts; i++)
+        if (arm_parts[i].implementer == implementer && arm_parts[i].part == part) {
+            snprintf(name, room, "%s", arm_parts[i].name);
+            return;
+        }
+    snprintf(name, room, "processor of implementer 0x%x, part 0x%x", implementer, part);
+}
+
+static void describe(loom__machine *machine, loom_context_info *info)
+{
+    cpu_state *cpu = (cpu_state *)machine;
+    info->machine = LOOM_MACHINE_CPU;
+    info->simd = cpu->simd;
+    info->threads = cpu->threads;
+    snprintf(info->machine_name, sizeof info->machine_name, "%s", machine->ops->name);
+    snprintf(info->simd_name, sizeof info->simd_name, "%s", simd_name(cpu->simd));
+    name_processor(info->device_name, sizeof info->device_name);
+    info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    info->huge_page_bytes =
+        machine->allocator.allocate == loom__cpu_allocator.allocate ? loom__cpu_huge_page_bytes() : 0;
+}
+
+static loom_status supports(loom__machine *machine, loom_feature feature)
+{
+    (void)machine;
+    switch (feature) {
+    case LOOM_FEATURE_BUILD:
+    case LOOM_FEATURE_INSERT:
+    case LOOM_FEATURE_INSERT_IN_ORDER:
+    case LOOM_FEATURE_FIND:
+    case LOOM_FEATURE_ERASE:
+    case LOOM_FEATURE_RETRIEVE_ALL:
+    case LOOM_FEATURE_SAVE:
+    case LOOM_FEATURE_CLONE:
+    case LOOM_FEATURE_GROW:
+    case LOOM_FEATURE_FIND_OR_INSERT:
+    case LOOM_FEATURE_UPDATE:
+    case LOOM_FEATURE_ACCUMULATE:
+    case LOOM_FEATURE_MERGE:
+        return LOOM_OK;
+    case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_WRITING_VIEWS:
+        return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "
+                                            "loom_map_for_each");
+    case LOOM_FEATURE_CONCURRENT_READS:
+        return loom__fail(LOOM_UNSUPPORTED, "on the cpu machine a lookup waits for a running insert or erase; give "
+                                            "writers smaller batches if lookups must not wait long");
+    case LOOM_FEATURE_ASYNCHRONOUS:
+        return loom__fail(LOOM_UNSUPPORTED, "the cpu machine has done its work when a call returns; call from a thread "
+                                            "of your own to go on meanwhile");
+    }
+    return loom__fail(LOOM_INVALID_ARGUMENT, "feature %d is not known to this version", (int)feature);
+}
+
+static loom_status check_stream(loom__machine *machine, loom_stream stream)
+{
+    (void)machine;
+    RETURN_ERROR_IF(stream != NULL, LOOM_INVALID_ARGUMENT, "the cpu machine has no streams; pass NULL");
+    return LOOM_OK;
+}
+
+/* ---- memory ---- */
+
+static loom_status copy_host(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream)
+{
+    (void)machine;
+    (void)stream;
+    memcpy(to, from, bytes);
+    return LOOM_OK;
+}
+
+enum { COPY_PIECE = 1 << 20 };
+
+typedef struct copy_work {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+} copy_work;
+
+static void copy_piece(void *argument, uint64_t piece)
+{
+    copy_work *work = argument;
+    size_t begin = piece * COPY_PIECE, left = work->bytes - begin;
+    memcpy(work->to + begin, work->from + begin, left < COPY_PIECE ? left : COPY_PIECE);
+}
+
+static loom_status copy_table(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream)
+{
+    (void)stream;
+    copy_work work = {to, from, bytes};
+    loom__pool_run(((cpu_state *)machine)->pool, (bytes + COPY_PIECE - 1) / COPY_PIECE, copy_piece, &work);
+    return LOOM_OK;
+}
+
+static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
+                          void *argument)
+{
+    loom__pool_run(((cpu_state *)machine)->pool, tasks, task, argument);
+}
+
+static loom_status measure_limit(loom__machine *machine, loom_limit *limit)
+{
+    cpu_state *cpu = (cpu_state *)machine;
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_HOST_COPY || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ, LOOM_UNSUPPORTED,
+                    "the cpu machine works in host memory: there is no link to measure");
+    RETURN_ERROR_IF(limit->kind == LOOM_LIMIT_ANSWERED_READ, LOOM_UNSUPPORTED,
+                    "reads with answers are measured on devices only; ask for LOOM_LIMIT_RANDOM_READ");
+    return loom__cpu_measure_limit(cpu->pool, cpu->threads, limit);
+}
+
+const loom__machine_ops loom__cpu_machine = {
+    .interface_version = LOOM__MACHINE_INTERFACE,
+    .id = LOOM_MACHINE_CPU,
+    .name = "cpu",
+    .present = present,
+    .open = open_machine,
+    .close = close_machine,
+    .describe = describe,
+    .supports = supports,
+    .check_stream = check_stream,
+    .read_table = copy_host,
+    .write_table = copy_host,
+    .copy_table = copy_table,
+    .select_rows = loom__cpu_select_rows,
+    .take_rows = loom__cpu_take_rows,
+    .put_rows = loom__cpu_put_rows,
+    .host_parallel = host_parallel,
+    .measure_limit = measure_limit,
+};

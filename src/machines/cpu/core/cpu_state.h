@@ -1,0 +1,29 @@
+/* The cpu machine behind its handle, and what all of its engines count. */
+#ifndef LOOM_CPU_STATE_H
+#define LOOM_CPU_STATE_H
+
+#include "core/machine.h"
+#include "machines/cpu/core/cpu_pool.h"
+
+typedef struct loom__cpu_machine_state {
+    loom__machine base;
+    loom__pool *pool;
+    uint32_t threads;
+    loom_simd simd;
+    const struct loom__cpu_open_simd *open_simd;
+    const struct loom__cpu_filter_simd *filter_simd;
+    const struct loom__cpu_perfect_simd *perfect_simd;
+} loom__cpu_machine_state;
+
+typedef struct loom__cpu_counts {
+    uint64_t ok, exists, not_found, full;
+} loom__cpu_counts;
+
+/* Adds up what the tasks of one call counted; they run at the same time. */
+void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part);
+void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts);
+
+/* *field becomes at least `mine`; many threads may do so at once. */
+void loom__cpu_keep_larger(uint64_t *field, uint64_t mine);
+
+#endif

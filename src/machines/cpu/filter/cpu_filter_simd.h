@@ -1,0 +1,228 @@
+/* Ranges of keys through filter_ops.h, for one kind of SIMD. The including file sets LOOM_LANES_HEADER and
+ * CPU_FILTER_SIMD_TABLE.
+ *
+ * A query costs one DRAM access, so many must be under way at once: keys are started in groups, and their blocks prefetched,
+ * AHEAD groups before they are looked at. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS (cpu_filter_neon.h) two keys
+ * are looked at together, and the next group's are started in between, pair by pair; otherwise a group is started as a whole
+ * (cpu_open_simd.h tells why).
+ *
+ * Measured on two cores of a Neoverse N1, 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of several, by trial programs;
+ * docs/performance.md has the benchmark's. M queries a second:
+ *                                                      268 MB       32 MB        in the caches
+ *     shifted words, groups of 8, two ahead            100 to 107   133          202
+ *     the same, other groups and distances             76 to 104
+ *     masks by vectors                                 88                        139
+ *     pairs, prefetched into the L1 cache              132 to 138   188 to 191   417
+ *     the same into the L2 cache                       143 to 145   215 to 218   417
+ *     the limit of reads (prefetches into L1)          137 to 139   193 to 200
+ * One, two, three and four groups ahead, in 268 MB: 128, 137, 140, 142. With nothing to keep gcc from moving prefetches together pairs (into
+ * L1) do 129 to 138, 173 to 177 and 386. Keys and answers cost nothing: with both of them in the caches it was not faster. The limit's
+ * loop, too, gains by prefetches into L2, in a trial: 143 and 220. Why is not known; that machine has no hardware counters.
+ *
+ * Queries may run beside insertions: each word of a block is read once, by a load that does not tear. The thread sanitizer
+ * does not know that a vector load is several such loads, so there lines are copied word by word first. */
+#include "core/lanes.h"
+#include "engines/filter/filter_ops.h"
+#include "machines/cpu/filter/cpu_filter.h"
+
+enum {
+    GROUP = 8, /* keys started together, or between the looks at eight others */
+#ifdef CPU_FILTER_HAS_PAIRS
+    AHEAD = 3, /* groups between prefetch and look */
+#else
+    AHEAD = 2,
+#endif
+    RING = 4,         /* groups; a power of two above AHEAD */
+    WRITE_AHEAD = 16, /* keys between prefetch and setting bits */
+    WRITE_RING = 32,  /* a power of two above that */
+#ifdef LANE_HAS_FENCES
+    COPIED = 0
+#else
+    COPIED = 1
+#endif
+};
+
+static const lane_group whole_group;
+
+LOOM_LANE uint64_t key_at(uint32_t key_bytes, const void *keys, uint64_t index)
+{
+    return key_bytes == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
+}
+
+/* A key on its way. */
+typedef struct sought {
+    unsigned char *block;
+    uint32_t lower;
+} sought;
+
+LOOM_LANE sought start(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
+{
+    const filter_key key = filter_start(view, key_bytes, key_at(key_bytes, keys, index));
+    return (sought){filter_block(view, key.block), key.lower};
+}
+
+LOOM_LANE sought start_to_write(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
+{
+    const sought one = start(view, key_bytes, keys, index);
+    lane_prefetch_to_write(one.block);
+    return one;
+}
+
+LOOM_LANE sought start_to_look(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
+{
+    const sought one = start(view, key_bytes, keys, index);
+#ifdef CPU_FILTER_HAS_PAIRS
+    filter_prefetch(one.block);
+#else
+    lane_prefetch(one.block);
+#endif
+    return one;
+}
+
+LOOM_LANE uint8_t look(uint32_t each, const sought *one)
+{
+    lane_line line;
+    lane_take(whole_group, &line, one->block, COPIED, 1, FILTER_BLOCK_BYTES);
+    return (uint8_t)filter_look(each, whole_group, &line, one->lower);
+}
+
+/* A turn looks at the keys of `group` and, with `starting`, starts those of the group that begins at key `next`. Returns
+ * how many of the former are there. */
+#ifdef CPU_FILTER_HAS_PAIRS
+
+LOOM_LANE void turn_pair(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                         const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                         uint32_t pair, filter_pair *missing)
+{
+    lane_line lines[2];
+    for (uint32_t i = 2 * pair; starting && i < 2 * pair + 2; i++) {
+        started[i] = start_to_look(view, key_bytes, keys, next + i);
+        __asm__ volatile("" ::: "memory"); /* the compiler must not move prefetches together */
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        lane_take(whole_group, &lines[i], group[2 * pair + i].block, COPIED, 1, FILTER_BLOCK_BYTES);
+    const unsigned char *const at[2] = {lines[0].at, lines[1].at};
+    const uint32_t lower[2] = {group[2 * pair].lower, group[2 * pair + 1].lower};
+    *missing = filter_missing_of_pair(each, at, lower);
+}
+
+LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                        const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                        uint8_t answers[GROUP])
+{
+    filter_pair missing[GROUP / 2];
+    /* Not a loop, which gcc would not unroll: 338 M queries a second in the caches, and 389 so (both without the barrier). */
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 0, &missing[0]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 1, &missing[1]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 2, &missing[2]);
+    turn_pair(key_bytes, each, starting, view, keys, next, group, started, 3, &missing[3]);
+    return filter_answer_pairs(missing, answers);
+}
+
+#else
+
+LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
+                        const void *keys, uint64_t next, const sought group[GROUP], sought started[GROUP],
+                        uint8_t answers[GROUP])
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; starting && i < GROUP; i++)
+        started[i] = start_to_look(view, key_bytes, keys, next + i);
+    for (uint32_t i = 0; i < GROUP; i++)
+        count += answers[i] = look(each, &group[i]);
+    return count;
+}
+
+#endif
+
+/* The last keys of a batch, fewer than GROUP. */
+LOOM_LANE uint64_t contains_rest(uint32_t key_bytes, uint32_t each, const loom__filter_view *view, const void *keys,
+                                 uint8_t *found, uint64_t begin, uint64_t end)
+{
+    sought group[GROUP];
+    uint64_t count = 0;
+    for (uint32_t i = 0; begin + i < end; i++)
+        group[i] = start_to_look(view, key_bytes, keys, begin + i);
+    for (uint32_t i = 0; begin + i < end; i++) {
+        const uint8_t there = look(each, &group[i]);
+        if (found != NULL)
+            found[begin + i] = there;
+        count += there;
+    }
+    return count;
+}
+
+LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom__filter_view *given, const void *keys,
+                                  uint8_t *found, uint64_t begin, uint64_t end)
+{
+    const loom__filter_view view = *given; /* in registers: the output cannot alias it */
+    const uint64_t groups = (end - begin) / GROUP, rest = begin + groups * GROUP;
+    sought ring[RING][GROUP];
+    uint8_t unasked[GROUP];
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < groups * GROUP && i < AHEAD * GROUP; i++)
+        ring[i / GROUP][i % GROUP] = start_to_look(&view, key_bytes, keys, begin + i);
+    for (uint64_t i = 0; i < groups; i++) {
+        const uint64_t at = begin + i * GROUP;
+        uint8_t *answers = found != NULL ? found + at : unasked;
+        const sought *group = ring[i % RING];
+        sought *started = ring[(i + AHEAD) % RING];
+        if (i + AHEAD < groups)
+            count += turn(key_bytes, each, 1, &view, keys, at + AHEAD * GROUP, group, started, answers);
+        else
+            count += turn(key_bytes, each, 0, &view, keys, 0, group, NULL, answers);
+    }
+    return count + contains_rest(key_bytes, each, &view, keys, found, rest, end);
+}
+
+LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const loom__filter_view *given,
+                            const void *keys, uint64_t begin, uint64_t end)
+{
+    const loom__filter_view view = *given;
+    sought ring[WRITE_RING];
+    uint64_t next = begin;
+    for (; next < end && next < begin + WRITE_AHEAD; next++)
+        ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
+    for (uint64_t i = begin; i < end; i++, next++) {
+        if (next < end)
+            ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
+        filter_set(each, shared, whole_group, ring[i % WRITE_RING].block, ring[i % WRITE_RING].lower);
+    }
+}
+
+static uint64_t contains(const loom__filter_view *view, const void *keys, uint8_t *found, uint64_t begin, uint64_t end)
+{
+    uint64_t count = 0;
+#define CALL(key_bytes, each) count = contains_range(key_bytes, each, view, keys, found, begin, end)
+    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#undef CALL
+    return count;
+}
+
+static void insert(const loom__filter_view *view, const void *keys, uint64_t begin, uint64_t end, int shared)
+{
+#define CALL(key_bytes, each)                                         \
+    shared ? insert_range(key_bytes, each, 1, view, keys, begin, end) \
+           : insert_range(key_bytes, each, 0, view, keys, begin, end)
+    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#undef CALL
+}
+
+/* Insertions may be at work: words are read as they are, once. */
+static void survey(const loom__filter_view *view, uint64_t partition, loom__filter_survey *told)
+{
+    const uint64_t first = partition * FILTER_PARTITION_BLOCKS, left = view->blocks - first;
+    const uint64_t blocks = left < FILTER_PARTITION_BLOCKS ? left : FILTER_PARTITION_BLOCKS;
+    filter_sums sums = {0, 0};
+    for (uint64_t i = 0; i < blocks; i++) {
+        uint64_t words[FILTER_BLOCK_WORDS];
+        const uint64_t *at = (const uint64_t *)filter_block(view, (uint32_t)(first + i));
+        for (int word = 0; word < FILTER_BLOCK_WORDS; word++)
+            words[word] = lane_load_8(at + word);
+        filter_survey_block(view->each, words, &sums);
+    }
+    told->bits_set = sums.bits;
+    told->false_positive_rate = sums.rate;
+}
+
+const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {contains, insert, survey};

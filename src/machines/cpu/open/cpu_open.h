@@ -1,0 +1,70 @@
+/* The open engine on the cpu machine: what the files of it share.
+ *
+ *   cpu_open_simd.h    ranges of keys through the lane algorithms; compiled once for each kind of SIMD
+ *   cpu_open_*.c       those compilations
+ *   cpu_open.c         bulk calls: ranges shared out to threads, results
+ *   cpu_open_bulk.c    split by partition, then one thread to a partition
+ *   cpu_open_scan.c    what reads whole tables: clear, retrieve, survey
+ *   cpu_open_upkeep.c  partitions put in order
+ *   cpu_open_refill.c  a table filled with the keys of another one
+ */
+#ifndef LOOM_CPU_OPEN_H
+#define LOOM_CPU_OPEN_H
+
+#include "engines/open/open_kernels.h"
+#include "machines/cpu/core/cpu_state.h"
+
+/* Keys and values in the order in which they are to be inserted; strides in bytes. */
+typedef struct loom__cpu_records {
+    const unsigned char *keys;
+    const unsigned char *values;
+    uint32_t key_stride, value_stride;
+    const uint64_t *index; /* [n] where each key's status goes; NULL: at its own place */
+    uint8_t *status;       /* may be NULL */
+    uint64_t n;
+} loom__cpu_records;
+
+struct open_sums; /* open_survey.h */
+
+typedef struct loom__cpu_open_simd {
+    /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. With `shared` other threads do the same to other ranges. `counts` belongs to
+     * the whole call. */
+    void (*find)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                 loom__cpu_counts *counts);
+    void (*write)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                  loom__cpu_counts *counts);
+    /* One after the other, by a thread that owns every partition concerned. */
+    void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
+                            loom__cpu_counts *counts);
+    uint64_t (*count_accesses)(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end);
+    void (*survey_partition)(const loom__open_view *view, uint32_t partition, struct open_sums *sums);
+} loom__cpu_open_simd;
+
+extern const loom__cpu_open_simd loom__cpu_open_scalar;
+#if defined(__aarch64__)
+extern const loom__cpu_open_simd loom__cpu_open_neon;
+#endif
+#if defined(__x86_64__)
+extern const loom__cpu_open_simd loom__cpu_open_avx2;
+#endif
+
+extern const loom__open_kernels loom__cpu_open_kernels;
+
+void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition);
+
+loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
+                                        const loom__open_totals *totals, loom_stream stream);
+loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
+loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+                                   int with_status);
+loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                                    void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status loom__cpu_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
+                                  uint64_t *refused, loom_stream stream);
+loom_status loom__cpu_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
+loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                                  loom_stream stream);
+
+#endif

@@ -1,0 +1,82 @@
+/* Room made in full buckets (perfect_room.h), by a thread that owns the partition. */
+#define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
+#include "core/memory.h"
+#include "engines/perfect/perfect_room.h"
+#include "machines/cpu/perfect/cpu_perfect.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
+                   sizeof((loom__cpu_perfect_desk *)0)->memory,
+               "a desk has room for one of ours");
+
+void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
+                                 const loom__perfect_view *view, uint32_t first, uint32_t end)
+{
+    desk->allocator = allocator;
+    desk->view = view;
+    desk->first = first;
+    desk->end = end;
+    desk->laid_out = desk->short_of_memory = 0;
+}
+
+static perfect_desk *lay_out(loom__cpu_perfect_desk *desk)
+{
+    perfect_desk *own = (perfect_desk *)desk->memory;
+    if (!desk->laid_out) {
+        memset(own, 0, perfect_desk_bytes(desk->view->subrange));
+        desk->laid_out = 1;
+    }
+    return own;
+}
+
+static uint64_t spare_bytes(const loom__perfect_view *view)
+{
+    return view->partition_bytes + view->words * (uint64_t)8;
+}
+
+void loom__cpu_perfect_desk_close(loom__cpu_perfect_desk *desk)
+{
+    uint32_t *marks = desk->view->marks;
+    if (desk->laid_out)
+        loom__release(desk->allocator, ((perfect_desk *)desk->memory)->spare, spare_bytes(desk->view), LOOM_MEMORY_HOST,
+                      NULL);
+    if (desk->short_of_memory)
+        for (uint32_t i = desk->first; i < desk->end; i++)
+            if (marks[i] == PERFECT_SHORT_OF_MEMORY)
+                marks[i] = PERFECT_UNMARKED;
+}
+
+LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_desk *given, uint64_t key)
+{
+    const loom__perfect_view *view = given->view;
+    const lane_team team = {0};
+    const lane_group alone = {0};
+    perfect_owner owner = perfect_own(view, perfect_start(kind, view, key).partition_index, team, alone, 0);
+    uint32_t *mark = &view->marks[owner.partition_index];
+    if (*mark != PERFECT_UNMARKED)
+        return 0;
+    perfect_desk *desk = lay_out(given);
+    if (perfect_make_room(kind, view, &owner, desk, key))
+        return 1;
+    if (desk->spare == NULL && perfect_is_hopeful(kind, view, &owner, desk)) {
+        /* Straight from the allocator: that there is no memory is no error. The key is refused then, but not those of later calls. */
+        desk->spare =
+            given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
+        if (desk->spare == NULL) {
+            *mark = PERFECT_SHORT_OF_MEMORY;
+            given->short_of_memory = 1;
+            return 0;
+        }
+    }
+    return perfect_make_room_anew(kind, view, &owner, desk, key);
+}
+
+int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key)
+{
+    int room = 0;
+#define CALL(kind) room = make_room(kind, desk, key)
+    SLOT_FOR_KIND(desk->view->kind, CALL)
+#undef CALL
+    return room;
+}

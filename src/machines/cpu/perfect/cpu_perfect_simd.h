@@ -1,0 +1,457 @@
+/* Ranges of keys through the lane algorithms of perfect_ops.h, for one kind of SIMD. The including file sets
+ * LOOM_LANES_HEADER and CPU_PERFECT_SIMD_TABLE.
+ *
+ * A lookup reads a word of codes, which is in a cache if the table is not too large, and then a bucket, which is not. So keys go
+ * through two stages before they are looked at: AHEAD groups after its word was prefetched a key gets its bucket, which is
+ * prefetched; as many groups later it is looked at. Groups, and no branches on what is found: cpu_open_simd.h tells why.
+ *
+ * The two stages take 13 or 14 multiplications a key. With CPU_PERFECT_HAS_FOURS (cpu_perfect_avx2.h) four keys go through them at
+ * once, and buckets are prefetched into the L2 cache.
+ *
+ * Measured on one core of a Xeon of 2024 in a virtual machine (2 MB of L2 cache), by a trial program, 2^21 lookups, half of them
+ * hits, best of five to nine in turns. Room for 2^24 and 2^26 keys at load 0.9, random codes; M lookups a second:
+ *                                               4 + 4 bytes, in caches   149 MB   597 MB   keys of 8 bytes, 149 MB
+ *     one key at a time, 2 groups of 8 ahead    80                       53       44       55
+ *     fours, the same                           203                      78       58       70
+ *     fours, buckets into the L2 cache          192                      82       66       74
+ *     the same, 3 groups ahead                                           91       71       75
+ *     the same, 4 groups ahead                                           94       72       76
+ *     groups of 16, 2 ahead                                              84       59       89
+ *     4 ahead, prefetches spread among looks                             99       73       77
+ *     the loop of cpu_limits.c, copied                                    101      83       104
+ * Of no use: words of codes, too, into the L2 cache (78, 65, 68), more than 2 groups ahead into the L1 cache (76), and one key at a
+ * time in other groups, at other distances or with BMI2 (all within a tenth of the first line, most of them below). Without fours
+ * distances are what they were; they were not measured again. */
+#include "core/lanes.h"
+#include "engines/perfect/perfect_survey.h"
+#include "machines/cpu/perfect/cpu_perfect.h"
+
+enum {
+    GROUP = 8, /* keys that go through a stage together */
+#ifdef CPU_PERFECT_HAS_FOURS
+    AHEAD = 4, /* groups between stages */
+    RING = 8,  /* groups between the first stage and the second, and between the second and the third */
+#else
+    AHEAD = 2,
+    RING = 4,
+#endif
+    BLOCK = 512,      /* keys whose values are fetched together, where they lie apart */
+    WRITE_AHEAD = 16, /* whatever writes: keys between prefetch and look */
+    WRITE_RING = 32
+};
+
+static const unsigned char zero_value[8];
+static const lane_group whole_group;
+
+LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index)
+{
+    if (slot_key_bytes(kind) == 4)
+        return ((const uint32_t *)keys)[index];
+    return ((const uint64_t *)keys)[index];
+}
+
+LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t index)
+{
+    if (slot_value_bytes(kind) == 4)
+        return ((const uint32_t *)values)[index];
+    return ((const uint64_t *)values)[index];
+}
+
+/* ---- find ---- */
+
+#ifdef CPU_PERFECT_HAS_FOURS
+
+typedef uint64_t packed_place; /* what is left of the hash in the upper half, the cell in the lower */
+
+LOOM_LANE packed_place pack_place(perfect_place place)
+{
+    return (uint64_t)place.rest << 32 | perfect_cell(place);
+}
+
+LOOM_LANE perfect_place unpack_place(packed_place packed)
+{
+    return (perfect_place){(uint32_t)packed >> 4, (uint32_t)packed & 15, (uint32_t)(packed >> 32)};
+}
+
+#else
+
+typedef perfect_place packed_place;
+
+LOOM_LANE packed_place pack_place(perfect_place place)
+{
+    return place;
+}
+
+LOOM_LANE perfect_place unpack_place(packed_place packed)
+{
+    return packed;
+}
+
+#endif
+
+typedef struct sought {
+    unsigned char *partition[GROUP];
+    const uint64_t *word[GROUP];
+    packed_place place[GROUP];
+} sought;
+
+typedef struct settled {
+    const unsigned char *line[GROUP];
+    const unsigned char *values[GROUP]; /* only where they lie behind all lines */
+} settled;
+
+/* First stage. */
+LOOM_LANE void find_start(loom__slot_kind kind, const loom__perfect_view *view, const void *keys, uint64_t first,
+                          uint32_t count, sought *ring)
+{
+    sought *group = &ring[first / GROUP % RING];
+#ifdef CPU_PERFECT_HAS_FOURS
+    if (count == GROUP) {
+        const unsigned char *at = (const unsigned char *)keys + first * slot_key_bytes(kind);
+        for (uint32_t i = 0; i < GROUP; i += 4)
+            fours_start(kind, view, at + i * slot_key_bytes(kind), group->partition + i, group->word + i,
+                        group->place + i);
+        for (uint32_t i = 0; i < GROUP; i++)
+            lane_prefetch(group->word[i]);
+        return;
+    }
+#endif
+    for (uint32_t i = 0; i < count; i++) {
+        perfect_seek seek = perfect_start(kind, view, key_at(kind, keys, first + i));
+        group->partition[i] = seek.partition;
+        group->place[i] = pack_place(seek.place);
+        group->word[i] = perfect_word_of(view, &seek);
+        lane_prefetch(group->word[i]);
+    }
+}
+
+/* Second stage. */
+LOOM_LANE void find_settle(loom__slot_kind kind, const loom__perfect_view *view, uint64_t first, uint32_t count,
+                           const sought *ring, settled *next_ring)
+{
+    const sought *group = &ring[first / GROUP % RING];
+    settled *next = &next_ring[first / GROUP % RING];
+#ifdef CPU_PERFECT_HAS_FOURS
+    if (count == GROUP) {
+        for (uint32_t i = 0; i < GROUP; i += 4)
+            fours_settle(kind, view, group->partition + i, group->word + i, group->place + i, next->line + i,
+                         next->values + i);
+        for (uint32_t i = 0; i < GROUP; i++)
+            fours_prefetch(next->line[i]);
+        return;
+    }
+#endif
+    for (uint32_t i = 0; i < count; i++) {
+        perfect_seek seek;
+        seek.partition = group->partition[i];
+        seek.place = unpack_place(group->place[i]);
+        perfect_settle(view, &seek, lane_load_8(group->word[i]));
+        next->line[i] = perfect_line(kind, seek.partition, seek.bucket);
+        if (kind == SLOT_KEY_8_VALUE_4)
+            next->values[i] = perfect_value(kind, view, seek.partition, seek.bucket, 0);
+        lane_prefetch(next->line[i]);
+    }
+}
+
+/* Third stage. Returns how many were found. */
+LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, uint64_t first, uint32_t count,
+                             const settled *ring, uint64_t block, const unsigned char **value_from)
+{
+    const settled *group = &ring[first / GROUP % RING];
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t index = first + i;
+        perfect_look look = perfect_look_at(kind, 0, whole_group, group->line[i], key_at(kind, batch->keys, index), 1);
+        uint64_t found = look.found;
+        if (slot_value_bytes(kind) != 0 && batch->found_values != NULL) {
+            if (kind == SLOT_PAIR_4_4) {
+                ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
+            } else {
+                const unsigned char *row =
+                    kind == SLOT_KEY_8_VALUE_4 ? group->values[i] : group->line[i] + PERFECT_LINE_BYTES;
+                value_from[index - block] = found ? row + look.slot * slot_value_bytes(kind) : zero_value;
+                lane_prefetch(value_from[index - block]);
+            }
+        }
+        if (batch->status != NULL)
+            batch->status[index] = (uint8_t)(found ^ 1);
+        if (batch->found != NULL)
+            batch->found[index] = (uint8_t)found;
+        all += found;
+    }
+    return all;
+}
+
+_Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_look writes these");
+
+LOOM_LANE uint32_t group_at(uint64_t first, uint64_t end)
+{
+    return end - first < GROUP ? (uint32_t)(end - first) : GROUP;
+}
+
+/* `begin` is a multiple of GROUP. */
+LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const view_given,
+                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    const loom__perfect_view view = *view_given; /* in registers: the outputs cannot alias it */
+    const loom__batch batch = *batch_given;
+    sought sought_ring[RING];
+    settled settled_ring[RING];
+    const unsigned char *value_from[BLOCK];
+    uint64_t found = 0, started = begin, placed = begin;
+
+    for (; started < end && started < begin + 2 * AHEAD * GROUP; started += GROUP) {
+        if (started >= begin + AHEAD * GROUP) { /* keys that were started AHEAD groups before */
+            find_settle(kind, &view, placed, group_at(placed, end), sought_ring, settled_ring);
+            placed += GROUP;
+        }
+        find_start(kind, &view, batch.keys, started, group_at(started, end), sought_ring);
+    }
+    for (uint64_t block = begin; block < end; block += BLOCK) {
+        uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
+        for (uint64_t first = block; first < block_end; first += GROUP) {
+            if (end >= started + GROUP) { /* nearly always, and then all counts are literal */
+                find_settle(kind, &view, placed, GROUP, sought_ring, settled_ring);
+                find_start(kind, &view, batch.keys, started, GROUP, sought_ring);
+                found += find_look(kind, &batch, first, GROUP, settled_ring, block, value_from);
+            } else {
+                if (placed < end)
+                    find_settle(kind, &view, placed, group_at(placed, end), sought_ring, settled_ring);
+                if (started < end)
+                    find_start(kind, &view, batch.keys, started, group_at(started, end), sought_ring);
+                found += find_look(kind, &batch, first, group_at(first, block_end), settled_ring, block, value_from);
+            }
+            placed += GROUP;
+            started += GROUP;
+        }
+        if (slot_values_apart(kind) && batch.found_values != NULL) {
+            uint32_t bytes = slot_value_bytes(kind);
+            for (uint64_t index = block; index < block_end; index++)
+                memcpy((unsigned char *)batch.found_values + index * bytes, value_from[index - block], bytes);
+        }
+    }
+    loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
+    loom__cpu_add_counts(counts, &local);
+}
+
+_Static_assert(RING > AHEAD, "a group is read before it is written again");
+
+/* ---- whatever writes ---- */
+
+static const uint8_t status_of_outcome[] = {
+    [PERFECT_AGAIN] = LOOM_INTERNAL,   [PERFECT_DONE] = LOOM_OK,       [PERFECT_WAS_THERE] = LOOM_EXISTS,
+    [PERFECT_ABSENT] = LOOM_NOT_FOUND, [PERFECT_OVERFLOW] = LOOM_FULL, [PERFECT_NO_ROOM] = LOOM_FULL,
+};
+
+LOOM_LANE void count_outcome(loom__cpu_counts *counts, perfect_outcome outcome)
+{
+    counts->ok += outcome == PERFECT_DONE;
+    counts->exists += outcome == PERFECT_WAS_THERE;
+    counts->not_found += outcome == PERFECT_ABSENT;
+    counts->full += outcome == PERFECT_NO_ROOM;
+}
+
+/* A key is read once: an array that somebody changes meanwhile cannot put it where it does not belong. */
+LOOM_LANE void ring_start(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key, uint64_t index,
+                          perfect_seek *ring)
+{
+    perfect_seek seek = perfect_start(kind, view, key);
+    ring[index % WRITE_RING] = seek;
+    lane_prefetch(perfect_word_of(view, &seek));
+}
+
+/* Half way to its look the bucket is prefetched. Codes may change until then, so the key is settled again. */
+LOOM_LANE void ring_prefetch(loom__slot_kind kind, const loom__perfect_view *view, uint64_t index, perfect_seek *ring)
+{
+    perfect_seek *seek = &ring[index % WRITE_RING];
+    perfect_settle(view, seek, lane_load_8(perfect_word_of(view, seek)));
+    lane_prefetch_to_write(perfect_line(kind, seek->partition, seek->bucket));
+    if (slot_values_apart(kind))
+        lane_prefetch_to_write(perfect_value(kind, view, seek->partition, seek->bucket, 0));
+}
+
+/* Erase and update: codes stand still. */
+LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__perfect_view *const view_given,
+                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    const loom__perfect_view view = *view_given;
+    const loom__batch batch = *batch_given;
+    perfect_seek ring[WRITE_RING];
+    loom__cpu_counts local = {0};
+    uint64_t next = begin, near = begin;
+    for (uint64_t index = begin; index < end; index++) {
+        for (; next < end && next < index + WRITE_AHEAD; next++)
+            ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring);
+        for (; near < end && near < index + WRITE_AHEAD / 2; near++)
+            ring_prefetch(kind, &view, near, ring);
+        const perfect_seek *seek = &ring[index % WRITE_RING];
+        perfect_outcome outcome;
+        if (op == LOOM__WRITE_ERASE)
+            outcome = perfect_erase(kind, shared, whole_group, &view, seek, 1);
+        else
+            outcome = perfect_update(kind, shared, whole_group, &view, seek, value_at(kind, batch.values, index), 1);
+        count_outcome(&local, outcome);
+        if (batch.status != NULL)
+            batch.status[index] = status_of_outcome[outcome];
+    }
+    loom__cpu_add_counts(counts, &local);
+}
+
+LOOM_LANE slot_mode mode_of(loom__write op)
+{
+    return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
+           : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
+           : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
+                                       : SLOT_KEEP;
+}
+
+LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_perfect_records *records, uint64_t i)
+{
+    uint64_t key = 0;
+    memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
+    return key;
+}
+
+/* Without values every key brings a one, which counters add up. */
+LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom__batch *batch,
+                                const loom__cpu_perfect_records *records, uint64_t i)
+{
+    uint64_t value = 0;
+    uint32_t narrow = 0;
+    if (slot_value_bytes(kind) == 0 || records->values == NULL)
+        return 1;
+    const unsigned char *at = records->values + i * records->value_stride;
+    if (op == LOOM__WRITE_COMBINE && slot_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT) {
+        memcpy(&narrow, at, sizeof narrow);
+        return loom__widen(batch->widening, narrow);
+    }
+    memcpy(&value, at, slot_value_bytes(kind));
+    return value;
+}
+
+LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__perfect_view *const view_given,
+                              const loom__batch *const batch_given,
+                              const loom__cpu_perfect_records *const records_given, loom__cpu_perfect_desk *desk,
+                              loom__cpu_counts *counts)
+{
+    const loom__perfect_view view = *view_given;
+    const loom__batch batch = *batch_given;
+    const loom__cpu_perfect_records records = *records_given;
+    perfect_seek ring[WRITE_RING];
+    loom__cpu_counts local = {0};
+    uint64_t next = 0, near = 0;
+    for (uint64_t i = 0; i < records.n; i++) {
+        for (; next < records.n && next < i + WRITE_AHEAD; next++)
+            ring_start(kind, &view, record_key(kind, &records, next), next, ring);
+        for (; near < records.n && near < i + WRITE_AHEAD / 2; near++)
+            ring_prefetch(kind, &view, near, ring);
+        perfect_seek seek = ring[i % WRITE_RING];
+        uint64_t value = record_value(kind, op, &batch, &records, i);
+        perfect_settle(&view, &seek, lane_load_8(perfect_word_of(&view, &seek)));
+        perfect_outcome outcome =
+            perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
+        if (outcome == PERFECT_OVERFLOW) {
+            outcome = PERFECT_NO_ROOM;
+            if (loom__cpu_perfect_make_room(desk, seek.key)) {
+                seek = perfect_seek_key(kind, &view, seek.key);
+                outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
+            }
+        }
+        count_outcome(&local, outcome);
+        const uint64_t place = records.index != NULL ? records.index[i] : i;
+        if (slot_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && batch.found_values != NULL) {
+            value = outcome == PERFECT_NO_ROOM ? 0 : value;
+            memcpy((unsigned char *)batch.found_values + place * slot_value_bytes(kind), &value,
+                   slot_value_bytes(kind));
+        }
+        if (batch.status != NULL)
+            batch.status[place] = status_of_outcome[outcome];
+    }
+    loom__cpu_add_counts(counts, &local);
+}
+
+LOOM_LANE uint64_t accesses_of_range(loom__slot_kind kind, const loom__perfect_view *view, const void *keys,
+                                     uint64_t begin, uint64_t end)
+{
+    uint64_t accesses = 0;
+    for (uint64_t index = begin; index < end; index++) {
+        perfect_seek seek = perfect_seek_key(kind, view, key_at(kind, keys, index));
+        (void)perfect_find(kind, 0, whole_group, &seek, 1);
+        accesses++; /* that was all there is to read */
+    }
+    return accesses;
+}
+
+LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__perfect_view *view, uint32_t partition,
+                              perfect_sums *sums)
+{
+    for (uint32_t number = 0; number < perfect_buckets(view->subrange); number++)
+        perfect_survey_bucket(kind, whole_group, view, partition, number, sums);
+    uint64_t first = ~((uint64_t)partition * perfect_buckets(view->subrange));
+    if (!perfect_salts_agree(view, partition) && first > sums->lowest_bad_inverted)
+        sums->lowest_bad_inverted = first;
+}
+
+/* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
+
+static void find(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                 loom__cpu_counts *counts)
+{
+#define CALL(kind) find_range(kind, view, batch, begin, end, counts)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+}
+
+static void write(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                  loom__cpu_counts *counts)
+{
+#define CALL(kind)                                                                     \
+    if (batch->write == LOOM__WRITE_ERASE)                                             \
+        write_range(kind, LOOM__WRITE_ERASE, shared, view, batch, begin, end, counts); \
+    else if (slot_value_bytes(kind) != 0)                                              \
+    write_range(kind, LOOM__WRITE_UPDATE, shared, view, batch, begin, end, counts)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+}
+
+static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_perfect_records *records,
+                   loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
+{
+/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
+#define OP(kind, op)                                                      \
+    case op:                                                              \
+        if (slot_value_bytes(kind) != 0 || (op) == LOOM__WRITE_KEEP)      \
+            insert_records(kind, op, view, batch, records, desk, counts); \
+        break;
+#define CALL(kind)                      \
+    switch (batch->write) {             \
+        OP(kind, LOOM__WRITE_KEEP)      \
+        OP(kind, LOOM__WRITE_OVERWRITE) \
+        OP(kind, LOOM__WRITE_FETCH)     \
+        OP(kind, LOOM__WRITE_COMBINE)   \
+    case LOOM__WRITE_UPDATE:            \
+    case LOOM__WRITE_ERASE:             \
+        break;                          \
+    }
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+#undef OP
+}
+
+static uint64_t count_accesses(const loom__perfect_view *view, const void *keys, uint64_t begin, uint64_t end)
+{
+    uint64_t accesses = 0;
+#define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return accesses;
+}
+
+static void survey_partition(const loom__perfect_view *view, uint32_t partition, perfect_sums *sums)
+{
+#define CALL(kind) survey_buckets(kind, view, partition, sums)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+}
+
+const loom__cpu_perfect_simd CPU_PERFECT_SIMD_TABLE = {find, write, insert, count_accesses, survey_partition};

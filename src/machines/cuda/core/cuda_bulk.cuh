@@ -1,0 +1,93 @@
+/* Records of maps and sets on their way into a table by partition, for any engine: their columns, and how a batch of them is
+ * split. */
+#ifndef LOOM_CUDA_BULK_CUH
+#define LOOM_CUDA_BULK_CUH
+
+#include "core/hash.h"
+#include "core/slot_kind.h"
+#include "machines/cuda/core/cuda_split_passes.cuh"
+#include "machines/cuda/core/cuda_state.cuh"
+
+typedef split_plan bulk_plan;
+
+template <class wide, class narrow, bool is_wide> struct either {
+    typedef wide type;
+};
+template <class wide, class narrow> struct either<wide, narrow, false> {
+    typedef narrow type;
+};
+
+/* A head is what goes into a slot: the key, or the pair. */
+template <loom__slot_kind kind> struct bulk_columns {
+    static constexpr bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8;
+    static constexpr bool packed = kind == SLOT_PAIR_4_4;
+    static constexpr bool has_tail =
+        kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
+    static constexpr bool wide_value = kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8;
+    static constexpr int slot_stride = wide_key || packed ? 8 : 4; /* sizeof(head), too */
+    /* Records that a thread reads at once: 16 bytes of the widest column; in a batch pairs are not packed yet. */
+    static constexpr int neighbours = slot_stride == 8 || (has_tail && wide_value) ? 2 : 4;
+    static constexpr int batch_neighbours = wide_key || (has_tail && wide_value) ? 2 : 4;
+    typedef typename either<uint64_t, uint32_t, wide_key>::type key;
+    typedef typename either<uint64_t, uint32_t, wide_key || packed>::type head;
+    typedef typename either<uint64_t, uint32_t, wide_value>::type value;
+    typedef typename either<value, no_column, has_tail>::type tail;
+    typedef split_columns<head, tail> arrays;
+
+    static __device__ __forceinline__ uint64_t key_of(head one)
+    {
+        return packed ? (uint64_t)(uint32_t)one : (uint64_t)one;
+    }
+    static __device__ __forceinline__ uint64_t value_of(head one, const arrays &from, size_t at)
+    {
+        if constexpr (has_tail)
+            return from.tails[at];
+        else
+            return packed ? (uint64_t)one >> 32 : 0;
+    }
+    static __device__ __forceinline__ void set_tail(const arrays &to, size_t at, uint64_t value)
+    {
+        if constexpr (has_tail)
+            to.tails[at] = (tail)value;
+    }
+};
+
+template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
+
+/* 16 bytes of heads, from number `first` on, which is a multiple of as many; zeros where there are none. */
+template <class head>
+__device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t first, uint32_t count)
+{
+    constexpr uint32_t at_once = 16 / sizeof(head);
+    if (first + at_once <= count)
+        return __ldcs((const uint4 *)(heads + first));
+    head some[at_once] = {};
+#pragma unroll
+    for (uint32_t i = 0; i < at_once; i++)
+        if (first + i < count)
+            some[i] = heads[first + i];
+    return *(const uint4 *)some;
+}
+
+/* The table that records go to. */
+struct bulk_target {
+    unsigned char *base; /* where its partitions lie: spare memory, if a plan uses it */
+    loom__seed seed;
+    uint32_t partitions;
+    loom__slot_kind kind;
+};
+
+/* The columns of a kind's records, for a wish. */
+void cuda_bulk_columns(loom__slot_kind kind, split_wish *wish);
+
+/* In this order, in one stream: split_begin; split, once or for each piece of the batch (`first` is its place there); in each turn
+ * split further, which does nothing where there is one pass. The arrays are on the device. */
+cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
+                            unsigned char *workspace, cudaStream_t stream);
+cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,
+                                    uint32_t turn, cudaStream_t stream);
+
+/* What found no room in its region. */
+cuda_rest cuda_bulk_rest(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace);
+
+#endif

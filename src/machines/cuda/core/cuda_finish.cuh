@@ -1,0 +1,52 @@
+/* What a call has counted becomes its result. */
+#ifndef LOOM_CUDA_FINISH_CUH
+#define LOOM_CUDA_FINISH_CUH
+
+#include "machines/cuda/core/cuda_state.cuh"
+
+static_assert(COUNT_COPIES == 32, "one lane for each");
+
+/* Sums the copies, clears them for the next call, and tells. One warp, after all that counts. */
+__device__ __forceinline__ void finish_counts(const cuda_finish &finish)
+{
+    cuda_counts *copy = finish.counts + threadIdx.x;
+    cuda_counts mine = {__ldcg(&copy->ok), __ldcg(&copy->exists), __ldcg(&copy->not_found), __ldcg(&copy->full), {}};
+    *copy = cuda_counts{};
+    for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2) {
+        mine.ok += __shfl_xor_sync(0xffffffffu, mine.ok, distance);
+        mine.exists += __shfl_xor_sync(0xffffffffu, mine.exists, distance);
+        mine.not_found += __shfl_xor_sync(0xffffffffu, mine.not_found, distance);
+        mine.full += __shfl_xor_sync(0xffffffffu, mine.full, distance);
+    }
+    if (threadIdx.x != 0)
+        return;
+    if (finish.replaced)
+        *finish.size = mine.ok;
+    else if (finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
+        atomicAdd((unsigned long long *)finish.size, finish.op == OP_ERASE ? 0 - mine.ok : mine.ok);
+    loom_result told = {};
+    told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
+    told.keys = finish.n;
+    told.ok = mine.ok;
+    told.exists = mine.exists;
+    told.not_found = mine.not_found;
+    told.full = mine.full;
+    *finish.result = told;
+}
+
+/* By the block that is the last of its kernel to come here. All threads of each block, when they have counted. */
+__device__ __forceinline__ void finish_last(const cuda_finish &finish)
+{
+    __shared__ bool last;
+    __threadfence(); /* what this thread counted comes before its block's arrival … */
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicAdd(finish.arrived, 1u) == gridDim.x - 1;
+    __syncthreads();
+    if (last && threadIdx.x < COUNT_COPIES) {
+        __threadfence(); /* … and that before what is read here */
+        finish_counts(finish);
+    }
+}
+
+#endif

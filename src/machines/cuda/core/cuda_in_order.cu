@@ -1,0 +1,278 @@
+/* Insertion in order (LOOM_IN_ORDER), the way that any batch can go: sort the keys with their places in the batch, take one
+ * record of each run of equal keys, insert those, and tell every record what became of its run.
+ *
+ * The sort is stable, so a run has its records in the order of the batch: its first is the one that stores the key, and wins
+ * (keep), or its last wins (overwrite). Winners have different keys, so they may go to the table in any order. If their key
+ * was stored as new the first record gets OK and the others EXISTS; if it was there before all get EXISTS, if it was refused
+ * FULL: what one would be told who inserted record after record. (Of more keys than there is room for others may be
+ * refused than then.)
+ *
+ * What n records with m different keys move, keys of k bytes and values of v:
+ *   copy     2 k n + 4 n      keys, since the sort needs them in memory of its own; places
+ *   sort     k n + k * 2 (k + 4) n      a pass for each byte of a key
+ *   choose   k n + (k + v + 8) m in order, and a value at random for each winner
+ *   insert   as a direct insertion of m keys
+ *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody asks for statuses and no key was refused
+ * 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for what goes in order, 2.5 for values at random, 8 for the
+ * insertion, with statuses 3 more. That is expected, from the rates in docs/performance.md; it has not been measured. */
+#include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/core/cuda_state.cuh"
+
+#include <cub/device/device_radix_sort.cuh>
+
+namespace
+{
+
+const unsigned ALL_LANES = 0xffffffffu;
+
+enum {
+    THREADS = 256,
+    BLOCKS = 8, /* on one multiprocessor */
+    AT_ONCE = 8 /* records of a lane for which its warp takes numbers together */
+};
+
+/* What lies at the beginning of the workspace; zero when a call begins. */
+struct order_counters {
+    cuda_counts inserted[COUNT_COPIES]; /* winners, by what became of them */
+    uint32_t winners;
+};
+
+uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+unsigned blocks_for(const cuda_state *cuda, uint64_t n, uint32_t at_once)
+{
+    const uint64_t most = (uint64_t)cuda->multiprocessors * BLOCKS, per_block = THREADS * at_once;
+    const uint64_t wanted = (n + per_block - 1) / per_block;
+    return (unsigned)(wanted < most ? wanted : most);
+}
+
+__global__ void __launch_bounds__(THREADS) number_kernel(uint32_t *positions, uint64_t n)
+{
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS)
+        positions[i] = (uint32_t)i;
+}
+
+/* ---- runs of equal keys ---- */
+
+template <class key> __device__ __forceinline__ bool begins_run(const key *keys, uint64_t i)
+{
+    return i == 0 || keys[i - 1] != keys[i];
+}
+
+/* The last place of the run that `at` is in: in steps that double, then in steps that halve. At most 64 looks. */
+template <class key> __device__ __forceinline__ uint64_t last_of_run(const key *keys, uint64_t n, uint64_t at)
+{
+    const key own = keys[at];
+    uint64_t step = 1;
+    for (; step < n - at && keys[at + step] == own; step *= 2)
+        at += step;
+    for (step /= 2; step > 0; step /= 2)
+        if (step < n - at && keys[at + step] == own)
+            at += step;
+    return at;
+}
+
+template <class key> __device__ __forceinline__ uint64_t first_of_run(const key *keys, uint64_t at)
+{
+    const key own = keys[at];
+    uint64_t step = 1;
+    for (; step <= at && keys[at - step] == own; step *= 2)
+        at -= step;
+    for (step /= 2; step > 0; step /= 2)
+        if (step <= at && keys[at - step] == own)
+            at -= step;
+    return at;
+}
+
+/* ---- winners ---- */
+
+template <class key> struct order_work {
+    const key *keys;           /* [n] sorted */
+    const uint32_t *positions; /* [n] where they were in the batch */
+    uint64_t n;
+    uint32_t *numbers; /* [n] at the first place of a run: the number of its winner */
+    order_counters *counters;
+    key *chosen;            /* [winners] */
+    void *chosen_values;    /* [winners] */
+    uint8_t *chosen_status; /* [winners] */
+    const void *values;     /* [n] of the batch; NULL for sets */
+    uint32_t value_bytes;
+    uint8_t *status;     /* [n] of the batch; NULL: nobody asks */
+    cuda_counts *counts; /* of the call */
+};
+
+/* Each run's winner gets a number, in no particular order, and goes to the list by it. A warp takes 32 * AT_ONCE places. */
+template <class key>
+__global__ void __launch_bounds__(THREADS) choose_kernel(const order_work<key> work, bool overwrite)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    const uint64_t stride = (uint64_t)gridDim.x * THREADS * AT_ONCE;
+    for (uint64_t first = ((uint64_t)blockIdx.x * THREADS + threadIdx.x - lane) * AT_ONCE; first < work.n;
+         first += stride) {
+        uint32_t begun[AT_ONCE], all = 0, number = 0;
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            const uint64_t i = first + 32 * k + lane;
+            begun[k] = __ballot_sync(ALL_LANES, i < work.n && begins_run(work.keys, i));
+            all += __popc(begun[k]);
+        }
+        if (lane == 0 && all > 0)
+            number = atomicAdd(&work.counters->winners, all);
+        number = __shfl_sync(ALL_LANES, number, 0);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++) {
+            if (begun[k] >> lane & 1) {
+                const uint64_t i = first + 32 * k + lane, winner = overwrite ? last_of_run(work.keys, work.n, i) : i;
+                const uint32_t own = number + __popc(begun[k] & ((1u << lane) - 1));
+                work.numbers[i] = own;
+                work.chosen[own] = work.keys[i];
+                if (work.value_bytes == 4)
+                    ((uint32_t *)work.chosen_values)[own] = ((const uint32_t *)work.values)[work.positions[winner]];
+                else if (work.value_bytes == 8)
+                    ((uint64_t *)work.chosen_values)[own] = ((const uint64_t *)work.values)[work.positions[winner]];
+            }
+            number += __popc(begun[k]);
+        }
+    }
+}
+
+/* ---- what became of each record ---- */
+
+static_assert(COUNT_COPIES == 32, "a warp reads one of them with each lane");
+
+template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(const order_work<key> work)
+{
+    const cuda_counts *inserted = &work.counters->inserted[threadIdx.x % 32];
+    const bool refused = __any_sync(ALL_LANES, inserted->full > 0);
+    if (work.status == NULL && !refused) { /* one OK for each that was stored as new, and that is all */
+        if (blockIdx.x == 0 && threadIdx.x < 32) {
+            cuda_counts *to = &work.counts[threadIdx.x];
+            atomicAdd(&to->ok, inserted->ok);
+            atomicAdd(&to->exists, (threadIdx.x == 0 ? work.n : 0) - inserted->ok); /* all together, not negative */
+        }
+        return;
+    }
+    outcome_counts counts = {};
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < work.n; i += (uint64_t)gridDim.x * THREADS) {
+        const bool first = begins_run(work.keys, i);
+        uint8_t told = LOOM_EXISTS;
+        if (first || refused) { /* otherwise nobody need know which run it is */
+            told = work.chosen_status[work.numbers[first ? i : first_of_run(work.keys, i)]];
+            told = !first && told == LOOM_OK ? (uint8_t)LOOM_EXISTS : told;
+        }
+        counts.ok += told == LOOM_OK;
+        counts.exists += told == LOOM_EXISTS;
+        counts.full += told == LOOM_FULL;
+        if (work.status != NULL)
+            work.status[work.positions[i]] = told;
+    }
+    tell_counts(work.counts, counts);
+}
+
+/* ---- all of it ---- */
+
+template <class key>
+cudaError_t sort(void *scratch, size_t *bytes, cub::DoubleBuffer<key> *keys, cub::DoubleBuffer<uint32_t> *positions,
+                 uint64_t n, cudaStream_t stream)
+{
+    return cub::DeviceRadixSort::SortPairs(scratch, *bytes, *keys, *positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
+                                           stream);
+}
+
+template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
+{
+    cub::DoubleBuffer<key> keys;
+    cub::DoubleBuffer<uint32_t> positions;
+    return sort(NULL, bytes, &keys, &positions, n, NULL);
+}
+
+template <class key>
+loom_status insert_sorted(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
+                          const cuda_order_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
+{
+    const uint64_t n = batch->n;
+    const uint32_t value_bytes = slot_value_bytes(table->kind);
+    unsigned char *scratch = workspace + plan->scratch_at;
+    order_counters *counters = (order_counters *)workspace;
+    cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
+    cub::DoubleBuffer<uint32_t> positions((uint32_t *)(workspace + plan->positions_at[0]),
+                                          (uint32_t *)(workspace + plan->positions_at[1]));
+    const void *values = batch->values;
+    uint8_t *status = batch->status;
+    CUDA_TRY(cudaMemsetAsync(counters, 0, sizeof *counters, stream));
+    CUDA_TRY(cudaMemcpyAsync(keys.Current(), batch->keys, n * sizeof(key), cudaMemcpyDefault, stream));
+    if (plan->values_staged) {
+        values = workspace + plan->values_at;
+        CUDA_TRY(
+            cudaMemcpyAsync(workspace + plan->values_at, batch->values, n * value_bytes, cudaMemcpyDefault, stream));
+    }
+    if (plan->status_staged)
+        status = workspace + plan->status_at;
+    const unsigned blocks = blocks_for(cuda, n, 1), choosing = blocks_for(cuda, n, AT_ONCE);
+    number_kernel<<<blocks, THREADS, 0, stream>>>(positions.Current(), n);
+    CUDA_TRY(cudaGetLastError());
+    size_t sort_bytes = plan->sort_bytes;
+    CUDA_TRY(sort(scratch, &sort_bytes, &keys, &positions, n, stream));
+    /* From here on the other buffers, and the sort's scratch, are free: winners go there. */
+    const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
+                                  counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
+                                  values,         value_bytes,         status,  batch->counts};
+    choose_kernel<<<choosing, THREADS, 0, stream>>>(work, overwrite);
+    CUDA_TRY(cudaGetLastError());
+    if (table->clear != NULL) /* nothing before has touched the table */
+        RETURN_IF_FAILED(table->clear(table->argument, stream));
+    cuda_batch chosen = *batch;
+    chosen.status = work.chosen_status;
+    chosen.counts = counters->inserted;
+    const cuda_rest winners = {&counters->winners, (uint32_t)n, work.chosen,
+                               value_bytes != 0 ? work.chosen_values : NULL};
+    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, overwrite, stream));
+    tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
+    CUDA_TRY(cudaGetLastError());
+    if (plan->status_staged)
+        CUDA_TRY(cudaMemcpyAsync(batch->status, status, n, cudaMemcpyDefault, stream));
+    return LOOM_OK;
+}
+
+} // namespace
+
+cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
+                               cuda_order_plan *plan)
+{
+    const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
+    size_t sort = 0;
+    cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
+    uint64_t at = aligned(sizeof(order_counters));
+    *plan = cuda_order_plan{};
+    plan->values_staged = values_staged;
+    plan->status_staged = status_staged;
+    for (int i = 0; i < 2; i++) {
+        plan->keys_at[i] = at;
+        at += aligned(n * key_bytes);
+        plan->positions_at[i] = at;
+        at += aligned(n * sizeof(uint32_t));
+    }
+    const uint64_t chosen_values = aligned(n * value_bytes), chosen = chosen_values + aligned(n);
+    plan->sort_bytes = sort;
+    plan->scratch_at = at;
+    plan->chosen_status_at = at + chosen_values;
+    at += aligned(sort) > chosen ? aligned(sort) : chosen;
+    plan->values_at = at;
+    at += values_staged ? chosen_values : 0;
+    plan->status_at = at;
+    at += status_staged ? aligned(n) : 0;
+    plan->bytes = at;
+    return error;
+}
+
+loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
+                                 const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
+                                 cudaStream_t stream)
+{
+    return slot_key_bytes(table->kind) == 4
+               ? insert_sorted<uint32_t>(cuda, table, batch, plan, workspace, overwrite, stream)
+               : insert_sorted<uint64_t>(cuda, table, batch, plan, workspace, overwrite, stream);
+}

@@ -1,0 +1,363 @@
+/* What the device can do at most, measured: the rates that the benchmark holds operations against. Each is the best of
+ * several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can pass it. */
+#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_tile.cuh"
+
+#include <stdio.h>
+
+namespace
+{
+
+enum { THREADS = 256, REPEATS = 5 };
+
+__device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
+{
+    uint64_t x = (index ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
+    x ^= x >> 32;
+    x *= 0xa0761d6478bd642fu;
+    return __umul64hi(x ^ (x >> 32), range);
+}
+
+/* What is said to the caches with each access. */
+enum cache_hint {
+    HINT_NONE,
+    HINT_PASS_L1, /* do not keep it in the L1 cache */
+    HINT_FIRST,   /* the same, and let it be the first to leave the L2 cache */
+    HINT_LAST,    /* or the last */
+    CACHE_HINTS
+};
+
+const char *const HINT_NAMES[CACHE_HINTS] = {"", ", not in L1", ", first out of L2", ", last out of L2"};
+
+__device__ __forceinline__ uint64_t l2_policy(cache_hint hint)
+{
+    uint64_t policy;
+    if (hint == HINT_FIRST)
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    else if (hint == HINT_LAST)
+        asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    else
+        asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+template <bool hinted>
+__device__ __forceinline__ void read_16(ulonglong2 *got, const unsigned char *at, uint64_t policy)
+{
+    if (hinted)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(got->x), "=l"(got->y)
+                     : "l"(at), "l"(policy));
+    else
+        asm volatile("ld.global.nc.v2.u64 {%0, %1}, [%2];" : "=l"(got->x), "=l"(got->y) : "l"(at));
+}
+
+template <bool hinted> __device__ __forceinline__ void read_8(ulonglong2 *got, const unsigned char *at, uint64_t policy)
+{
+    if (hinted)
+        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u64 %0, [%1], %2;"
+                     : "=l"(got->x)
+                     : "l"(at), "l"(policy));
+    else
+        asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(got->x) : "l"(at));
+}
+
+/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
+template <int bytes, int lanes, int items, bool hinted>
+__global__ void __launch_bounds__(THREADS)
+    read_kernel(const unsigned char *memory, uint64_t places, uint64_t n, uint32_t *out, cache_hint hint)
+{
+    const uint64_t policy = l2_policy(hint);
+    constexpr int share = bytes / lanes, loads = share > 16 ? share / 16 : 1;
+    uint32_t lane = threadIdx.x % lanes, sum = 0;
+    uint64_t first = (uint64_t)blockIdx.x * (THREADS / lanes * items) + threadIdx.x / lanes;
+    ulonglong2 got[items][loads];
+#pragma unroll
+    for (int i = 0; i < items; i++) {
+        uint64_t index = first + (uint64_t)i * (THREADS / lanes);
+        const unsigned char *at = memory + place(index, places) * bytes + lane * share;
+#pragma unroll
+        for (int j = 0; j < loads; j++) {
+            if (index < n && share >= 16)
+                read_16<hinted>(&got[i][j], at + 16 * j, policy);
+            else if (index < n)
+                read_8<hinted>(&got[i][j], at, policy);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < items; i++)
+#pragma unroll
+        for (int j = 0; j < loads; j++)
+            sum ^= (uint32_t)(got[i][j].x + (share >= 16 ? got[i][j].y : 0));
+    if (sum == 0x12345678u)
+        *out = sum; /* never, but the compiler cannot know */
+}
+
+/* What a lookup moves and nothing else: a warp reads 128 keys, a random line for each, and writes a value and a status for
+ * each, keys and answers in pieces of 16 bytes to a lane. */
+template <int lanes, bool hinted>
+__global__ void __launch_bounds__(THREADS, 6)
+    answer_kernel(const unsigned char *memory, uint64_t places, uint64_t n, const uint32_t *keys, uint32_t *values,
+                  uint8_t *status, cache_hint hint)
+{
+    const uint64_t policy = l2_policy(hint);
+    __shared__ __align__(16) uint32_t tiles[THREADS / 32][TILE_ITEMS];
+    uint32_t *tile = tiles[threadIdx.x / 32];
+    tile_range range(n, TILE_ITEMS);
+    tile_read(tile, range, keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < TILE_ITEMS; first += 32 / lanes) {
+        uint32_t item = first + range.lane / lanes, share = 64 / lanes;
+        uint64_t index = range.first + item + ((uint64_t)tile[item] << 40);
+        const unsigned char *at = memory + place(index, places) * 64 + range.lane % lanes * share;
+        uint64_t sum = 0;
+#pragma unroll
+        for (uint32_t part = 0; part < share; part += 16) {
+            ulonglong2 got;
+            read_16<hinted>(&got, at + part, policy);
+            sum += got.x ^ got.y;
+        }
+        __syncwarp();
+        if (range.lane % lanes == 0)
+            tile[item] = (uint32_t)sum;
+    }
+    __syncwarp();
+    tile_write(tile, range, values);
+    tile_write((const uint8_t *)tile, range, status); /* any bytes will do */
+}
+
+/* Swaps take no hints. */
+template <int items>
+__global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, uint64_t places, uint64_t n)
+{
+    uint64_t index = (uint64_t)blockIdx.x * (THREADS * items) + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < items; i++, index += THREADS)
+        if (index < n)
+            atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
+}
+
+/* `streams`: what was read and written will not be needed again. */
+template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(uint4 *to, const uint4 *from, uint64_t n)
+{
+    uint64_t index = (uint64_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
+    uint4 got[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (index + i * THREADS < n)
+            got[i] = streams ? __ldcs(from + index + i * THREADS) : from[index + i * THREADS];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (index + i * THREADS < n && streams)
+            __stcs(to + index + i * THREADS, got[i]);
+        else if (index + i * THREADS < n)
+            to[index + i * THREADS] = got[i];
+}
+
+struct measurement {
+    unsigned char *memory; /* on the device, or pinned on the host where the limit is the link's */
+    unsigned char *device; /* HOST_COPY: where it goes. ANSWERED_READ: keys, values and statuses */
+    uint64_t bytes;
+    uint32_t *out;
+    loom_limit *limit;
+    cudaEvent_t from, to;
+};
+
+/* Keeps the shape if it is the best so far. `work` is what one launch does, in the limit's unit. */
+template <class launch_function>
+cudaError_t try_shape(measurement *m, const char *shape, double work, launch_function launch)
+{
+    float best = 0, milliseconds;
+    for (int i = 0; i <= REPEATS; i++) { /* the first is to warm up */
+        cudaEventRecord(m->from);
+        launch();
+        cudaEventRecord(m->to);
+        cudaError_t error = cudaEventSynchronize(m->to);
+        if (error == cudaSuccess)
+            error = cudaEventElapsedTime(&milliseconds, m->from, m->to);
+        if (error != cudaSuccess)
+            return error;
+        if (i > 0 && (best == 0 || milliseconds < best))
+            best = milliseconds;
+    }
+    double rate = work / (best * 1e-3);
+    if (rate > m->limit->rate) {
+        m->limit->rate = rate;
+        snprintf(m->limit->shape, sizeof m->limit->shape, "%s", shape);
+    }
+    return cudaSuccess;
+}
+
+template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m, uint64_t n)
+{
+    char shape[64];
+    constexpr uint64_t per_block = THREADS / lanes * items;
+    const unsigned blocks = (unsigned)((n + per_block - 1) / per_block);
+    cudaError_t error = cudaSuccess;
+    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
+        snprintf(shape, sizeof shape, "%d lanes, %d in flight%s", lanes, items, HINT_NAMES[hint]);
+        error = try_shape(m, shape, (double)n, [=] {
+            auto kernel =
+                hint == HINT_NONE ? read_kernel<bytes, lanes, items, false> : read_kernel<bytes, lanes, items, true>;
+            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / bytes, n, m->out, (cache_hint)hint);
+        });
+    }
+    return error;
+}
+
+template <int bytes, int lanes> cudaError_t try_items(measurement *m, uint64_t n)
+{
+    cudaError_t error = try_reads<bytes, lanes, 1>(m, n);
+    if (error == cudaSuccess)
+        error = try_reads<bytes, lanes, 2>(m, n);
+    if (error == cudaSuccess)
+        error = try_reads<bytes, lanes, 4>(m, n);
+    return error;
+}
+
+template <int bytes> cudaError_t try_lanes(measurement *m, uint64_t n)
+{
+    cudaError_t error = try_items<bytes, 1>(m, n);
+    if (bytes >= 16 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 16 ? 2 : 1 > (m, n);
+    if (bytes >= 32 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 32 ? 4 : 1 > (m, n);
+    if (bytes >= 64 && error == cudaSuccess)
+        error = try_items < bytes, bytes >= 64 ? 8 : 1 > (m, n);
+    return error;
+}
+
+template <int items> cudaError_t try_swaps(measurement *m, uint64_t n)
+{
+    char shape[64];
+    constexpr uint64_t per_block = THREADS * items;
+    snprintf(shape, sizeof shape, "1 lane, %d in flight", items);
+    return try_shape(m, shape, (double)n, [=] {
+        swap_kernel<items><<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(m->memory, m->bytes / 8, n);
+    });
+}
+
+template <int lanes> cudaError_t try_answers(measurement *m, uint64_t n)
+{
+    char shape[64];
+    uint32_t *keys = (uint32_t *)m->device, *values = keys + n;
+    uint8_t *status = (uint8_t *)(values + n);
+    const unsigned blocks = (unsigned)(n / TILE_ITEMS / (THREADS / 32));
+    cudaError_t error = cudaSuccess;
+    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
+        snprintf(shape, sizeof shape, "%d lanes, tiles of %d%s", lanes, TILE_ITEMS, HINT_NAMES[hint]);
+        error = try_shape(m, shape, (double)n, [=] {
+            auto kernel = hint == HINT_NONE ? answer_kernel<lanes, false> : answer_kernel<lanes, true>;
+            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / 64, n, keys, values, status, (cache_hint)hint);
+        });
+    }
+    return error;
+}
+
+/* Enough accesses to take a few milliseconds. */
+uint64_t accesses_of(const loom_limit *limit)
+{
+    return limit->kind == LOOM_LIMIT_HOST_RANDOM_READ ? (uint64_t)1 << 21 : (uint64_t)1 << 26;
+}
+
+cudaError_t measure(measurement *m)
+{
+    const uint64_t n = accesses_of(m->limit);
+    switch (m->limit->kind) {
+    case LOOM_LIMIT_RANDOM_READ:
+    case LOOM_LIMIT_HOST_RANDOM_READ:
+        switch (m->limit->access_bytes) {
+        case 8:
+            return try_lanes<8>(m, n);
+        case 16:
+            return try_lanes<16>(m, n);
+        case 32:
+            return try_lanes<32>(m, n);
+        case 64:
+            return try_lanes<64>(m, n);
+        default:
+            return try_lanes<128>(m, n);
+        }
+    case LOOM_LIMIT_RANDOM_CAS: {
+        cudaError_t error = try_swaps<1>(m, n);
+        if (error == cudaSuccess)
+            error = try_swaps<2>(m, n);
+        return error == cudaSuccess ? try_swaps<4>(m, n) : error;
+    }
+    case LOOM_LIMIT_ANSWERED_READ: {
+        cudaError_t error = try_answers<2>(m, n);
+        return error == cudaSuccess ? try_answers<4>(m, n) : error;
+    }
+    case LOOM_LIMIT_HOST_COPY:
+        return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes,
+                         [=] { cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0); });
+    default: {
+        uint64_t half = m->bytes / 2 / 16;
+        cudaError_t error = try_shape(m, "cudaMemcpy", (double)half * 32, [=] {
+            cudaMemcpyAsync(m->memory, m->memory + half * 16, half * 16, cudaMemcpyDeviceToDevice, 0);
+        });
+        if (error != cudaSuccess)
+            return error;
+        const unsigned blocks = (unsigned)((half + THREADS * 4 - 1) / (THREADS * 4));
+        uint4 *to = (uint4 *)m->memory;
+        error = try_shape(m, "kernel, 4 x 16 bytes a thread", (double)half * 32,
+                          [=] { copy_kernel<false><<<blocks, THREADS>>>(to, to + half, half); });
+        if (error != cudaSuccess)
+            return error;
+        return try_shape(m, "kernel, 4 x 16 bytes a thread, streaming", (double)half * 32,
+                         [=] { copy_kernel<true><<<blocks, THREADS>>>(to, to + half, half); });
+    }
+    }
+}
+
+} // namespace
+
+static cudaError_t allocate(measurement *m)
+{
+    int link = m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
+    cudaError_t error = link ? cudaMallocHost(&m->memory, m->bytes) : cudaMalloc(&m->memory, m->bytes);
+    if (error == cudaSuccess)
+        error = cudaMemset(m->memory, 0, m->bytes);
+    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_HOST_COPY)
+        error = cudaMalloc(&m->device, m->bytes);
+    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_ANSWERED_READ) {
+        error = cudaMalloc(&m->device, accesses_of(m->limit) * 9);
+        if (error == cudaSuccess)
+            error = cudaMemset(m->device, 0, accesses_of(m->limit) * 9);
+    }
+    if (error == cudaSuccess)
+        error = cudaMalloc(&m->out, sizeof *m->out);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m->from);
+    if (error == cudaSuccess)
+        error = cudaEventCreate(&m->to);
+    return error;
+}
+
+static void release(measurement *m)
+{
+    if (m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ)
+        cudaFreeHost(m->memory);
+    else
+        cudaFree(m->memory);
+    cudaFree(m->device);
+    cudaFree(m->out);
+    if (m->from != NULL)
+        cudaEventDestroy(m->from);
+    if (m->to != NULL)
+        cudaEventDestroy(m->to);
+}
+
+loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
+{
+    measurement m = {};
+    ON_DEVICE((cuda_state *)machine);
+    m.bytes = limit->footprint_bytes / 256 * 256;
+    m.limit = limit;
+    limit->rate = 0;
+    cudaError_t error = allocate(&m);
+    if (error == cudaSuccess)
+        error = measure(&m);
+    release(&m);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "measuring a limit");
+}

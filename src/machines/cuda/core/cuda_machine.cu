@@ -1,0 +1,430 @@
+/* The cuda machine and its module. */
+#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/filter/cuda_filter.cuh"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const loom__services *cuda_services;
+
+/* ---- errors ---- */
+
+uint64_t cuda_steps_until_lost;
+
+cudaError_t cuda_step(cudaError_t error)
+{
+    if (cuda_steps_until_lost == 0)
+        return error;
+    if (cuda_steps_until_lost > 1) {
+        cuda_steps_until_lost--;
+        return error;
+    }
+    return cudaErrorLaunchFailure; /* and so it stays */
+}
+
+loom_status cuda_failed(cudaError_t error, const char *what)
+{
+    cudaGetLastError(); /* if it is one that goes by being read, it is gone */
+    if (error == cudaErrorMemoryAllocation)
+        return CUDA_FAIL(LOOM_OUT_OF_MEMORY,
+                         "the device has no memory left (%s); make tables for fewer keys or free "
+                         "other memory of the device",
+                         what);
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError)
+        return CUDA_FAIL(LOOM_NO_MACHINE, "no CUDA device can be used here: %s", cudaGetErrorString(error));
+    int lost = cudaPeekAtLastError() != cudaSuccess;
+    return CUDA_FAIL(LOOM_DEVICE, "the device reported '%s' (%s)%s", cudaGetErrorString(error), what,
+                     lost ? "; it stays so for this process: an earlier kernel failed, perhaps one of your own. Save "
+                            "nothing from the device, and start anew"
+                          : "");
+}
+
+cuda_device_scope::cuda_device_scope(const cuda_state *cuda) : before(-1), status(LOOM_OK)
+{
+    if (cuda->process != getpid()) {
+        status =
+            CUDA_FAIL(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
+                                   "used in it; make contexts after the fork");
+        return;
+    }
+    cudaError_t error = cudaGetDevice(&before);
+    if (error == cudaSuccess && before != cuda->device)
+        error = cudaSetDevice(cuda->device);
+    if (error != cudaSuccess)
+        status = cuda_failed(error, "choosing the device");
+}
+
+cuda_device_scope::~cuda_device_scope()
+{
+    int now;
+    if (before >= 0 && cudaGetDevice(&now) == cudaSuccess && now != before)
+        cudaSetDevice(before);
+}
+
+loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place)
+{
+    cudaPointerAttributes attributes;
+    *place = PLACE_NONE;
+    if (at == NULL)
+        return LOOM_OK;
+    cudaError_t error = cudaPointerGetAttributes(&attributes, at);
+    if (error == cudaErrorInvalidValue) { /* older drivers say so of plain host memory */
+        cudaGetLastError();
+        *place = PLACE_PAGEABLE;
+        return LOOM_OK;
+    }
+    CUDA_TRY(error);
+    switch (attributes.type) {
+    case cudaMemoryTypeDevice:
+        RETURN_ERROR_IF(attributes.device != cuda->device, LOOM_INVALID_ARGUMENT,
+                        "%s lies on device %d, the table on device %d; copy it there first (cudaMemcpyPeer)", name,
+                        attributes.device, cuda->device);
+        *place = PLACE_DEVICE;
+        break;
+    case cudaMemoryTypeManaged:
+        *place = PLACE_DEVICE;
+        break;
+    case cudaMemoryTypeHost:
+        *place = PLACE_PINNED;
+        break;
+    default:
+        *place = PLACE_PAGEABLE;
+        break;
+    }
+    return LOOM_OK;
+}
+
+/* ---- slots ---- */
+
+loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **taken)
+{
+    cuda_slot *slot = NULL;
+    pthread_mutex_lock(&cuda->slots_lock);
+    for (uint32_t i = 0; i < COUNT_SLOTS && slot == NULL; i++) {
+        cuda_slot *next = &cuda->slots[cuda->next_slot++ % COUNT_SLOTS];
+        slot = next->taken ? NULL : next;
+    }
+    if (slot != NULL)
+        slot->taken = 1;
+    pthread_mutex_unlock(&cuda->slots_lock);
+    RETURN_ERROR_IF(slot == NULL, LOOM_OUT_OF_MEMORY,
+                    "more than %d host threads call tables of one context at the same time; let some wait, or use "
+                    "several contexts",
+                    COUNT_SLOTS);
+    unsigned long long id = 0;
+    cudaError_t error = cudaStreamGetId(stream, &id);
+    if (error == cudaSuccess && slot->stream != id)
+        error = cudaStreamWaitEvent(stream, slot->free, 0);
+    if (error != cudaSuccess) {
+        pthread_mutex_lock(&cuda->slots_lock);
+        slot->taken = 0;
+        pthread_mutex_unlock(&cuda->slots_lock);
+        return cuda_failed(error, "waiting for an earlier call");
+    }
+    slot->stream = id;
+    *taken = slot;
+    return LOOM_OK;
+}
+
+void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
+{
+    if (!counted) /* the call failed half way; the next one must begin at zero */
+        cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream);
+    cudaEventRecord(slot->free, stream);
+    pthread_mutex_lock(&cuda->slots_lock);
+    slot->taken = 0;
+    pthread_mutex_unlock(&cuda->slots_lock);
+}
+
+static cudaError_t make_slots(cuda_state *cuda)
+{
+    size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_SLOTS;
+    pthread_mutex_init(&cuda->slots_lock, NULL);
+    cudaError_t error = cudaMalloc(&cuda->slot_memory, bytes);
+    if (error == cudaSuccess)
+        error = cudaMemset(cuda->slot_memory, 0, bytes);
+    if (error == cudaSuccess)
+        error = cudaMallocHost(&cuda->slot_results, sizeof(loom_result) * COUNT_SLOTS);
+    for (int i = 0; i < COUNT_SLOTS && error == cudaSuccess; i++) {
+        cuda->slots[i].counts = cuda->slot_memory + i * COUNT_COPIES;
+        cuda->slots[i].result = cuda->slot_results + i;
+        error = cudaEventCreateWithFlags(&cuda->slots[i].free, cudaEventDisableTiming);
+    }
+    return error;
+}
+
+static void free_slots(cuda_state *cuda)
+{
+    for (int i = 0; i < COUNT_SLOTS; i++)
+        if (cuda->slots[i].free != NULL)
+            cudaEventDestroy(cuda->slots[i].free);
+    cudaFree(cuda->slot_memory);
+    cudaFreeHost(cuda->slot_results);
+    pthread_mutex_destroy(&cuda->slots_lock);
+}
+
+/* ---- memory ---- */
+
+static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
+{
+    void *memory = NULL;
+    const cuda_state *cuda = (const cuda_state *)user;
+    if (kind == LOOM_MEMORY_HOST)
+        return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
+                                                                                                            : NULL;
+    /* aligned to 256 bytes and more */
+    cudaError_t error = kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL
+                            ? cudaMallocFromPoolAsync(&memory, bytes, cuda->temporary, (cudaStream_t)stream)
+                            : cudaMalloc(&memory, bytes);
+    if (error == cudaSuccess)
+        return memory;
+    cudaGetLastError();
+    return NULL;
+}
+
+static void release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
+{
+    const cuda_state *cuda = (const cuda_state *)user;
+    (void)bytes;
+    if (kind == LOOM_MEMORY_HOST)
+        free(memory);
+    else if (kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL)
+        cudaFreeAsync(memory, (cudaStream_t)stream);
+    else
+        cudaFree(memory);
+}
+
+/* Temporary memory comes from a pool, in stream order: without one every build would wait for the device. The pool keeps up to
+ * a share of the device's memory between calls, so that it need not be mapped anew. */
+static cudaError_t make_pool(cuda_state *cuda)
+{
+    enum { KEPT_SHARE = 32 };
+    int pools = 0;
+    size_t free_bytes, total;
+    cudaError_t error = cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, cuda->device);
+    if (error != cudaSuccess || !pools)
+        return error;
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = cuda->device;
+    error = cudaMemPoolCreate(&cuda->temporary, &properties);
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&free_bytes, &total);
+    if (error == cudaSuccess) {
+        uint64_t kept = total / KEPT_SHARE;
+        error = cudaMemPoolSetAttribute(cuda->temporary, cudaMemPoolAttrReleaseThreshold, &kept);
+    }
+    return error;
+}
+
+static const loom_allocator own_allocator = {allocate, release, NULL};
+
+/* ---- the machine ---- */
+
+extern const loom__machine_ops cuda_machine;
+
+static loom_status present(void)
+{
+    int devices = 0;
+    cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess)
+        return cuda_failed(error, "looking for devices");
+    RETURN_ERROR_IF(devices == 0, LOOM_NO_MACHINE, "there is a driver for NVIDIA GPUs, but no GPU");
+    return LOOM_OK;
+}
+
+static loom_status make_state(const loom_context_config *config, cuda_state *cuda)
+{
+    int devices;
+    CUDA_TRY(cudaGetDeviceCount(&devices));
+    RETURN_ERROR_IF(config->device < -1 || config->device >= devices, LOOM_NO_MACHINE, "device %d: there are %d",
+                    config->device, devices);
+    if (config->device >= 0)
+        cuda->device = config->device;
+    else
+        CUDA_TRY(cudaGetDevice(&cuda->device));
+    ON_DEVICE(cuda);
+    CUDA_TRY(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, cuda->device));
+    CUDA_TRY(cudaDeviceGetAttribute(&cuda->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->device));
+    int l2_bytes;
+    CUDA_TRY(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, cuda->device));
+    cuda->base.cache_bytes = (uint64_t)l2_bytes;
+    loom_context_config host = *config;
+    host.machine = LOOM_MACHINE_CPU;
+    host.device = -1;
+    host.allocator = cuda->base.allocator;
+    RETURN_IF_FAILED(cuda_services->cpu->open(&host, &cuda->host));
+    if (config->allocator.allocate == NULL)
+        CUDA_TRY(make_pool(cuda));
+    CUDA_TRY(make_slots(cuda));
+    return cuda_stage_create(cuda);
+}
+
+static void close_machine(loom__machine *machine)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    loom_allocator allocator = machine->allocator;
+    {
+        cuda_device_scope scope(cuda);
+        if (scope.status == LOOM_OK) {
+            free_slots(cuda);
+            cuda_stage_destroy(cuda);
+            if (cuda->temporary != NULL)
+                cudaMemPoolDestroy(cuda->temporary);
+        }
+    }
+    if (cuda->host != NULL)
+        cuda_services->cpu->close(cuda->host);
+    allocator.release(allocator.user, cuda, sizeof *cuda, LOOM_MEMORY_HOST, NULL);
+}
+
+static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
+{
+    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &own_allocator;
+    cuda_state *cuda = (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
+    RETURN_ERROR_IF(cuda == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *cuda);
+    *cuda = cuda_state{};
+    cuda->base.ops = &cuda_machine;
+    cuda->base.allocator = *allocator;
+    if (allocator == &own_allocator)
+        cuda->base.allocator.user = cuda;
+    cuda->base.open = &cuda_open_kernels;
+    cuda->base.perfect = &cuda_perfect_kernels;
+    cuda->base.filter = &cuda_filter_kernels;
+    cuda->process = getpid();
+    cuda->lanes = config->lanes;
+    loom_status status = make_state(config, cuda);
+    if (status != LOOM_OK)
+        close_machine(&cuda->base);
+    else
+        *machine = &cuda->base;
+    return status;
+}
+
+static void describe(loom__machine *machine, loom_context_info *info)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaDeviceProp properties;
+    cuda->host->ops->describe(cuda->host, info);
+    info->machine = LOOM_MACHINE_CUDA;
+    info->huge_page_bytes = 0;
+    snprintf(info->machine_name, sizeof info->machine_name, "%s", machine->ops->name);
+    cuda_device_scope scope(cuda);
+    if (scope.status == LOOM_OK && cudaGetDeviceProperties(&properties, cuda->device) == cudaSuccess) {
+        snprintf(info->device_name, sizeof info->device_name, "%.95s", properties.name);
+        info->memory_bytes = properties.totalGlobalMem;
+    } else {
+        snprintf(info->device_name, sizeof info->device_name, "a device that does not answer");
+        info->memory_bytes = 0;
+    }
+}
+
+static loom_status supports(loom__machine *machine, loom_feature feature)
+{
+    switch (feature) {
+    case LOOM_FEATURE_CONCURRENT_READS:
+    case LOOM_FEATURE_ASYNCHRONOUS:
+    case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_WRITING_VIEWS:
+        return LOOM_OK;
+    default: {
+        cuda_state *cuda = (cuda_state *)machine;
+        return cuda->host->ops->supports(cuda->host, feature);
+    }
+    }
+}
+
+static int is_captured(loom__machine *machine, loom_stream stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    cuda_device_scope scope((cuda_state *)machine);
+    return scope.status == LOOM_OK && cudaStreamIsCapturing((cudaStream_t)stream, &capture) == cudaSuccess &&
+           capture == cudaStreamCaptureStatusActive;
+}
+
+static loom_status check_stream(loom__machine *machine, loom_stream stream)
+{
+    cudaStreamCaptureStatus capture;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)stream, &capture));
+    RETURN_ERROR_IF(
+        capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
+        "the stream is being captured into a graph, which only loom_map_build supports; make the call outside of "
+        "the capture");
+    return LOOM_OK;
+}
+
+static void drain(loom__machine *machine)
+{
+    cuda_device_scope scope((cuda_state *)machine);
+    if (scope.status == LOOM_OK && cudaDeviceSynchronize() != cudaSuccess)
+        cudaGetLastError();
+}
+
+static loom_status copy(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
+                          void *argument)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cuda->host->ops->host_parallel(cuda->host, tasks, task, argument);
+}
+
+const loom__machine_ops cuda_machine = {
+    LOOM__MACHINE_INTERFACE,
+    LOOM_MACHINE_CUDA,
+    "cuda",
+    present,
+    open_machine,
+    close_machine,
+    describe,
+    supports,
+    check_stream,
+    is_captured,
+    cuda_order_create,
+    cuda_order_destroy,
+    cuda_order_begin,
+    cuda_order_end,
+    drain,
+    copy,
+    copy,
+    copy,
+    cuda_select_rows,
+    cuda_take_rows,
+    cuda_put_rows,
+    host_parallel,
+    cuda_measure_limit,
+};
+
+/* ---- the module ---- */
+
+/* For tests, which find it by its name: the device is lost after so many steps, 0: it is there again. */
+extern "C" __attribute__((visibility("default"))) void loom__cuda_lose_device(uint64_t steps)
+{
+    cuda_steps_until_lost = steps;
+}
+
+static const loom__machine_ops *attach(const loom__services *services)
+{
+    cuda_services = services;
+    return &cuda_machine;
+}
+
+static const loom__module module_table = {LOOM__MACHINE_INTERFACE, LOOM_VERSION, attach};
+
+extern "C" __attribute__((visibility("default"))) const loom__module *
+loom__module_entry_(void) __asm__(LOOM__MODULE_SYMBOL);
+
+extern "C" const loom__module *loom__module_entry_(void)
+{
+    return &module_table;
+}

@@ -1,0 +1,130 @@
+/* Calls on one table put in order across streams.
+ *
+ * Calls that may overlap form a *phase*. A call that may not join the phase at hand opens the next one and waits, in its
+ * stream, for every call of the phase before; a call that joins waits for the phase before too. (Phases before that one
+ * were waited for by it.) So a lookup that joins the phase of an erasure has ended before a later insertion begins, as
+ * open_ops.h asks. The host never waits here, unless more streams are at work than events are kept for. */
+#include "machines/cuda/core/cuda_state.cuh"
+
+enum { KEPT_STREAMS = 16 };
+
+typedef struct phase {
+    unsigned long long streams[KEPT_STREAMS]; /* ids, which no two streams of a process share: handles are used again */
+    cudaEvent_t events[KEPT_STREAMS];         /* after the last call of each stream */
+    int count;
+} phase;
+
+struct loom__order {
+    cuda_state *cuda;
+    int concurrent_reads;
+    pthread_mutex_t lock; /* from begin to end of a call: its event must be there before another begins */
+    loom__access writes;  /* what the phase at hand does to the table; READ: nothing */
+    phase at_hand, before;
+};
+
+static int may_join(const loom__order *order, loom__access access)
+{
+    if (access == LOOM__ACCESS_ALONE || order->writes == LOOM__ACCESS_ALONE)
+        return 0;
+    if (access == LOOM__ACCESS_READ)
+        return order->writes == LOOM__ACCESS_READ;
+    if (access == LOOM__ACCESS_FIND)
+        return order->writes == LOOM__ACCESS_READ || order->concurrent_reads;
+    return order->writes == access;
+}
+
+loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **made)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    ON_DEVICE(cuda);
+    loom__order *order =
+        (loom__order *)machine->allocator.allocate(machine->allocator.user, sizeof *order, 64, LOOM_MEMORY_HOST, NULL);
+    RETURN_ERROR_IF(order == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *order);
+    *order = loom__order{};
+    order->cuda = cuda;
+    order->concurrent_reads = concurrent_reads;
+    order->writes = LOOM__ACCESS_READ;
+    pthread_mutex_init(&order->lock, NULL);
+    for (phase *p : {&order->at_hand, &order->before})
+        for (int i = 0; i < KEPT_STREAMS; i++) {
+            cudaError_t error = cudaEventCreateWithFlags(&p->events[i], cudaEventDisableTiming);
+            if (error != cudaSuccess) {
+                p->events[i] = NULL;
+                cuda_order_destroy(order);
+                return cuda_failed(error, "making events for a table");
+            }
+        }
+    *made = order;
+    return LOOM_OK;
+}
+
+void cuda_order_destroy(loom__order *order)
+{
+    cuda_device_scope scope(order->cuda);
+    for (phase *p : {&order->before, &order->at_hand})
+        for (int i = 0; i < KEPT_STREAMS; i++) {
+            if (p->events[i] == NULL || scope.status != LOOM_OK)
+                continue;
+            if (i < p->count)
+                cudaEventSynchronize(p->events[i]);
+            cudaEventDestroy(p->events[i]);
+        }
+    const loom_allocator *allocator = &order->cuda->base.allocator;
+    pthread_mutex_destroy(&order->lock);
+    allocator->release(allocator->user, order, sizeof *order, LOOM_MEMORY_HOST, NULL);
+}
+
+static cudaError_t wait_for(const phase *p, cudaStream_t stream)
+{
+    unsigned long long id = 0;
+    cudaError_t error = p->count > 0 ? cudaStreamGetId(stream, &id) : cudaSuccess;
+    for (int i = 0; i < p->count && error == cudaSuccess; i++)
+        if (p->streams[i] != id)
+            error = cudaStreamWaitEvent(stream, p->events[i], 0);
+    return error;
+}
+
+loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream given)
+{
+    ON_DEVICE(order->cuda);
+    cudaStream_t stream = (cudaStream_t)given;
+    pthread_mutex_lock(&order->lock);
+    int joins = may_join(order, access);
+    cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
+    if (error != cudaSuccess) { /* nothing has changed: the next call waits for the same calls */
+        pthread_mutex_unlock(&order->lock);
+        return cuda_failed(error, "waiting for earlier calls on the table");
+    }
+    if (!joins) {
+        phase old = order->before;
+        order->before = order->at_hand;
+        order->at_hand = old;
+        order->at_hand.count = 0;
+        order->writes = LOOM__ACCESS_READ;
+    }
+    if (access != LOOM__ACCESS_FIND)
+        order->writes = access;
+    return LOOM_OK;
+}
+
+void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
+{
+    cuda_device_scope scope(order->cuda);
+    cudaStream_t stream = (cudaStream_t)given;
+    phase *p = &order->at_hand;
+    unsigned long long id = 0;
+    (void)access;
+    int i = 0;
+    cudaStreamGetId(stream, &id);
+    while (i < p->count && p->streams[i] != id)
+        i++;
+    if (i == KEPT_STREAMS) { /* more streams than events: the oldest call is waited for */
+        cudaEventSynchronize(p->events[0]);
+        i = 0;
+    }
+    /* If this fails the device is lost, and whatever comes next will say so. */
+    cudaEventRecord(p->events[i], stream);
+    p->streams[i] = id;
+    p->count = i < p->count ? p->count : i + 1;
+    pthread_mutex_unlock(&order->lock);
+}

@@ -1,0 +1,200 @@
+/* Pairs copied out of a table, whichever its engine: occupied slots of a run of buckets are counted, then copied to where the
+ * counts say. One lane works on one bucket. */
+#include "machines/cuda/core/cuda_state.cuh"
+
+#include <cub/block/block_scan.cuh>
+#include <string.h>
+
+namespace
+{
+
+enum { THREADS = 256 };
+
+const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
+
+struct retrieve_end { /* where the first pair lies for which there was no room */
+    unsigned long long bucket;
+    uint32_t slot, reached;
+};
+
+static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) <= SCRATCH_BYTES, "they share the scratch");
+
+/* The same table, of a kind that the compiler knows. */
+template <loom__slot_kind kind> __device__ __forceinline__ loom__table_slots of_kind(const loom__table_slots &given)
+{
+    loom__table_slots table = given;
+    table.kind = kind;
+    return table;
+}
+
+/* The lane's bucket, and how many pairs it has from the position on. */
+__device__ __forceinline__ uint32_t pairs_of_lane(const loom__table_slots &table, const loom__position &from,
+                                                  uint32_t *first_slot, uint64_t *number)
+{
+    *number = from.bucket + (uint64_t)blockIdx.x * SEGMENT + threadIdx.x;
+    *first_slot = *number == from.bucket ? from.slot : 0;
+    if (*number >= (uint64_t)table.partitions * table.buckets)
+        return 0;
+    const uint32_t partition = (uint32_t)(*number / table.buckets), bucket = (uint32_t)(*number % table.buckets);
+    uint32_t count = 0;
+    uint64_t key, value; /* which nobody looks at, and so is not loaded */
+    for (uint32_t slot = *first_slot; slot < table.slots; slot++)
+        count += loom__slot_holds(&table, partition, bucket, slot, &key, &value) != 0;
+    return count;
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS)
+    count_kernel(const loom__table_slots given, const loom__position from, unsigned long long *counts)
+{
+    const loom__table_slots table = of_kind<kind>(given);
+    __shared__ uint32_t total;
+    uint32_t first_slot;
+    uint64_t number;
+    if (threadIdx.x == 0)
+        total = 0;
+    __syncthreads();
+    atomicAdd(&total, pairs_of_lane(table, from, &first_slot, &number));
+    __syncthreads();
+    if (threadIdx.x == 0)
+        counts[blockIdx.x] = total;
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS)
+    copy_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
+                void *values, uint64_t room, retrieve_end *end)
+{
+    const loom__table_slots table = of_kind<kind>(given);
+    typedef cub::BlockScan<uint32_t, THREADS> scan;
+    __shared__ typename scan::TempStorage storage;
+    uint32_t first_slot, before;
+    uint64_t number;
+    uint32_t count = pairs_of_lane(table, from, &first_slot, &number);
+    scan(storage).ExclusiveSum(count, before);
+    if (count == 0)
+        return;
+    const uint32_t partition = (uint32_t)(number / table.buckets), bucket = (uint32_t)(number % table.buckets);
+    uint64_t rank = offsets[blockIdx.x] + before;
+    for (uint32_t slot = first_slot; slot < table.slots; slot++) {
+        uint64_t key, value;
+        if (!loom__slot_holds(&table, partition, bucket, slot, &key, &value))
+            continue;
+        if (rank < room) {
+            if (slot_key_bytes(kind) == 4)
+                ((uint32_t *)keys)[rank] = (uint32_t)key;
+            else
+                ((uint64_t *)keys)[rank] = key;
+            if (slot_value_bytes(kind) == 0)
+                ; /* a set */
+            else if (values != NULL && slot_value_bytes(kind) == 4)
+                ((uint32_t *)values)[rank] = (uint32_t)value;
+            else if (values != NULL)
+                ((uint64_t *)values)[rank] = value;
+        } else if (rank == room) {
+            end->bucket = number;
+            end->slot = slot;
+            end->reached = 1;
+        }
+        rank++;
+    }
+}
+
+/* Into arrays on the device. Under the staging lock. Waits. */
+loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+                          void *values, uint32_t key_bytes, uint32_t value_bytes, uint64_t room, uint64_t *got,
+                          cudaStream_t stream)
+{
+    unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
+    retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
+    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
+    uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
+    *got = 0;
+    while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
+        uint64_t left = room - *got, segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
+        uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
+        segments = segments < WINDOW ? segments : WINDOW;
+        segments = segments < useful ? segments : useful;
+        uint64_t bytes = segments * sizeof *counts, total = 0;
+#define CALL(kind) count_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts)
+        SLOT_FOR_KIND(table->kind, CALL)
+#undef CALL
+        CUDA_TRY(cudaGetLastError());
+        CUDA_TRY(cudaMemcpyAsync(on_host, counts, bytes, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        for (uint64_t i = 0; i < segments; i++) {
+            uint64_t count = on_host[i];
+            on_host[i] = total;
+            total += count;
+        }
+        CUDA_TRY(cudaMemcpyAsync(counts, on_host, bytes, cudaMemcpyHostToDevice, stream));
+        CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
+        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
+        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
+#define CALL(kind)    \
+    copy_kernel<kind> \
+        <<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts, to_keys, to_values, left, end)
+        SLOT_FOR_KIND(table->kind, CALL)
+#undef CALL
+        CUDA_TRY(cudaGetLastError());
+        CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        memcpy(&reached, on_host, sizeof reached);
+        *got += total < left ? total : left;
+        if (reached.reached) {
+            position->bucket = reached.bucket;
+            position->slot = reached.slot;
+        } else {
+            position->bucket += segments * SEGMENT;
+            position->bucket = position->bucket < buckets ? position->bucket : buckets;
+            position->slot = 0;
+        }
+    }
+    return LOOM_OK;
+}
+
+loom_status retrieve_to_host(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+                             void *values, cuda_place keys_at, cuda_place values_at, uint32_t key_bytes,
+                             uint32_t value_bytes, uint64_t room, uint64_t *got, cudaStream_t stream)
+{
+    uint64_t per_chunk = STAGE_BYTES / 16, got_now; /* keys in one buffer, values in the other */
+    *got = 0;
+    do { /* each round brings pairs, or is the last */
+        uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
+        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
+        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
+        void *device_keys = keys_at == PLACE_DEVICE ? to_keys : cuda->stage.device[0];
+        void *device_values = values == NULL              ? NULL
+                              : values_at == PLACE_DEVICE ? (void *)to_values
+                                                          : (void *)cuda->stage.device[1];
+        RETURN_IF_FAILED(retrieve_here(cuda, table, position, device_keys, device_values, key_bytes, value_bytes, left,
+                                       &got_now, stream));
+        if (keys_at != PLACE_DEVICE)
+            CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
+        if (values != NULL && values_at != PLACE_DEVICE)
+            CUDA_TRY(cudaMemcpyAsync(to_values, device_values, got_now * value_bytes, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        *got += got_now;
+    } while (got_now > 0 && *got < room);
+    return LOOM_OK;
+}
+
+} // namespace
+
+loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+                          void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
+{
+    cuda_place keys_at, values_at;
+    uint32_t key_bytes = slot_key_bytes(table->kind), value_bytes = slot_value_bytes(table->kind);
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
+    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    int here = keys_at == PLACE_DEVICE && (values_at == PLACE_DEVICE || values_at == PLACE_NONE);
+    loom_status status =
+        here ? retrieve_here(cuda, table, position, keys, values, key_bytes, value_bytes, room, got, stream)
+             : retrieve_to_host(cuda, table, position, keys, values, keys_at, values_at, key_bytes, value_bytes, room,
+                                got, stream);
+    cuda_stage_leave(cuda);
+    return status;
+}

@@ -1,0 +1,257 @@
+/* Rows of arrays selected, taken out and put back; core/machine.h says what these do. For batches of which a part goes to the
+ * table once more, after it has grown.
+ *
+ * Rows are selected in ascending order: warps count theirs, the counts are summed up by one block, and each warp then knows
+ * where its rows go. A status array in host memory is copied, into temporary memory. Rows of other arrays in host memory are
+ * moved by the host, through a staging buffer: to tell what became of keys must not fail for want of memory. */
+#include "machines/cuda/core/cuda_state.cuh"
+
+#include <string.h>
+
+namespace
+{
+
+enum {
+    WARP_ROWS = 1024, /* statuses that a warp looks at */
+    THREADS = 256,
+    SUM_THREADS = 1024
+};
+
+uint64_t warps_for(uint64_t n)
+{
+    return (n + WARP_ROWS - 1) / WARP_ROWS;
+}
+
+unsigned blocks_for(uint64_t threads)
+{
+    return (unsigned)((threads + THREADS - 1) / THREADS);
+}
+
+/* With `rows`, counts[w] is where the rows of warp w go; without, it gets their number. */
+__global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *counts, uint64_t *rows,
+                              uint64_t room)
+{
+    const uint64_t warp = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / 32, first = warp * WARP_ROWS;
+    const uint32_t lane = threadIdx.x % 32;
+    if (first >= n)
+        return;
+    uint64_t at = rows != NULL ? counts[warp] : 0;
+    for (uint32_t i = 0; i < WARP_ROWS; i += 32) {
+        const uint64_t row = first + i + lane;
+        const bool mine = row < n && status[row] == wanted;
+        const uint32_t all = __ballot_sync(0xffffffffu, mine);
+        const uint64_t place = at + __popc(all & ((1u << lane) - 1));
+        if (rows != NULL && mine && place < room)
+            rows[place] = row;
+        at += __popc(all);
+    }
+    if (rows == NULL && lane == 0)
+        counts[warp] = at;
+}
+
+/* One block: each count becomes the sum of those before it, and the last element, counts[n], the sum of all. */
+__global__ void sum_kernel(uint64_t *counts, uint64_t n)
+{
+    __shared__ uint64_t sums[2][SUM_THREADS];
+    uint64_t before = 0;
+    for (uint64_t first = 0; first < n; first += SUM_THREADS) {
+        const uint64_t i = first + threadIdx.x, own = i < n ? counts[i] : 0;
+        int now = 0;
+        sums[0][threadIdx.x] = own;
+        __syncthreads();
+        for (uint32_t distance = 1; distance < SUM_THREADS; distance *= 2) {
+            uint64_t sum = sums[now][threadIdx.x];
+            if (threadIdx.x >= distance)
+                sum += sums[now][threadIdx.x - distance];
+            now = 1 - now;
+            sums[now][threadIdx.x] = sum;
+            __syncthreads();
+        }
+        if (i < n)
+            counts[i] = before + sums[now][threadIdx.x] - own;
+        before += sums[now][SUM_THREADS - 1];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0)
+        counts[n] = before;
+}
+
+template <class element, bool put>
+__global__ void move_kernel(element *to, const element *from, const uint64_t *rows, uint64_t count)
+{
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count)
+        return;
+    if (put)
+        to[rows[i]] = from[i];
+    else
+        to[i] = from[rows[i]];
+}
+
+template <bool put>
+void launch_move(void *to, const void *from, uint32_t width, const uint64_t *rows, uint64_t count, cudaStream_t stream)
+{
+    const unsigned blocks = blocks_for(count);
+    if (width == 1)
+        move_kernel<uint8_t, put><<<blocks, THREADS, 0, stream>>>((uint8_t *)to, (const uint8_t *)from, rows, count);
+    else if (width == 4)
+        move_kernel<uint32_t, put><<<blocks, THREADS, 0, stream>>>((uint32_t *)to, (const uint32_t *)from, rows, count);
+    else
+        move_kernel<uint64_t, put><<<blocks, THREADS, 0, stream>>>((uint64_t *)to, (const uint64_t *)from, rows, count);
+}
+
+/* Rows first .. first + count - 1 of those to be moved, between an array in host memory and one on the device. */
+template <bool put>
+cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint32_t width,
+                         const uint64_t *rows, uint64_t first, uint64_t count, cudaStream_t stream)
+{
+    uint64_t *numbers = (uint64_t *)stage->pinned[0];
+    unsigned char *moved = stage->pinned[0] + count * sizeof *numbers;
+    cudaError_t error = cudaMemcpyAsync(numbers, rows + first, count * sizeof *numbers, cudaMemcpyDeviceToHost, stream);
+    if (error == cudaSuccess && put)
+        error = cudaMemcpyAsync(moved, from + first * width, count * width, cudaMemcpyDeviceToHost, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess)
+        return error;
+    for (uint64_t i = 0; i < count; i++)
+        if (put)
+            memcpy(to + numbers[i] * width, moved + i * width, width);
+        else
+            memcpy(moved + i * width, from + numbers[i] * width, width);
+    if (!put)
+        error = cudaMemcpyAsync(to + first * width, moved, count * width, cudaMemcpyHostToDevice, stream);
+    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
+template <bool put>
+loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                        uint64_t count, cudaStream_t stream)
+{
+    const uint64_t at_once = STAGE_BYTES / (sizeof *rows + width);
+    cudaError_t error = cudaSuccess;
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    for (uint64_t first = 0; first < count && error == cudaSuccess; first += at_once)
+        error = cuda_step(move_on_host<put>(&cuda->stage, (unsigned char *)to, (const unsigned char *)from, width, rows,
+                                            first, count - first < at_once ? count - first : at_once, stream));
+    cuda_stage_leave(cuda);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
+}
+
+/* An array of a call where kernels reach it: itself, or a copy. */
+struct reachable {
+    const loom_allocator *allocator;
+    void *given, *at;
+    uint64_t bytes;
+    cudaStream_t stream;
+
+    loom_status begin(cuda_state *cuda, const char *name, const void *array, uint64_t size, cudaStream_t in)
+    {
+        cuda_place place;
+        allocator = &cuda->base.allocator;
+        given = at = (void *)array;
+        bytes = size;
+        stream = in;
+        RETURN_IF_FAILED(cuda_locate(cuda, name, array, &place));
+        if (place == PLACE_DEVICE)
+            return LOOM_OK;
+        void *copy = allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
+        RETURN_ERROR_IF(copy == NULL, LOOM_OUT_OF_MEMORY,
+                        "%llu bytes of temporary memory could not be had for a copy of %s, which lies in host memory",
+                        (unsigned long long)bytes, name);
+        at = copy;
+        cudaError_t error = cuda_step(cudaMemcpyAsync(at, given, bytes, cudaMemcpyDefault, stream));
+        if (error == cudaSuccess)
+            return LOOM_OK;
+        end();
+        return cuda_failed(error, "copying an array to the device");
+    }
+    void end()
+    {
+        if (at != given)
+            allocator->release(allocator->user, at, bytes, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
+        at = given;
+    }
+};
+
+cudaError_t select_all(const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *counts, uint64_t *rows,
+                       uint64_t room, uint64_t *count, cudaStream_t stream)
+{
+    const uint64_t warps = warps_for(n);
+    const unsigned blocks = blocks_for(warps * 32);
+    select_kernel<<<blocks, THREADS, 0, stream>>>(status, wanted, n, counts, NULL, 0);
+    sum_kernel<<<1, SUM_THREADS, 0, stream>>>(counts, warps);
+    select_kernel<<<blocks, THREADS, 0, stream>>>(status, wanted, n, counts, rows, room);
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(count, counts + warps, sizeof *count, cudaMemcpyDefault, stream);
+    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
+template <bool put>
+loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                      uint64_t count, loom_stream given)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)given;
+    cuda_place place;
+    if (count == 0)
+        return LOOM_OK;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "an array", put ? to : from, &place));
+    if (place != PLACE_DEVICE)
+        return move_staged<put>(cuda, to, from, width, rows, count, stream);
+    launch_move<put>(to, from, width, rows, count, stream);
+    cudaError_t error = cuda_step(cudaGetLastError());
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
+}
+
+} // namespace
+
+loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
+                             uint64_t room, uint64_t *count, loom_stream given)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)given;
+    const loom_allocator *allocator = &machine->allocator;
+    const uint64_t bytes = (warps_for(n) + 1) * sizeof(uint64_t);
+    reachable array;
+    *count = 0;
+    if (n == 0)
+        return LOOM_OK;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(array.begin(cuda, "status", status, n, stream));
+    if (array.at != array.given) { /* they will be told through a staging buffer: that must not fail then */
+        loom_status staged = cuda_stage_enter(cuda);
+        if (staged != LOOM_OK) {
+            array.end();
+            return staged;
+        }
+        cuda_stage_leave(cuda);
+    }
+    uint64_t *counts =
+        (uint64_t *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
+    cudaError_t error = cudaErrorMemoryAllocation;
+    if (counts != NULL) {
+        error = cuda_step(select_all((const uint8_t *)array.at, wanted, n, counts, rows, room, count, stream));
+        allocator->release(allocator->user, counts, bytes, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
+    }
+    array.end();
+    RETURN_ERROR_IF(counts == NULL, LOOM_OUT_OF_MEMORY, "%llu bytes of temporary memory could not be had",
+                    (unsigned long long)bytes);
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "selecting rows of a batch");
+}
+
+loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                           uint64_t count, loom_stream stream)
+{
+    return move_rows<false>(machine, to, from, width, rows, count, stream);
+}
+
+loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                          uint64_t count, loom_stream stream)
+{
+    return move_rows<true>(machine, to, from, width, rows, count, stream);
+}

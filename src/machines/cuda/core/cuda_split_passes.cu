@@ -1,0 +1,77 @@
+/* How a batch is split: passes, regions, memory. */
+#include "machines/cuda/core/cuda_split_passes.cuh"
+
+#include <math.h>
+
+namespace
+{
+
+enum {
+    ONE_PASS = 1024,        /* parts that one pass splits well */
+    SPILL_SHARE = 256,      /* one record of so many may spill */
+    LARGEST_BATCH = 1 << 30 /* records; positions are 31 bits wide */
+};
+
+static_assert((int)ONE_PASS <= (int)SPLIT_MOST_BINS, "a bin for each part");
+
+/* Room for what a region gets of n records: the mean and six deviations. They are those of its different keys, which come
+ * equally often. */
+uint32_t room_for(uint64_t n, uint64_t keys, double regions)
+{
+    double mean = (double)n / regions, different = (double)(keys < n ? keys : n) / regions;
+    return ((uint32_t)ceil(mean + 6 * mean / sqrt(different > 1 ? different : 1) + 16) + 31) / 32 * 32;
+}
+
+/* Of one region, or one list, with all its columns. */
+uint64_t region_bytes(const split_wish *wish, uint64_t records, bool with_index)
+{
+    return split_column_bytes(records, wish->head_bytes) + split_column_bytes(records, wish->tail_bytes) +
+           (with_index ? split_column_bytes(records, sizeof(uint32_t)) : 0);
+}
+
+} // namespace
+
+bool split_plan_passes(const split_wish *wish, split_plan *plan)
+{
+    const uint64_t n = wish->n;
+    const uint32_t parts = wish->parts;
+    *plan = split_plan{};
+    if (n > LARGEST_BATCH)
+        return false;
+    plan->with_index = wish->with_index;
+    plan->fine = parts;
+    plan->per_turn = 1;
+    if (parts > ONE_PASS || wish->two_passes) { /* both passes have about as many bins */
+        while (((uint64_t)1 << 2 * plan->shift) < parts)
+            plan->shift++;
+        plan->coarse = (parts + (1u << plan->shift) - 1) >> plan->shift;
+        plan->fine = plan->coarse << plan->shift;
+        plan->coarse_room = room_for(n, wish->keys, (double)parts / (1u << plan->shift));
+        plan->coarse_bytes = region_bytes(wish, plan->coarse_room, wish->with_index);
+        plan->per_turn = plan->coarse;
+    }
+    plan->fine_room = room_for(n, wish->keys, parts);
+    plan->fine_bytes = region_bytes(wish, plan->fine_room, wish->with_index);
+    plan->spill_room = wish->with_index ? 0 : (uint32_t)(n / SPILL_SHARE + 1024) / 1024 * 1024;
+    if (plan->coarse > SPLIT_MOST_BINS || (1u << plan->shift) > SPLIT_MOST_BINS ||
+        (uint64_t)plan->fine * plan->fine_room > INT32_MAX || (uint64_t)plan->coarse * plan->coarse_room > INT32_MAX)
+        return false;
+    const uint64_t counters = (uint64_t)plan->fine + plan->coarse + 1, all_coarse = plan->coarse * plan->coarse_bytes;
+    plan->counter_bytes = (counters * SPLIT_FILL_STRIDE * sizeof(uint32_t) + 255) / 256 * 256;
+    plan->spill_at = plan->counter_bytes;
+    plan->fine_at = plan->spill_at + region_bytes(wish, plan->spill_room, false);
+    plan->bytes = plan->fine_at + plan->fine * plan->fine_bytes;
+    plan->coarse_in_spare = plan->coarse > 0 && all_coarse <= wish->spare_bytes;
+    if (plan->coarse_in_spare) {
+        plan->coarse_at = (wish->spare_bytes - all_coarse) / 256 * 256;
+    } else {
+        plan->coarse_at = plan->bytes;
+        plan->bytes += all_coarse;
+    }
+    return true;
+}
+
+cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    return cudaMemsetAsync(workspace, 0, plan->counter_bytes, stream);
+}

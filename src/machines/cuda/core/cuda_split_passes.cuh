@@ -1,0 +1,286 @@
+/* A batch split in one pass or two (cuda_split.cuh), for records of any engine, into the regions of so many parts: how, what lies
+ * where, and the kernels.
+ *
+ * Up to 1024 parts one pass does. With more the first pass splits into coarse regions of 1 << shift parts each, and the second
+ * each of those into the regions of its parts.
+ *
+ * What a record is, a type `columns` says:
+ *   key, head, tail    types: a key of the batch; what is split by, a key or a pair; what comes behind it, or no_column
+ *   packed             a head is a key and a value of 4 bytes each
+ *   has_tail           there are values, and they are tails
+ *   neighbours         records of a region that a thread reads at once: 16 bytes of the widest column at most
+ *   batch_neighbours   the same in a batch, where pairs are not packed yet
+ * and which part a head belongs to, a functor: `uint32_t operator()(head) const`, on the device, below the number of parts. */
+#ifndef LOOM_CUDA_SPLIT_PASSES_CUH
+#define LOOM_CUDA_SPLIT_PASSES_CUH
+
+#include "machines/cuda/core/cuda_split.cuh"
+
+/* ---- Plans ---- */
+
+/* What a plan is to be for. */
+struct split_wish {
+    uint64_t n;    /* records */
+    uint64_t keys; /* different ones, about */
+    uint32_t parts;
+    uint32_t head_bytes, tail_bytes; /* 0: there are no tails */
+    bool with_index;                 /* records have their places in the batch; then none may spill */
+    bool two_passes;                 /* even where one would do */
+    uint64_t spare_bytes;            /* of memory besides the workspace that may hold coarse regions; 0: none */
+};
+
+/* How a batch is split, and what lies where in the workspace: counters, the spill list, regions of parts, and, unless they go
+ * into spare memory, coarse regions. There they lie at its end.
+ *
+ * The second pass may take turns, each of some coarse regions, into the same regions of parts: whoever wants that sets
+ * `per_turn` and `bytes`. */
+struct split_plan {
+    uint32_t fine;                   /* regions of parts; with two passes there may be more than parts */
+    uint32_t coarse;                 /* regions of the first of two passes; 0: there is one pass */
+    uint32_t shift;                  /* a coarse region is so many parts: 1 << shift */
+    uint32_t per_turn;               /* coarse regions; 1 without any */
+    uint32_t fine_room, coarse_room; /* records */
+    uint32_t spill_room;
+    bool with_index, coarse_in_spare;
+    uint64_t fine_bytes, coarse_bytes; /* of one region */
+    uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
+
+    uint32_t turns() const
+    {
+        return coarse > 0 ? (coarse + per_turn - 1) / per_turn : 1;
+    }
+    uint32_t fine_per_turn() const
+    {
+        return coarse > 0 ? per_turn << shift : fine;
+    }
+};
+
+/* In one turn; false if that is beyond the kernels. */
+bool split_plan_passes(const split_wish *wish, split_plan *plan);
+
+/* A counter of the workspace for whoever comes last, zero since split_begin: it lies beside the one of spilled records. */
+inline uint32_t *split_arrived(unsigned char *workspace)
+{
+    static_assert(SPLIT_FILL_STRIDE > 1, "room beside it");
+    return (uint32_t *)workspace + 1;
+}
+
+/* ---- Regions ---- */
+
+template <class columns> using split_columns_of = split_columns<typename columns::head, typename columns::tail>;
+template <class columns>
+using split_regions_of = split_regions<typename columns::head, typename columns::tail, columns::packed>;
+
+/* Columns one after the other, each aligned. */
+inline uint64_t split_column_bytes(uint64_t records, uint32_t width)
+{
+    return (records * width + 255) / 256 * 256;
+}
+
+template <class columns> split_columns_of<columns> split_arrays(unsigned char *at, uint64_t records, bool with_index)
+{
+    split_columns_of<columns> arrays = {(typename columns::head *)at, NULL, NULL};
+    at += split_column_bytes(records, sizeof(typename columns::head));
+    if constexpr (columns::has_tail) {
+        arrays.tails = (typename columns::tail *)at;
+        at += split_column_bytes(records, sizeof(typename columns::tail));
+    }
+    if (with_index)
+        arrays.index = (uint32_t *)at;
+    return arrays;
+}
+
+/* The regions of a plan: of parts, in one turn, and of the first of two passes. */
+template <class columns>
+split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned char *workspace, uint32_t turn)
+{
+    uint32_t *spilled = (uint32_t *)workspace, *fill = spilled + SPLIT_FILL_STRIDE;
+    return split_regions_of<columns>{
+        split_arrays<columns>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
+        plan->fine_bytes,
+        fill + (size_t)turn * plan->fine_per_turn() * SPLIT_FILL_STRIDE,
+        plan->fine_room,
+        split_arrays<columns>(workspace + plan->spill_at, plan->spill_room, false),
+        spilled,
+        plan->spill_room};
+}
+
+template <class columns>
+split_regions_of<columns> split_coarse_regions(const split_plan *plan, unsigned char *workspace, unsigned char *spare)
+{
+    split_regions_of<columns> regions = split_fine_regions<columns>(plan, workspace, 0);
+    unsigned char *base = (plan->coarse_in_spare ? spare : workspace) + plan->coarse_at;
+    regions.to = split_arrays<columns>(base, plan->coarse_room, plan->with_index);
+    regions.stride = plan->coarse_bytes;
+    regions.fill += (size_t)plan->fine * SPLIT_FILL_STRIDE;
+    regions.room = plan->coarse_room;
+    return regions;
+}
+
+/* ---- Kernels ---- */
+
+/* Records of a thread in each pass of the split, and blocks on one multiprocessor; as measured. Batches so small that their
+ * tiles would leave places for blocks empty have smaller ones. */
+template <class columns> struct split_shape {
+    static constexpr int batch_items = columns::has_tail ? 12 : 16, batch_blocks = 2;
+    static constexpr int region_items = batch_items, region_blocks = 2;
+    static constexpr int small_items = 8;
+};
+
+/* So many records, and the tiles are small. */
+enum { SPLIT_SMALL_BATCH = 1 << 21 };
+
+/* The bin of a part: its coarse region, or its place in one. */
+template <class part_of> struct split_bin_of {
+    part_of part;
+    uint32_t shift, mask;
+    template <class head> __device__ __forceinline__ uint32_t operator()(head one) const
+    {
+        return part(one) >> shift & mask;
+    }
+};
+
+/* Heads of a batch: keys, or keys with their values. */
+template <class columns> struct split_batch_reader {
+    const typename columns::key *keys;
+    const uint32_t *values; /* of pairs */
+    template <int some> __device__ __forceinline__ void many(uint32_t i, typename columns::head *to) const
+    {
+        typename columns::key some_keys[some];
+        split_load<some>(keys + i, some_keys);
+        uint32_t some_values[some] = {};
+        if constexpr (columns::packed)
+            split_load<some>(values + i, some_values);
+#pragma unroll
+        for (int k = 0; k < some; k++)
+            to[k] = some_keys[k] | (columns::packed ? (uint64_t)some_values[k] << 32 : 0);
+    }
+};
+
+/* Some records of a batch. (As arguments of their own these make kernels longer, and cost registers.) */
+struct split_piece {
+    const void *keys, *values; /* [n] */
+    uint64_t n;
+};
+
+template <class columns, bool with_index, int items, class chooser>
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blocks)
+    split_batch_kernel(const split_piece piece, uint64_t batch_first, const split_regions_of<columns> out,
+                       uint32_t bins, const chooser bin_of)
+{
+    constexpr uint32_t tile = SPLIT_THREADS * items;
+    const uint64_t first = (uint64_t)blockIdx.x * tile;
+    const uint32_t count = piece.n - first < tile ? (uint32_t)(piece.n - first) : tile;
+    const bool aligned = ((uintptr_t)piece.keys | (uintptr_t)piece.values) % 16 == 0;
+    const split_batch_reader<columns> heads = {(const typename columns::key *)piece.keys + first,
+                                               (const uint32_t *)piece.values + first};
+    const split_place_reader places = {(uint32_t)(batch_first + first)};
+    if constexpr (columns::has_tail) {
+        const split_array_reader<typename columns::tail> tails = {(const typename columns::tail *)piece.values + first};
+        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, tails, places,
+                                                                 bin_of);
+    } else {
+        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, split_no_reader(),
+                                                                 places, bin_of);
+    }
+}
+
+/* The second pass: one row of blocks to a coarse region, from `first_region` on; the regions of parts are this turn's. */
+template <class columns, bool with_index, class chooser>
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_blocks)
+    split_region_kernel(const split_regions_of<columns> from, uint32_t first_region,
+                        const split_regions_of<columns> out, uint32_t bins, const chooser bin_of)
+{
+    constexpr int items = split_shape<columns>::region_items;
+    constexpr uint32_t tile = SPLIT_THREADS * items;
+    const uint32_t region = first_region + blockIdx.y, begin = blockIdx.x * tile, whole = from.count(region);
+    if (begin >= whole)
+        return;
+    const uint32_t count = whole - begin < tile ? whole - begin : tile, first_bin = blockIdx.y * bins;
+    const split_columns_of<columns> columns_of_region = from.at(region);
+    const split_array_reader<typename columns::head> heads = {columns_of_region.heads + begin};
+    const split_array_reader<uint32_t> index = {columns_of_region.index + begin};
+    if constexpr (columns::has_tail) {
+        const split_array_reader<typename columns::tail> tails = {columns_of_region.tails + begin};
+        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, tails, index,
+                                                           bin_of);
+    } else {
+        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, split_no_reader(),
+                                                           index, bin_of);
+    }
+}
+
+/* ---- Passes ---- */
+
+/* The most that any launch asks for: so host threads may set it at the same time. */
+template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t most)
+{
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
+}
+
+template <class columns> size_t split_bytes(int items, uint32_t bins)
+{
+    return split_shared_bytes<typename columns::head, typename columns::tail>(items, bins);
+}
+
+template <class columns, int items, class part_of>
+cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsigned char *spare, const void *keys,
+                        const void *values, uint64_t n, uint64_t first, part_of part, cudaStream_t stream)
+{
+    typedef split_bin_of<part_of> chooser;
+    const split_regions_of<columns> out = plan->coarse > 0 ? split_coarse_regions<columns>(plan, workspace, spare)
+                                                           : split_fine_regions<columns>(plan, workspace, 0);
+    const uint32_t bins = plan->coarse > 0 ? plan->coarse : plan->fine, tile = SPLIT_THREADS * items;
+    const chooser bin_of = {part, plan->shift, 0xffffffffu};
+    auto kernel = plan->with_index ? split_batch_kernel<columns, true, items, chooser>
+                                   : split_batch_kernel<columns, false, items, chooser>;
+    cudaError_t error = allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS));
+    if (error != cudaSuccess)
+        return error;
+    const unsigned blocks = (unsigned)((n + tile - 1) / tile);
+    const size_t bytes = split_bytes<columns>(items, bins);
+    kernel<<<blocks, SPLIT_THREADS, bytes, stream>>>({keys, values, n}, first, out, bins, bin_of);
+    return cudaGetLastError();
+}
+
+/* In this order, in one stream: begin; the batch, at once or piece by piece; then, in each turn, split further, after which
+ * split_fine_regions are this turn's. Nothing waits. If more has spilled than `spill_room` the split has given up. */
+cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
+
+/* n > 0 records of the batch, from its place `first` on; keys [n] and values [n] (NULL: there are none) are on the device.
+ * `spare`: the spare memory, aligned to 256 bytes; not looked at unless the plan uses it. Pieces may be split at the same time. */
+template <class columns, class part_of>
+cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare, const void *keys,
+                        const void *values, uint64_t n, uint64_t first, part_of part, cudaStream_t stream)
+{
+    typedef split_shape<columns> shape;
+    return n <= SPLIT_SMALL_BATCH
+               ? split_tiles<columns, shape::small_items>(plan, workspace, spare, keys, values, n, first, part, stream)
+               : split_tiles<columns, shape::batch_items>(plan, workspace, spare, keys, values, n, first, part, stream);
+}
+
+/* The second pass, if there is one. */
+template <class columns, class part_of>
+cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsigned char *spare, uint32_t turn,
+                          part_of part, cudaStream_t stream)
+{
+    typedef split_bin_of<part_of> chooser;
+    constexpr int items = split_shape<columns>::region_items;
+    if (plan->coarse == 0)
+        return cudaSuccess;
+    auto kernel =
+        plan->with_index ? split_region_kernel<columns, true, chooser> : split_region_kernel<columns, false, chooser>;
+    const uint32_t bins = 1u << plan->shift, tile = SPLIT_THREADS * items;
+    const chooser bin_of = {part, 0, bins - 1};
+    const uint32_t first = turn * plan->per_turn, left = plan->coarse - first;
+    const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_turn ? left : plan->per_turn);
+    cudaError_t error = allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS));
+    if (error != cudaSuccess)
+        return error;
+    const size_t bytes = split_bytes<columns>(items, bins);
+    kernel<<<grid, SPLIT_THREADS, bytes, stream>>>(split_coarse_regions<columns>(plan, workspace, spare), first,
+                                                   split_fine_regions<columns>(plan, workspace, turn), bins, bin_of);
+    return cudaGetLastError();
+}
+
+#endif

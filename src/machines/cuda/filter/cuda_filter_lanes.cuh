@@ -1,0 +1,161 @@
+/* Kernels of filters for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
+ *
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh), 32 in a round: every lane hashes one of its own; then groups take
+ * CUDA_LANES of them one after the other, all blocks under way at once, each lane with its share of them; then every lane tells the
+ * answer of its own key from the votes.
+ *
+ * What a query must move: a block of 64 bytes at random, 4 or 8 bytes of key and 1 of answer in order. What an insertion must: the
+ * same block, read and, by atomic ORs without an answer, written back.
+ *
+ * Measured on an H200, 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; and queries in one of 16 MB, which
+ * the L2 cache holds; G/s with 1, 2, 4 and 8 lanes (before all blocks of a round were under way at once, but for the last row):
+ *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks fetched beforehand 15.9 (in the L2 cache a sixth slower so)
+ *     contains, 268 MB     34.8  44.5   44.7   39.8, on a GPU whose limit of reads is 44.6
+ *     contains, 16 MB      52    71     99     68
+ *     the same now          -    72    118     94; 135 with 4 lanes since one half of each word is looked at (each = 2)
+ * With fewer lanes a load or an atomic operation of a warp touches more lines at once, and the L1 cache takes them one after the other;
+ * with eight lanes there are more instructions. In memory one block under way to a lane is as good as four. */
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/filter/filter_ops.h"
+#include "machines/cuda/core/cuda_tile.cuh"
+#include "machines/cuda/filter/cuda_filter.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
+enum { BLOCKS = CUDA_LANES == 4 ? 6 : 5, INSERT_BLOCKS = 8 }; /* on one multiprocessor */
+
+template <class key> struct filter_tile {
+    __align__(16) key keys[TILE_ITEMS];
+    uint8_t found[TILE_ITEMS];
+};
+
+/* One round: lane i's key is the i-th of 32. Keys behind the end of a batch are zeros, which may be looked for, but not set. */
+template <uint32_t each>
+__device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_group group, const filter_key &own)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    lane_line lines[CUDA_LANES];
+    uint32_t lower[CUDA_LANES];
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
+        const uint32_t block = __shfl_sync(CUDA_FULL_MASK, own.block, owner);
+        lower[i] = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
+        filter_take(group, &lines[i], filter_block(&view, block), true);
+    }
+    uint32_t missing = 0; /* on which lanes, of the round's groups that had this lane's key */
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t votes = __ballot_sync(CUDA_FULL_MASK, !filter_look(each, group, &lines[i], lower[i]));
+        missing = lane / GROUPS == (uint32_t)i ? votes : missing;
+    }
+    return (missing >> lane % GROUPS * CUDA_LANES & ((1u << CUDA_LANES) - 1)) == 0;
+}
+
+template <uint32_t each>
+__device__ __forceinline__ void set_all(const loom__filter_view &view, lane_group group, const filter_key &own,
+                                        uint32_t count, bool fetches)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    if (fetches) /* the whole block at once: atomic operations would fetch its two sectors one by one */
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(filter_block(&view, own.block)));
+#pragma unroll
+    for (int i = 0; i < CUDA_LANES; i++) {
+        const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
+        const uint32_t block = __shfl_sync(CUDA_FULL_MASK, own.block, owner);
+        const uint32_t lower = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
+        if (owner < count)
+            filter_set(each, 1, group, filter_block(&view, block), lower);
+    }
+}
+
+template <uint32_t key_bytes, uint32_t each, bool writes>
+__device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_filter_batch &batch, uint64_t block)
+{
+    typedef typename key_of_width<key_bytes>::type key;
+    __shared__ filter_tile<key> tiles[WARPS];
+    filter_tile<key> *tile = &tiles[threadIdx.x / 32];
+    const tile_range range(batch.n, batch.tile, block);
+    const lane_group group = lane_own_group();
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < range.count; first += 32) {
+        const filter_key own = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
+        if (writes)
+            set_all<each>(view, group, own, range.count - first, batch.beyond_cache);
+        else
+            tile->found[first + range.lane] = look_for<each>(view, group, own);
+    }
+    if (writes)
+        return;
+    __syncwarp();
+    if (batch.found != NULL)
+        tile_write(tile->found, range, batch.found);
+    if (batch.counts != NULL) {
+        const uint32_t found = __reduce_add_sync(CUDA_FULL_MASK, tile_count(tile->found, range, 1));
+        if (range.lane == 0 && found > 0)
+            atomicAdd(&batch.counts[blockIdx.x % COUNT_COPIES].ok, (unsigned long long)found);
+    }
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    contains_kernel(const loom__filter_view view, const cuda_filter_batch batch)
+{
+    run_tile<key_bytes, each, false>(view, batch, blockIdx.x);
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
+    insert_kernel(const loom__filter_view view, const cuda_filter_batch batch)
+{
+    run_tile<key_bytes, each, true>(view, batch, blockIdx.x);
+}
+
+/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
+    rest_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_rest rest)
+{
+    cuda_filter_batch batch = whole;
+    const uint32_t spilled = *rest.spilled;
+    if (spilled <= rest.room) {
+        batch.keys = rest.keys;
+        batch.n = spilled;
+    }
+    for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
+        run_tile<key_bytes, each, true>(view, batch, block);
+        __syncthreads();
+    }
+}
+
+template <uint32_t key_bytes, uint32_t each>
+void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_filter_op op, const cuda_rest *rest,
+            unsigned blocks, cudaStream_t stream)
+{
+    if (rest != NULL)
+        rest_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+    else if (op == FILTER_INSERT)
+        insert_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    else
+        contains_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+}
+
+} // namespace
+
+/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_filter_batch *batch,
+                        cuda_filter_op op, const cuda_rest *rest, cudaStream_t stream)
+{
+    const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
+    const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;
+    const unsigned blocks = (unsigned)(needed < most ? needed : most);
+    if (blocks == 0)
+        return cudaSuccess;
+#define CALL(key_bytes, each) launch<key_bytes, each>(view, batch, op, rest, blocks, stream)
+    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#undef CALL
+    return cudaGetLastError();
+}

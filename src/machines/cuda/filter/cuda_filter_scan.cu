@@ -1,0 +1,101 @@
+/* What reads or writes whole filters: clear, merge, survey. All of it streams. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/filter/filter_ops.h"
+#include "machines/cuda/filter/cuda_filter.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 8 };
+
+/* Four words of 32 bits at a time. */
+__global__ void __launch_bounds__(THREADS) merge_kernel(uint4 *to, const uint4 *from, uint64_t n)
+{
+    const uint64_t step = (uint64_t)gridDim.x * THREADS;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += step) {
+        const uint4 a = to[i], b = __ldcs(from + i);
+        to[i] = make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
+    }
+}
+
+/* Insertions may be at work. A thread reads whole blocks: lanes of a warp neighbouring ones, whose lines are then at hand. */
+template <uint32_t each>
+__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__filter_view view, filter_sums *sums)
+{
+    const uint64_t step = (uint64_t)gridDim.x * THREADS;
+    filter_sums mine = {};
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < view.blocks; i += step) {
+        uint64_t words[FILTER_BLOCK_WORDS];
+#pragma unroll
+        for (int k = 0; k < FILTER_BLOCK_WORDS; k += 2)
+            lane_load_two(filter_block(&view, (uint32_t)i) + 8 * k, 1, FILTER_BLOCK_BYTES, &words[k], &words[k + 1]);
+        filter_survey_block(each, words, &mine);
+    }
+    for (int distance = 16; distance > 0; distance /= 2) {
+        mine.bits += __shfl_xor_sync(CUDA_FULL_MASK, mine.bits, distance);
+        mine.rate += __shfl_xor_sync(CUDA_FULL_MASK, mine.rate, distance);
+    }
+    if (threadIdx.x % 32 == 0) {
+        atomicAdd((unsigned long long *)&sums->bits, (unsigned long long)mine.bits);
+        atomicAdd(&sums->rate, mine.rate);
+    }
+}
+
+unsigned blocks_for(const cuda_state *cuda, uint64_t items)
+{
+    const uint64_t needed = (items + THREADS - 1) / THREADS;
+    const uint64_t most = (uint64_t)cuda->multiprocessors * BLOCKS_PER_MULTIPROCESSOR;
+    return (unsigned)(needed < most ? needed : most);
+}
+
+loom_status survey_sum(cuda_state *cuda, const loom__filter_view *view, filter_sums *sums, cudaStream_t stream)
+{
+    filter_sums *on_device = (filter_sums *)cuda->stage.scratch;
+    const unsigned blocks = blocks_for(cuda, view->blocks);
+    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
+#define CALL(key_bytes, each) survey_kernel<each><<<blocks, THREADS, 0, stream>>>(*view, on_device)
+    FILTER_FOR_EACH(4, view->each, CALL); /* keys have no part in it */
+#undef CALL
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+} // namespace
+
+loom_status cuda_filter_clear(loom__machine *machine, const loom__filter_view *view, loom_stream stream)
+{
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemsetAsync(view->base, 0, filter_bytes(view->blocks), (cudaStream_t)stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_filter_merge(loom__machine *machine, const loom__filter_view *to, const loom__filter_view *from,
+                              loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    const uint64_t n = filter_bytes(to->blocks) / sizeof(uint4);
+    ON_DEVICE(cuda);
+    merge_kernel<<<blocks_for(cuda, n), THREADS, 0, (cudaStream_t)stream>>>((uint4 *)to->base,
+                                                                            (const uint4 *)from->base, n);
+    CUDA_TRY(cudaGetLastError());
+    return LOOM_OK;
+}
+
+loom_status cuda_filter_survey(loom__machine *machine, const loom__filter_view *view, loom__filter_survey *survey,
+                               loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    filter_sums sums;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
+    cuda_stage_leave(cuda);
+    if (status != LOOM_OK)
+        return status;
+    survey->bits_set = sums.bits;
+    survey->false_positive_rate = sums.rate / view->blocks;
+    return LOOM_OK;
+}

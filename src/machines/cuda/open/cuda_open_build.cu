@@ -1,0 +1,578 @@
+/* Insertion by partition on a GPU: split the batch (cuda_split.cuh), then give each partition to one block, which fills it in
+ * shared memory and writes it out whole.
+ *
+ * A direct insertion reads and writes a random line of memory for each key. Here everything streams. For n pairs of p bytes and
+ * a table of t bytes the bytes moved are, with two passes of splitting, 4 n p + n p + t into an empty table (t more into a
+ * filled one). The first pass of a build writes into the table's own memory, which holds nothing yet. 10^8 pairs of 4 + 4 bytes
+ * at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.78.
+ *
+ * How a block fills a partition, all threads waiting for each other after each step:
+ *   0. begin   an empty partition, or the one that is there; then its keys move to the first slots of their buckets, and counters
+ *              begin behind them.
+ *   1. home    each key takes the next place of its home bucket from a counter; keys that come when the bucket is full, or whose
+ *              filter bit is set there, are set aside, each warp's at the beginning of what it has read already.
+ *   2. chain   those look for their key at home, set their filter bits and take the next place on their chains. A key whose bit
+ *              was set at home before may have an equal one further on: it is set aside once more. One whose bit was not has
+ *              none: an equal key would have set the same bit in the same bucket.
+ *   3. finish  each bucket by one lane: ready bits; equal keys that took places of one home bucket in step 1. Of these the first
+ *              slot's stays, which is the one that was there before.
+ *   4. rest    what was set aside in step 2, three of a hundred of those at load 0.95: each looks for its key along its chain, as far as its bit
+ *              is set, 1.07 buckets. Those that find none take places as in step 2. Equal ones among these then find the
+ *              first of them on their chain, which begins behind home and ends there; the others leave again. Their places stay
+ *              taken, and their bits set: harmless, and rare, since it takes another key that has set the same bit.
+ * No more keys and records than slots, so no key is refused for an equal one, and every chain ends. Partitions that get more, and calls
+ * that want statuses, have each record inserted as any key is (open_ops.h), in shared memory.
+ *
+ * Where the time goes: at load 0.95, where a partition of 3491 buckets has a multiprocessor for itself, 1.8 µs for step 0, 10.9, 13.2, 2.4 and 6.5 for
+ * the others, 5.0 to write it. 13 of 100 keys are set aside and walk 2.9 buckets, the last ones of a warp 14: that is why counters of some
+ * buckets are read at once. (When step 4 inserted as any key is inserted, with swaps of 64 bits, 100 keys took 14.0 µs.) Records fetched into
+ * the L2 cache ahead of their block made no difference.
+ *
+ * In order (IN_ORDER, builds alone): a slot's value is at first the record's place in its region. Wherever two equal keys meet, their places
+ * in the batch, a column of its own, tell which stays; records stay where they are, and what is set aside is their places,
+ * kept in the partition's own memory, which nobody needs yet. At the end
+ *   5. values  each slot takes its value from the region: 12,000 records lie together, and are still in the L2 cache if not too
+ *              many blocks are at work: with two to a multiprocessor, which are better otherwise, 10^8 pairs take 0.3 ms longer.
+ *              (Taking values from the batch itself would be a random access to memory for each key: 2.3 ms.) */
+#define CUDA_LANES 1
+#define CUDA_SHARED_TABLE
+#include "machines/cuda/open/cuda_open_partition.cuh"
+
+#include "machines/cuda/open/cuda_open_counts.cuh"
+
+namespace
+{
+
+enum { UNROLLED = 4, LOOKED_AHEAD = 4 };
+
+/* What partitions are filled from: an empty one, or one that may hold keys; in order, an empty one. */
+enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
+
+template <loom__slot_kind kind> struct build_work {
+    loom__open_view view;
+    bulk_regions<kind> records;
+    uint32_t first; /* partition of the first region */
+    int overwrite;
+    int again;       /* only if the split gave up: all partitions empty, nothing counted */
+    uint8_t *status; /* NULL: nobody asks */
+    cuda_counts *counts;
+};
+
+/* A block's part of it. */
+template <loom__slot_kind kind> struct build_block {
+    loom__open_view own; /* the table, with this partition in shared memory */
+    unsigned char *lines;
+    uint32_t *taken;
+    typename bulk_columns<kind>::arrays records;
+    uint32_t count;
+    uint64_t empty;
+    bool overwrite;
+    uint32_t *aside; /* IN_ORDER: places of records that were set aside */
+};
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ open_outcome insert_record(const loom__open_view *own, bool overwrite, uint64_t key,
+                                                      uint64_t value)
+{
+    return overwrite
+               ? open_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value)
+               : open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
+}
+
+/* Every record inserted as any key is. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8_t *status, outcome_counts *counts)
+{
+    typedef bulk_columns<kind> columns;
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
+        typename columns::head one = block.records.heads[i];
+        open_outcome outcome = insert_record<kind>(&block.own, block.overwrite, columns::key_of(one),
+                                                   columns::value_of(one, block.records, i));
+        count_outcome(counts, outcome);
+        if (status != NULL)
+            status[block.records.index[i]] = outcome == OPEN_DONE        ? LOOM_OK
+                                             : outcome == OPEN_WAS_THERE ? LOOM_EXISTS
+                                                                         : LOOM_FULL;
+    }
+}
+
+/* One warp's part of a partition's records: [begin, end), of which the first `late` are those that were set aside. */
+struct warp_share {
+    uint32_t begin, end, late;
+};
+
+/* One record, and where it stands in its region. */
+template <loom__slot_kind kind> struct build_record {
+    typename bulk_columns<kind>::head head;
+    uint64_t value;
+    uint32_t at;
+
+    __device__ __forceinline__ uint64_t key() const
+    {
+        return bulk_columns<kind>::key_of(head);
+    }
+    /* What goes into a slot: in order, its place instead of its value. */
+    template <build_way way> __device__ __forceinline__ uint64_t slot_value() const
+    {
+        return way == IN_ORDER ? at : value;
+    }
+    template <build_way way> __device__ __forceinline__ typename bulk_columns<kind>::head slot_head() const
+    {
+        if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
+            return (uint32_t)head | (uint64_t)at << 32;
+        else
+            return head;
+    }
+};
+
+/* A key's chain, and a place on it. */
+struct chain_walk {
+    uint32_t home, step, bit;
+
+    __device__ __forceinline__ uint32_t after(uint32_t bucket, uint32_t buckets) const
+    {
+        bucket += step;
+        return bucket >= buckets ? bucket - buckets : bucket;
+    }
+};
+
+struct chain_place {
+    uint32_t bucket, slot;
+};
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ chain_walk start_chain(const build_block<kind> &block, uint64_t key)
+{
+    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), block.own.seed);
+    return {loom__hash_bucket(lower, block.own.buckets), loom__hash_step(lower, block.own.buckets),
+            open_filter_bit(kind, lower)};
+}
+
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ build_record<kind> late_record(const build_block<kind> &block, uint32_t i)
+{
+    const uint32_t at = way == IN_ORDER ? block.aside[i] : i;
+    const typename bulk_columns<kind>::head head = block.records.heads[at];
+    return {head, way == IN_ORDER ? 0 : bulk_columns<kind>::value_of(head, block.records, at), at};
+}
+
+/* Sets a record aside, at the beginning of the warp's share, where all have been read already. All lanes of the warp. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_share *share, bool aside,
+                                          const build_record<kind> &one)
+{
+    const uint32_t all = __ballot_sync(CUDA_FULL_MASK, aside), lane = threadIdx.x % 32;
+    const uint32_t to = share->begin + share->late + __popc(all & ((1u << lane) - 1));
+    if (aside && way == IN_ORDER)
+        block.aside[to] = one.at;
+    if (aside && way != IN_ORDER) {
+        block.records.heads[to] = one.head;
+        bulk_columns<kind>::set_tail(block.records, to, one.value);
+    }
+    share->late += __popc(all);
+}
+
+/* Of two equal keys: does the record at `b` take the place of the one at `a`? */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool comes_instead(const build_block<kind> &block, uint32_t a, uint32_t b)
+{
+    const uint32_t first = block.records.index[a], second = block.records.index[b];
+    return block.overwrite ? second > first : second < first;
+}
+
+/* A record whose key stands in the bucket already. Others may meet there, too. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint32_t bucket,
+                                           const build_record<kind> &one)
+{
+    typedef bulk_columns<kind> columns;
+    if (way == INTO_EMPTY || (way == INTO_FILLED && !block.overwrite))
+        return;
+    const uint32_t slot = slot_of<kind>(block.lines, bucket, one.key());
+    if constexpr (way == INTO_FILLED) {
+        place<kind>(block.lines, block.own.buckets, bucket, slot, one.head, one.value);
+    } else if constexpr (columns::packed) {
+        uint32_t *at = (uint32_t *)head_at<kind>(block.lines, bucket, slot) + 1;
+        for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
+            if ((seen = atomicCAS(at, there, one.at)) == there)
+                break;
+    } else if constexpr (columns::
+                             has_tail) { /* places are words of 32 bits; the other half of a wide value stays zero */
+        uint32_t *at = (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+        for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
+            if ((seen = atomicCAS(at, there, one.at)) == there)
+                break;
+    }
+}
+
+/* Step 1: keys go home; those that come when the bucket is full are set aside. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ void place_at_home(const build_block<kind> &block, warp_share *share)
+{
+    typedef bulk_columns<kind> columns;
+    const uint32_t lane = threadIdx.x % 32;
+    for (uint32_t next = share->begin; next < share->end; next += 32 * UNROLLED) {
+        build_record<kind> ones[UNROLLED];
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            const uint32_t i = next + 32 * k + lane;
+            ones[k].at = i;
+            if (i < share->end) {
+                ones[k].head = block.records.heads[i];
+                ones[k].value =
+                    columns::has_tail && way != IN_ORDER ? columns::value_of(ones[k].head, block.records, i) : 0;
+            }
+        }
+        __syncwarp(); /* all have read what those that are set aside may take the place of */
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            bool is_late = false;
+            if (next + 32 * k + lane < share->end) {
+                const uint32_t lower = (uint32_t)loom__hash_key(ones[k].key(), slot_key_bytes(kind), block.own.seed);
+                const uint32_t bucket = loom__hash_bucket(lower, block.own.buckets);
+                if (way == INTO_FILLED)
+                    is_late = has_bit(block.lines + bucket * open_line_stride(kind), open_filter_bit(kind, lower));
+                if (!is_late) {
+                    const uint32_t slot = take_place(block.taken, bucket);
+                    is_late = slot >= open_slots(kind);
+                    if (!is_late)
+                        place<kind>(block.lines, block.own.buckets, bucket, slot, ones[k].template slot_head<way>(),
+                                    ones[k].template slot_value<way>());
+                }
+            }
+            set_aside<kind, way>(block, share, is_late, ones[k]);
+        }
+    }
+}
+
+/* Takes the next free place on a key's chain, and leaves its bit in each bucket that it passes. Counters only grow: a bucket that
+ * looks full is full, and reading some counters at once is faster than adding to one after the other. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &block, const chain_walk &walk)
+{
+    const uint32_t buckets = block.own.buckets;
+    chain_place at = {walk.home, 0};
+    for (;;) { /* a slot is free somewhere: at most `buckets` rounds */
+        uint32_t next[LOOKED_AHEAD], taken[LOOKED_AHEAD];
+#pragma unroll
+        for (int k = 0; k < LOOKED_AHEAD; k++) {
+            next[k] = walk.after(k > 0 ? next[k - 1] : at.bucket, buckets);
+            taken[k] = places_taken(block.taken, next[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < LOOKED_AHEAD; k++) {
+            at.bucket = next[k];
+            if (taken[k] < open_slots(kind)) {
+                at.slot = take_place(block.taken, at.bucket);
+                if (at.slot < open_slots(kind))
+                    return at;
+            }
+            (void)set_bit(block.lines + at.bucket * open_line_stride(kind), walk.bit);
+        }
+    }
+}
+
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
+                                                      const build_record<kind> &one)
+{
+    const chain_place at = take_on_chain<kind>(block, walk);
+    place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, one.template slot_head<way>(),
+                one.template slot_value<way>());
+    return at;
+}
+
+/* Step 2: those that were set aside take the next place on their chains. Who finds its bit set at home may have an equal key
+ * further on, and is set aside once more. Returns how many were found at home. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, warp_share *share)
+{
+    const uint32_t lane = threadIdx.x % 32, all = share->late;
+    uint32_t equal = 0;
+    share->late = 0;
+    __syncwarp();                   /* others have written what this lane reads */
+    build_record<kind> coming = {}; /* read while the ones before it find their places */
+    if (lane < all)
+        coming = late_record<kind, way>(block, share->begin + lane);
+    for (uint32_t next = 0; next < all; next += 32) {
+        bool suspect = false;
+        const build_record<kind> one = coming;
+        if (next + 32 + lane < all)
+            coming = late_record<kind, way>(block, share->begin + next + 32 + lane);
+        if (next + lane < all) {
+            const chain_walk walk = start_chain<kind>(block, one.key());
+            unsigned char *home = block.lines + walk.home * open_line_stride(kind);
+            if (holds<kind>(home, one.key())) {
+                equal++;
+                meet_equal<kind, way>(block, walk.home, one);
+            } else if (!(suspect = set_bit(home, walk.bit))) {
+                (void)place_on_chain<kind, way>(block, walk, one);
+            }
+        }
+        __syncwarp();
+        set_aside<kind, way>(block, share, suspect, one);
+    }
+    return equal;
+}
+
+/* Step 4: those that were set aside twice, 32 of each warp at a time. All threads of the block, which wait for each other. Returns
+ * how many had an equal key. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &block, const warp_share &share)
+{
+    const uint32_t buckets = block.own.buckets;
+    uint32_t equal = 0;
+    for (uint32_t i = threadIdx.x % 32; __syncthreads_or(i < share.late); i += 32) {
+        const bool mine = i < share.late;
+        build_record<kind> one = {};
+        chain_walk walk = {};
+        bool absent = mine;
+        if (mine) {
+            one = late_record<kind, way>(block, share.begin + i);
+            walk = start_chain<kind>(block, one.key());
+            uint32_t bucket = walk.home;
+            /* Not at home. A key's bit is set in each bucket before its own. */
+            for (uint32_t round = 1; round < buckets; round++) {
+                if (!has_bit(block.lines + bucket * open_line_stride(kind), walk.bit))
+                    break;
+                bucket = walk.after(bucket, buckets);
+                if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key())) {
+                    meet_equal<kind, way>(block, bucket, one);
+                    absent = false;
+                    break;
+                }
+            }
+        }
+        __syncthreads();
+        chain_place at = {};
+        if (absent) {
+            at = place_on_chain<kind, way>(block, walk, one);
+            if (slot_values_apart(kind))
+                (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
+        }
+        __syncthreads();
+        if (absent) { /* of equal ones that came together the first on their chain, which all of them find, stays */
+            uint32_t bucket = walk.after(walk.home, buckets);
+            for (uint32_t round = 1; round < buckets; round++) { /* it is there */
+                if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key()))
+                    break;
+                bucket = walk.after(bucket, buckets);
+            }
+            if (bucket != at.bucket || slot_of<kind>(block.lines, bucket, one.key()) != at.slot) {
+                meet_equal<kind, way>(block, bucket, one);
+                empty_slot<kind>(block.lines, buckets, at.bucket, at.slot, block.empty);
+                absent = false;
+            }
+        }
+        equal += mine && !absent;
+    }
+    return equal;
+}
+
+/* Step 5: places become values. */
+template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
+{
+    typedef bulk_columns<kind> columns;
+    const uint32_t slots = block.own.buckets * open_slots(kind);
+    for (uint32_t next = threadIdx.x; next < slots; next += blockDim.x * UNROLLED) {
+        typename columns::head *heads[UNROLLED], taken[UNROLLED];
+        typename columns::value *values[UNROLLED], read[UNROLLED];
+        bool full[UNROLLED];
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            const uint32_t i = next + k * blockDim.x, bucket = i / open_slots(kind), slot = i % open_slots(kind);
+            full[k] = false;
+            if (i < slots) {
+                heads[k] = head_at<kind>(block.lines, bucket, slot);
+                taken[k] = *heads[k];
+                full[k] = columns::key_of(taken[k]) != block.empty;
+                if constexpr (columns::has_tail) {
+                    values[k] = value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+                    read[k] = *values[k];
+                }
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            if (!full[k])
+                continue;
+            if constexpr (columns::has_tail)
+                read[k] = block.records.tails[(uint32_t)read[k]];
+            else if constexpr (columns::packed)
+                taken[k] = block.records.heads[taken[k] >> 32];
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            if (!full[k])
+                continue;
+            if constexpr (columns::has_tail)
+                *values[k] = read[k];
+            else
+                *heads[k] = taken[k];
+        }
+    }
+}
+
+/* No more records than the partition has free slots. All threads of the block, which wait for each other. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ void fill_partition(const build_block<kind> &block, outcome_counts *counts)
+{
+    const uint32_t buckets = block.own.buckets, warps = blockDim.x / 32, count = block.count;
+    const uint32_t each = (count + warps * 32 - 1) / (warps * 32) * 32, begin = threadIdx.x / 32 * each;
+    warp_share share = {begin < count ? begin : count, begin + each < count ? begin + each : count, 0};
+    place_at_home<kind, way>(block, &share);
+    __syncthreads();
+    uint32_t equal = place_late<kind, way>(block, &share);
+    __syncthreads();
+    for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
+        equal += finish_bucket<kind>(
+            block.lines, buckets, bucket, places_taken(block.taken, bucket), block.empty, [&](uint32_t a, uint32_t b) {
+                if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
+                    return comes_instead(block, (uint32_t)(*head_at<kind>(block.lines, bucket, a) >> 32),
+                                         (uint32_t)(*head_at<kind>(block.lines, bucket, b) >> 32));
+                else if constexpr (way == IN_ORDER)
+                    return comes_instead(block, (uint32_t)*value_at<kind>(block.lines, buckets, bucket, a),
+                                         (uint32_t)*value_at<kind>(block.lines, buckets, bucket, b));
+                else
+                    return way == INTO_FILLED && block.overwrite;
+            });
+    __syncthreads();
+    equal += place_suspects<kind, way>(block, share);
+    if constexpr (way == IN_ORDER) {
+        __syncthreads();
+        take_values<kind>(block);
+    }
+    counts->exists += (int32_t)equal;
+    counts->ok += (int32_t)((threadIdx.x == 0 ? count : 0) - equal);
+}
+
+/* One block to a partition. Shared memory: the partition, then its counters. */
+template <loom__slot_kind kind, build_way way>
+__global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<kind> work)
+{
+    extern __shared__ __align__(128) unsigned char lines[];
+    __shared__ uint32_t mark, stale, keys;
+    const uint32_t partition = work.first + blockIdx.x, bytes = work.view.partition_bytes;
+    const uint32_t buckets = work.view.buckets, slots = buckets * open_slots(kind);
+    const bool gave_up = work.records.gave_up(), filled = way == INTO_FILLED;
+    if (work.again && !gave_up)
+        return;
+    uint32_t count = gave_up ? 0 : work.records.count(blockIdx.x);
+    unsigned char *there = work.view.base + (uint64_t)partition * bytes;
+    if (count == 0 && filled)
+        return;
+    const uint64_t empty = open_empty(&work.view, partition);
+    begin_partition<kind>((uint4 *)lines, filled ? (const uint4 *)there : NULL, bytes, empty, buckets);
+    uint32_t *taken = (uint32_t *)(lines + bytes);
+    for (uint32_t i = threadIdx.x; i < (buckets + 1) / 2 && !filled; i += blockDim.x)
+        taken[i] = 0;
+    if (threadIdx.x == 0) {
+        mark = filled ? work.view.marks[partition] : (uint32_t)OPEN_UNMARKED;
+        stale = filled ? work.view.stale[partition] : 0;
+        keys = 0;
+    }
+    __syncthreads();
+    if (filled && work.status == NULL) {
+        uint32_t mine = 0;
+        for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x) {
+            const uint32_t there_already = gather_bucket<kind>(lines, buckets, bucket, empty);
+            ((uint16_t *)taken)[bucket] = (uint16_t)there_already;
+            mine += there_already;
+        }
+        mine = __reduce_add_sync(CUDA_FULL_MASK, mine);
+        if (threadIdx.x % 32 == 0)
+            atomicAdd(&keys, mine);
+        __syncthreads();
+    }
+    if (way == IN_ORDER && count > slots) { /* somebody else will see to the batch */
+        atomicMax(work.records.spilled, UINT32_MAX);
+        count = 0;
+    }
+    build_block<kind> block = {
+        work.view, lines, taken, work.records.at(blockIdx.x), count, empty, work.overwrite != 0, (uint32_t *)there};
+    block.own.base = lines - (uint64_t)partition * bytes;
+    block.own.marks = &mark - partition;
+    block.own.stale = &stale - partition;
+    outcome_counts counts = {};
+    if (work.status == NULL && count <= slots - keys)
+        fill_partition<kind, way>(block, &counts);
+    else if constexpr (way != IN_ORDER)
+        insert_all<kind>(block, work.status, &counts);
+    write_partition<way == IN_ORDER>(there, lines, bytes);
+    if (threadIdx.x == 0) {
+        work.view.marks[partition] = mark;
+        work.view.stale[partition] = stale;
+    }
+    if (work.again && threadIdx.x < COUNT_COPIES && blockIdx.x == 0)
+        work.counts[threadIdx.x] = cuda_counts{};
+    if (!work.again)
+        tell_counts(work.counts, counts);
+}
+
+template <loom__slot_kind kind, build_way way>
+cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_t partitions, cudaStream_t stream)
+{
+    auto kernel = build_kernel<kind, way>;
+    cudaError_t error = allow_shared(kernel, (size_t)cuda->shared_bytes - BULK_STATIC_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
+    if (way == IN_ORDER &&
+        shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor, if it has so much: see step 5 */
+        const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
+        threads = WHOLE_THREADS;
+        shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;
+    }
+    kernel<<<partitions, threads, shared, stream>>>(work);
+    return cudaGetLastError();
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch_way(const cuda_state *cuda, const build_work<kind> &work, build_way way, uint32_t partitions,
+                       cudaStream_t stream)
+{
+    if (way == INTO_FILLED)
+        return launch<kind, INTO_FILLED>(cuda, work, partitions, stream);
+    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* sets have no order */
+        if (way == IN_ORDER)
+            return launch<kind, IN_ORDER>(cuda, work, partitions, stream);
+    return launch<kind, INTO_EMPTY>(cuda, work, partitions, stream);
+}
+
+template <loom__slot_kind kind>
+cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
+                  unsigned char *workspace, build_way way, bool overwrite, cudaStream_t stream)
+{
+    build_work<kind> work = {*view, {}, 0, overwrite, 0, batch->status, batch->counts};
+    const bulk_target target = open_bulk_target(view);
+    for (uint32_t turn = 0; turn < plan->turns(); turn++) {
+        cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, turn, stream);
+        const uint32_t first = turn * plan->fine_per_turn(), left = view->partitions - first;
+        work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, turn);
+        work.first = first;
+        if (error == cudaSuccess)
+            error =
+                launch_way<kind>(cuda, work, way, left < plan->fine_per_turn() ? left : plan->fine_per_turn(), stream);
+        if (error != cudaSuccess)
+            return error;
+    }
+    if (plan->turns() == 1)
+        return cudaSuccess;
+    work.first = 0; /* a later turn may have given up */
+    work.again = 1;
+    return launch<kind, INTO_EMPTY>(cuda, work, view->partitions, stream);
+}
+
+} // namespace
+
+cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                 const bulk_plan *plan, unsigned char *workspace, const bulk_wish *wish, bool overwrite,
+                                 cudaStream_t stream)
+{
+    const build_way way = wish->in_order ? IN_ORDER : wish->replace ? INTO_EMPTY : INTO_FILLED;
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = build<kind>(cuda, view, batch, plan, workspace, way, overwrite, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

@@ -1,0 +1,424 @@
+/* Accumulating a batch that has each key many times: rows are split by the hash of their keys (cuda_split.cuh), a block takes
+ * all rows of a range of hashes, combines those with equal keys in shared memory, and gives the table one value for each key.
+ *
+ * A row that goes to the table by itself reads a line and changes a value, at random, in the L2 cache at best: 100 M rows of
+ * 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here they are read, written and read again in order: 3.6 GB, 0.85
+ * ms at the speed of a copy. Where values are sums of numbers of 4 bytes, rows have 4 + 4 bytes, and that is 2.4 GB: numbers are widened
+ * at the end, on their way into shared memory.
+ *
+ * A table of so few keys that a block can hold them all needs no split. What a split had no room for, and the whole batch if it
+ * gave up, is shared out among further blocks, which hold what they can and send the rest of their rows to the table one
+ * by one; so half a batch of one key does no harm. A key that equals the mark of a free place goes that way, too. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_ops.h"
+#include "machines/cuda/core/cuda_merge.cuh"
+#include "machines/cuda/open/cuda_open_bulk.cuh"
+#include "machines/cuda/open/cuda_open_counts.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 1024,
+    UNROLLED = 4,
+    ROW = 4,                  /* keys that a lane reads at once */
+    BLOCKS = 1,               /* on one multiprocessor */
+    BINS = 256,               /* ranges of hashes */
+    PLACES_BYTES = 192 << 10, /* of shared memory */
+    PROBES = 64,              /* places that a key looks at before it goes to the table by itself */
+    SLICES = 4,               /* blocks for each multiprocessor that take rows which were not split */
+    NO_PLACE = 0x7fffffff,    /* instead of a place */
+    LEAST_ROWS = 1 << 16,
+    LEAST_ROWS_PER_SLOT = 4 /* of the table: below, most keys come so seldom that combining them does not pay */
+};
+
+/* What rows bring with their keys: nothing, which counts as one; numbers of 4 bytes that are widened to values of 8; numbers as
+ * wide as values. */
+enum combine_brought { ONES, NARROW, WIDE };
+
+/* How they are combined: by adding integers; otherwise, as the batch says. */
+enum combine_what { SUMS, OTHERS };
+
+combine_brought brought_by(const cuda_batch *batch)
+{
+    return batch->values == NULL ? ONES : batch->widening != LOOM__WIDEN_NOT ? NARROW : WIDE;
+}
+
+/* Records have what rows bring, not what becomes of it: they are written and read again. */
+__host__ __device__ constexpr loom__slot_kind record_kind(loom__slot_kind kind, combine_brought brought)
+{
+    const bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
+    return brought == WIDE   ? kind
+           : brought == ONES ? (wide_key ? SLOT_KEY_8 : SLOT_KEY_4)
+                             : (wide_key ? SLOT_KEY_8_VALUE_4 : SLOT_PAIR_4_4);
+}
+
+template <loom__slot_kind kind, combine_brought brought> struct combining {
+    static constexpr loom__slot_kind records_of = record_kind(kind, brought);
+    typedef bulk_columns<records_of> columns;
+    typedef typename bulk_columns<kind>::key key;
+    typedef typename bulk_columns<kind>::value value;
+    typedef typename either<uint32_t, value, brought == NARROW>::type number;
+    static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
+};
+
+template <class value> __device__ __forceinline__ value neutral_value(loom__how how)
+{
+    constexpr int bits = 8 * sizeof(value);
+    const value top = (value)1 << (bits - 1), infinity = (value)(bits == 32 ? 0x7f800000u : 0x7ff0000000000000u);
+    switch (how) {
+    case LOOM__MIN_UNSIGNED:
+        return (value) ~(value)0;
+    case LOOM__MIN_SIGNED:
+        return (value)(top - 1);
+    case LOOM__MAX_SIGNED:
+    case LOOM__ADD_FLOAT: /* -0.0: a sum of it and x is x, whatever x is */
+        return top;
+    case LOOM__MIN_FLOAT:
+        return infinity;
+    case LOOM__MAX_FLOAT:
+        return infinity | top;
+    default:
+        return 0;
+    }
+}
+
+__device__ __forceinline__ void combine_in_place(uint32_t *at, loom__how how, uint32_t value)
+{
+    merge_values(at, how, value);
+}
+
+/* Shared memory adds 32 bits at a time. A sum is complete when all have added, so the carry may come later. */
+__device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, uint64_t value)
+{
+    if (how != LOOM__ADD) {
+        merge_values(at, how, value);
+        return;
+    }
+    uint32_t *halves = (uint32_t *)at, low = (uint32_t)value, high = (uint32_t)(value >> 32);
+    high += atomicAdd(halves, low) > ~low;
+    if (high != 0)
+        atomicAdd(halves + 1, high);
+}
+
+template <loom__slot_kind kind, combine_brought brought> struct combine_work {
+    loom__open_view view;
+    cuda_batch batch;
+    bulk_regions<combining<kind, brought>::records_of> records;
+    uint32_t bins; /* 0: nothing was split */
+};
+
+/* To the table itself. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
+{
+    return open_insert_alone(kind, SLOT_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
+}
+
+/* Keys lie in rows of four, which a lane reads at once. Is the key in this row? */
+template <class key> __device__ __forceinline__ uint32_t place_in_row(const key *row, key sought)
+{
+    key there[ROW];
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(key) * ROW / 16); i++)
+        ((uint4 *)there)[i] = ((const uint4 *)row)[i];
+    uint32_t at = NO_PLACE;
+#pragma unroll
+    for (int i = 0; i < ROW; i++)
+        at = there[i] == sought ? i : at;
+    return at;
+}
+
+/* The place of a key, taken for it if `takes`; NO_PLACE if it has none. Keys are put into the first free place from the
+ * beginning of their row on, so the first free one ends the search. */
+template <class key>
+__device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t places, key free, key sought,
+                                             bool takes)
+{
+    uint32_t at = first;
+    for (int probe = 0; probe < PROBES; probe++) {
+        key there = *(volatile key *)(keys + at);
+        if (there == sought)
+            return at;
+        if (there == free) {
+            if (!takes)
+                return NO_PLACE;
+            if (sizeof(key) == 4)
+                there = (key)atomicCAS((unsigned *)(keys + at), (unsigned)free, (unsigned)sought);
+            else
+                there = (key)atomicCAS((unsigned long long *)(keys + at), (unsigned long long)free,
+                                       (unsigned long long)sought);
+            if (there == free || there == sought)
+                return at;
+        }
+        at = at + 1 < places ? at + 1 : 0;
+    }
+    return NO_PLACE;
+}
+
+/* Keys and what their rows have come to. */
+template <loom__slot_kind kind, combine_brought brought> struct combine_table {
+    typedef combining<kind, brought> types;
+    typedef typename types::key key;
+    typedef typename types::value value;
+    typedef typename types::number number;
+    static constexpr uint32_t places = types::places;
+    key *keys;
+    value *values;
+    key free; /* the mark of a place that nobody has */
+    loom__seed seed;
+    loom__widening widening;
+    bool *missed; /* some rows have no place */
+
+    __device__ __forceinline__ uint32_t first_place(key one) const
+    {
+        uint32_t lower = (uint32_t)loom__hash_key(one, sizeof(key), seed);
+        return loom__multiply_high(lower, places / ROW) * ROW;
+    }
+    template <combine_what what> __device__ __forceinline__ value value_of(number one) const
+    {
+        if constexpr (brought != NARROW)
+            return one;
+        else
+            return what == SUMS ? loom__widen_whole(widening, one) : loom__widen(widening, one);
+    }
+    template <combine_what what> __device__ __forceinline__ bool may_stay(loom__how how, key one, value with) const
+    {
+        return one != free && (what != OTHERS || may_merge(how, with));
+    }
+    __device__ __forceinline__ uint32_t take_place(uint32_t first, key one) const
+    {
+        return place_of(keys, first, places, free, one, true);
+    }
+};
+
+/* Rows next, next + THREADS and so on. Most keys are in their row of places already: all are looked for there before anything
+ * waits. (What is read may be old: then the key is looked for once more.) Numbers are widened when all have been read: a branch
+ * there would have one read wait for the other. */
+template <combine_what what, class table_type, class reader>
+__device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
+                                             reader read, outcome_counts *counts)
+{
+    typename table_type::key keys[UNROLLED];
+    typename table_type::number numbers[UNROLLED];
+    uint32_t first[UNROLLED], at[UNROLLED];
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        keys[k] = table.free;
+        if (next + k * THREADS < rows)
+            read(next + k * THREADS, &keys[k], &numbers[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        first[k] = table.first_place(keys[k]);
+        at[k] = place_in_row(table.keys + first[k], keys[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < UNROLLED; k++) {
+        if (next + k * THREADS >= rows)
+            continue;
+        const typename table_type::value value = table.template value_of<what>(numbers[k]);
+        uint32_t own = at[k] != NO_PLACE ? first[k] + at[k] : (uint32_t)NO_PLACE;
+        if (!table.template may_stay<what>(how, keys[k], value))
+            own = NO_PLACE;
+        else if (own == NO_PLACE)
+            own = table.take_place(first[k], keys[k]);
+        if (own != NO_PLACE)
+            combine_in_place(table.values + own, how, value);
+        else
+            *table.missed = true;
+        counts->exists += own != NO_PLACE;
+    }
+}
+
+/* Rows 0 .. rows - 1, which `read(i, &key, &number)` gives: combined, then sent. All threads of the block. */
+template <combine_what what, loom__slot_kind kind, combine_brought brought, class reader>
+__device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &work, uint64_t rows, reader read,
+                                             outcome_counts *counts)
+{
+    typedef combining<kind, brought> types;
+    typedef typename types::key key;
+    typedef typename types::value value;
+    constexpr uint32_t places = types::places;
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ bool missed, refused;
+    key *keys = (key *)memory; /* aligned to rows */
+    value *values = (value *)(keys + places);
+    const key free = (key)work.view.empty[0];
+    const loom__how how = what == OTHERS ? work.batch.how : LOOM__ADD;
+    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+        keys[i] = free;
+        values[i] = neutral_value<value>(how);
+    }
+    if (threadIdx.x == 0)
+        missed = refused = false;
+    __syncthreads();
+    const combine_table<kind, brought> table = {keys, values, free, work.view.seed, work.batch.widening, &missed};
+    for (uint64_t next = threadIdx.x; next < rows; next += THREADS * UNROLLED)
+        combine_some<what>(table, how, next, rows, read, counts);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+        if (keys[i] == free)
+            continue;
+        open_outcome outcome = send<kind>(&work.view, how, keys[i], values[i]);
+        values[i] = outcome == OPEN_NO_ROOM;
+        counts->ok += outcome == OPEN_DONE; /* one of its rows was not there */
+        counts->exists -= outcome == OPEN_DONE;
+        if (outcome == OPEN_NO_ROOM)
+            refused = true;
+    }
+    __syncthreads();
+    /* Once more, if need be: rows without a place go one by one, and those of keys that were refused are counted. */
+    for (uint64_t i = threadIdx.x; (missed || refused) && i < rows; i += THREADS) {
+        key one;
+        typename types::number number;
+        read(i, &one, &number);
+        const value with = table.template value_of<what>(number);
+        uint32_t at = NO_PLACE;
+        if (table.template may_stay<what>(how, one, with))
+            at = place_of(keys, table.first_place(one), places, free, one, false);
+        if (at == NO_PLACE) {
+            count_outcome(counts, send<kind>(&work.view, how, one, with));
+        } else if (values[at] != 0) {
+            counts->full++;
+            counts->exists--;
+        }
+    }
+}
+
+template <loom__slot_kind kind, combine_brought brought, combine_what what>
+__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, brought> work)
+{
+    typedef combining<kind, brought> types;
+    typedef typename types::columns columns;
+    typedef typename types::key key;
+    typedef typename types::number number;
+    const bool gave_up = work.bins == 0 || work.records.gave_up();
+    outcome_counts counts = {};
+    if (blockIdx.x < work.bins) { /* the rows of one region */
+        const uint32_t rows = gave_up ? 0 : work.records.count(blockIdx.x);
+        const typename columns::arrays records = work.records.at(blockIdx.x);
+        if (rows == 0)
+            return;
+        combine_rows<what>(
+            work, rows,
+            [&](uint64_t i, key *one, number *with) {
+                typename columns::head head = records.heads[i];
+                *one = (key)columns::key_of(head);
+                *with = brought == ONES ? (number)1 : (number)columns::value_of(head, records, i);
+            },
+            &counts);
+    } else { /* a slice of what was not split */
+        const uint64_t all = gave_up ? work.batch.n : *work.records.spilled;
+        const uint64_t slices = gridDim.x - work.bins, slice = blockIdx.x - work.bins;
+        const uint64_t first = all / slices * slice + (slice < all % slices ? slice : all % slices);
+        const uint64_t rows = all / slices + (slice < all % slices);
+        const key *keys = gave_up ? (const key *)work.batch.keys : (const key *)work.records.spill.heads;
+        const number *numbers = gave_up           ? (const number *)work.batch.values
+                                : columns::packed ? (const number *)work.records.spill.heads + work.records.spill_room
+                                                  : (const number *)work.records.spill.tails;
+        if (rows == 0)
+            return;
+        combine_rows<what>(
+            work, rows,
+            [&](uint64_t i, key *one, number *with) {
+                *one = keys[first + i];
+                *with = brought == ONES ? (number)1 : numbers[first + i];
+            },
+            &counts);
+    }
+    tell_counts(work.batch.counts, counts);
+}
+
+template <loom__slot_kind kind, combine_brought brought, combine_what what>
+cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
+                   unsigned char *workspace, cudaStream_t stream)
+{
+    typedef typename combining<kind, brought>::columns columns;
+    auto kernel = combine_kernel<kind, brought, what>;
+    combine_work<kind, brought> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
+    if (plan != NULL)
+        work.records = split_fine_regions<columns>(plan, workspace, 0);
+    cudaError_t error = allow_shared(kernel, PLACES_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    kernel<<<work.bins + (unsigned)cuda->multiprocessors * SLICES, THREADS, PLACES_BYTES, stream>>>(work);
+    return cudaGetLastError();
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                        const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    const combine_brought brought = brought_by(batch);
+    const bool sums = batch->how == LOOM__ADD;
+    if constexpr (kind == SLOT_KEY_4 || kind == SLOT_KEY_8) {
+        return cudaErrorInvalidValue; /* sets are not accumulated */
+    } else {
+        if constexpr (bulk_columns<kind>::wide_value) {
+            if (brought == NARROW && sums)
+                return launch<kind, NARROW, SUMS>(cuda, view, batch, plan, workspace, stream);
+            if (brought == NARROW)
+                return launch<kind, NARROW, OTHERS>(cuda, view, batch, plan, workspace, stream);
+        }
+        if (brought == ONES)
+            return launch<kind, ONES, SUMS>(cuda, view, batch, plan, workspace, stream);
+        if (sums)
+            return launch<kind, WIDE, SUMS>(cuda, view, batch, plan, workspace, stream);
+        return launch<kind, WIDE, OTHERS>(cuda, view, batch, plan, workspace, stream);
+    }
+}
+
+uint32_t places_of(const loom__open_view *view)
+{
+    loom__slot_kind kind = (loom__slot_kind)view->kind;
+    return PLACES_BYTES / (slot_key_bytes(kind) + slot_value_bytes(kind));
+}
+
+/* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
+loom__open_view bins_view(const loom__open_view *view, const cuda_batch *batch)
+{
+    loom__open_view bins = *view;
+    bins.kind = record_kind((loom__slot_kind)view->kind, brought_by(batch));
+    bins.partitions = BINS;
+    bins.partition_bytes = OPEN_LINE_BYTES;
+    bins.buckets = 1;
+    return bins;
+}
+
+} // namespace
+
+cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                       bulk_plan *plan)
+{
+    const uint64_t n = batch->n;
+    const uint64_t slots = bulk_slots(view);
+    if (n < LEAST_ROWS || n / LEAST_ROWS_PER_SLOT < slots || cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
+        return COMBINE_NOT;
+    if (slots <= places_of(view) / 2)
+        return COMBINE_SLICES;
+    const loom__open_view bins = bins_view(view, batch);
+    bulk_wish wish = {};
+    wish.n = n;
+    wish.keys = slots;
+    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &wish, plan) ? COMBINE_SPLIT
+                                                                                                    : COMBINE_NOT;
+}
+
+cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                              const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+    if (plan != NULL) {
+        const loom__open_view bins = bins_view(view, batch);
+        const bulk_target target = open_bulk_target(&bins);
+        error = split_begin(plan, workspace, stream);
+        if (error == cudaSuccess)
+            error = cuda_bulk_split(&target, batch, 0, plan, workspace, stream);
+    }
+#define CALL(kind) error = error == cudaSuccess ? launch_kind<kind>(cuda, view, batch, plan, workspace, stream) : error
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

@@ -1,0 +1,322 @@
+/* Kernels of the open engine for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME, or CUDA_REST.
+ *
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one while
+ * the others of the warp go on; otherwise, at high loads, most groups would wait for the longest chain. Lookups go through
+ * the tile three times, as the CPU does: every lane hashes keys of its own, so that no key is hashed by each lane of its
+ * group; then groups look at one home line after the other, with nothing to remember but the tile; then they follow the
+ * chains of those keys that were not settled at home.
+ *
+ * What a lookup must move, and the floor that follows, on an H200, tables in memory: a line of 64 bytes for each bucket, at
+ * random, which alone goes at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status, in order. A loop that does
+ * just that, with the same tiles and no table, reaches 0.89 of the rate without keys and answers: keys cost 2 %, any
+ * write at all 6, since DRAM turns between reading and writing, values and statuses together 9. Lookups reach 0.98 of that
+ * (docs/performance.md has figures, commands and dates). Between the L2 cache and DRAM nothing else is near its end: DRAM is busy 58 % of the
+ * time, with opening rows; the link between the halves of the L2 cache 85 %.
+ *
+ * Measured with 100 M pairs of 4 + 4 bytes: a kernel for lookups written for the GPU alone is not faster (within 1 %; with
+ * a table in the L2 cache 4 % for hits, 1 % for misses). Groups of 2 lanes are best: lookups of keys that are there, load
+ * 0.8, with 1 lane 25.5 G/s, 2 lanes 34.9, 4 lanes 34.6, 8 lanes 27 to 30; table in the L2 cache 53, 84, 59 and 35. Loads of a line may
+ * stay in the L1 cache: a lane's two vector loads fall into one 32-byte sector. Five to seven blocks to a multiprocessor
+ * make no difference for tables in memory; six are best for tables in the L2 cache. Coherent loads, for tables that are read while they are
+ * written, cost nothing in memory and a quarter in the L2 cache.
+ *
+ * Insertions read a line for each bucket and write a sector back for the key and for each filter bit: against the rate of
+ * random swaps 0.88. They wait for DRAM; two passes as in lookups, fewer or more blocks, and loads through the L1 cache
+ * make no difference, only what must be waited for does (open_ops.h: bits are set on leaving a bucket).
+ *
+ * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 37 registers,
+ * no local memory. A warp executes 38 to hash 32 keys, 71 to look at the home lines of 16, with two loads of 16 bytes to a
+ * lane (LDG.E.128) and three votes, 115 for a turn along chains: with what comes before and after, 7 for a key that is
+ * settled at home. An insertion: 726 in all, 48 registers, no local memory, five votes a turn. */
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_items.h"
+#include "machines/cuda/core/cuda_finish.cuh"
+#include "machines/cuda/core/cuda_items.cuh"
+#include "machines/cuda/core/cuda_merge.cuh"
+#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_tile.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
+enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* on one multiprocessor */
+
+template <loom__slot_kind kind, cuda_op op> struct write_tile {
+    __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
+    typename widths<kind>::value values[takes_values(kind, op) ? TILE_ITEMS : 16];
+    uint8_t status[TILE_ITEMS];
+    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* of items that were merged */
+};
+
+/* Adds a group's item to the late ones. All lanes of a warp call this together. */
+__device__ __forceinline__ void add_late(uint8_t *late, uint32_t *count, lane_group group, lane_truth adds,
+                                         uint32_t item)
+{
+    uint32_t adding = __ballot_sync(CUDA_FULL_MASK, adds & lane_leads(group));
+    if (adding & group.own)
+        late[*count + __popc(adding & (group.own - 1))] = (uint8_t)item;
+    *count += __popc(adding);
+}
+
+/* Groups take the late items one after the other. `begin(entry)` starts a walk; `turn(active)` takes one turn of it and
+ * tells whether it is settled. */
+template <class begin_walk, class take_turn>
+__device__ __forceinline__ void follow_late(const uint8_t *late, uint32_t count, lane_group group, begin_walk begin,
+                                            take_turn turn)
+{
+    uint32_t at = threadIdx.x % 32 / CUDA_LANES;
+    lane_truth begins = true;
+    __syncwarp();
+    for (lane_truth active; lane_going(group, active = at < count);) {
+        if (active & begins)
+            begin(late[at]);
+        begins = turn(active);
+        if (active & begins)
+            at += GROUPS;
+    }
+    __syncwarp();
+}
+
+template <loom__slot_kind kind, int shared>
+__global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__open_view view, const cuda_batch batch)
+{
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    __shared__ find_tile<key, value> tiles[WARPS];
+    find_tile<key, value> *tile = &tiles[threadIdx.x / 32];
+    tile_range range(batch.n, batch.tile);
+    lane_group group = lane_own_group();
+    auto tell = [&](uint32_t item, const open_found &answer) {
+        if (slot_value_bytes(kind) != 0)
+            tile->values()[item] = (value)answer.value;
+        tile->status[item] = answer.found ? LOOM_OK : LOOM_NOT_FOUND;
+    };
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    __syncwarp();
+    for (uint32_t first = 0; first < batch.tile; first += 32) { /* here every lane has keys of its own */
+        uint32_t item = first + range.lane;
+        open_walk walk = open_start(kind, &view, tile->keys[item]);
+        tile->lines[item] = (uint32_t)((open_line(kind, &walk, walk.bucket) - view.base) / OPEN_LINE_BYTES);
+        tile->status[item] = (uint8_t)open_filter_bit(kind, walk.lower);
+    }
+    __syncwarp();
+
+    uint32_t late = 0;
+    for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
+        uint32_t item = first + range.lane / CUDA_LANES;
+        lane_truth active = item < range.count;
+        key sought = tile->keys[item];
+        const unsigned char *line = view.base + loom__multiply_wide(tile->lines[item], OPEN_LINE_BYTES);
+        unsigned char *partition = kind == SLOT_KEY_8_VALUE_4 ? open_start(kind, &view, sought).partition : view.base;
+        open_found answer =
+            open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
+        answer.settled |= view.buckets == 1;
+        __syncwarp(); /* an answer takes the place of what others of the group have read */
+        if (active & answer.settled & answer.reports)
+            tell(item, answer);
+        add_late(tile->late, &late, group, active & !answer.settled, item);
+    }
+
+    open_walk walk;
+    uint32_t item;
+    follow_late(
+        tile->late, late, group,
+        [&](uint32_t entry) {
+            item = entry;
+            walk = open_start(kind, &view, tile->keys[item]);
+            open_advance(&view, &walk);
+        },
+        [&](lane_truth active) {
+            open_found answer = open_find_item(kind, shared, group, &view, &walk, active);
+            __syncwarp();
+            if (active & answer.settled & answer.reports)
+                tell(item, answer);
+            return answer.settled;
+        });
+
+    tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
+}
+
+/* What a block does with its tiles, number `block` of the batch. */
+template <loom__slot_kind kind, cuda_op op>
+__device__ __forceinline__ void write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
+{
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    __shared__ write_tile<kind, op> tiles[WARPS];
+    write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
+    const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
+                           : op == OP_FETCH   ? SLOT_FETCH
+                           : op == OP_COMBINE ? SLOT_COMBINE
+                                              : SLOT_KEEP;
+    tile_range range(batch.n, batch.tile, block);
+    lane_group group = lane_own_group();
+    tile_read(tile->keys, range, (const key *)batch.keys);
+    if constexpr (takes_values(kind, op))
+        read_values<kind, op>(tile, range, batch);
+    __syncwarp();
+    if constexpr (merges(op)) {
+        __shared__ merge_table merged;
+        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.how);
+    }
+    auto unmerged_from = [&](uint32_t next) {
+        while (merges(op) && next < range.count && tile->status[next] == MERGED)
+            next += GROUPS;
+        return next;
+    };
+
+    uint32_t item = unmerged_from(range.lane / CUDA_LANES);
+    open_walk walk = open_start(kind, &view, tile->keys[item % TILE_ITEMS]);
+    for (lane_truth active; lane_going(group, active = item < range.count);) {
+        uint64_t own_value = takes_values(kind, op) ? tile->values[item % TILE_ITEMS] : 0;
+        open_answer answer =
+            op == OP_ERASE ? open_erase_item(kind, OPEN_SHARED, group, &view, &walk, active)
+            : op == OP_UPDATE
+                ? open_update_item(kind, OPEN_SHARED, group, &view, &walk, own_value, active)
+                : open_insert_item(kind, mode, batch.how, OPEN_SHARED, group, &view, &walk, &own_value, active);
+        if (op == OP_FETCH)
+            __syncwarp(); /* the value found takes the place of the one that came, which others of the group have read */
+        if (active && answer.outcome != OPEN_GO_ON) {
+            if (op == OP_FETCH && answer.reports)
+                tile->values[item] = (value)(answer.outcome == OPEN_NO_ROOM ? 0 : own_value);
+            if (answer.reports)
+                tile->status[item] = answer.outcome == OPEN_DONE        ? LOOM_OK
+                                     : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
+                                     : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
+                                                                        : LOOM_FULL;
+            item = unmerged_from(item + GROUPS);
+            if (item < range.count)
+                walk = open_start(kind, &view, tile->keys[item]);
+        }
+    }
+    __syncwarp();
+    if constexpr (merges(op))
+        merge_tell(tiles, range, batch.tile, op == OP_UPDATE ? LOOM_OK : LOOM_EXISTS);
+    if (op == OP_FETCH && batch.found_values != NULL)
+        tile_write(tile->values, range, (value *)batch.found_values);
+    if (batch.status != NULL)
+        tile_write(tile->status, range, batch.status);
+    if (batch.counts != NULL) {
+        cuda_counts *counts = own_counts(batch);
+        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
+        if (op == OP_ERASE || op == OP_UPDATE) {
+            add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
+        } else {
+            add_count(&counts->exists, tile_count(tile->status, range, LOOM_EXISTS));
+            add_count(&counts->full, tile_count(tile->status, range, LOOM_FULL));
+        }
+    }
+}
+
+#ifndef CUDA_REST
+
+template <loom__slot_kind kind, cuda_op op>
+__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+    write_kernel(const loom__open_view view, const cuda_batch batch)
+{
+    write_tiles<kind, op>(view, batch, blockIdx.x);
+}
+
+template <loom__slot_kind kind>
+void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks,
+                        cudaStream_t stream)
+{
+    if constexpr (takes_values(kind, OP_OVERWRITE)) {
+        if (op == OP_OVERWRITE)
+            write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else if (op == OP_FETCH)
+            write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else if (op == OP_COMBINE)
+            write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else
+            write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    }
+}
+
+template <loom__slot_kind kind>
+void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks, cudaStream_t stream)
+{
+    switch (op) {
+    case OP_FIND:
+        if (view->concurrent_reads)
+            find_kernel<kind, 1><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        else
+            find_kernel<kind, 0><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    case OP_KEEP:
+        write_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    case OP_ERASE:
+        write_kernel<kind, OP_ERASE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        break;
+    default:
+        launch_with_values<kind>(view, batch, op, blocks, stream);
+        break;
+    }
+}
+
+} // namespace
+
+/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
+{
+    unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
+#define CALL(kind) launch_kind<kind>(view, batch, op, blocks, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return cudaGetLastError();
+}
+
+#else
+
+/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+template <loom__slot_kind kind, cuda_op op>
+__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+    rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest, const cuda_finish finish)
+{
+    cuda_batch batch = whole;
+    uint32_t spilled = *rest.spilled;
+    if (spilled <= rest.room) {
+        batch.keys = rest.keys;
+        batch.values = rest.values;
+        batch.n = spilled;
+    }
+    for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
+        write_tiles<kind, op>(view, batch, block);
+        __syncthreads();
+    }
+    if (finish.counts != NULL)
+        finish_last(finish);
+}
+
+template <loom__slot_kind kind>
+void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_rest *rest, bool overwrite,
+                 const cuda_finish &finish, unsigned blocks, cudaStream_t stream)
+{
+    if constexpr (takes_values(kind, OP_OVERWRITE)) {
+        if (overwrite) {
+            rest_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
+            return;
+        }
+    }
+    rest_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
+}
+
+} // namespace
+
+cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                  const cuda_rest *rest, bool overwrite, const cuda_finish *finish, cudaStream_t stream)
+{
+    const cuda_finish how = finish != NULL ? *finish : cuda_finish{};
+    const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
+    const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
+    if (blocks == 0)
+        return cudaSuccess;
+#define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, how, blocks, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return cudaGetLastError();
+}
+
+#endif

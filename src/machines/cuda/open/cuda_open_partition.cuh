@@ -1,0 +1,212 @@
+/* One partition in the shared memory of a block: what filling it from records and from another table have in common.
+ *
+ * A key takes the next place of a bucket from a counter of 16 bits, two to a word. A key counts at most once in each bucket,
+ * so no counter passes the number of keys, which is at most the number of slots (48,986). Included by files that define
+ * CUDA_LANES as 1 and CUDA_SHARED_TABLE. */
+#ifndef LOOM_CUDA_OPEN_PARTITION_CUH
+#define LOOM_CUDA_OPEN_PARTITION_CUH
+
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_items.h"
+#include "machines/cuda/core/cuda_partition.cuh"
+#include "machines/cuda/open/cuda_open_bulk.cuh"
+
+enum {
+    WHOLE_THREADS = 1024,    /* of a block that has a multiprocessor for itself */
+    HALF_THREADS = 640,      /* of one that shares it with another one, or, … */
+    QUARTER_THREADS = 320,   /* … if partitions are small, with three … */
+    PARTITION_REGISTERS = 48 /* … for which there are just enough registers of a thread */
+};
+
+/* A partition with no keys, or as it is. All threads of the block. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
+                                                uint32_t buckets)
+{
+    uint64_t word = slot_key_bytes(kind) == 8 ? empty : kind == SLOT_PAIR_4_4 ? empty : empty << 32 | empty;
+    for (uint32_t i = threadIdx.x; i < bytes / 16; i += blockDim.x) {
+        if (from != NULL) {
+            to[i] = from[i];
+            continue;
+        }
+        uint32_t in_bucket = i * 16 % open_line_stride(kind);
+        bool keys = kind == SLOT_KEY_8_VALUE_4 ? i * 16 < buckets * OPEN_LINE_BYTES : in_bucket < OPEN_LINE_BYTES;
+        uint64_t low = keys ? word : 0, high = keys && in_bucket < OPEN_WORD_OFFSET - 8 ? word : 0;
+        to[i] = make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
+    }
+}
+
+/* Where a slot's head lies, and its value, if that is not part of the head. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned char *lines, uint32_t bucket,
+                                                                      uint32_t slot)
+{
+    return (typename bulk_columns<kind>::head *)(lines + bucket * open_line_stride(kind) + slot * slot_stride(kind));
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned char *lines, uint32_t buckets,
+                                                                        uint32_t bucket, uint32_t slot)
+{
+    return (typename bulk_columns<kind>::value *)(lines + open_value_offset(kind, buckets) +
+                                                  bucket * open_value_stride(kind) + slot * slot_value_bytes(kind));
+}
+
+/* Puts a key and its value into a slot. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+                                      typename bulk_columns<kind>::head one, uint64_t value)
+{
+    *head_at<kind>(lines, bucket, slot) = one;
+    if constexpr (bulk_columns<kind>::has_tail)
+        *value_at<kind>(lines, buckets, bucket, slot) = (typename bulk_columns<kind>::value)value;
+}
+
+/* Moves a key and its value to another slot of the bucket. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t from,
+                                          uint32_t to)
+{
+    uint64_t value = 0;
+    if constexpr (bulk_columns<kind>::has_tail)
+        value = *value_at<kind>(lines, buckets, bucket, from);
+    place<kind>(lines, buckets, bucket, to, *head_at<kind>(lines, bucket, from), value);
+}
+
+/* The slot of a key in a bucket; open_slots: it is not there. One lane. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucket, uint64_t sought)
+{
+    uint32_t slot = 0;
+    while (slot < open_slots(kind) && bulk_columns<kind>::key_of(*head_at<kind>(lines, bucket, slot)) != sought)
+        slot++;
+    return slot;
+}
+
+/* Sets the bit in a bucket's word; tells whether it was set before. */
+__device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
+{
+    uint32_t *half = (uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32, one = 1u << bit % 32;
+    return (atomicOr(half, one) & one) != 0;
+}
+
+__device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
+{
+    return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
+}
+
+/* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
+template <loom__slot_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int apart = bulk_columns<kind>::slot_stride / sizeof(key), slots = 16 / bulk_columns<kind>::slot_stride;
+    bool found = false;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint32_t part = (threadIdx.x + k) % 4;
+        uint4 quarter = load_quarter(line + part * 16);
+        const key *keys = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < slots; i++)
+            found |= keys[i * apart] == (key)sought && part * slots + i < open_slots(kind);
+    }
+    return found;
+}
+
+/* The slot's key goes, with its value. Others may take keys from other slots of the bucket. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
+                                           uint64_t empty)
+{
+    place<kind>(lines, buckets, bucket, slot, (typename bulk_columns<kind>::head)empty, 0);
+    if (slot_values_apart(kind))
+        atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
+}
+
+/* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys the one in the
+ * lowest slot remains; with the value of slot b, if takes_over(a, b) tells so for its own slot a. Returns how many went. */
+template <loom__slot_kind kind, class chooser>
+__device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
+                                                  uint32_t taken, uint64_t empty, chooser takes_over)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* not seldom a key or a word only by chance */
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    if (slot_values_apart(kind))
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
+            ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
+    /* Quarters in an order in which neighbouring lanes read from different banks. The filter word may look like a key, and
+     * what stands for empty slots, too: then there is one more look, and that is all. */
+    key keys[words];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        uint4 quarter = load_quarter(line + (bucket / 2 + k) % 4 * 16);
+        const key *parts = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < words / 4; i++) {
+            key one = parts[i * (int)(stride / sizeof(key))];
+            keys[k * (words / 4) + i] = one == (key)empty ? (key)(NOBODYS + k * (words / 4) + i) : one;
+        }
+    }
+    bool suspect = false;
+#pragma unroll
+    for (int i = 1; i < words; i++)
+#pragma unroll
+        for (int j = 0; j < i; j++)
+            suspect = suspect || keys[i] == keys[j];
+    uint32_t went = 0;
+    for (uint32_t i = 1; suspect && i < open_slots(kind); i++) {
+        key one = *(const key *)(line + i * stride);
+        for (uint32_t j = 0; j < i && one != (key)empty; j++)
+            if (*(const key *)(line + j * stride) == one) {
+                if (takes_over(j, i))
+                    move_slot<kind>(lines, buckets, bucket, i, j);
+                empty_slot<kind>(lines, buckets, bucket, i, empty);
+                went++;
+                break;
+            }
+    }
+    return went;
+}
+
+/* One bucket of a partition that holds keys: they move to its first slots, if they are not there. Returns how many they are. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
+                                                  uint64_t empty)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, slots = 16 / stride;
+    unsigned char *line = lines + bucket * open_line_stride(kind);
+    uint32_t full = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) { /* in an order in which neighbouring lanes read from different banks */
+        const uint32_t part = (bucket / 2 + k) % 4;
+        uint4 quarter = load_quarter(line + part * 16);
+        const key *keys = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < slots; i++)
+            full |= (uint32_t)(keys[i * (int)(stride / sizeof(key))] != (key)empty) << (part * slots + i);
+    }
+    full &= (1u << open_slots(kind)) - 1;
+    const uint32_t count = __popc(full), first_ones = (1u << count) - 1;
+    if (full == first_ones)
+        return count;
+    for (uint32_t last = 31 - __clz(full); full != first_ones; last = 31 - __clz(full)) { /* one key fewer behind */
+        const uint32_t hole = __ffs(~full) - 1;
+        move_slot<kind>(lines, buckets, bucket, last, hole);
+        empty_slot<kind>(lines, buckets, bucket, last, empty);
+        full = (full | 1u << hole) & ~(1u << last);
+    }
+    if (slot_values_apart(kind))
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* their values are ready */
+    return count;
+}
+
+inline uint32_t partition_threads(const loom__open_view *view)
+{
+    const uint32_t bytes = bulk_shared_bytes(view);
+    return bytes > BULK_HALF_BYTES ? WHOLE_THREADS : bytes > BULK_HALF_BYTES / 2 ? HALF_THREADS : QUARTER_THREADS;
+}
+
+#endif

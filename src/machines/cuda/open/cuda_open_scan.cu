@@ -1,0 +1,199 @@
+/* What reads or writes whole tables: clear, survey; and the count of accesses. One block works on one partition
+ * or on one run of buckets, one lane on one bucket or key. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_survey.h"
+#include "machines/cuda/core/cuda_state.cuh"
+
+namespace
+{
+
+enum { THREADS = 256 };
+
+/* ---- clear ---- */
+
+template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_view view)
+{
+    uint32_t partition = blockIdx.x, stride = open_line_stride(kind) / 8;
+    uint64_t empty = open_empty(&view, partition);
+    uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
+    uint64_t *words = (uint64_t *)(view.base + (uint64_t)partition * view.partition_bytes);
+    uint32_t lines_end = view.buckets * stride, count = view.partition_bytes / 8;
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
+        words[i] = i < lines_end && i % stride < 7 ? pattern : 0;
+    if (threadIdx.x == 0) {
+        view.marks[partition] = OPEN_UNMARKED;
+        view.stale[partition] = 0;
+        view.retired_slots[partition] = 0;
+    }
+}
+
+/* ---- survey ---- */
+
+__device__ void add_to(uint64_t *sum, uint64_t mine)
+{
+    atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
+}
+
+__device__ void keep_larger(uint64_t *largest, uint64_t mine)
+{
+    atomicMax((unsigned long long *)largest, (unsigned long long)mine);
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
+{
+    __shared__ open_sums block;
+    open_sums own = {};
+    lane_group alone = lane_own_group();
+    if (threadIdx.x == 0)
+        block = open_sums{};
+    __syncthreads();
+    for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
+        open_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
+    add_to(&block.size, own.size);
+    add_to(&block.displaced, own.displaced);
+    add_to(&block.accesses, own.accesses);
+    add_to(&block.filter_bits, own.filter_bits);
+    keep_larger(&block.longest, own.longest);
+    keep_larger(&block.lowest_bad_inverted, own.lowest_bad_inverted);
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    add_to(&total->size, block.size);
+    add_to(&total->displaced, block.displaced);
+    add_to(&total->accesses, block.accesses);
+    add_to(&total->filter_bits, block.filter_bits);
+    keep_larger(&total->fullest, block.size);
+    keep_larger(&total->longest, block.longest);
+    keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
+}
+
+loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums *sums, cudaStream_t stream)
+{
+    open_sums *on_device = (open_sums *)cuda->stage.scratch;
+    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
+#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+/* ---- accesses ---- */
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS)
+    accesses_kernel(const loom__open_view view, const void *keys, uint64_t n, unsigned long long *sum)
+{
+    uint64_t index = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    uint32_t accesses = 0;
+    if (index < n) {
+        lane_group alone = lane_own_group();
+        uint64_t key = slot_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
+        accesses = open_count_accesses(kind, alone, &view, key);
+    }
+    accesses = __reduce_add_sync(CUDA_FULL_MASK, accesses);
+    if (threadIdx.x % 32 == 0)
+        atomicAdd(sum, (unsigned long long)accesses);
+}
+
+loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void *keys, cuda_place place, uint64_t n,
+                       uint64_t *accesses, cudaStream_t stream)
+{
+    unsigned long long *sum = (unsigned long long *)cuda->stage.scratch;
+    uint64_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
+    uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
+    CUDA_TRY(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
+    for (uint64_t first = 0; first < n; first += per_chunk) {
+        uint64_t count = n - first < per_chunk ? n - first : per_chunk;
+        const void *at = (const unsigned char *)keys + first * key_bytes;
+        if (place != PLACE_DEVICE) {
+            CUDA_TRY(cudaMemcpyAsync(cuda->stage.device[0], at, count * key_bytes, cudaMemcpyHostToDevice, stream));
+            at = cuda->stage.device[0];
+        }
+        unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
+#define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, at, count, sum)
+        SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+        CUDA_TRY(cudaGetLastError());
+    }
+    CUDA_TRY(cudaMemcpyAsync(accesses, sum, sizeof *sum, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+} // namespace
+
+/* Kernels number lines with 32 bits. */
+static loom_status check_bytes(const loom__open_view *view)
+{
+    RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / OPEN_LINE_BYTES > UINT32_MAX, LOOM_UNSUPPORTED,
+                    "the cuda machine has tables of up to 256 GiB; make several");
+    return LOOM_OK;
+}
+
+loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
+                                   loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
+    CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
+    CUDA_TRY(cudaMemsetAsync(view->stale, 0, view->partitions * sizeof *view->stale, stream));
+    CUDA_TRY(cudaMemsetAsync(view->retired_slots, 0, view->partitions * sizeof *view->retired_slots, stream));
+    CUDA_TRY(cudaMemsetAsync(view->added, 0, OPEN_ADDED_COPIES * sizeof *view->added, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
+    ON_DEVICE((cuda_state *)machine);
+#define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
+                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+{
+    const loom__table_slots table = open_table_slots(view);
+    return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
+}
+
+loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+                             loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    open_sums sums;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
+    cuda_stage_leave(cuda);
+    if (status != LOOM_OK)
+        return status;
+    *survey = open_survey_of(view, &sums);
+    return LOOM_OK;
+}
+
+loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+                                     uint64_t *accesses, loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cuda_place place;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &place));
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    loom_status status = count_here(cuda, view, keys, place, n, accesses, (cudaStream_t)stream);
+    cuda_stage_leave(cuda);
+    return status;
+}

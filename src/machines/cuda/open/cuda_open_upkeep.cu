@@ -1,0 +1,72 @@
+/* Partitions whose filters are worn put in order (open_upkeep.h): one block to a partition, one lane to a bucket or a key.
+ * Nothing is synchronised: the kernel looks at the counts itself, and mostly finds nothing to do. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_upkeep.h"
+#include "machines/cuda/core/cuda_state.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 512,
+    BLOCKS = 4,                                                        /* for each multiprocessor */
+    STATIC_BYTES = (THREADS + 64) * static_cast<int>(sizeof(uint32_t)) /* of shared memory, the list apart; at most */
+};
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view view, int sweep, uint32_t room)
+{
+    extern __shared__ uint64_t list[];
+    __shared__ uint32_t away, found;
+    __shared__ uint32_t worn[THREADS];
+    const open_desk desk = {list, room, &away};
+    /* Each lane looks at one partition; then the block takes those that were found. */
+    for (uint64_t first = blockIdx.x; first < view.partitions; first += (uint64_t)gridDim.x * THREADS) {
+        uint64_t partition = first + (uint64_t)threadIdx.x * gridDim.x;
+        bool is_one = partition < view.partitions;
+        bool wanted =
+            is_one && (open_is_worn(&view, view.stale[partition]) || (sweep && view.retired_slots[partition] > 0));
+        if (threadIdx.x == 0)
+            found = 0;
+        __syncthreads();
+        if (wanted)
+            worn[atomicAdd(&found, 1u)] = (uint32_t)partition;
+        __syncthreads();
+        for (uint32_t i = 0; i < found; i++)
+            open_put_in_order(kind, OPEN_SHARED, &view, worn[i], open_is_worn(&view, view.stale[worn[i]]),
+                              lane_own_team(), lane_own_group(), &desk);
+        __syncthreads();
+    }
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int sweep, cudaStream_t stream)
+{
+    uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind);
+    uint32_t room = open_list_room(kind, view->buckets);
+    room = room < bytes / key_bytes ? room : bytes / key_bytes;
+    /* Always the same: it belongs to the kernel, which other threads may be launching for other tables. */
+    cudaError_t error =
+        cudaFuncSetAttribute(upkeep_kernel<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error != cudaSuccess)
+        return error;
+    uint32_t blocks = (uint32_t)cuda->multiprocessors * BLOCKS;
+    blocks = view->partitions < blocks ? view->partitions : blocks;
+    upkeep_kernel<kind><<<blocks, THREADS, room * key_bytes, stream>>>(*view, sweep, room);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaError_t error = cudaSuccess;
+    ON_DEVICE(cuda);
+#define CALL(kind) error = launch<kind>(cuda, view, sweep, (cudaStream_t)stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    CUDA_TRY(error);
+    return LOOM_OK;
+}

@@ -1,0 +1,257 @@
+/* The codes of a partition's cells, found by one block from all its records at once (cuda_perfect_codes.cuh). All threads waiting
+ * for each other between steps:
+ *   1. count     each record adds one to a counter of its cell, for both Φ.
+ *   2. sort      cells by their size, largest first: they are the hardest to place.
+ *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot product
+ *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
+ *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
+ *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most. Where some key is still too many then, which
+ *                happens in none or one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS
+ *                in all.
+ * What is still too many in the end is left over when the partition is written, and is inserted as any key is; the insertion of one key
+ * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all
+ * their records are left over.
+ *
+ * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions, 21,000 for step 1,
+ * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
+ * blocks on a multiprocessor are better than for four, and more do not fit shared memory. Lanes that go ahead of others in a loop
+ * that lists suspects cost as much again: they must be waited for. */
+#include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
+#include "machines/cuda/perfect/cuda_perfect_codes.cuh"
+
+namespace
+{
+
+enum {
+    UNROLLED = 4,
+    MOST_ROUNDS = 16,
+    MOST_SALTS = 3,
+    FEW_TROUBLES = 4, /* threads that see a bucket too full: another salt may help. More are probably of equal keys */
+    CLASSES = 16      /* of cells, by size; the last ones have that many keys or more */
+};
+
+__host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
+{
+    return subrange <= PERFECT_PREFERRED_SUBRANGE ? 384 : 512;
+}
+
+/* ---- 1: count ---- */
+
+/* All threads. Returns how many this one has counted. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t count_records(const codes_block &block, loom__seed seed,
+                                                  const typename bulk_columns<kind>::head *heads, uint32_t count)
+{
+    typedef typename bulk_columns<kind>::head head;
+    constexpr uint32_t at_once = 16 / sizeof(head);
+    uint32_t counted = 0;
+    for (uint32_t first = 0; first < count; first += blockDim.x * at_once * UNROLLED) {
+        head some[UNROLLED][at_once];
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++) {
+            const uint32_t i = first + (k * blockDim.x + threadIdx.x) * at_once;
+            if (i < count)
+                *(uint4 *)some[k] = bulk_load_heads(heads, i, count);
+        }
+#pragma unroll
+        for (int k = 0; k < UNROLLED; k++)
+#pragma unroll
+            for (uint32_t j = 0; j < at_once; j++)
+                if (first + (k * blockDim.x + threadIdx.x) * at_once + j < count) {
+                    const uint64_t key = bulk_columns<kind>::key_of(some[k][j]);
+                    count_key(block,
+                              perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), seed), block.words));
+                    counted++;
+                }
+    }
+    return counted;
+}
+
+/* ---- 2: sort ---- */
+
+/* All threads: cells that have keys into `order`, the largest first. Returns how many. `places` has CLASSES + 1 words. */
+__device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_t *places)
+{
+    const uint32_t cells = block.words * 16, lane = threadIdx.x % 32;
+    if (threadIdx.x <= CLASSES)
+        places[threadIdx.x] = 0;
+    __syncthreads();
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
+            const uint32_t cell = first + lane, size = cell < cells ? sum_of_counters(*counts_of(block, 0, cell)) : 0;
+            const uint32_t which = size < CLASSES ? CLASSES - size : 0; /* CLASSES: no keys */
+            const uint32_t peers = __match_any_sync(0xffffffffu, which), before = __popc(peers & ((1u << lane) - 1));
+            uint32_t at = 0;
+            if (before == 0)
+                at = atomicAdd(&places[which], (uint32_t)__popc(peers));
+            at = __shfl_sync(0xffffffffu, at, __ffs((int)peers) - 1);
+            if (pass == 1 && which < CLASSES)
+                block.m.order[at + before] = (uint16_t)cell;
+        }
+        __syncthreads();
+        if (pass == 0 && threadIdx.x < 32) {
+            const uint32_t mine = lane < CLASSES ? places[lane] : 0;
+            uint32_t sum = mine;
+#pragma unroll
+            for (int distance = 1; distance < 32; distance *= 2) {
+                const uint32_t other = __shfl_up_sync(0xffffffffu, sum, distance);
+                sum += lane >= (uint32_t)distance ? other : 0;
+            }
+            if (lane < CLASSES)
+                places[lane] = sum - mine;
+        }
+        __syncthreads();
+    }
+    return places[CLASSES - 1]; /* the end of the last class that has keys */
+}
+
+/* ---- 3: deal ---- */
+
+template <uint32_t slots> __device__ __forceinline__ uint32_t badness(uint32_t fill)
+{
+    constexpr uint32_t scale = slots == 8 ? 0 : 2; /* squares of 16 would not fit a byte */
+    return fill >= slots ? 255 : fill * fill >> scale;
+}
+
+/* Is one of the 4-bit counters above 8? */
+__device__ __forceinline__ bool has_above_8(uint32_t counts)
+{
+    const uint32_t rest =
+        (counts & 0x77777777u) + 0x77777777u; /* the highest bit of each is set if the others are not all zero */
+    return (rest & counts & 0x88888888u) != 0;
+}
+
+template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_block &block, uint32_t cell)
+{
+    uint32_t counts = *counts_of(block, 0, cell), mapping = 0;
+    if (slots == 8 && has_above_8(counts)) { /* no Δ would do: one cell in ten millions */
+        counts = *counts_of(block, 1, cell);
+        mapping = 1;
+    }
+    uint32_t buckets[PERFECT_SUBRANGES];
+    eight_bytes bad = {};
+#pragma unroll
+    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
+        buckets[i] = perfect_bucket_in(cell, block.salt, mapping, i, block.subrange);
+        bad.put(i, badness<slots>(fill_of(block, buckets[i])));
+    }
+    const eight_bytes keys = expanded(counts);
+    uint32_t best = 0xffffffffu;
+#pragma unroll
+    for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
+        const eight_bytes met = bad.back(offset);
+        const uint32_t cost = __dp4a(keys.low, met.low, __dp4a(keys.high, met.high, 0u));
+        if (offset < 7 || mapping == 0)                          /* the last code is the stash's */
+            best = min(best, cost << 3 | ((offset - cell) & 7)); /* ties fall differently for each cell */
+    }
+    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = turned(counts, code);
+    block.m.codes[cell] = (uint8_t)code;
+#pragma unroll
+    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
+        if (nibble(placed, i) != 0)
+            add_keys(block, buckets[i], nibble(placed, i));
+}
+
+/* ---- All of it ---- */
+
+template <loom__slot_kind kind> struct codes_work {
+    loom__perfect_view view;
+    bulk_regions<kind> records;
+    uint8_t *spoiled; /* [partitions] */
+};
+
+enum { SPOILED = 0xffffffff }; /* as troubles */
+
+/* All threads: finds codes with the block's salt. Returns how many threads see buckets that are too full, or SPOILED. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, const codes_block &block,
+                                               uint32_t partition, unsigned char *memory, uint32_t *places,
+                                               repair_state *state)
+{
+    constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
+    const uint32_t count = work.records.count(partition);
+    if (count > 2 * perfect_buckets(block.subrange) * slots)
+        return SPOILED;
+    clear_counters(block, memory);
+    __syncthreads();
+    const uint32_t mine = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
+    __syncthreads();
+    if (!all_counted(block, mine, &places[0]))
+        return SPOILED;
+    __syncthreads();
+    const uint32_t used = sort_cells(block, places);
+    for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
+        deal_cell<slots>(block, block.m.order[i]);
+    __syncthreads();
+    return repair<slots>(block, state, MOST_ROUNDS, all_cells<slots>());
+}
+
+/* All threads: the same with other salts, until one does. Returns it, or the last one. Not inlined: it is rare, and there the salt is
+ * no literal. */
+template <loom__slot_kind kind>
+__device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, codes_block block, uint32_t partition,
+                                                  unsigned char *memory, uint32_t *places, repair_state *state)
+{
+    for (;;) {
+        block.salt++;
+        __syncthreads();
+        if (find_codes<kind>(work, block, partition, memory, places, state) == 0 || block.salt + 1 == MOST_SALTS)
+            return block.salt;
+    }
+}
+
+template <loom__slot_kind kind>
+__global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const __grid_constant__ codes_work<kind> work)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ uint32_t places[CLASSES + 1];
+    __shared__ repair_state state;
+    const uint32_t words = work.view.words, partition = blockIdx.x;
+    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0,
+                               suspects_in(work.view.subrange)};
+    if (work.records.gave_up())
+        return;
+    const uint32_t troubles = find_codes<kind>(work, block, partition, memory, places, &state);
+    uint64_t salt = 0;
+    if (troubles > 0 && troubles <= FEW_TROUBLES)
+        salt = find_codes_again<kind>(work, block, partition, memory, places, &state);
+    __syncthreads();
+    uint64_t *to = work.view.codes + (uint64_t)partition * words;
+    for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+        to[i] = troubles == SPOILED ? 0 : packed_codes(block, i) | salt << 60;
+    if (threadIdx.x == 0) {
+        work.spoiled[partition] = troubles == SPOILED;
+        work.view.marks[partition] = PERFECT_UNMARKED;
+    }
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const perfect_bulk_plan *plan,
+                   unsigned char *workspace, cudaStream_t stream)
+{
+    const codes_work<kind> work = {*view, split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0),
+                                   perfect_spoiled(plan, workspace)};
+    cudaError_t error = allow_shared(codes_kernel<kind>, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    const uint32_t shared = codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
+    codes_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(work);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view)
+{
+    return codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
+}
+
+cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,
+                                    const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch<kind>(cuda, view, plan, workspace, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

@@ -1,0 +1,81 @@
+/* Items that the owner of a partition inserts (cuda_perfect.cuh): where they come from, and what becomes of them. */
+#ifndef LOOM_CUDA_PERFECT_ITEMS_CUH
+#define LOOM_CUDA_PERFECT_ITEMS_CUH
+
+#include "engines/perfect/perfect_ops.h"
+#include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/perfect/cuda_perfect.cuh"
+
+/* All threads: what a block takes next, when each has taken one. A counter that is zero at first hands them out: they take
+ * different times. */
+__device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
+{
+    __shared__ uint32_t turn;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        turn = gridDim.x + atomicAdd(turns, 1u);
+    __syncthreads();
+    return turn;
+}
+
+/* Notes an item for the owner of its partition. Returns what comes behind the item in the list of its partition, if it goes there. */
+__device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
+{
+    const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
+    if (at == 0)
+        lists.touched[atomicAdd(&lists.counters->touched, 1u)] = partition;
+    if (at + 1 == lists.least)
+        lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
+    if (at >= lists.room)
+        return atomicExch(&lists.heads[partition], index + 1);
+    lists.items[(uint64_t)partition * lists.room + at] = index;
+    return 0;
+}
+
+__device__ __forceinline__ slot_mode mode_of(cuda_op op)
+{
+    return op == OP_OVERWRITE ? SLOT_OVERWRITE
+           : op == OP_FETCH   ? SLOT_FETCH
+           : op == OP_COMBINE ? SLOT_COMBINE
+                              : SLOT_KEEP;
+}
+
+template <loom__slot_kind kind> __device__ __forceinline__ uint64_t key_of(const cuda_batch &batch, uint64_t index)
+{
+    return slot_key_bytes(kind) == 4 ? ((const uint32_t *)batch.keys)[index] : ((const uint64_t *)batch.keys)[index];
+}
+
+/* Without values every key brings a one, which counters add up. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint64_t value_of(const cuda_batch &batch, cuda_op op, uint64_t index)
+{
+    if (slot_value_bytes(kind) == 0 || batch.values == NULL)
+        return 1;
+    if (op == OP_COMBINE && slot_value_bytes(kind) == 8 && batch.widening != LOOM__WIDEN_NOT)
+        return loom__widen(batch.widening, ((const uint32_t *)batch.values)[index]);
+    return slot_value_bytes(kind) == 4 ? ((const uint32_t *)batch.values)[index]
+                                       : ((const uint64_t *)batch.values)[index];
+}
+
+/* By one lane: what became of an item; what the table holds now, if it was fetched. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void tell_item(const cuda_batch &batch, cuda_op op, uint64_t index, perfect_outcome outcome,
+                                          uint64_t value, outcome_counts *counts)
+{
+    counts->ok += outcome == PERFECT_DONE;
+    counts->exists += outcome == PERFECT_WAS_THERE;
+    counts->full += outcome == PERFECT_NO_ROOM;
+    if (batch.status != NULL)
+        batch.status[index] = outcome == PERFECT_DONE        ? LOOM_OK
+                              : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS
+                                                             : LOOM_FULL;
+    if (op != OP_FETCH || batch.found_values == NULL)
+        return;
+    value = outcome == PERFECT_NO_ROOM ? 0 : value;
+    if (slot_value_bytes(kind) == 4)
+        ((uint32_t *)batch.found_values)[index] = (uint32_t)value;
+    else if (slot_value_bytes(kind) == 8)
+        ((uint64_t *)batch.found_values)[index] = value;
+}
+
+#endif

@@ -1,0 +1,330 @@
+/* Partitions of a perfect table written whole, when their codes are known (cuda_perfect_codes.cu): a block reads the records of one,
+ * puts each into the bucket that its code names, in shared memory, and writes the partition out. Nothing is moved twice: n pairs of
+ * p bytes and a table of t bytes cost n p + t, behind a split.
+ *
+ * A record takes the next place of its bucket from a counter. Equal keys have one bucket: there all but one go again, when all
+ * have come. A record that finds its bucket full is left over, and so are all of a spoiled partition. Calls that want
+ * statuses have each record inserted as any key is (perfect_ops.h), in shared memory. */
+#define CUDA_LANES 1
+#define CUDA_SHARED_TABLE
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/perfect/perfect_ops.h"
+#include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/core/cuda_partition.cuh"
+#include "machines/cuda/perfect/cuda_perfect.cuh"
+#include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
+
+namespace
+{
+
+enum { PLACE_THREADS = 1024, PLACE_BLOCKS = 2 /* on one multiprocessor */ };
+
+template <loom__slot_kind kind> struct place_work {
+    loom__perfect_view view;
+    bulk_regions<kind> records;
+    const uint8_t *spoiled; /* [partitions] */
+    perfect_leftovers left;
+    uint8_t *status; /* NULL: nobody asks */
+    cuda_counts *counts;
+    int overwrite;
+};
+
+/* A block's part of it. */
+template <loom__slot_kind kind> struct place_block {
+    unsigned char *lines;
+    uint32_t *taken; /* places of each bucket, 16 bits each */
+    typename bulk_columns<kind>::arrays records;
+    uint32_t count;
+    uint64_t empty;
+};
+
+/* A partition with no keys. All threads of the block. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void begin_partition(const loom__perfect_view &view, const place_block<kind> &block)
+{
+    constexpr uint32_t quarters = PERFECT_LINE_BYTES / 16;
+    const uint32_t stride = perfect_line_stride(kind) / 16, buckets = perfect_buckets(view.subrange);
+    const uint64_t word = slot_stride(kind) == 4 ? block.empty << 32 | block.empty : block.empty;
+    const uint4 keys = make_uint4((uint32_t)word, (uint32_t)(word >> 32), (uint32_t)word, (uint32_t)(word >> 32));
+    for (uint32_t i = threadIdx.x; i < view.partition_bytes / 16; i += blockDim.x)
+        ((uint4 *)block.lines)[i] = i < buckets * stride && i % stride < quarters ? keys : make_uint4(0, 0, 0, 0);
+    for (uint32_t i = threadIdx.x; i < (buckets + 1) / 2; i += blockDim.x)
+        block.taken[i] = 0;
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned char *lines, uint32_t bucket,
+                                                                      uint32_t slot)
+{
+    return (typename bulk_columns<kind>::head *)(perfect_line(kind, lines, bucket) + slot * slot_stride(kind));
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ typename bulk_columns<kind>::value *
+value_at(const loom__perfect_view &view, unsigned char *lines, uint32_t bucket, uint32_t slot)
+{
+    return (typename bulk_columns<kind>::value *)perfect_value(kind, &view, lines, bucket, slot);
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ void put(const loom__perfect_view &view, unsigned char *lines, uint32_t bucket,
+                                    uint32_t slot, typename bulk_columns<kind>::head one, uint64_t value)
+{
+    *head_at<kind>(lines, bucket, slot) = one;
+    if constexpr (bulk_columns<kind>::has_tail)
+        *value_at<kind>(view, lines, bucket, slot) = (typename bulk_columns<kind>::value)value;
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ void leave(const perfect_leftovers &left, const place_block<kind> &block, uint32_t i)
+{
+    typedef bulk_columns<kind> columns;
+    const typename columns::head one = block.records.heads[i];
+    const uint32_t at = atomicAdd(left.count, 1u);
+    if (at >= left.room)
+        return; /* the call will see that more wanted to be here */
+    ((typename columns::key *)left.keys)[at] = (typename columns::key)columns::key_of(one);
+    if constexpr (columns::packed || columns::has_tail)
+        ((typename columns::value *)left.values)[at] =
+            (typename columns::value)columns::value_of(one, block.records, i);
+    if (left.index != NULL)
+        left.index[at] = block.records.index[i];
+}
+
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_seek seek_record(const loom__perfect_view &view,
+                                                    typename bulk_columns<kind>::head one)
+{
+    perfect_seek seek = perfect_start(kind, &view, bulk_columns<kind>::key_of(one));
+    perfect_settle(&view, &seek, __ldg((const unsigned long long *)perfect_word_of(&view, &seek)));
+    return seek;
+}
+
+/* Each record into the next place of its bucket. Returns how many were left over. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, const place_block<kind> &block)
+{
+    typedef bulk_columns<kind> columns;
+    typedef typename columns::head head;
+    constexpr uint32_t at_once = 16 / sizeof(head);
+    uint32_t left = 0, first = threadIdx.x * at_once;
+    uint4 coming = bulk_load_heads(block.records.heads, first, block.count); /* while those before find their places */
+    for (; first < block.count; first += PLACE_THREADS * at_once) {
+        head some[at_once];
+        *(uint4 *)some = coming;
+        coming = bulk_load_heads(block.records.heads, first + PLACE_THREADS * at_once, block.count);
+#pragma unroll
+        for (uint32_t k = 0; k < at_once; k++) {
+            const uint32_t i = first + k;
+            if (i >= block.count)
+                break;
+            const uint32_t bucket = seek_record<kind>(work.view, some[k]).bucket,
+                           slot = take_place(block.taken, bucket);
+            if (slot < perfect_slots(kind)) {
+                put<kind>(work.view, block.lines, bucket, slot, some[k],
+                          columns::has_tail ? columns::value_of(some[k], block.records, i) : 0);
+            } else {
+                leave<kind>(work.left, block, i);
+                left++;
+            }
+        }
+    }
+    return left;
+}
+
+/* Of equal keys in a bucket, which belongs to this lane, the one in the lowest slot remains; slots stay filled from the first one on.
+ * Returns how many went. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, const place_block<kind> &block,
+                                               uint32_t bucket, uint32_t taken)
+{
+    typedef bulk_columns<kind> columns;
+    typedef typename columns::head head;
+    uint32_t left = taken;
+    for (uint32_t i = 1; i < left; i++) {
+        const uint64_t key = columns::key_of(*head_at<kind>(block.lines, bucket, i));
+        bool equal = false;
+        for (uint32_t j = 0; j < i; j++)
+            equal |= columns::key_of(*head_at<kind>(block.lines, bucket, j)) == key;
+        if (!equal)
+            continue;
+        left--;
+        uint64_t value = 0;
+        if constexpr (columns::has_tail)
+            value = *value_at<kind>(view, block.lines, bucket, left);
+        put<kind>(view, block.lines, bucket, i, *head_at<kind>(block.lines, bucket, left), value);
+        put<kind>(view, block.lines, bucket, left, (head)block.empty, 0);
+        i--; /* what came here may be equal to another one, too */
+    }
+    return taken - left;
+}
+
+/* Do two slots of the bucket look equal? Free ones, which all are, are told apart. Quarters in an order in which neighbouring
+ * lanes read from different banks. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ bool looks_equal(const place_block<kind> &block, uint32_t bucket)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr int stride = bulk_columns<kind>::slot_stride, slots = PERFECT_LINE_BYTES / stride;
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* if it is a key there is one more look, and that is all */
+    const unsigned char *line = perfect_line(kind, block.lines, bucket);
+    key keys[slots];
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        const uint4 quarter = load_quarter(line + (bucket / 2 + k) % 4 * 16);
+        const key *parts = (const key *)&quarter;
+#pragma unroll
+        for (int i = 0; i < slots / 4; i++) {
+            const key one = parts[i * (int)(stride / sizeof(key))];
+            keys[k * (slots / 4) + i] = one == (key)block.empty ? (key)(NOBODYS + k * (slots / 4) + i) : one;
+        }
+    }
+    bool equal = false;
+#pragma unroll
+    for (int i = 1; i < slots; i++)
+#pragma unroll
+        for (int j = 0; j < i; j++)
+            equal = equal || keys[i] == keys[j];
+    return equal;
+}
+
+/* Every record inserted as any key is, its status told. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_all(const place_work<kind> &work, const place_block<kind> &block,
+                                           outcome_counts *counts)
+{
+    typedef bulk_columns<kind> columns;
+    for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
+        const typename columns::head one = block.records.heads[i];
+        perfect_seek seek = seek_record<kind>(work.view, one);
+        uint64_t value = columns::value_of(one, block.records, i);
+        seek.partition = block.lines;
+        const perfect_outcome outcome =
+            work.overwrite
+                ? perfect_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, 1, lane_own_group(), &work.view, &seek, &value)
+                : perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, lane_own_group(), &work.view, &seek, &value);
+        counts->ok += outcome == PERFECT_DONE;
+        counts->exists += outcome == PERFECT_WAS_THERE;
+        if (outcome == PERFECT_OVERFLOW)
+            leave<kind>(work.left, block, i);
+        else
+            work.status[block.records.index[i]] = outcome == PERFECT_DONE ? LOOM_OK : LOOM_EXISTS;
+    }
+}
+
+/* One block to a partition. Shared memory: the partition, then its counters. */
+template <loom__slot_kind kind, bool tells>
+__global__ void __launch_bounds__(PLACE_THREADS, PLACE_BLOCKS) place_kernel(const place_work<kind> work)
+{
+    extern __shared__ __align__(128) unsigned char lines[];
+    const uint32_t partition = blockIdx.x, bytes = work.view.partition_bytes;
+    const uint32_t buckets = perfect_buckets(work.view.subrange);
+    if (work.records.gave_up())
+        return;
+    const place_block<kind> block = {lines, (uint32_t *)(lines + bytes), work.records.at(partition),
+                                     work.records.count(partition), perfect_empty(&work.view, partition)};
+    begin_partition<kind>(work.view, block);
+    __syncthreads();
+    outcome_counts counts = {};
+    if (work.spoiled[partition]) {
+        for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
+            leave<kind>(work.left, block, i);
+    } else if constexpr (tells) {
+        insert_all<kind>(work, block, &counts);
+    } else {
+        counts.ok = (threadIdx.x == 0 ? (int32_t)block.count : 0) - (int32_t)place_all<kind>(work, block);
+        __syncthreads();
+        for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
+            if (looks_equal<kind>(block, bucket)) {
+                const uint32_t taken = places_taken(block.taken, bucket);
+                counts.exists += (int32_t)drop_equal<kind>(work.view, block, bucket, min(taken, perfect_slots(kind)));
+            }
+        counts.ok -= counts.exists;
+    }
+    write_partition<false>(work.view.base + (uint64_t)partition * bytes, lines, bytes);
+    tell_counts(work.counts, counts);
+}
+
+uint32_t place_shared_bytes(const loom__perfect_view *view)
+{
+    return view->partition_bytes + (perfect_buckets(view->subrange) + 1) / 2 * 4;
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
+                   const perfect_bulk_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
+{
+    const place_work<kind> work = {*view,
+                                   split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0),
+                                   perfect_spoiled(plan, workspace),
+                                   cuda_perfect_leftovers(plan, workspace),
+                                   batch->status,
+                                   batch->counts,
+                                   overwrite};
+    auto kernel = batch->status != NULL ? place_kernel<kind, true> : place_kernel<kind, false>;
+    cudaError_t error = allow_shared(kernel, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
+    if (error != cudaSuccess)
+        return error;
+    kernel<<<view->partitions, PLACE_THREADS, place_shared_bytes(view), stream>>>(work);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_index,
+                            perfect_bulk_plan *plan)
+{
+    const uint32_t buckets = perfect_buckets(view->subrange), slots = perfect_slots((loom__slot_kind)view->kind);
+    const uint32_t place = place_shared_bytes(view), codes = cuda_perfect_codes_bytes(view);
+    split_wish wish = {};
+    *plan = perfect_bulk_plan{};
+    wish.n = n;
+    wish.keys = (uint64_t)view->partitions * buckets * slots;
+    wish.parts = view->partitions;
+    cuda_bulk_columns((loom__slot_kind)view->kind, &wish);
+    wish.with_index = with_index;
+    wish.spare_bytes = (uint64_t)view->partitions * view->partition_bytes;
+    if ((place > codes ? place : codes) + PERFECT_STATIC_BYTES > (uint32_t)cuda->shared_bytes ||
+        !split_plan_passes(&wish, &plan->split))
+        return false;
+    const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
+                   value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
+    plan->leftover_room = (uint32_t)(n / 64 + 4 * buckets * slots); /* n is at most 2^30 */
+    plan->leftover_room = plan->leftover_room < PERFECT_MOST_ITEMS ? plan->leftover_room : (uint32_t)PERFECT_MOST_ITEMS;
+    plan->count_at = (plan->split.bytes + 255) / 256 * 256;
+    plan->spoiled_at = plan->count_at + 256;
+    plan->keys_at = plan->spoiled_at + split_column_bytes(view->partitions, 1);
+    plan->values_at = plan->keys_at + split_column_bytes(plan->leftover_room, key_bytes);
+    plan->index_at = plan->values_at + split_column_bytes(plan->leftover_room, value_bytes);
+    plan->status_at = plan->index_at + (with_index ? split_column_bytes(plan->leftover_room, sizeof(uint32_t)) : 0);
+    plan->bytes = plan->status_at + (with_index ? split_column_bytes(plan->leftover_room, 1) : 0);
+    return true;
+}
+
+perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace)
+{
+    const bool with_index = plan->split.with_index;
+    return {(uint32_t *)(workspace + plan->count_at),
+            plan->leftover_room,
+            workspace + plan->keys_at,
+            workspace + plan->values_at,
+            with_index ? (uint32_t *)(workspace + plan->index_at) : NULL,
+            with_index ? workspace + plan->status_at : NULL};
+}
+
+cudaError_t cuda_perfect_bulk_begin(const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
+{
+    cudaError_t error = split_begin(&plan->split, workspace, stream);
+    return error != cudaSuccess ? error : cudaMemsetAsync(workspace + plan->count_at, 0, sizeof(uint32_t), stream);
+}
+
+cudaError_t cuda_perfect_bulk_place(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
+                                    const perfect_bulk_plan *plan, unsigned char *workspace, bool overwrite,
+                                    cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch<kind>(cuda, view, batch, plan, workspace, overwrite, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

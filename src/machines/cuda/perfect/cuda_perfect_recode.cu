@@ -1,0 +1,110 @@
+/* Keys whose buckets were full, and cells that get other codes for them: the second step of an insertion (cuda_perfect.cuh), by groups
+ * that work beside each other (perfect_recode.h). Items come in any order, from all partitions; a group that is done with one takes the
+ * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, on average, they are all left to the next step, which
+ * then costs less.
+ *
+ * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 meet full buckets, and a cell that is tried costs 16 lines of 64 bytes. If
+ * 1.6 were tried for each key, as was counted before the last change below, that is 0.27 GB, or 0.1 ms of random reads. It takes 0.37 ms:
+ * 145 million instructions of a warp, 1.7 in each cycle of a multiprocessor. Before, whole partitions were repaired (0.70 ms), or their
+ * owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped, in this order: groups of a warp that take their turns
+ * together, where the compiler had them go one after the other (1.07 ms, 343 million instructions); no more blocks than run at once, and a
+ * counter, or lanes were idle 38 % of the time, and judging codes in packed bytes, which was 17 % of all, beside 38 % for reading cells and
+ * 20 % for copies by single lanes (0.66 ms, 253 million); judging codes by the slots that are free before the cell leaves its own, since
+ * others fail (0.50 ms, 183 million). */
+#define CUDA_LANES 8
+#define CUDA_OWNED_TABLE
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/perfect/perfect_recode.h"
+#include "machines/cuda/perfect/cuda_perfect_items.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 128,
+    GROUPS = THREADS / CUDA_LANES, /* of a block */
+    BLOCKS = 8,                    /* to a multiprocessor … */
+    MOST_BLOCKS = 132 * BLOCKS     /* … of 132, as an H200 has: beyond that they would only wait */
+};
+
+/* An item is left to the owner of its partition. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void leave_item(const loom__perfect_view &view, const cuda_batch &batch,
+                                           const cuda_perfect_lists &lists, uint32_t index)
+{
+    const uint64_t hash = loom__hash_key(key_of<kind>(batch, index), slot_key_bytes(kind), view.seed);
+    lists.next[index] = note_item(lists, loom__hash_partition(hash, view.partitions), index);
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    recode_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    const uint32_t pending = lists.counters->pending;
+    outcome_counts counts = {};
+    if (pending > lists.most_pending) {
+        for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < pending; i += gridDim.x * THREADS)
+            leave_item<kind>(view, batch, lists, lists.pending[i]);
+        return;
+    }
+    const lane_group group = lane_own_group();
+    uint32_t next = blockIdx.x * GROUPS + threadIdx.x / CUDA_LANES, index = 0;
+    perfect_owner owner = perfect_own(&view, 0, lane_own_team(), group, 1); /* for groups that have no item */
+    perfect_beside beside = {};
+    uint64_t value = 0;
+    lane_truth active = false, begins = true;
+    for (;;) { /* a group that is done with an item begins its next one while the others of the warp go on */
+        if (begins) {
+            active = next < pending;
+            if (active) {
+                index = lists.pending[next];
+                const uint64_t key = key_of<kind>(batch, index);
+                const uint64_t hash = loom__hash_key(key, slot_key_bytes(kind), view.seed);
+                value = value_of<kind>(batch, op, index);
+                owner = perfect_own(&view, loom__hash_partition(hash, view.partitions), lane_own_team(), group, 1);
+                perfect_begin_beside(kind, &view, &owner, key, &beside);
+            }
+        }
+        if (!lane_going(group, active))
+            break;
+        const perfect_outcome outcome =
+            perfect_insert_beside(kind, mode_of(op), batch.how, &view, &owner, &beside, &value, active);
+        begins = active && outcome != PERFECT_AGAIN;
+        if (begins && lane_leads(group)) {
+            if (outcome == PERFECT_OVERFLOW)
+                lists.next[index] = note_item(lists, owner.partition_index, index);
+            else
+                tell_item<kind>(batch, op, index, outcome, value, &counts);
+        }
+        uint32_t turn = 0; /* they take different times: a counter hands them out */
+        if (begins && lane_leads(group))
+            turn = gridDim.x * GROUPS + atomicAdd(&lists.counters->recoded, 1u);
+        turn = (uint32_t)lane_sum(group, turn);
+        next = begins ? turn : next;
+    }
+    __syncwarp();
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists *lists,
+                   cudaStream_t stream)
+{
+    const uint64_t all = (batch->n + GROUPS - 1) / GROUPS;
+    const unsigned blocks = all < MOST_BLOCKS ? (unsigned)all : (unsigned)MOST_BLOCKS;
+    recode_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, op, *lists);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t cuda_perfect_launch_recode(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                                       const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch<kind>(view, batch, op, lists, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

@@ -1,0 +1,315 @@
+/* Room made in full buckets of a perfect table by the owners of partitions (perfect_room.h), for what other steps of an insertion have
+ * left (cuda_perfect.cuh); then reseeding, and late items.
+ *
+ * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its four groups insert an item
+ * each, where there is room; then, item after item, all of them make room, and the first group inserts. The table stays in global
+ * memory, the desk is in shared memory: 5 KB, and 2 bytes for each bucket, so that a multiprocessor has some twenty partitions of 1729
+ * buckets at once.
+ *
+ * 1 % more keys into a table of 10^8, H200: what is left at load 0.53 takes 0.03 ms, at 0.8 0.09. That is how long plans take: each of
+ * them is some thousand instructions and dozens of loads of one warp, one after the other. */
+#define CUDA_LANES 8
+#define CUDA_OWNED_TABLE
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/perfect/perfect_room.h"
+#include "machines/cuda/perfect/cuda_perfect_items.cuh"
+
+namespace
+{
+
+enum { TEAM = 32, GROUPS = TEAM / CUDA_LANES, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
+
+static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
+                  MOST_DESK_BYTES,
+              "a block has so much without being asked");
+
+/* In whole pieces of 16 bytes. */
+uint32_t desk_bytes(const loom__perfect_view *view)
+{
+    return (perfect_desk_bytes(view->subrange) + 15) / 16 * 16;
+}
+
+/* ---- owners ---- */
+
+/* All lanes: a desk in the block's shared memory. */
+__device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &view, unsigned char *spare)
+{
+    extern __shared__ __align__(16) unsigned char memory[];
+    perfect_desk *desk = (perfect_desk *)memory;
+    const uint32_t bytes = perfect_desk_bytes(view.subrange);
+    for (uint32_t i = threadIdx.x; i < (bytes + 15) / 16; i += blockDim.x)
+        ((uint4 *)memory)[i] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    if (threadIdx.x == 0)
+        desk->spare = spare;
+    __syncthreads();
+    return desk;
+}
+
+__device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view &view, uint32_t partition)
+{
+    return perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
+}
+
+/* All lanes: the first group inserts the item; its first lane has the value. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
+                                                        cuda_op op, const perfect_owner &owner, perfect_desk *desk,
+                                                        uint64_t key, uint64_t *value)
+{
+    if (perfect_group(&owner) == 0) {
+        perfect_seek seek = perfect_seek_key(kind, &view, key);
+        const perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
+                                                             value); /* not shared: it may store any key */
+        if (lane_leads(owner.alone))
+            lane_team_store_4(&desk->room, outcome);
+    }
+    lane_team_wait(owner.team);
+    const perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&desk->room);
+    lane_team_wait(owner.team);
+    return outcome;
+}
+
+/* All lanes, at most one item each (`entry`, 0: none): groups insert them, and each lane is told what became of its own. Equal keys wait
+ * for the first of them: it stores the value that they meet. Of different keys each has its slot by a swap, so that none disturbs
+ * the other; codes stand still. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_view &view, const cuda_batch &batch,
+                                                           cuda_op op, const perfect_owner &owner, uint32_t entry,
+                                                           uint64_t *value)
+{
+    const uint32_t items = __ballot_sync(CUDA_FULL_MASK, entry != 0), below = (1u << threadIdx.x) - 1;
+    const uint32_t teller = threadIdx.x % GROUPS * CUDA_LANES; /* the first lane of the group that inserts this one's */
+    perfect_outcome outcome = PERFECT_AGAIN;
+    bool first = false;
+    if (entry != 0)
+        first = (__match_any_sync(items, (unsigned long long)key_of<kind>(batch, entry - 1)) & below) == 0;
+    __syncwarp();
+    const uint32_t firsts = __ballot_sync(CUDA_FULL_MASK, first);
+    for (int round = 0; round < 2; round++) {
+        const uint32_t now = round == 0 ? firsts : items & ~firsts;
+        for (uint32_t from = 0; from < TEAM; from += GROUPS) {
+            const uint32_t mine = from + perfect_group(&owner);
+            const uint32_t taken = __shfl_sync(CUDA_FULL_MASK, entry, mine);
+            perfect_outcome became = PERFECT_AGAIN;
+            uint64_t its_value = 0;
+            if ((now >> from & ((1u << GROUPS) - 1)) == 0)
+                continue; /* the same on all lanes */
+            if (now >> mine & 1) {
+                perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, taken - 1));
+                its_value = value_of<kind>(batch, op, taken - 1);
+                became = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek, &its_value);
+            }
+            __syncwarp();
+            const uint32_t told = __shfl_sync(CUDA_FULL_MASK, (uint32_t)became, teller);
+            const uint64_t told_value = __shfl_sync(CUDA_FULL_MASK, (unsigned long long)its_value, teller);
+            if (threadIdx.x - from < GROUPS && (now >> threadIdx.x & 1)) {
+                outcome = (perfect_outcome)told;
+                *value = told_value;
+            }
+        }
+        lane_team_wait(owner.team);
+    }
+    return outcome;
+}
+
+/* What a block's lanes take at once of a partition's items: those noted first, then those of its list. */
+struct item_source {
+    const uint32_t *items;
+    uint32_t count, at; /* noted */
+    uint32_t next;      /* of the list */
+};
+
+__device__ __forceinline__ bool has_items(const item_source &source)
+{
+    return source.at < source.count || source.next != 0;
+}
+
+/* All lanes: one item each, plus one; 0: none. */
+__device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_perfect_lists &lists)
+{
+    uint32_t mine = 0;
+    if (source->at < source->count) {
+        if (source->at + threadIdx.x < source->count)
+            mine = source->items[source->at + threadIdx.x] + 1;
+        source->at += TEAM;
+        return mine;
+    }
+    for (uint32_t i = 0; i < TEAM && source->next != 0; i++) {
+        mine = i == threadIdx.x ? source->next : mine;
+        source->next = lists.next[source->next - 1];
+    }
+    return mine;
+}
+
+/* All lanes of a block that owns the partition. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
+                                             const cuda_perfect_lists &lists, uint32_t partition, perfect_desk *desk,
+                                             outcome_counts *counts)
+{
+    const uint32_t noted = lists.counts[partition];
+    item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
+                          lists.heads[partition]};
+    uint32_t left = 0; /* the list of those that stay */
+    perfect_owner owner = own_partition(view, partition);
+    const bool leads = lane_team_rank(owner.team) == 0;
+    uint32_t *mark = &view.marks[partition];
+    bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
+    while (has_items(source)) {                                               /* each item is there once */
+        const uint32_t mine = take_items(&source, lists);
+        uint64_t value = 0;
+        perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
+        bool moved = false; /* cells, since then */
+        uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
+        if (mine != 0 && outcome != PERFECT_OVERFLOW)
+            tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
+        for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
+            const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
+            const uint64_t key = key_of<kind>(batch, index);
+            value = value_of<kind>(batch, op, index);
+            outcome = PERFECT_OVERFLOW;
+            if (moved)
+                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
+                if (perfect_make_room(kind, &view, &owner, desk, key)) {
+                    moved = true;
+                    outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+                } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
+                    puts_off = true;
+                } else {
+                    exhausted = true;
+                    if (leads)
+                        lane_store_4(mark, PERFECT_EXHAUSTED);
+                }
+            }
+            if (outcome == PERFECT_OVERFLOW && !exhausted) {
+                if (leads)
+                    lists.next[index] = left; /* all lanes have read it: they have waited since */
+                left = entry;
+            } else if (leads) {
+                outcome = outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome;
+                tell_item<kind>(batch, op, index, outcome, value, counts);
+            }
+        }
+    }
+    if (leads) {
+        lists.counts[partition] = 0;
+        lists.heads[partition] = left;
+        if (left != 0)
+            lists.left_over[atomicAdd(&lists.counters->left_over, 1u)] = partition;
+    }
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(TEAM)
+    room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    const uint32_t touched = lists.counters->touched;
+    if (blockIdx.x >= touched)
+        return;
+    perfect_desk *desk = open_desk(view, NULL);
+    outcome_counts counts = {};
+    for (uint32_t i = blockIdx.x; i < touched; i = next_turn(&lists.counters->rooms)) {
+        const uint32_t partition = lists.touched[i];
+        if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* not all were inserted at once */
+            insert_items<kind>(view, batch, op, lists, partition, desk, &counts);
+        __syncthreads();
+    }
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+/* One block for each spare partition. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(TEAM)
+    reseed_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    const uint32_t partitions = lists.counters->left_over;
+    if (blockIdx.x >= partitions)
+        return;
+    perfect_desk *desk = open_desk(view, lists.spare + blockIdx.x * lists.spare_bytes);
+    outcome_counts counts = {};
+    for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
+        const uint32_t partition = lists.left_over[i];
+        perfect_owner owner = own_partition(view, partition);
+        const bool leads = lane_team_rank(owner.team) == 0;
+        uint32_t entry = lists.heads[partition];
+        while (entry != 0) {
+            const uint32_t index = entry - 1;
+            const uint64_t key = key_of<kind>(batch, index);
+            uint64_t value = value_of<kind>(batch, op, index);
+            perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (outcome == PERFECT_OVERFLOW && (perfect_make_room(kind, &view, &owner, desk, key) ||
+                                                perfect_make_room_anew(kind, &view, &owner, desk, key)))
+                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            if (leads)
+                tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value,
+                                &counts);
+            entry = lists.next[index];
+        }
+        lane_team_wait(owner.team);
+        if (leads)
+            lists.heads[partition] = 0;
+    }
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+/* ---- late items ---- */
+
+/* The same blocks as in the first step, one item to a group. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(LATE_THREADS)
+    late_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+{
+    if (lists.counters->late == 0 || lists.late_blocks[blockIdx.x] == 0)
+        return;
+    const uint64_t n = perfect_chunk_items(batch, lists), items = batch.tile * PERFECT_WRITE_WARPS;
+    const uint64_t first = blockIdx.x * items, end = n - first < items ? n : first + items;
+    const lane_group group = lane_group_apart(threadIdx.x % 32);
+    outcome_counts counts = {};
+    for (uint64_t index = first + threadIdx.x / CUDA_LANES; index < end; index += LATE_THREADS / CUDA_LANES) {
+        if (lists.next[index] != CUDA_PERFECT_LATE)
+            continue;
+        uint64_t value = value_of<kind>(batch, op, index);
+        perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
+        perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 1, group, &view, &seek, &value);
+        if (lane_leads(group))
+            tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
+    }
+    __syncwarp();
+    if (batch.counts != NULL)
+        tell_counts(batch.counts, counts);
+}
+
+template <loom__slot_kind kind>
+cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                        const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    const uint32_t desk = desk_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
+    const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
+    const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : (unsigned)MOST_OWNERS;
+    room_kernel<kind><<<owners, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return error;
+    reseed_kernel<kind><<<lists->spares, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    error = cudaGetLastError();
+    if (error != cudaSuccess)
+        return error;
+    late_kernel<kind><<<blocks, LATE_THREADS, 0, stream>>>(*view, *batch, op, *lists);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
+                                     const cuda_perfect_lists *lists, cudaStream_t stream)
+{
+    cudaError_t error = cudaSuccess;
+#define CALL(kind) error = launch_kind<kind>(view, batch, op, lists, stream)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    return error;
+}

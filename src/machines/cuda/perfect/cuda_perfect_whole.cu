@@ -1,0 +1,272 @@
+/* What reads or writes whole perfect tables: clear, survey, refill. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/perfect/perfect_room.h"
+#include "engines/perfect/perfect_survey.h"
+#include "machines/cuda/perfect/cuda_perfect.cuh"
+
+namespace
+{
+
+enum { THREADS = 256, MOST_BLOCKS = 1024 /* of a kernel that strides */, REFILL_ITEMS = 1 << 22 };
+
+uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+uint64_t *padding_of(const loom__perfect_view *view)
+{
+    return view->codes + (uint64_t)view->partitions * view->words;
+}
+
+/* Kernels number lines with 32 bits. */
+loom_status check_bytes(const loom__perfect_view *view)
+{
+    RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / PERFECT_LINE_BYTES > UINT32_MAX,
+                    LOOM_UNSUPPORTED, "the cuda machine has tables of up to 256 GiB; make several");
+    return LOOM_OK;
+}
+
+/* ---- clear ---- */
+
+/* One block for each partition. */
+template <loom__slot_kind kind> __global__ void __launch_bounds__(THREADS) clear_kernel(const loom__perfect_view view)
+{
+    const perfect_owner owner = perfect_own(&view, blockIdx.x, lane_own_team(), lane_own_group(), 1);
+    perfect_empty_partition(kind, &view, &owner, 0);
+    if (threadIdx.x == 0)
+        view.marks[blockIdx.x] = PERFECT_UNMARKED;
+}
+
+/* ---- survey ---- */
+
+__device__ void add_to(uint64_t *sum, uint64_t mine)
+{
+    atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
+}
+
+__device__ void keep_larger(uint64_t *largest, uint64_t mine)
+{
+    atomicMax((unsigned long long *)largest, (unsigned long long)mine);
+}
+
+/* One block for each partition. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__perfect_view view, perfect_sums *total)
+{
+    __shared__ perfect_sums block;
+    perfect_sums own = {};
+    const lane_group alone = lane_own_group();
+    const uint32_t buckets = perfect_buckets(view.subrange);
+    const uint64_t *words = view.codes + (uint64_t)blockIdx.x * view.words;
+    if (threadIdx.x == 0)
+        block = perfect_sums{};
+    __syncthreads();
+    for (uint32_t number = threadIdx.x; number < buckets; number += THREADS)
+        perfect_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
+    const uint64_t first = ~((uint64_t)blockIdx.x * buckets);
+    for (uint32_t i = threadIdx.x; i < view.words; i += THREADS) /* P3; the first bucket stands for the partition */
+        if (perfect_salt(words[i]) != perfect_salt(words[0]) && first > own.lowest_bad_inverted)
+            own.lowest_bad_inverted = first;
+    add_to(&block.size, own.size);
+    add_to(&block.stashed, own.stashed);
+    keep_larger(&block.lowest_bad_inverted, own.lowest_bad_inverted);
+    __syncthreads();
+    if (threadIdx.x != 0)
+        return;
+    add_to(&total->size, block.size);
+    add_to(&total->stashed, block.stashed);
+    keep_larger(&total->fullest, block.size);
+    keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
+}
+
+/* Zero, behind the last code; otherwise bucket 0 is said to be bad. */
+__global__ void __launch_bounds__(THREADS)
+    survey_padding_kernel(const uint64_t *padding, uint64_t words, perfect_sums *total)
+{
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < words; i += (uint64_t)gridDim.x * THREADS)
+        if (padding[i] != 0)
+            keep_larger(&total->lowest_bad_inverted, UINT64_MAX);
+}
+
+loom_status survey_sum(cuda_state *cuda, const loom__perfect_view *view, perfect_sums *sums, cudaStream_t stream)
+{
+    perfect_sums *on_device = (perfect_sums *)cuda->stage.scratch;
+    const uint64_t padding = perfect_padding(view), blocks = (padding + THREADS - 1) / THREADS;
+    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
+#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    CUDA_TRY(cudaGetLastError());
+    if (padding > 0) {
+        const unsigned some = blocks < MOST_BLOCKS ? (unsigned)blocks : (unsigned)MOST_BLOCKS;
+        survey_padding_kernel<<<some, THREADS, 0, stream>>>(padding_of(view), padding, on_device);
+        CUDA_TRY(cudaGetLastError());
+    }
+    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+/* ---- refill ---- */
+
+/* The pairs in a run of slots, in no particular order. One lane for each slot. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS) gather_kernel(const loom__table_slots given, uint64_t first, uint64_t count,
+                                                         void *keys, void *values, uint32_t *length)
+{
+    loom__table_slots table = given;
+    table.kind = kind; /* which the compiler knows */
+    const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+    const uint32_t lane = threadIdx.x % 32;
+    uint64_t key = 0, value = 0;
+    bool holds = false;
+    if (i < count) {
+        const uint64_t bucket = (first + i) / table.slots;
+        holds = loom__slot_holds(&table, (uint32_t)(bucket / table.buckets), (uint32_t)(bucket % table.buckets),
+                                 (uint32_t)((first + i) % table.slots), &key, &value) != 0;
+    }
+    const uint32_t holding = __ballot_sync(CUDA_FULL_MASK, holds);
+    uint32_t at = 0;
+    if (lane == 0 && holding != 0)
+        at = atomicAdd(length, (uint32_t)__popc(holding));
+    at = __shfl_sync(CUDA_FULL_MASK, at, 0) + __popc(holding & ((1u << lane) - 1));
+    if (!holds)
+        return;
+    if (slot_key_bytes(kind) == 4)
+        ((uint32_t *)keys)[at] = (uint32_t)key;
+    else
+        ((uint64_t *)keys)[at] = key;
+    if (slot_value_bytes(kind) == 4)
+        ((uint32_t *)values)[at] = (uint32_t)value;
+    else if (slot_value_bytes(kind) == 8)
+        ((uint64_t *)values)[at] = value;
+}
+
+/* What lies in a refill's memory before the lists. */
+struct refill_memory {
+    cuda_counts counts[COUNT_COPIES];
+    uint32_t length; /* pairs of this round */
+};
+
+loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom__perfect_view *to,
+                   const cuda_perfect_plan *plan, unsigned char *memory, uint64_t *refused, cudaStream_t stream)
+{
+    const loom__table_slots table = perfect_table_slots(from);
+    const uint64_t slots = (uint64_t)table.partitions * table.buckets * table.slots;
+    const uint32_t key_bytes = slot_key_bytes(table.kind), value_bytes = slot_value_bytes(table.kind);
+    refill_memory *shared = (refill_memory *)memory;
+    unsigned char *keys = memory + aligned(sizeof *shared), *values = keys + aligned(plan->items * key_bytes);
+    unsigned char *behind = values + aligned(plan->items * value_bytes);
+    cuda_perfect_lists lists;
+    cuda_counts counts[COUNT_COPIES];
+    CUDA_TRY(cudaMemsetAsync(shared, 0, sizeof *shared, stream));
+    CUDA_TRY(cuda_perfect_open_lists(plan, behind, &lists, stream));
+    lists.length = &shared->length;
+    lists.most_pending = 0; /* they come partition by partition: many to each */
+    for (uint64_t first = 0; first < slots; first += plan->items) {
+        const uint64_t count = slots - first < plan->items ? slots - first : plan->items;
+        const unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
+        cuda_batch batch = {};
+        batch.keys = keys;
+        batch.values = value_bytes != 0 ? values : NULL;
+        batch.n = count;
+        batch.tile = cuda_tile_of(cuda, count);
+        batch.counts = shared->counts;
+        CUDA_TRY(cudaMemsetAsync(&shared->length, 0, sizeof shared->length, stream));
+#define CALL(kind) \
+    gather_kernel<kind><<<blocks, THREADS, 0, stream>>>(table, first, count, keys, values, &shared->length)
+        SLOT_FOR_KIND(table.kind, CALL)
+#undef CALL
+        CUDA_TRY(cudaGetLastError());
+        CUDA_TRY(cuda_perfect_insert(to, &batch, OP_KEEP, &lists, stream));
+    }
+    CUDA_TRY(cudaMemcpyAsync(counts, shared->counts, sizeof counts, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    *refused = 0;
+    for (int i = 0; i < COUNT_COPIES; i++)
+        *refused += counts[i].full;
+    return LOOM_OK;
+}
+
+} // namespace
+
+loom_status cuda_perfect_reset_totals(loom__machine *machine, const loom__perfect_view *view,
+                                      const loom__perfect_totals *totals, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
+    CUDA_TRY(cudaMemsetAsync(view->marks, PERFECT_UNMARKED, view->partitions * sizeof *view->marks, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_perfect_clear(loom__machine *machine, const loom__perfect_view *view, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(check_bytes(view));
+    ON_DEVICE((cuda_state *)machine);
+#define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemsetAsync(padding_of(view), 0, perfect_padding(view) * sizeof(uint64_t), stream));
+    CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_perfect_refill(loom__machine *machine, const loom__perfect_view *from, const loom__perfect_view *to,
+                                uint64_t *refused, loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    const loom__slot_kind kind = (loom__slot_kind)from->kind;
+    const uint64_t slots = (uint64_t)from->partitions * perfect_buckets(from->subrange) * perfect_slots(kind);
+    cuda_perfect_plan plan;
+    cuda_workspace own;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_perfect_clear(machine, to, stream));
+    RETURN_IF_FAILED(cuda_perfect_take_lists(machine, to, slots < REFILL_ITEMS ? slots : (uint64_t)REFILL_ITEMS,
+                                             aligned(sizeof(refill_memory)) + 512,
+                                             slot_key_bytes(kind) + slot_value_bytes(kind), NULL, stream, &plan, &own));
+    loom_status status = refill(cuda, from, to, &plan, own.at, refused, (cudaStream_t)stream);
+    cuda_give_workspace(machine, &own, stream);
+    return status;
+}
+
+loom_status cuda_perfect_retrieve(loom__machine *machine, const loom__perfect_view *view, loom__position *position,
+                                  void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+{
+    const loom__table_slots table = perfect_table_slots(view);
+    return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
+}
+
+loom_status cuda_perfect_survey(loom__machine *machine, const loom__perfect_view *view, loom__survey *survey,
+                                loom_stream stream)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    perfect_sums sums;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
+    cuda_stage_leave(cuda);
+    if (status != LOOM_OK)
+        return status;
+    *survey = perfect_survey_of(&sums);
+    return LOOM_OK;
+}
+
+/* A lookup reads one bucket, whatever it finds: there is nothing to count. (That it is so, tests count on the simulator and on
+ * the cpu machine.) */
+loom_status cuda_perfect_count_accesses(loom__machine *machine, const loom__perfect_view *view, const void *keys,
+                                        uint64_t n, uint64_t *accesses, loom_stream stream)
+{
+    (void)machine;
+    (void)view;
+    (void)keys;
+    (void)stream;
+    *accesses = n;
+    return LOOM_OK;
+}
