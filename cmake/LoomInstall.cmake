@@ -15,7 +15,8 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/include/loom/loom.h ${PROJECT_SOURCE_DIR}/include/loom/device.cuh
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 # What device.cuh includes, in its places: a header that it forgets here is missed by the install test.
-foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h core/slot_kind.h core/slot_ops.h core/table_slots.h engines/filter/filter_layout.h
+foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h core/slot_kind.h core/slot_ops.h core/table_slots.h core/totals.h
+        engines/filter/filter_layout.h
         engines/filter/filter_ops.h engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h
         engines/open/open_upkeep.h engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h
         machines/cuda/core/cuda_lanes.cuh)

@@ -11,15 +11,16 @@
 
 #include "api/context.h"
 #include "core/error.h"
-#include "engines/open/open_kernels.h"
+#include "core/kernels.h"
+#include "engines/open/open_layout.h"
 
 /* What taking views back does on that machine, and how often it is to fail before it does. */
 static struct {
     int failing_folds, failing_upkeeps, folds;
-    loom_status (*upkeep)(loom__machine *, const loom__open_view *, int, loom_stream);
+    loom_status (*upkeep)(loom__machine *, const void *, int, loom_stream);
 } taking_back;
 
-static loom_status fold_nothing(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+static loom_status fold_nothing(loom__machine *machine, const void *view, loom_stream stream)
 {
     (void)machine, (void)view, (void)stream;
     taking_back.folds++;
@@ -28,21 +29,30 @@ static loom_status fold_nothing(loom__machine *machine, const loom__open_view *v
     return LOOM_OK;
 }
 
-static loom_status upkeep(loom__machine *machine, const loom__open_view *view, int all, loom_stream stream)
+static loom_status upkeep(loom__machine *machine, const void *view, int all, loom_stream stream)
 {
     RETURN_ERROR_IF(taking_back.failing_upkeeps-- > 0, LOOM_DEVICE, "the test wants upkeep to fail");
     taking_back.failing_upkeeps = 0;
     return taking_back.upkeep(machine, view, all, stream);
 }
 
+static loom__map_kernels lending; /* tables point to it as long as they live */
+
+static const void *lending_kernels(const loom__machine *machine, uint32_t engine)
+{
+    return engine == LOOM_ENGINE_OPEN ? &lending : loom__cpu_machine.kernels(machine, engine);
+}
+
 static void make_lend(loom_context *context)
 {
-    static loom__open_kernels lending; /* tables point to it as long as they live */
-    lending = *context->machine->open;
+    static loom__machine_ops ops;
+    ops = *context->machine->ops;
+    lending = *(const loom__map_kernels *)ops.kernels(context->machine, LOOM_ENGINE_OPEN);
     taking_back.upkeep = lending.upkeep;
     lending.upkeep = upkeep;
     lending.fold_size = fold_nothing;
-    context->machine->open = &lending;
+    ops.kernels = lending_kernels;
+    context->machine->ops = &ops;
 }
 
 static loom_context *make_lending_context(test_run *t)
@@ -430,11 +440,11 @@ static loom_status supports_views(loom__machine *machine, loom_feature feature)
 
 static void make_others_lend(loom_context *context)
 {
-    static loom__machine_ops lending;
-    lending = *context->machine->ops;
-    supports_otherwise = lending.supports;
-    lending.supports = supports_views;
-    context->machine->ops = &lending;
+    static loom__machine_ops ops;
+    ops = *context->machine->ops;
+    supports_otherwise = ops.supports;
+    ops.supports = supports_views;
+    context->machine->ops = &ops;
 }
 
 static loom_filter *make_filter(loom_context *context)

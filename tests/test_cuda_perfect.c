@@ -89,11 +89,11 @@ static uint32_t partitions_with_other_salts(const test_run *t, loom_map *map)
     size_t bytes;
     CHECK_OK(loom_map_save(map, path, NULL));
     unsigned char *file = test_read_file(path, &bytes);
-    const loom__file_header header = surgery_header(file);
-    const uint64_t *codes = (const uint64_t *)surgery_partition(file, bytes, header.partitions);
+    const surgery_head header = surgery_header(file);
+    const uint64_t *codes = (const uint64_t *)surgery_unit(file, bytes, 1, 0);
     CHECK(codes != NULL);
-    for (uint32_t i = 0; i < header.partitions; i++)
-        others += perfect_salt(codes[i * header.reserved[0]]) != 0;
+    for (uint32_t i = 0; i < header.table.partitions; i++)
+        others += perfect_salt(codes[i * header.table.parameters[0]]) != 0;
     free(file);
     return others;
 }

@@ -94,30 +94,31 @@ static unsigned char *sound_filter(corpus *c, uint32_t key_bytes, uint64_t filte
 static void store_variants(corpus *c, const unsigned char *sound, size_t bytes)
 {
     unsigned char *file = test_allocate(bytes);
-    loom__file_header header;
+    surgery_head header;
     memcpy(file, sound, bytes);
     store(c, "sound", file, bytes);
-    store(c, "header_only", file, sizeof header);
+    store(c, "header_only", file, SURGERY_HEAD_BYTES);
     store(c, "half", file, bytes / 2);
     /* one field of the header wrong, signed */
     header = surgery_header(sound);
-    header.size++;
+    header.table.size++;
     surgery_set_header(file, &header);
     surgery_sign_header(file);
     store(c, "size_wrong", file, bytes);
     header = surgery_header(sound);
-    header.seed ^= UINT64_C(0x8000000000000001);
+    header.table.seed ^= UINT64_C(0x8000000000000001);
     surgery_set_header(file, &header);
     surgery_sign_header(file);
     store(c, "seed_wrong", file, bytes);
     header = surgery_header(sound);
-    header.type = header.type == LOOM_TYPE_SET ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+    header.table.type = header.table.type == LOOM_TYPE_SET ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
     surgery_set_header(file, &header);
     surgery_sign_header(file);
     store(c, "type_wrong", file, bytes);
     header = surgery_header(sound);
-    header.partitions = UINT32_MAX;
-    header.partition_bytes = UINT32_MAX;
+    header.table.partitions = UINT32_MAX;
+    header.sections[0].unit = UINT32_MAX;
+    header.sections[0].bytes = (uint64_t)UINT32_MAX * UINT32_MAX;
     surgery_set_header(file, &header);
     surgery_sign_header(file);
     store(c, "giant", file, bytes);
@@ -125,16 +126,16 @@ static void store_variants(corpus *c, const unsigned char *sound, size_t bytes)
     memcpy(file, sound, bytes);
     header = surgery_header(sound);
     unsigned char *first = surgery_partition(file, bytes, 0);
-    for (uint64_t i = 0; i < header.partition_bytes; i += 5)
+    for (uint64_t i = 0; i < header.sections[0].unit; i += 5)
         first[i] = (unsigned char)(first[i] ^ (i * 37));
     surgery_sign(file, bytes);
     store(c, "noise", file, bytes);
     memcpy(file, sound, bytes);
-    memset(surgery_partition(file, bytes, header.partitions - 1), 0xff, header.partition_bytes);
+    memset(surgery_partition(file, bytes, header.table.partitions - 1), 0xff, header.sections[0].unit);
     surgery_sign(file, bytes);
     store(c, "ones", file, bytes);
     memcpy(file, sound, bytes);
-    memset(surgery_partition(file, bytes, 0), 0, header.partition_bytes);
+    memset(surgery_partition(file, bytes, 0), 0, header.sections[0].unit);
     surgery_sign(file, bytes);
     store(c, "zeros", file, bytes);
     free(file);

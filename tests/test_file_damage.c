@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/checksum.h"
 #include "engines/open/open_layout.h"
 
 /* ---- Damage --------------------------------------------------------------------------------------------- */
@@ -77,10 +78,10 @@ TEST(test_open_load_partitions_swapped)
 {
     t->key_bytes = t->value_bytes = 4;
     saved_table s = saved_make(t, 500, 500);
-    loom__file_header header = surgery_header(s.file);
+    surgery_head header = surgery_header(s.file);
     unsigned char *a = surgery_partition(s.file, s.bytes, 0), *b = surgery_partition(s.file, s.bytes, 1);
     CHECK(a != NULL && b != NULL);
-    for (uint64_t i = 0; i < header.partition_bytes; i++) {
+    for (uint64_t i = 0; i < header.sections[0].unit; i++) {
         unsigned char x = a[i];
         a[i] = b[i];
         b[i] = x;
@@ -96,18 +97,18 @@ TEST(test_open_load_partitions_swapped)
 TEST_EACH_KIND(test_open_load_foreign_version)
 {
     saved_table s = saved_make(t, 10, 10);
-    const loom__file_header good = surgery_header(s.file);
+    const surgery_head good = surgery_header(s.file);
     static const uint32_t versions[] = {0, FILE_VERSION + 1, 77, UINT32_MAX};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
         for (int is_signed = 0; is_signed < 2; is_signed++) {
-            loom__file_header header = good;
-            header.version = versions[i];
+            surgery_head header = good;
+            header.file.version = versions[i];
             surgery_set_header(s.file, &header);
             if (is_signed)
                 surgery_sign_header(s.file);
             saved_check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
             header = good;
-            header.layout_version = versions[i];
+            header.table.layout_version = versions[i];
             surgery_set_header(s.file, &header);
             surgery_sign_header(s.file);
             saved_check_load(&s, s.file, s.bytes, LOOM_FOREIGN_VERSION, LOOM_FOREIGN_VERSION);
@@ -118,12 +119,12 @@ TEST_EACH_KIND(test_open_load_foreign_version)
 TEST_EACH_KIND(test_open_load_lying_headers)
 {
     saved_table s = saved_make(t, 10, 10);
-    const loom__file_header good = surgery_header(s.file);
+    const surgery_head good = surgery_header(s.file);
     surgery_sign(s.file, s.bytes);
     saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
 #define LIE(change, wanted, or_else)                            \
     do {                                                        \
-        loom__file_header header = good;                        \
+        surgery_head header = good;                             \
         change;                                                 \
         surgery_set_header(s.file, &header);                    \
         surgery_sign_header(s.file);                            \
@@ -131,62 +132,104 @@ TEST_EACH_KIND(test_open_load_lying_headers)
         saved_check_load(&s, s.file, s.bytes, wanted, or_else); \
     } while (0)
 #define BAD(change) LIE(change, LOOM_BAD_FILE, LOOM_BAD_FILE)
-    BAD(header.magic[0] = 'H');
-    BAD(header.byte_order = 0x04030201);
-    BAD(header.header_bytes = 120);
-    BAD(header.header_bytes = 0);
-    LIE(header.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
-    LIE(header.type = LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
-    BAD(header.type = 5);
-    LIE(header.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
-    LIE(header.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
-    BAD(header.key_bytes = 12 - good.key_bytes);
-    BAD(header.value_bytes = t->value_bytes ? 12 - good.value_bytes : 12);
-    BAD(header.key_bytes = 0);
-    BAD(header.value_bytes = 16);
-    BAD(header.partitions = 0);
-    BAD(header.partitions = 1);
-    BAD(header.partitions = good.partitions + 1);
-    BAD(header.partitions = UINT32_MAX);
-    BAD(header.buckets = 0);
-    BAD(header.buckets = 1);
-    BAD(header.buckets = 4);
-    BAD(header.buckets = good.buckets == 2 ? 3 : 2);
-    BAD(header.buckets = 3511);
-    BAD(header.buckets = UINT32_MAX);
-    BAD(header.partition_bytes = 0);
-    BAD(header.partition_bytes = good.partition_bytes - 1);
-    BAD(header.partition_bytes = good.partition_bytes * 2);
-    BAD(header.partition_bytes = UINT64_MAX);
-    BAD(header.partition_bytes = UINT64_C(1) << 63);
-    BAD(header.size = good.size - 1);
-    BAD(header.size = good.size + 1);
-    BAD(header.size = 0);
-    BAD(header.size = UINT64_MAX);
-    BAD(header.seed = good.seed + 1);
-    BAD(header.max_load = 0);
-    BAD(header.max_load = -1);
-    BAD(header.max_load = 0.96); /* no map can be made with that */
-    BAD(header.max_load = 1.5);
-    BAD(header.max_load = (double)NAN);
-    BAD(header.max_load = (double)INFINITY);
-    BAD(header.reserved[0] = 1);
-    BAD(header.reserved[2] = UINT64_MAX);
-    BAD(header.checksums_checksum ^= 1);
+    BAD(header.file.magic[0] = 'H');
+    BAD(header.file.byte_order = 0x04030201);
+    BAD(header.file.header_bytes = 120);
+    BAD(header.file.header_bytes += 64);
+    BAD(header.file.header_bytes = 0);
+    LIE(header.table.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    LIE(header.table.type = LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
+    BAD(header.table.type = 5);
+    LIE(header.table.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
+    LIE(header.table.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
+    BAD(header.table.key_bytes = 12 - good.table.key_bytes);
+    BAD(header.table.value_bytes = t->value_bytes ? 12 - good.table.value_bytes : 12);
+    BAD(header.table.key_bytes = 0);
+    BAD(header.table.value_bytes = 16);
+    BAD(header.table.partitions = 0);
+    BAD(header.table.partitions = 1);
+    BAD(header.table.partitions = good.table.partitions + 1);
+    BAD(header.table.partitions = UINT32_MAX);
+    BAD(header.table.buckets = 0);
+    BAD(header.table.buckets = 1);
+    BAD(header.table.buckets = 4);
+    BAD(header.table.buckets = good.table.buckets == 2 ? 3 : 2);
+    BAD(header.table.buckets = 3511);
+    BAD(header.table.buckets = UINT32_MAX);
+    BAD(header.sections[0].unit = 0);
+    BAD(header.sections[0].unit = good.sections[0].unit - 1);
+    BAD(header.sections[0].unit = good.sections[0].unit * 2);
+    BAD(header.sections[0].unit = UINT64_MAX);
+    BAD(header.sections[0].unit = UINT64_C(1) << 63);
+    BAD(header.table.size = good.table.size - 1);
+    BAD(header.table.size = good.table.size + 1);
+    BAD(header.table.size = 0);
+    BAD(header.table.size = UINT64_MAX);
+    BAD(header.table.seed = good.table.seed + 1);
+    BAD(header.table.max_load = 0);
+    BAD(header.table.max_load = -1);
+    BAD(header.table.max_load = 0.96); /* no map can be made with that */
+    BAD(header.table.max_load = 1.5);
+    BAD(header.table.max_load = (double)NAN);
+    BAD(header.table.max_load = (double)INFINITY);
+    BAD(header.table.parameters[0] = 1);
+    BAD(header.table.parameters[FILE_PARAMETERS - 1] = UINT64_MAX);
+    BAD(header.table.reserved_4 = 1);
+    BAD(header.table.reserved_8[1] = 1);
+    BAD(header.file.reserved_4 = 1);
+    BAD(header.file.reserved_8[0] = UINT64_MAX);
+    BAD(header.file.tables = 2);
+    BAD(header.file.tables = UINT32_MAX);
+    BAD(header.file.file_bytes += 64);
+    BAD(header.sections[0].table = 1);
+    BAD(header.sections[0].id = 0);
+    BAD(header.sections[0].id = 2);
+    BAD(header.sections[0].id = UINT32_MAX);
+    BAD(header.sections[0].at += 64);
+    BAD(header.sections[0].at = UINT64_MAX);
+    BAD(header.sections[0].checksums_at -= 64);
+    BAD(header.sections[0].checksums_at = 0);
+    BAD(header.sections[0].bytes = 0);
+    BAD(header.sections[0].bytes -= 1); /* which ends in the same place */
+    BAD(header.sections[0].bytes = UINT64_MAX);
+    BAD(header.sections[0].bytes = UINT64_MAX - 63);
+    BAD(header.sections[0].reserved_8[0] = 1);
+    BAD(header.sections[0].unit = good.sections[0].bytes); /* as many checksums as before */
+    BAD(header.sections[0].unit = 1);
+    BAD(header.sections[0].checksums_checksum ^= 1);
     /* A map is no set, nor the other way round, whichever of the two fields lies, or both. */
     if (t->value_bytes) {
-        BAD(header.type = LOOM_TYPE_SET);
-        BAD(header.value_bytes = 0);
-        BAD(header.type = LOOM_TYPE_SET; header.value_bytes = 0);
-        LIE(header.type = LOOM_TYPE_COUNTER, LOOM_OK, LOOM_OK); /* which is a map */
+        BAD(header.table.type = LOOM_TYPE_SET);
+        BAD(header.table.value_bytes = 0);
+        BAD(header.table.type = LOOM_TYPE_SET; header.table.value_bytes = 0);
+        LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_OK, LOOM_OK); /* which is a map */
     } else {
-        BAD(header.type = LOOM_TYPE_MAP);
-        BAD(header.type = LOOM_TYPE_COUNTER);
-        BAD(header.value_bytes = 4);
-        BAD(header.value_bytes = 8);
-        BAD(header.type = LOOM_TYPE_MAP; header.value_bytes = 4);
-        BAD(header.type = LOOM_TYPE_COUNTER; header.value_bytes = 8);
+        BAD(header.table.type = LOOM_TYPE_MAP);
+        BAD(header.table.type = LOOM_TYPE_COUNTER);
+        BAD(header.table.value_bytes = 4);
+        BAD(header.table.value_bytes = 8);
+        BAD(header.table.type = LOOM_TYPE_MAP; header.table.value_bytes = 4);
+        BAD(header.table.type = LOOM_TYPE_COUNTER; header.table.value_bytes = 8);
     }
+    saved_free(&s);
+}
+
+/* A sound header of two tables is for a later version. */
+TEST(test_file_several_tables)
+{
+    t->key_bytes = t->value_bytes = 4;
+    saved_table s = saved_make(t, 10, 10);
+    loom__file_header header;
+    unsigned char records[64 + 2 * 128 + 64] = {0};
+    memcpy(&header, s.file, sizeof header);
+    header.tables = 2;
+    header.header_bytes = sizeof records;
+    header.header_checksum = 0;
+    memcpy(records, &header, sizeof header);
+    header.header_checksum = loom__checksum(records, sizeof records, 0);
+    memcpy(s.file, &header, sizeof header);
+    memset(s.file + sizeof header, 0, sizeof records - sizeof header);
+    saved_check_load(&s, s.file, s.bytes, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
     saved_free(&s);
 }
 
@@ -197,15 +240,16 @@ TEST(test_open_load_giant_hole)
     loom_context *context = make_counting_context(t, counter, 1);
     t->key_bytes = t->value_bytes = 4;
     saved_table s = saved_make(t, 10, 10);
-    loom__file_header header = surgery_header(s.file);
-    header.partitions = 1 << 16;
-    header.buckets = 3499;
-    header.partition_bytes = open_partition_bytes(SLOT_PAIR_4_4, 3499);
+    surgery_head header = surgery_header(s.file);
+    header.table.partitions = 1 << 16;
+    header.table.buckets = 3499;
+    header.sections[0].unit = open_partition_bytes(SLOT_PAIR_4_4, 3499);
+    header.sections[0].bytes = header.table.partitions * header.sections[0].unit;
+    const off_t length = (off_t)surgery_place(&header);
     surgery_set_header(s.file, &header);
     surgery_sign_header(s.file);
-    test_write_file(s.path, s.file, 128);
+    test_write_file(s.path, s.file, SURGERY_HEAD_BYTES);
     int file = open(s.path, O_WRONLY);
-    off_t length = (off_t)(loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
     CHECK(file >= 0);
     if (ftruncate(file, length) != 0)
         SKIP("no file of %lld bytes can be made here", (long long)length);
@@ -232,55 +276,55 @@ typedef struct slot_place {
 /* Slot number `index` of the whole table. */
 static slot_place slot_at(saved_table *s, uint64_t index)
 {
-    loom__file_header header = surgery_header(s->file);
-    loom__slot_kind kind = slot_kind_of(header.key_bytes, header.value_bytes);
-    uint64_t bucket = index / open_slots(kind), partition = bucket / header.buckets;
+    surgery_head header = surgery_header(s->file);
+    loom__slot_kind kind = slot_kind_of(header.table.key_bytes, header.table.value_bytes);
+    uint64_t bucket = index / open_slots(kind), partition = bucket / header.table.buckets;
     unsigned char *base = surgery_partition(s->file, s->bytes, partition);
     slot_place place;
     CHECK(base != NULL);
-    bucket %= header.buckets;
+    bucket %= header.table.buckets;
     place.slot = (uint32_t)(index % open_slots(kind));
     place.line = base + bucket * open_line_stride(kind);
     if (kind == SLOT_PAIR_4_4) {
         place.key = place.line + 8 * place.slot;
         place.value = place.key + 4;
-    } else if (header.value_bytes == 0) {
-        place.key = place.line + header.key_bytes * place.slot;
+    } else if (header.table.value_bytes == 0) {
+        place.key = place.line + header.table.key_bytes * place.slot;
         place.value = NULL;
     } else {
-        place.key = place.line + header.key_bytes * place.slot;
-        place.value = base + open_value_offset(kind, header.buckets) + bucket * open_value_stride(kind) +
-                      (uint64_t)place.slot * header.value_bytes;
+        place.key = place.line + header.table.key_bytes * place.slot;
+        place.value = base + open_value_offset(kind, header.table.buckets) + bucket * open_value_stride(kind) +
+                      (uint64_t)place.slot * header.table.value_bytes;
     }
     return place;
 }
 
 static uint64_t slots_of(const saved_table *s)
 {
-    loom__file_header header = surgery_header(s->file);
-    return (uint64_t)header.partitions * header.buckets *
-           open_slots(slot_kind_of(header.key_bytes, header.value_bytes));
+    surgery_head header = surgery_header(s->file);
+    return (uint64_t)header.table.partitions * header.table.buckets *
+           open_slots(slot_kind_of(header.table.key_bytes, header.table.value_bytes));
 }
 
 /* The partition's empty key, from the table's own rule: the file must be read with it. */
 static uint64_t empty_key(const saved_table *s, uint64_t slot)
 {
-    loom__file_header header = surgery_header(s->file);
+    surgery_head header = surgery_header(s->file);
     loom__open_shape shape;
     memset(&shape, 0, sizeof shape);
-    shape.kind = slot_kind_of(header.key_bytes, header.value_bytes);
-    shape.partitions = header.partitions;
-    shape.buckets = header.buckets;
-    loom__open_view view = loom__open_view_make(&shape, header.seed);
-    return open_empty(&view, (uint32_t)(slot / open_slots(shape.kind) / header.buckets));
+    shape.kind = slot_kind_of(header.table.key_bytes, header.table.value_bytes);
+    shape.partitions = header.table.partitions;
+    shape.buckets = header.table.buckets;
+    loom__open_view view = loom__open_view_make(&shape, header.table.seed);
+    return open_empty(&view, (uint32_t)(slot / open_slots(shape.kind) / header.table.buckets));
 }
 
 static int is_free(saved_table *s, uint64_t slot)
 {
-    loom__file_header header = surgery_header(s->file);
+    surgery_head header = surgery_header(s->file);
     slot_place place = slot_at(s, slot);
     uint64_t key = 0;
-    memcpy(&key, place.key, header.key_bytes);
+    memcpy(&key, place.key, header.table.key_bytes);
     return key == empty_key(s, slot);
 }
 
@@ -303,15 +347,15 @@ TEST_EACH_KIND(test_open_load_forged_contents)
     saved_table s = saved_make(t, 40, 40);
     unsigned char *original = test_allocate(s.bytes);
     memcpy(original, s.file, s.bytes);
-    loom__file_header header = surgery_header(s.file);
-    loom__slot_kind kind = slot_kind_of(header.key_bytes, header.value_bytes);
+    surgery_head header = surgery_header(s.file);
+    loom__slot_kind kind = slot_kind_of(header.table.key_bytes, header.table.value_bytes);
     uint64_t slots = slots_of(&s), done[6] = {0, 0, 0, 0, 0, 0};
     for (uint64_t i = 0; i < slots; i++) {
         slot_place place = slot_at(&s, i);
         if (is_free(&s, i)) {
             /* I3: a free slot has a value of zeros. */
             if (place.value) {
-                place.value[random_below(&t->random, header.value_bytes)] ^= 0x40;
+                place.value[random_below(&t->random, header.table.value_bytes)] ^= 0x40;
                 check_forged(&s, original, "a value in a free slot");
                 done[0]++;
             }
@@ -324,7 +368,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             continue;
         }
         /* I1: a key that belongs elsewhere. (Most others belong elsewhere; one that does not is no forgery.) */
-        memset(place.key, (int)(random_u64(&t->random) & 0xff), header.key_bytes);
+        memset(place.key, (int)(random_u64(&t->random) & 0xff), header.table.key_bytes);
         surgery_sign(s.file, s.bytes);
         if (saved_try_load(&s, s.file, s.bytes) != LOOM_OK)
             done[2]++;
@@ -340,13 +384,13 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             slot_place other = slot_at(&s, j);
             if (!is_free(&s, j))
                 continue;
-            memcpy(other.key, place.key, header.key_bytes);
+            memcpy(other.key, place.key, header.table.key_bytes);
             if (place.value)
-                memcpy(other.value, place.value, header.value_bytes);
+                memcpy(other.value, place.value, header.table.value_bytes);
             if (slot_values_apart(kind))
                 toggle_word(other.line, other.slot);
-            loom__file_header more = header;
-            more.size++;
+            surgery_head more = header;
+            more.table.size++;
             surgery_set_header(s.file, &more);
             check_forged(&s, original, "a key twice");
             done[4]++;

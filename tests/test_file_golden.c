@@ -1,8 +1,8 @@
 /* Golden files: tables that were saved once, with a fixed seed, and must be read and written byte for byte for ever.
  *
  * If one of these tests fails, the format, the hash or the order in which keys are placed has changed. Where that is
- * meant: raise the version in src/core/file_layout.h (or the layout's), tell it in docs/format.md and the CHANGELOG, and
- * make the files anew with `loom_tests --write-golden tests/data`. (Where only the moment has changed at which partitions are put
+ * meant: raise the version in src/core/file_layout.h (or the layout's), tell it in docs/format.md and the CHANGELOG, keep the old files
+ * (those of format 1 are in tests/data/format_1), and make the new ones with `loom_tests --write-golden tests/data`. (Where only the moment has changed at which partitions are put
  * in order, or how many partitions and cells a table gets, no version need be raised: old files are read as before, which the
  * load test shows before they are made anew.)
  */
@@ -101,13 +101,13 @@ static void golden_path(char *path, size_t room, const char *directory, loom_eng
     snprintf(path + used, room - (size_t)used, ".loom");
 }
 
-TEST_EACH_KIND(test_open_load_golden_file, .every_engine = 1)
+static void check_golden_file(test_run *t, const char *directory)
 {
     char path[512];
     loom_context *context = make_context(t);
     loom_map *map = NULL;
     batch wanted = golden_contents(t->key_bytes, t->value_bytes);
-    golden_path(path, sizeof path, t->data, t->engine, t->key_bytes, t->value_bytes);
+    golden_path(path, sizeof path, directory, t->engine, t->key_bytes, t->value_bytes);
     CHECK_OK(loom_map_load(context, path, &map, NULL));
     check_contents(map, &wanted);
     loom_stats stats = map_stats(map);
@@ -127,6 +127,19 @@ TEST_EACH_KIND(test_open_load_golden_file, .every_engine = 1)
     free_batch(&wanted);
     loom_map_destroy(map);
     loom_context_destroy(context);
+}
+
+static void format_1_path(char *path, size_t room, const test_run *t)
+{
+    snprintf(path, room, "%s/format_1", t->data);
+}
+
+TEST_EACH_KIND(test_open_load_golden_file, .every_engine = 1)
+{
+    char older[512];
+    format_1_path(older, sizeof older, t);
+    check_golden_file(t, t->data);
+    check_golden_file(t, older);
 }
 
 TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1, .every_engine = 1)
@@ -175,7 +188,7 @@ static void golden_filter_path(char *path, size_t room, const char *directory, u
     snprintf(path, room, "%s/golden_filter_%u_%u.loom", directory, key_bytes, probes);
 }
 
-TEST_EACH_FILTER(test_filter_load_golden_file)
+static void check_golden_filters(test_run *t, const char *directory)
 {
     for (int p = 0; p < FILTER_PROBES; p++) {
         char path[512];
@@ -183,7 +196,7 @@ TEST_EACH_FILTER(test_filter_load_golden_file)
         loom_filter *filter = NULL;
         batch b = make_batch(t, GOLDEN_FILTER_KEYS);
         fill_golden(&b, 0);
-        golden_filter_path(path, sizeof path, t->data, t->key_bytes, filter_probes[p]);
+        golden_filter_path(path, sizeof path, directory, t->key_bytes, filter_probes[p]);
         CHECK_OK(loom_filter_load(context, path, &filter, NULL));
         check_all_in(filter, &b);
         loom_filter_report report = filter_report(filter);
@@ -198,6 +211,14 @@ TEST_EACH_FILTER(test_filter_load_golden_file)
         loom_context_destroy(context);
         free_batch(&b);
     }
+}
+
+TEST_EACH_FILTER(test_filter_load_golden_file)
+{
+    char older[512];
+    format_1_path(older, sizeof older, t);
+    check_golden_filters(t, t->data);
+    check_golden_filters(t, older);
 }
 
 TEST_EACH_FILTER(test_filter_save_golden_bytes)

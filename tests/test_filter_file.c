@@ -96,22 +96,25 @@ TEST_EACH_FILTER(test_filter_save_header_fields)
         fill_distinct(&b, 1, 0);
         checked_filter_insert(context, filter, &b, 0);
         unsigned char *file = filter_file(t, filter, &bytes);
-        const loom__file_header header = surgery_header(file);
-        CHECK_EQ(header.type, 4);
-        CHECK_EQ(header.engine, 2);
-        CHECK_EQ(header.layout_version, 1);
-        CHECK_EQ(header.key_bytes, t->key_bytes);
-        CHECK_EQ(header.value_bytes, 0);
-        CHECK_EQ(header.partitions, large ? 4 : 1);
-        CHECK_EQ(header.buckets, large ? 1024 : 5);
-        CHECK_EQ(header.partition_bytes, header.buckets * UINT64_C(64));
-        CHECK_EQ(header.capacity, 0);
-        CHECK_EQ(header.size, 70);
-        CHECK_EQ(header.seed, 0xfeed);
-        CHECK(header.max_load == 0);
-        CHECK_EQ(header.reserved[0], 12);
-        CHECK_EQ(header.reserved[1] | header.reserved[2], 0);
-        CHECK_EQ(bytes, loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
+        const surgery_head header = surgery_header(file);
+        CHECK_EQ(header.table.type, 4);
+        CHECK_EQ(header.table.engine, 2);
+        CHECK_EQ(header.table.layout_version, 1);
+        CHECK_EQ(header.table.key_bytes, t->key_bytes);
+        CHECK_EQ(header.table.value_bytes, 0);
+        CHECK_EQ(header.table.partitions, large ? 4 : 1);
+        CHECK_EQ(header.table.buckets, large ? 1024 : 5);
+        CHECK_EQ(header.sections[0].unit, header.table.buckets * UINT64_C(64));
+        CHECK_EQ(header.table.capacity, 0);
+        CHECK_EQ(header.table.size, 70);
+        CHECK_EQ(header.table.seed, 0xfeed);
+        CHECK(header.table.max_load == 0);
+        CHECK_EQ(header.table.parameters[0], 12);
+        CHECK_EQ(header.table.parameters[1] | header.table.reserved_8[0], 0);
+        surgery_head placed = header;
+        CHECK_EQ(header.file.sections, 1);
+        CHECK_EQ(header.sections[0].bytes, header.table.partitions * header.sections[0].unit);
+        CHECK_EQ(bytes, surgery_place(&placed));
         free(file);
         free_batch(&b);
         loom_filter_destroy(filter);
@@ -280,12 +283,12 @@ TEST_EACH_FILTER(test_filter_load_every_byte_changed)
 static void check_lying_headers(test_run *t, uint64_t filter_bytes)
 {
     saved s = save_filter(t, filter_bytes);
-    const loom__file_header good = surgery_header(s.file);
+    const surgery_head good = surgery_header(s.file);
     surgery_sign(s.file, s.bytes);
     check_load(&s, s.bytes, LOOM_OK, LOOM_OK); /* signing a sound file changes nothing */
 #define LIE(change, wanted)                      \
     do {                                         \
-        loom__file_header header = good;         \
+        surgery_head header = good;              \
         change;                                  \
         surgery_set_header(s.file, &header);     \
         surgery_sign_header(s.file);             \
@@ -293,53 +296,56 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
         check_load(&s, s.bytes, wanted, wanted); \
     } while (0)
 #define BAD(change) LIE(change, LOOM_BAD_FILE)
-    BAD(header.magic[0] = 'H');
-    BAD(header.byte_order = 0x04030201);
-    LIE(header.version = 0, LOOM_FOREIGN_VERSION);
-    LIE(header.version = FILE_VERSION + 1, LOOM_FOREIGN_VERSION);
-    BAD(header.header_bytes = 120);
-    BAD(header.type = 0);
-    LIE(header.type = LOOM_TYPE_MAP, LOOM_UNSUPPORTED);
-    LIE(header.type = LOOM_TYPE_SET, LOOM_UNSUPPORTED);
-    LIE(header.type = LOOM_TYPE_COUNTER, LOOM_UNSUPPORTED);
-    BAD(header.type = 5);
-    BAD(header.type = UINT32_MAX);
-    LIE(header.engine = 0, LOOM_UNSUPPORTED);
-    LIE(header.engine = LOOM_ENGINE_OPEN, LOOM_UNSUPPORTED);
-    LIE(header.engine = 3, LOOM_UNSUPPORTED);
-    LIE(header.layout_version = 0, LOOM_FOREIGN_VERSION);
-    LIE(header.layout_version = 2, LOOM_FOREIGN_VERSION);
-    BAD(header.key_bytes = 0);
-    BAD(header.key_bytes = 16);
-    BAD(header.value_bytes = 4);
-    BAD(header.value_bytes = 8);
-    BAD(header.partitions = 0);
-    BAD(header.partitions = good.partitions + 1);
-    BAD(header.partitions = UINT32_MAX);
-    BAD(header.buckets = 0);
-    BAD(header.buckets = good.buckets + 1);
-    BAD(header.buckets = UINT32_MAX);
-    BAD(header.partition_bytes = 0);
-    BAD(header.partition_bytes = good.partition_bytes - 64);
-    BAD(header.partition_bytes = good.partition_bytes * 2);
-    BAD(header.partition_bytes = UINT64_MAX);
-    BAD(header.max_load = 0.8);
-    BAD(header.max_load = (double)NAN);
-    BAD(header.reserved[0] = 0);
-    BAD(header.reserved[0] = 5);
-    BAD(header.reserved[0] = 20);
-    BAD(header.reserved[0] = (UINT64_C(1) << 32) + 8);
-    BAD(header.reserved[1] = 1);
-    BAD(header.reserved[2] = UINT64_MAX);
-    BAD(header.checksums_checksum ^= 1);
+    BAD(header.file.magic[0] = 'H');
+    BAD(header.file.byte_order = 0x04030201);
+    LIE(header.file.version = 0, LOOM_FOREIGN_VERSION);
+    LIE(header.file.version = FILE_VERSION + 1, LOOM_FOREIGN_VERSION);
+    BAD(header.file.header_bytes = 120);
+    BAD(header.table.type = 0);
+    LIE(header.table.type = LOOM_TYPE_MAP, LOOM_UNSUPPORTED);
+    LIE(header.table.type = LOOM_TYPE_SET, LOOM_UNSUPPORTED);
+    LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_UNSUPPORTED);
+    BAD(header.table.type = 5);
+    BAD(header.table.type = UINT32_MAX);
+    LIE(header.table.engine = 0, LOOM_UNSUPPORTED);
+    LIE(header.table.engine = LOOM_ENGINE_OPEN, LOOM_UNSUPPORTED);
+    LIE(header.table.engine = 3, LOOM_UNSUPPORTED);
+    LIE(header.table.layout_version = 0, LOOM_FOREIGN_VERSION);
+    LIE(header.table.layout_version = 2, LOOM_FOREIGN_VERSION);
+    BAD(header.table.key_bytes = 0);
+    BAD(header.table.key_bytes = 16);
+    BAD(header.table.value_bytes = 4);
+    BAD(header.table.value_bytes = 8);
+    BAD(header.table.partitions = 0);
+    BAD(header.table.partitions = good.table.partitions + 1);
+    BAD(header.table.partitions = UINT32_MAX);
+    BAD(header.table.buckets = 0);
+    BAD(header.table.buckets = good.table.buckets + 1);
+    BAD(header.table.buckets = UINT32_MAX);
+    BAD(header.sections[0].unit = 0);
+    BAD(header.sections[0].unit = good.sections[0].unit - 64);
+    BAD(header.sections[0].unit = good.sections[0].unit * 2);
+    BAD(header.sections[0].unit = UINT64_MAX);
+    BAD(header.table.max_load = 0.8);
+    BAD(header.table.max_load = (double)NAN);
+    BAD(header.table.parameters[0] = 0);
+    BAD(header.table.parameters[0] = 5);
+    BAD(header.table.parameters[0] = 20);
+    BAD(header.table.parameters[0] = (UINT64_C(1) << 32) + 8);
+    BAD(header.table.parameters[1] = 1);
+    BAD(header.table.reserved_8[1] = UINT64_MAX);
+    BAD(header.sections[0].bytes -= 64);
+    BAD(header.sections[0].id = 2);
+    BAD(header.sections[0].checksums_checksum ^= 1);
     /* As many blocks in all, but cut into other partitions. */
-    BAD(header.partitions = good.partitions * 2; header.buckets = good.buckets / 2; header.partition_bytes /= 2);
+    BAD(header.table.partitions = good.table.partitions * 2; header.table.buckets = good.table.buckets / 2;
+        header.sections[0].unit /= 2);
     /* These nobody can check: any filter may have them. */
-    LIE(header.key_bytes = 12 - good.key_bytes, LOOM_OK);
-    LIE(header.reserved[0] = 16, LOOM_OK);
-    LIE(header.seed = 1, LOOM_OK);
-    LIE(header.capacity = UINT64_MAX, LOOM_OK);
-    LIE(header.size = UINT64_MAX, LOOM_OK);
+    LIE(header.table.key_bytes = 12 - good.table.key_bytes, LOOM_OK);
+    LIE(header.table.parameters[0] = 16, LOOM_OK);
+    LIE(header.table.seed = 1, LOOM_OK);
+    LIE(header.table.capacity = UINT64_MAX, LOOM_OK);
+    LIE(header.table.size = UINT64_MAX, LOOM_OK);
     free_saved(&s);
 }
 
@@ -353,12 +359,11 @@ TEST_EACH_FILTER(test_filter_load_lying_headers)
 TEST_EACH_FILTER(test_filter_load_small_partitions)
 {
     saved s = save_filter(t, 256); /* 4 blocks */
-    loom__file_header header = surgery_header(s.file);
-    CHECK_EQ(header.buckets, 4);
-    CHECK_EQ(loom__file_partitions_at(1), loom__file_partitions_at(2));
-    header.partitions = 2;
-    header.buckets = 2;
-    header.partition_bytes = 128;
+    surgery_head header = surgery_header(s.file);
+    CHECK_EQ(header.table.buckets, 4);
+    header.table.partitions = 2;
+    header.table.buckets = 2;
+    header.sections[0].unit = 128;
     surgery_set_header(s.file, &header);
     surgery_sign(s.file, s.bytes);
     check_load(&s, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
@@ -369,13 +374,13 @@ TEST_EACH_FILTER(test_filter_load_small_partitions)
 TEST_EACH_FILTER(test_filter_load_any_bits)
 {
     saved s = save_filter(t, 1000);
-    const loom__file_header header = surgery_header(s.file);
+    const surgery_head header = surgery_header(s.file);
     for (int round = 0; round < 3; round++) {
         loom_filter *filter = NULL;
         batch b = make_batch(t, 500);
         fill_distinct(&b, 4, 0);
         unsigned char *blocks = surgery_partition(s.file, s.bytes, 0);
-        for (uint64_t i = 0; i < header.partition_bytes; i++)
+        for (uint64_t i = 0; i < header.sections[0].unit; i++)
             blocks[i] = (unsigned char)(round == 0 ? 0 : round == 1 ? 0xff : random_u64(&t->random));
         surgery_sign(s.file, s.bytes);
         test_write_file(test_path(t, "forged"), s.file, s.bytes);
@@ -397,13 +402,14 @@ TEST(test_filter_load_giant_hole)
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 1);
     saved s = save_filter(t, 65536);
-    loom__file_header header = surgery_header(s.file);
-    header.partitions = 1 << 16;
+    surgery_head header = surgery_header(s.file);
+    header.table.partitions = 1 << 16;
+    header.sections[0].bytes = header.table.partitions * header.sections[0].unit;
+    const off_t length = (off_t)surgery_place(&header);
     surgery_set_header(s.file, &header);
     surgery_sign_header(s.file);
     const char *path = test_path(t, "giant");
-    test_write_file(path, s.file, 128);
-    off_t length = (off_t)(loom__file_partitions_at(header.partitions) + header.partitions * header.partition_bytes);
+    test_write_file(path, s.file, SURGERY_HEAD_BYTES);
     if (truncate(path, length) != 0)
         SKIP("no file of %lld bytes can be made here", (long long)length);
     loom_filter *filter = NULL;

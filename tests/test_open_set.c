@@ -431,12 +431,13 @@ TEST_EACH_SET(test_open_set_save_round_trip)
         check_contents(loaded, &b);
         /* What docs/format.md says of sets. */
         unsigned char *file = test_read_file(test_path(t, "set"), &bytes);
-        loom__file_header header = surgery_header(file);
-        CHECK_EQ(header.type, 2);
-        CHECK_EQ(header.value_bytes, 0);
-        CHECK_EQ(header.key_bytes, t->key_bytes);
-        CHECK_EQ(header.partition_bytes, 64 * (uint64_t)header.buckets);
-        CHECK_EQ(map_stats(set).slots, (uint64_t)header.partitions * header.buckets * (t->key_bytes == 4 ? 14 : 7));
+        surgery_head header = surgery_header(file);
+        CHECK_EQ(header.table.type, 2);
+        CHECK_EQ(header.table.value_bytes, 0);
+        CHECK_EQ(header.table.key_bytes, t->key_bytes);
+        CHECK_EQ(header.sections[0].unit, 64 * (uint64_t)header.table.buckets);
+        CHECK_EQ(map_stats(set).slots,
+                 (uint64_t)header.table.partitions * header.table.buckets * (t->key_bytes == 4 ? 14 : 7));
         /* It is still a set: it takes keys, and no values. */
         uint64_t value = 0;
         if (n > 0) {

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -107,47 +108,16 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
     return LOOM_OK;
 }
 
-static loom_status filter_supports(loom_feature feature)
+/* What a type of table has, on whichever engine. */
+static loom_status type_supports(loom_type type, loom_feature feature)
 {
-    switch (feature) {
-    case LOOM_FEATURE_INSERT:
-    case LOOM_FEATURE_FIND:
-    case LOOM_FEATURE_SAVE:
-    case LOOM_FEATURE_CLONE:
-    case LOOM_FEATURE_CONCURRENT_READS:
-    case LOOM_FEATURE_ASYNCHRONOUS:
-    case LOOM_FEATURE_VIEWS:
-    case LOOM_FEATURE_MERGE:
-    case LOOM_FEATURE_WRITING_VIEWS:
-        return LOOM_OK;
-    case LOOM_FEATURE_ERASE:
-        return loom__fail(LOOM_UNSUPPORTED,
-                          "keys cannot be taken out of a filter; clear it and insert what is left, or use a set");
-    case LOOM_FEATURE_GROW:
-        return loom__fail(LOOM_UNSUPPORTED, "a filter does not know its keys, so it cannot grow; make a larger one");
-    case LOOM_FEATURE_BUILD:
-    case LOOM_FEATURE_INSERT_IN_ORDER:
-    case LOOM_FEATURE_RETRIEVE_ALL:
-    case LOOM_FEATURE_FIND_OR_INSERT:
-    case LOOM_FEATURE_UPDATE:
-    case LOOM_FEATURE_ACCUMULATE:
-        return loom__fail(LOOM_UNSUPPORTED,
-                          "a filter has neither values nor a list of its keys; it has insert, contains "
-                          "and merge; for more use a set or a map");
-    }
-    return LOOM_OK; /* not known: the machine says so */
-}
-
-static loom_status perfect_supports(const loom__machine *machine, loom_feature feature)
-{
-    RETURN_ERROR_IF(machine->perfect == NULL, LOOM_UNSUPPORTED, "the %s machine does not offer the perfect engine",
-                    machine->ops->name);
-    RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS, LOOM_UNSUPPORTED,
-                    "in a perfect table keys move while others are inserted, so lookups wait");
-    RETURN_ERROR_IF(
-        feature == LOOM_FEATURE_WRITING_VIEWS, LOOM_UNSUPPORTED,
-        "kernels may look keys up in a perfect table, not write to it: keys move when others come; write with "
-        "the bulk calls, or use LOOM_ENGINE_OPEN");
+    if (type == LOOM_TYPE_FILTER)
+        return LOOM_OK; /* its engine says */
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
+                    "tables are not merged; insert the pairs of one (loom_map_for_each) into the other");
+    RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
+                                              feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
+                    LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
     return LOOM_OK;
 }
 
@@ -156,24 +126,15 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
     RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_FILTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
                     (int)type);
-    RETURN_ERROR_IF((unsigned)engine > LOOM_ENGINE_PERFECT, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && !loom__engine_is_known((uint32_t)engine), LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)engine);
-    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && (type == LOOM_TYPE_FILTER) != (engine == LOOM_ENGINE_BLOOM),
-                    LOOM_UNSUPPORTED, "%s; ask for LOOM_ENGINE_DEFAULT",
-                    type == LOOM_TYPE_FILTER ? "filters have the engine LOOM_ENGINE_BLOOM alone"
-                                             : "LOOM_ENGINE_BLOOM is for filters alone");
-    if (type == LOOM_TYPE_FILTER)
-        RETURN_IF_FAILED(filter_supports(feature));
-    RETURN_ERROR_IF(type != LOOM_TYPE_FILTER && feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
-                    "tables are not merged; insert the pairs of one (loom_map_for_each) into the other");
-    if (feature == LOOM_FEATURE_MERGE || (type == LOOM_TYPE_FILTER && feature == LOOM_FEATURE_CONCURRENT_READS))
-        return LOOM_OK; /* on every machine */
-    RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
-                                              feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
-                    LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
-    if (engine == LOOM_ENGINE_PERFECT)
-        RETURN_IF_FAILED(perfect_supports(context->machine, feature));
-    return context->machine->ops->supports(context->machine, feature);
+    const loom__engine *asked = loom__engine_of(type == LOOM_TYPE_DEFAULT ? LOOM_TYPE_MAP : type, (uint32_t)engine);
+    RETURN_ERROR_IF(asked == NULL, LOOM_UNSUPPORTED, "engine %d is none of %s; ask for LOOM_ENGINE_DEFAULT",
+                    (int)engine, type == LOOM_TYPE_FILTER ? "filters" : "maps, sets and counters");
+    loom__machine *machine = context->machine;
+    RETURN_IF_FAILED(type_supports(type, feature));
+    RETURN_IF_FAILED(loom__table_offered(machine, asked));
+    return asked->supports != NULL ? asked->supports(machine, type, feature) : machine->ops->supports(machine, feature);
 }
 
 loom_status loom_measure_limit(loom_context *context, loom_limit *limit)

@@ -3,13 +3,13 @@
 #define LOOM_API_FILTER_H
 
 #include "api/handle.h"
-#include "engines/filter/filter.h"
+#include "core/table.h"
 
 #include <stdatomic.h>
 
 struct loom_filter {
     loom__handle handle;
-    loom__filter filter;
+    loom__table *table;
     /* Whether it is overfilled can be told only by counting its bits, so that is done seldom. Inserts may run at the same time:
      * who finds that it is time takes `next_count` away, and puts another one there. */
     _Atomic uint64_t given;      /* keys: as many as were counted last, and all that came since */
@@ -17,8 +17,13 @@ struct loom_filter {
     _Atomic uint32_t overfilled; /* as counted last */
 };
 
-/* Wraps a filter in a handle; takes it over in any case. */
-loom_status loom__filter_wrap(loom_context *context, loom__filter *filter, uint64_t given, loom_filter **made);
+/* Wraps a table in a handle; takes the table over in any case. */
+loom_status loom__filter_wrap(loom_context *context, loom__table *table, uint64_t given, loom_filter **made);
+
+static inline const loom__filter_kernels *loom__filter_kernels_of(const loom_filter *filter)
+{
+    return filter->table->kernels;
+}
 
 /* Every call on a filter begins with this: the handle and the stream. */
 loom_status loom__filter_check(loom_filter *filter, loom_stream stream);

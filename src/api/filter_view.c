@@ -6,10 +6,10 @@
 
 static loom_filter_view view_of(const loom_filter *filter)
 {
-    const loom__filter_view *own = &filter->filter.view;
-    loom_filter_view view = {.layout = LOOM_FILTER_VIEW_LAYOUT, .key_bytes = own->key_bytes};
-    _Static_assert(sizeof *own <= sizeof view.filter, "there is room for it");
-    memcpy(view.filter, own, sizeof *own);
+    const loom__table *table = filter->table;
+    loom_filter_view view = {.layout = table->engine->view_layout, .key_bytes = table->is.key_bytes};
+    _Static_assert(sizeof view.filter <= sizeof table->view, "all of it is there");
+    memcpy(view.filter, table->view, sizeof view.filter);
     return view;
 }
 
@@ -17,7 +17,7 @@ loom_status loom_filter_view_begin(loom_filter *filter, loom_filter_view *view, 
 {
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
     RETURN_ERROR_IF(view == NULL, LOOM_INVALID_ARGUMENT, "view is NULL; pass where it is to go");
-    loom__machine *machine = filter->filter.machine;
+    loom__machine *machine = filter->table->machine;
     RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
     loom_filter_view made = view_of(filter);
     loom__gate_enter_writer(&filter->handle.gate);
@@ -46,7 +46,7 @@ loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *vi
         status = loom__handle_pass(&filter->handle, LOOM__ACCESS_INSERT, stream);
     if (status == LOOM_OK) {
         loom__handle_given_back(&filter->handle, at);
-        if (filter->filter.shape.capacity > 0)
+        if (filter->table->is.capacity > 0)
             atomic_store(&filter->next_count, 0);
     }
     loom__gate_leave_writer(&filter->handle.gate);

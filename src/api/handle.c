@@ -88,15 +88,11 @@ void loom__handle_order_end(loom__handle *handle, loom__access access, loom_stre
         handle->context->machine->ops->order_end(handle->order, access, stream);
 }
 
-/* As with calls that are under way, but that what comes first has no end yet. */
+/* A lent view counts as a call in flight that never ends. */
 loom_status loom__handle_check_views(const loom__handle *handle, loom__access access)
 {
-    if (handle->lent == 0)
-        return LOOM_OK;
-    int may = access == handle->lent_as && access != LOOM__ACCESS_ALONE;
-    may |= access == LOOM__ACCESS_FIND && handle->lent_as == LOOM__ACCESS_READ;
-    may |= access == LOOM__ACCESS_FIND && handle->lent_as != LOOM__ACCESS_ALONE && handle->concurrent_reads;
-    RETURN_ERROR_IF(!may, LOOM_IN_USE,
+    RETURN_ERROR_IF(handle->lent > 0 && !loom__may_overlap(access, handle->lent_as, handle->concurrent_reads),
+                    LOOM_IN_USE,
                     "%u device views of the table are out that this call may not overlap; give them back (%s)",
                     handle->lent, handle->view_end);
     return LOOM_OK;

@@ -3,16 +3,13 @@
 #define LOOM_API_MAP_H
 
 #include "api/handle.h"
-#include "core/map_engine.h"
+#include "core/table.h"
 
-typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* an engine's */
+typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* core/table.h */
 
 struct loom_map {
     loom__handle handle;
-    const loom__map_engine *engine;
     loom__table *table;
-    uint32_t key_bytes, value_bytes;
-    loom_type type;
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */
@@ -22,19 +19,14 @@ struct loom_map {
     uint64_t generation; /* one more after each call that may have written; cursors compare it */
 };
 
-/* The engine of maps with this number; NULL: there is none. */
-const loom__map_engine *loom__map_engine_of(uint32_t engine);
-
 /* Wraps a table in a handle; takes the table over in any case. */
-loom_status loom__map_wrap(loom_context *context, const loom__map_engine *engine, loom__table *table, loom_map **map);
+loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map **map);
 
 /* Every call on a map begins with this: the handle and the stream. */
 loom_status loom__map_check(loom_map *map, loom_stream stream);
 
 /* A set has no arrays of values. */
 loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values);
-
-uint64_t loom__map_capacity(const loom_map *map);
 
 /* ---- How much memory (map_limit.c) ---- */
 

@@ -16,9 +16,9 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
     const loom__machine_ops *ops = map->handle.context->machine->ops;
     loom_result outcome, *given = batch->result;
     uint64_t keys;
-    if (work != map->engine->build) {
-        RETURN_IF_FAILED(map->engine->recount(map->table, &keys, batch->stream));
-        if (map->engine->surely_fits(map->table, batch->n)) /* after all */
+    if (work != loom__map_table_build) {
+        RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, batch->stream));
+        if (loom__map_table_surely_fits(map->table, batch->n)) /* after all */
             return work(map->table, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
@@ -36,14 +36,14 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
     if (inserts(access))
-        RETURN_IF_FAILED(loom__map_enter_inserting(map, &access, work == map->engine->build, batch, &grows));
+        RETURN_IF_FAILED(loom__map_enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__handle_leave(&map->handle, access, batch->stream);
     } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
-        map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == map->engine->build);
+        map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
         loom__map_leave_written(map, access, batch->stream);
     }
     if (status != LOOM_OK || given != NULL)
@@ -65,9 +65,10 @@ static loom_status check_pairs(loom_map *map, const loom__batch *batch)
         RETURN_IF_FAILED(loom__map_check(map, batch->stream));
     RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
     const loom__array arrays[] = {
-        {"keys", batch->keys, map->key_bytes, 0, 0},
-        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes), map->type == LOOM_TYPE_SET, 0},
-        {"found", batch->found_values, map->value_bytes, 1, 1},
+        {"keys", batch->keys, map->table->is.key_bytes, 0, 0},
+        {"values", batch->values, loom__number_bytes(batch->widening, map->table->is.value_bytes),
+         map->table->is.type == LOOM_TYPE_SET, 0},
+        {"found", batch->found_values, map->table->is.value_bytes, 1, 1},
         {"status", batch->status, 1, 1, 1},
     };
     return loom__check_arrays(arrays, 4, batch->n);
@@ -77,7 +78,8 @@ static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 static loom_status check_has_values(loom_map *map, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    RETURN_ERROR_IF(map->table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
+                    "a set has no values; use a map or a counter");
     return LOOM_OK;
 }
 
@@ -99,7 +101,7 @@ static loom_status check_insert(loom_map *map, const loom__batch *batch)
 /* A set has nothing to overwrite. */
 static loom__write write_of(const loom_map *map, uint32_t flags)
 {
-    return flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
+    return flags & LOOM_OVERWRITE && map->table->is.type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
 }
 
 /* It becomes part of a graph, and does not run now: it is put in order with nothing. */
@@ -113,7 +115,7 @@ static loom_status capture_build(loom_map *map, loom__batch *batch)
     batch->workspace_bytes = map->workspace_bytes;
     loom_status status = loom__handle_check_views(&map->handle, LOOM__ACCESS_ALONE);
     if (status == LOOM_OK)
-        status = map->engine->build(map->table, batch);
+        status = loom__map_table_build(map->table, batch);
     map->generation += status == LOOM_OK;
     loom__gate_leave_writer(&map->handle.gate);
     return status;
@@ -127,7 +129,8 @@ loom_status loom_map_build(loom_map *map, const void *keys, const void *values, 
     batch.captured = map != NULL && loom__handle_is_captured(&map->handle, stream);
     RETURN_IF_FAILED(check_insert(map, &batch));
     batch.write = write_of(map, flags);
-    return batch.captured ? capture_build(map, &batch) : run_batch(map, map->engine->build, &batch, LOOM__ACCESS_ALONE);
+    return batch.captured ? capture_build(map, &batch)
+                          : run_batch(map, loom__map_table_build, &batch, LOOM__ACCESS_ALONE);
 }
 
 loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
@@ -137,7 +140,7 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
         .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
     RETURN_IF_FAILED(check_insert(map, &batch));
     batch.write = write_of(map, flags);
-    return run_batch(map, map->engine->write, &batch,
+    return run_batch(map, loom__map_table_write, &batch,
                      flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION) ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
 
@@ -154,7 +157,7 @@ loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void 
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_INSERT);
+    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_INSERT);
 }
 
 loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
@@ -169,7 +172,7 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_UPDATE);
+    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_UPDATE);
 }
 
 /* Sets the batch's `how` and `widening`. */
@@ -195,19 +198,19 @@ static loom_status how_to_combine(const loom_map *map, loom_combine combine, loo
     RETURN_ERROR_IF((unsigned)number > LOOM_NUMBER_F64, LOOM_INVALID_ARGUMENT,
                     "number = %d: LOOM_NUMBER_U32, I32, F32, U64, I64 and F64 are known", (int)number);
     RETURN_ERROR_IF(
-        combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || map->value_bytes != 8),
+        combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || map->table->is.value_bytes != 8),
         LOOM_INVALID_ARGUMENT,
         "LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and a map with values of 8 bytes; for other numbers "
         "add up in one map and count in another");
     const int narrow = number < LOOM_NUMBER_U64;
     RETURN_ERROR_IF(
-        !narrow && map->value_bytes == 4, LOOM_INVALID_ARGUMENT,
+        !narrow && map->table->is.value_bytes == 4, LOOM_INVALID_ARGUMENT,
         "numbers of 8 bytes do not fit a map with values of 4; make the map with values of 8, or give numbers "
         "of 4");
     batch->how = hows[number][combine];
     if (combine == LOOM_COMBINE_ADD_AND_COUNT)
         batch->widening = LOOM__WIDEN_COUNTED;
-    else if (narrow && map->value_bytes == 8)
+    else if (narrow && map->table->is.value_bytes == 8)
         batch->widening = widenings[number];
     return LOOM_OK;
 }
@@ -225,7 +228,7 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
     RETURN_IF_FAILED(check_has_values(map, stream));
     RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch)); /* which tells how wide the numbers are */
     RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
+    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 
 /* Without values an accumulation adds ones. */
@@ -241,11 +244,11 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
+        {"keys", keys, map->table->is.key_bytes, 0, 0},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ACCUMULATE);
+    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
 
 loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
@@ -256,12 +259,12 @@ loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *val
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, map->type == LOOM_TYPE_SET, 1},
+        {"keys", keys, map->table->is.key_bytes, 0, 0},
+        {"values", values, map->table->is.value_bytes, map->table->is.type == LOOM_TYPE_SET, 1},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, map->engine->find, &batch, LOOM__ACCESS_FIND);
+    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
@@ -270,12 +273,12 @@ loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8
     loom__batch batch = {.keys = keys, .found = found, .status = status, .n = n, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
+        {"keys", keys, map->table->is.key_bytes, 0, 0},
         {"found", found, 1, 1, 1},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, map->engine->find, &batch, LOOM__ACCESS_FIND);
+    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
@@ -285,11 +288,11 @@ loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t 
         .keys = keys, .status = status, .n = n, .write = LOOM__WRITE_ERASE, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
+        {"keys", keys, map->table->is.key_bytes, 0, 0},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, map->engine->write, &batch, LOOM__ACCESS_ERASE);
+    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ERASE);
 }
 
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
@@ -298,13 +301,13 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
     RETURN_IF_FAILED(loom__map_check(map, stream));
     loom__machine *machine = map->handle.context->machine;
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = map->engine->clear(map->table, stream);
+    loom_status status = loom__map_table_clear(map->table, stream);
     map->generation++;
     uint64_t none;
     if (status == LOOM_OK && result != NULL) /* which may lie anywhere that the machine can write */
         status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
     else if (status == LOOM_OK) /* waits */
-        status = map->engine->size(map->table, &none, stream);
+        status = loom__map_table_size(map->table, &none, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
@@ -313,10 +316,10 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
-    const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
+    const loom__array arrays[] = {{"keys", keys, map->table->is.key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = map->engine->count_accesses(map->table, keys, n, accesses, stream);
+    loom_status status = loom__map_table_count_accesses(map->table, keys, n, accesses, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }

@@ -14,8 +14,8 @@ static loom_status check_pairs(const loom_map *map, void *keys, void *values, ui
 {
     RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 1},
-        {"values", values, map->value_bytes, 1, 1},
+        {"keys", keys, map->table->is.key_bytes, 0, 1},
+        {"values", values, map->table->is.value_bytes, 1, 1},
     };
     return loom__check_arrays(arrays, 2, room);
 }
@@ -29,12 +29,12 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     RETURN_ERROR_IF(count == NULL, LOOM_INVALID_ARGUMENT, "count is NULL");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = map->engine->size(map->table, count, stream);
+    loom_status status = loom__map_table_size(map->table, count, stream);
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
     if (status == LOOM_OK && room > 0)
-        status = map->engine->retrieve(map->table, &start, keys, values, room, &got, stream);
+        status = loom__map_table_retrieve(map->table, &start, keys, values, room, &got, stream);
     if (status == LOOM_OK && result != NULL) { /* it may lie anywhere that the machine can write */
         loom__machine *machine = map->handle.context->machine;
         loom_result told = {.status = LOOM_OK, .keys = got, .ok = got};
@@ -50,7 +50,7 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
     uint64_t size;
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = map->engine->size(map->table, &size, stream);
+    loom_status status = loom__map_table_size(map->table, &size, stream);
     loom_cursor *cursor = NULL;
     if (status == LOOM_OK) {
         cursor = loom__allocate(&map->handle.context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
@@ -80,7 +80,7 @@ loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint
     if (map->generation != cursor->generation)
         status = loom__fail(LOOM_CHANGED, "the table was written since the cursor was opened; open another");
     else
-        status = map->engine->retrieve(map->table, &cursor->position, keys, values, room, got, stream);
+        status = loom__map_table_retrieve(map->table, &cursor->position, keys, values, room, got, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -100,10 +100,10 @@ static loom_status visit_all(loom_map *map, loom_cursor *cursor, unsigned char *
 {
     uint64_t got;
     do { /* each round brings pairs, or is the last */
-        RETURN_IF_FAILED(
-            loom_cursor_next(cursor, keys, map->type == LOOM_TYPE_SET ? NULL : values, VISITED_AT_ONCE, &got, stream));
+        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, map->table->is.type == LOOM_TYPE_SET ? NULL : values,
+                                          VISITED_AT_ONCE, &got, stream));
         if (got > 0)
-            *stopped = visit(user, keys, map->type == LOOM_TYPE_SET ? NULL : values, got);
+            *stopped = visit(user, keys, map->table->is.type == LOOM_TYPE_SET ? NULL : values, got);
     } while (got > 0 && *stopped == 0);
     return LOOM_OK;
 }
@@ -115,7 +115,8 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys_bytes = VISITED_AT_ONCE * map->key_bytes, bytes = keys_bytes + VISITED_AT_ONCE * map->value_bytes;
+    uint64_t keys_bytes = VISITED_AT_ONCE * map->table->is.key_bytes,
+             bytes = keys_bytes + VISITED_AT_ONCE * map->table->is.value_bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     loom_status status = LOOM_OUT_OF_MEMORY;

@@ -29,24 +29,15 @@
 #include <math.h>
 #include <string.h>
 
-uint64_t loom__map_capacity(const loom_map *map)
-{
-    loom__map_image image;
-    uint32_t slots;
-    uint64_t bytes;
-    map->engine->describe(map->table, &image, &slots, &bytes);
-    return image.capacity;
-}
-
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
-    if (capacity > loom__map_capacity(map)) {
+    if (capacity > map->table->is.capacity) {
         status = loom__map_check_limit(map, capacity);
         if (status == LOOM_OK)
-            status = map->engine->resize(map->table, capacity, stream);
+            status = loom__map_table_resize(map->table, capacity, stream);
         map->generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
@@ -58,9 +49,9 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
     uint64_t keys;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = map->engine->size(map->table, &keys, stream);
-    if (status == LOOM_OK && keys < loom__map_capacity(map) && loom__map_is_smaller(map, keys)) {
-        status = map->engine->resize(map->table, keys, stream);
+    loom_status status = loom__map_table_size(map->table, &keys, stream);
+    if (status == LOOM_OK && keys < map->table->is.capacity && loom__map_is_smaller(map, keys)) {
+        status = loom__map_table_resize(map->table, keys, stream);
         map->generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
@@ -88,13 +79,13 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     enum { LEAST_MORE = 64 };
-    uint64_t capacity = loom__map_capacity(map);
+    uint64_t capacity = map->table->is.capacity;
     double larger = (double)capacity * map->growth;
     uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
     wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
     wanted = wanted > keys ? wanted : keys;
     RETURN_IF_FAILED(loom__map_limit_growth(map, capacity + LEAST_MORE, &wanted));
-    return map->engine->resize(map->table, wanted, stream);
+    return loom__map_table_resize(map->table, wanted, stream);
 }
 
 /* ---- how many keys ---- */
@@ -149,24 +140,24 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
 {
     loom__machine *machine = map->handle.context->machine;
     const loom_allocator *allocator = &machine->allocator;
-    const size_t drawn_bytes = SAMPLE * (sizeof(uint64_t) + map->key_bytes);
+    const size_t drawn_bytes = SAMPLE * (sizeof(uint64_t) + map->table->is.key_bytes);
     uint64_t estimate = 0;
     unsigned char *drawn = NULL;
     sample *one = loom__allocate(allocator, sizeof *one, LOOM_MEMORY_HOST, NULL);
     if (one == NULL)
         return 0;
     if (n <= SAMPLE) { /* all of them */
-        if (machine->ops->read_table(machine, one->keys, keys, n * map->key_bytes, stream) == LOOM_OK)
-            estimate = count_different(one, map->key_bytes, n);
+        if (machine->ops->read_table(machine, one->keys, keys, n * map->table->is.key_bytes, stream) == LOOM_OK)
+            estimate = count_different(one, map->table->is.key_bytes, n);
     } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
         uint64_t *rows = (uint64_t *)drawn;
         void *taken = rows + SAMPLE;
         for (uint64_t i = 0; i < SAMPLE; i++)
             one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys in regular order */
         if (machine->ops->write_table(machine, rows, one->rows, sizeof one->rows, stream) == LOOM_OK &&
-            machine->ops->take_rows(machine, taken, keys, map->key_bytes, rows, SAMPLE, stream) == LOOM_OK &&
-            machine->ops->read_table(machine, one->keys, taken, SAMPLE * map->key_bytes, stream) == LOOM_OK)
-            estimate = keys_from_sample(SAMPLE, count_different(one, map->key_bytes, SAMPLE), n);
+            machine->ops->take_rows(machine, taken, keys, map->table->is.key_bytes, rows, SAMPLE, stream) == LOOM_OK &&
+            machine->ops->read_table(machine, one->keys, taken, SAMPLE * map->table->is.key_bytes, stream) == LOOM_OK)
+            estimate = keys_from_sample(SAMPLE, count_different(one, map->table->is.key_bytes, SAMPLE), n);
         loom__release(allocator, drawn, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream);
     }
     loom__release(allocator, one, sizeof *one, LOOM_MEMORY_HOST, NULL);
@@ -201,11 +192,11 @@ static void release_round(loom_map *map, round_of_rows *round)
 static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t n, round_of_rows *made)
 {
     const int outputs = whole->status != NULL || whole->found_values != NULL;
-    const uint32_t number_bytes = loom__number_bytes(whole->widening, map->value_bytes);
+    const uint32_t number_bytes = loom__number_bytes(whole->widening, map->table->is.value_bytes);
     uint64_t bytes = 0, rows = place_for(&bytes, outputs ? n : 0, sizeof(uint64_t)),
-             keys = place_for(&bytes, n, map->key_bytes),
+             keys = place_for(&bytes, n, map->table->is.key_bytes),
              values = place_for(&bytes, whole->values != NULL ? n : 0, number_bytes),
-             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
+             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->table->is.value_bytes),
              status = place_for(&bytes, whole->status != NULL ? n : 0, 1);
     *made = (round_of_rows){.batch = *whole, .bytes = bytes};
     made->memory =
@@ -237,7 +228,7 @@ static loom_status select_refused(loom_map *map, const loom__batch *batch, uint6
             return LOOM_OUT_OF_MEMORY;
         loom__batch look = {
             .keys = batch->keys, .status = own, .n = batch->n, .result = &result, .stream = batch->stream};
-        outcome = map->engine->find(map->table, &look);
+        outcome = loom__map_table_find(map->table, &look);
     }
     if (outcome == LOOM_OK)
         outcome = machine->ops->select_rows(machine, status, own != NULL ? LOOM_NOT_FOUND : LOOM_FULL, batch->n, rows,
@@ -255,12 +246,12 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
 {
     loom__machine *machine = map->handle.context->machine;
     const loom__batch *from = &last->batch, *to = &next->batch;
-    RETURN_IF_FAILED(
-        machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, to->n, to->stream));
+    RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->table->is.key_bytes, rows,
+                                             to->n, to->stream));
     if (from->values != NULL)
         RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->values, from->values,
-                                                 loom__number_bytes(from->widening, map->value_bytes), rows, to->n,
-                                                 to->stream));
+                                                 loom__number_bytes(from->widening, map->table->is.value_bytes), rows,
+                                                 to->n, to->stream));
     if (next->rows == NULL)
         return LOOM_OK;
     if (last->rows != NULL)
@@ -273,11 +264,11 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
                            round_of_rows *next)
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys, capacity = loom__map_capacity(map);
+    uint64_t keys, capacity = map->table->is.capacity;
     *next = (round_of_rows){.batch = *whole}; /* which may still be what the last round was made of */
     if (loom__map_is_limited(map))
         return grow(map, 0, whole->stream); /* in vain: for its sentence */
-    RETURN_IF_FAILED(map->engine->recount(map->table, &keys, whole->stream));
+    RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
                     "unlucky, or made so)",
@@ -307,8 +298,8 @@ static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_
         RETURN_IF_FAILED(
             machine->ops->put_rows(machine, whole->status, part->status, 1, round->rows, part->n, whole->stream));
     if (round->rows != NULL && whole->found_values != NULL)
-        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values, map->value_bytes,
-                                                round->rows, part->n, whole->stream));
+        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values,
+                                                map->table->is.value_bytes, round->rows, part->n, whole->stream));
     return LOOM_OK;
 }
 
@@ -342,7 +333,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
             break;
         release_round(map, &round);
         round = next;
-        work = map->engine->write;
+        work = loom__map_table_write;
     }
     const int first = round.memory == NULL; /* nothing was told so far */
     release_round(map, &round);
@@ -350,8 +341,8 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
         return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
-    RETURN_IF_FAILED(map->engine->recount(map->table, &keys, batch->stream));
-    if (status == LOOM_OK && keys > loom__map_capacity(map) && !loom__map_is_limited(map))
+    RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, batch->stream));
+    if (status == LOOM_OK && keys > map->table->is.capacity && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* if it cannot, the next call tries again: all keys are stored */
     return LOOM_OK;
 }

@@ -4,7 +4,7 @@
 
 loom_status loom__map_measure(loom_context *context, const loom_map_config *config, loom_memory *memory)
 {
-    RETURN_IF_FAILED(loom__map_engine_of(config->engine)->memory_required(context->machine, config, memory));
+    RETURN_IF_FAILED(loom__map_table_measure(context->machine, config, memory));
     memory->table_bytes += sizeof(loom_map);
     return LOOM_OK;
 }
@@ -42,28 +42,14 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
 
 uint64_t loom__map_table_bytes(const loom_map *map)
 {
-    loom__map_image image;
-    uint32_t slots;
-    uint64_t bytes;
-    map->engine->describe(map->table, &image, &slots, &bytes);
-    return bytes + sizeof *map;
+    return loom__table_bytes(map->table) + sizeof *map;
 }
 
-/* The table as it would be with another capacity: what a resize keeps, and no more. */
+/* The table as it would be with another capacity. */
 static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
 {
-    loom__map_image image;
-    uint32_t slots;
-    uint64_t bytes;
+    const loom_map_config config = loom__map_table_config(map->table, capacity);
     loom_memory memory = LOOM_MEMORY_INIT;
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    map->engine->describe(map->table, &image, &slots, &bytes);
-    config.key_bytes = image.key_bytes;
-    config.value_bytes = image.value_bytes;
-    config.capacity = capacity;
-    config.max_load = image.max_load;
-    config.engine = (loom_engine)image.engine;
-    config.type = image.type;
     RETURN_IF_FAILED(loom__map_measure(map->handle.context, &config, &memory));
     *table_bytes = memory.table_bytes;
     return LOOM_OK;
@@ -95,12 +81,12 @@ int loom__map_is_smaller(const loom_map *map, uint64_t capacity)
 
 int loom__map_is_limited(const loom_map *map)
 {
-    return map->memory_limit != 0 && map->limited_at == loom__map_capacity(map);
+    return map->memory_limit != 0 && map->limited_at == map->table->is.capacity;
 }
 
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity)
 {
-    const uint64_t now = loom__map_capacity(map), precision = now / 256 + 1;
+    const uint64_t now = map->table->is.capacity, precision = now / 256 + 1;
     uint64_t from = now, to = *capacity;
     if (map->memory_limit == 0)
         return LOOM_OK;

@@ -14,7 +14,7 @@ loom_status loom_map_view_begin(loom_map *map, loom_view_access asked, loom_map_
     loom__gate_enter_writer(&map->handle.gate);
     loom_status status = loom__handle_check_lend(&map->handle, access);
     if (status == LOOM_OK)
-        status = map->engine->lend(map->table, &made);
+        status = loom__map_table_lend(map->table, &made);
     if (status == LOOM_OK)
         status = loom__handle_lend(&map->handle, access, &made.serial, stream);
     if (status == LOOM_OK)
@@ -27,7 +27,7 @@ loom_status loom_map_view_begin(loom_map *map, loom_view_access asked, loom_map_
 static loom_status take_back(loom_map *map, const loom_map_view *view, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = map->engine->take_back(map->table, view, stream);
+    loom_status status = loom__map_table_take_back(map->table, view, stream);
     loom__handle_order_end(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
@@ -37,7 +37,7 @@ static loom_status find_lent(loom_map *map, const loom_map_view *view, loom__acc
 {
     loom_map_view own = {.access = view->access};
     RETURN_IF_FAILED(loom__handle_find_lent(&map->handle, view->serial, access, at));
-    RETURN_IF_FAILED(map->engine->lend(map->table, &own));
+    RETURN_IF_FAILED(loom__map_table_lend(map->table, &own));
     RETURN_ERROR_IF(own.generation != view->generation || memcmp(own.table, view->table, sizeof own.table) != 0,
                     LOOM_INVALID_ARGUMENT, "the view is not as it was lent; give back the one that was filled in");
     return LOOM_OK;

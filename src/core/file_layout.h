@@ -1,12 +1,19 @@
-/* The bytes of a saved table (docs/format.md tells the same in prose). All numbers are little-endian.
+/* The bytes of a saved table, format 2 (docs/format.md tells the same in prose). All numbers are little-endian.
  *
- *   header        128 bytes
- *   checksums     8 bytes for each partition: XXH64 of its bytes, seeded with its number
- *   padding       zero bytes up to a multiple of 64
- *   partitions    each partition_bytes long, as the engine's layout header describes them
+ *   header        64 bytes
+ *   tables        128 bytes each: what a table is
+ *   sections      64 bytes each: where the parts of the tables lie
+ *   then for each section, in order:
+ *     checksums   8 bytes for each unit of its data: XXH64 of the unit, seeded with the unit's number
+ *     padding     zero bytes up to a multiple of 64
+ *     data        as the engine's layout header describes it
+ *     padding     zero bytes up to a multiple of 64
  *
- * A file is exactly that long. Every byte is covered: the header by header_checksum, the checksums by
- * checksums_checksum, the padding by being zero, the partitions by their checksums. */
+ * A file is exactly that long. Every byte is covered: header, tables and sections by header_checksum, the checksums by their section's
+ * checksums_checksum, the data by its checksums, the padding by being zero. Positions follow from the sizes, and a reader compares
+ * them: sections neither overlap nor leave gaps.
+ *
+ * Format 1 (file_format_1.h) is still read. */
 #ifndef LOOM_CORE_FILE_LAYOUT_H
 #define LOOM_CORE_FILE_LAYOUT_H
 
@@ -17,50 +24,78 @@
 
 enum {
     FILE_BYTE_ORDER = 0x01020304,
-    FILE_VERSION = 1,    /* of this header and the hash */
-    FILE_ALIGNMENT = 64, /* of the first partition */
-    FILE_MOST_TYPES = 3  /* loom_type: map, set, counter */
+    FILE_VERSION = 2,    /* of these structs and the hash */
+    FILE_ALIGNMENT = 64, /* of a section's checksums and of its data */
+    FILE_PARAMETERS = 6
 };
 
 typedef struct loom__file_header {
     char magic[8];
     uint32_t byte_order;
     uint32_t version;
-    uint32_t header_bytes;
+    uint32_t header_bytes; /* of this struct, the tables and the sections */
+    uint32_t tables;       /* 1 in this version */
+    uint32_t sections;
+    uint32_t reserved_4;
+    uint64_t file_bytes;
+    uint64_t reserved_8[2];
+    uint64_t header_checksum; /* XXH64 of header_bytes bytes with zero in this field, seed 0 */
+} loom__file_header;
+
+typedef struct loom__file_table {
     uint32_t type;           /* loom_type */
     uint32_t engine;         /* loom_engine */
-    uint32_t layout_version; /* of that engine's partitions */
+    uint32_t layout_version; /* of that engine's sections */
     uint32_t key_bytes;
     uint32_t value_bytes;
     uint32_t partitions;
     uint32_t buckets; /* in a partition */
-    uint64_t partition_bytes;
+    uint32_t reserved_4;
     uint64_t capacity;
     uint64_t size;
     uint64_t seed;
     double max_load;
-    uint64_t
-        reserved[3]; /* filters: the bits that a key sets, 0, 0; perfect tables: words of codes in a partition, further
-                             pieces behind the partitions, 0; others: 0 */
-    uint64_t checksums_checksum;
-    uint64_t header_checksum; /* XXH64 of all bytes before it, seed 0 */
-} loom__file_header;
+    uint64_t parameters[FILE_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
+    uint64_t reserved_8[2];
+} loom__file_table;
 
-_Static_assert(sizeof(loom__file_header) == 128, "the header is 128 bytes");
-_Static_assert(offsetof(loom__file_header, partition_bytes) == 48, "no padding");
-_Static_assert(offsetof(loom__file_header, header_checksum) == 120, "the header's checksum comes last");
+typedef struct loom__file_section {
+    uint32_t table; /* whose */
+    uint32_t id;    /* loom__section of core/table.h */
+    uint64_t checksums_at;
+    uint64_t at;
+    uint64_t bytes;
+    uint64_t unit;               /* bytes that a checksum covers; the last unit may be shorter */
+    uint64_t checksums_checksum; /* XXH64 of the checksums, seed 0 */
+    uint64_t reserved_8[2];
+} loom__file_section;
 
-/* Pieces of partition_bytes each, with a checksum each: the partitions, and what lies behind them. */
-static inline uint64_t loom__file_pieces(const loom__file_header *header)
+_Static_assert(sizeof(loom__file_header) == 64 && offsetof(loom__file_header, header_checksum) == 56, "no padding");
+_Static_assert(sizeof(loom__file_table) == 128 && offsetof(loom__file_table, capacity) == 32, "no padding");
+_Static_assert(sizeof(loom__file_section) == 64 && offsetof(loom__file_section, at) == 16, "no padding");
+
+static inline uint64_t loom__file_aligned(uint64_t at)
 {
-    return header->partitions + header->reserved[1];
+    return (at + FILE_ALIGNMENT - 1) / FILE_ALIGNMENT * FILE_ALIGNMENT;
 }
 
-/* Where partition 0 begins, in a file of so many pieces. */
-static inline uint64_t loom__file_partitions_at(uint64_t pieces)
+static inline uint32_t loom__file_header_bytes(uint32_t tables, uint32_t sections)
 {
-    uint64_t bytes = sizeof(loom__file_header) + pieces * sizeof(uint64_t);
-    return (bytes + FILE_ALIGNMENT - 1) / FILE_ALIGNMENT * FILE_ALIGNMENT;
+    return (uint32_t)(sizeof(loom__file_header) + tables * sizeof(loom__file_table) +
+                      sections * sizeof(loom__file_section));
+}
+
+static inline uint64_t loom__file_units(uint64_t bytes, uint64_t unit)
+{
+    return bytes / unit + (bytes % unit != 0);
+}
+
+/* Puts a section of `bytes` and `unit` at `at`; returns where it ends. Exact as long as bytes and at stay below 2^61. */
+static inline uint64_t loom__file_place(loom__file_section *section, uint64_t at)
+{
+    section->checksums_at = at;
+    section->at = loom__file_aligned(at + loom__file_units(section->bytes, section->unit) * sizeof(uint64_t));
+    return loom__file_aligned(section->at + section->bytes);
 }
 
 #endif

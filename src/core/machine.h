@@ -5,38 +5,20 @@
 #ifndef LOOM_CORE_MACHINE_H
 #define LOOM_CORE_MACHINE_H
 
+#include "core/access.h"
 #include "loom/loom.h"
 
 enum {
-    LOOM__MACHINE_INTERFACE =
-        9 /* changes whenever this header, map_engine.h, combine.h or an engine's *_kernels.h does */
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h or an engine's *_layout.h does: structs of
+     * theirs cross between the library and a module. */
+    LOOM__MACHINE_INTERFACE = 10
 };
-
-struct loom__open_kernels;
-struct loom__filter_kernels;
-struct loom__perfect_kernels;
-
-/* What a call does to a table, as far as others may overlap with it. */
-typedef enum loom__access {
-    LOOM__ACCESS_READ, /* of a table at rest: overlaps with itself */
-    LOOM__ACCESS_FIND, /* the same, and with writers in tables made with concurrent_reads */
-    /* Each of these overlaps with itself. */
-    LOOM__ACCESS_INSERT, /* find_or_insert is one */
-    LOOM__ACCESS_ACCUMULATE,
-    LOOM__ACCESS_UPDATE,
-    LOOM__ACCESS_ERASE,
-    LOOM__ACCESS_ALONE /* overlaps with nothing */
-} loom__access;
 
 typedef struct loom__order loom__order;
 
 typedef struct loom__machine {
     const struct loom__machine_ops *ops;
     loom_allocator allocator;
-    /* What the machine offers for each engine; NULL where it does not offer the engine. */
-    const struct loom__open_kernels *open;
-    const struct loom__filter_kernels *filter;
-    const struct loom__perfect_kernels *perfect;
     uint64_t cache_bytes; /* of the cache that all who work on a table share; 0: not known */
 } loom__machine;
 
@@ -53,6 +35,10 @@ typedef struct loom__machine_ops {
     loom_status (*open)(const loom_context_config *config, loom__machine **machine);
     void (*close)(loom__machine *machine);
     void (*describe)(loom__machine *machine, loom_context_info *info);
+
+    /* What the machine offers for an engine: a loom__map_kernels, or of filters a loom__filter_kernels. NULL: it does not offer the
+     * engine. */
+    const void *(*kernels)(const loom__machine *machine, uint32_t engine);
 
     /* OK or UNSUPPORTED with a sentence; asked only for values of loom_feature. */
     loom_status (*supports)(loom__machine *machine, loom_feature feature);

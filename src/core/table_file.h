@@ -1,32 +1,41 @@
-/* Tables to and from files, partition by partition, through a buffer of the host: the same for every machine and every type of
- * table. What a header's fields mean to a type, and whether they make sense, is its own to know. */
+/* Tables to and from files, unit by unit, through a buffer of the host: the same for every machine, type and engine. */
 #ifndef LOOM_CORE_TABLE_FILE_H
 #define LOOM_CORE_TABLE_FILE_H
 
-#include "core/file_layout.h"
-#include "core/machine.h"
+#include "core/table.h"
 
-/* The caller fills in what tells of the table, from `type` to `reserved`; the rest of the header is filled in here. Partitions
- * lie one behind the other in table memory. The file replaces the old one, or that stays as it was (core/file.h). */
-loom_status loom__table_file_save(loom__machine *machine, const loom__file_header *described,
-                                  const unsigned char *partitions, /* [described->partitions] */
-                                  const char *path, loom_stream stream);
+/* Saves the regions of a table that have sections. The file replaces the old one, or that stays as it was (core/file.h). `size`: keys. */
+loom_status loom__table_file_save(loom__table *table, uint64_t size, const char *path, loom_stream stream);
+
+/* A section of an open file. */
+typedef struct loom__file_part {
+    uint32_t id;
+    uint64_t checksums_at, at, bytes, unit;
+    uint64_t first_seed;    /* of its first unit's checksum */
+    uint64_t sums_checksum; /* of its checksums */
+    int sums_are_checked;   /* format 1: they were when the file was opened */
+} loom__file_part;
 
 typedef struct loom__table_file {
     const char *path; /* the caller's */
     int descriptor;
-    loom__file_header header;
+    uint32_t version;
+    uint64_t bytes;
+    loom__description is;
+    uint32_t part_count;
+    loom__file_part parts[LOOM__MOST_REGIONS];
 } loom__table_file;
 
-/* Reads the header, and checks what holds for every table: it is sound, of this version, and speaks of as many bytes as the
- * file has. After a failure nothing is open: INVALID_ARGUMENT, IO, BAD_FILE or FOREIGN_VERSION, and a sentence. */
-loom_status loom__table_file_open(const char *path, loom__table_file *file);
+/* Reads what the file tells of its table, and checks what holds for every one: the header is sound, of a version that is known, and speaks
+ * of as many bytes as the file has. After a failure nothing is open: INVALID_ARGUMENT, IO, BAD_FILE, UNSUPPORTED or FOREIGN_VERSION, and a
+ * sentence. */
+loom_status loom__table_file_open(loom__machine *machine, const char *path, loom__table_file *file);
 
-/* The partitions into table memory, which has room for all that the header tells of; waits. If it fails they hold anything:
- * BAD_FILE if one is damaged, or IO, OUT_OF_MEMORY, DEVICE. Checksums tell damage, not malice: whether the contents are a table
- * is the caller's to check. */
-loom_status loom__table_file_read(loom__table_file *file, loom__machine *machine, unsigned char *partitions,
-                                  loom_stream stream);
+/* Makes the table of an open file, with its contents; waits. BAD_FILE: the file is damaged, or its numbers are those of no table.
+ * UNSUPPORTED: the machine does not offer its engine. Checksums tell damage, not malice: whether the contents are a table is the
+ * caller's to check (loom__map_table_restored). */
+loom_status loom__table_file_load(loom__table_file *file, loom__machine *machine, const loom__engine *engine,
+                                  uint32_t concurrent_reads, loom__table **made, loom_stream stream);
 
 void loom__table_file_close(loom__table_file *file);
 

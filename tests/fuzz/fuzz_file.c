@@ -1,7 +1,7 @@
 /* libFuzzer target for the file loaders: any bytes may come as a file. What loads must be a table or a filter in every respect.
  *
- * Each input is tried twice: as it is, which the checksums mostly refuse, and with its framing and checksums made right,
- * so that the contents of headers and partitions are reached. A fault aborts, which libFuzzer and the replay report.
+ * Each input is tried three times: as it is, which the checksums mostly refuse, and as a file of either format with its framing and
+ * checksums made right, so that the contents of headers and partitions are reached. A fault aborts, which libFuzzer and the replay report.
  *
  *   with clang        -fsanitize=fuzzer, as loom_fuzz_file
  *   with any compiler replay.c runs it over the stored corpus
@@ -16,7 +16,8 @@
 #include "loom/loom.h"
 
 #include "../../src/core/checksum.h"
-#include "../../src/core/file_layout.h"
+#include "../../src/core/file_format_1.h"
+#include "../harness/file_surgery.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -214,70 +215,126 @@ static void load_bytes(const uint8_t *data, size_t bytes)
 
 /* ---- Framing and checksums made right ---- */
 
-/* The partition's bytes, written down a second time from docs/format.md. */
-static uint64_t partition_bytes_of(uint32_t key_bytes, uint32_t value_bytes, uint64_t buckets)
+/* A partition's bytes, written down a second time from docs/format.md. */
+static uint64_t partition_bytes_of(uint32_t engine, uint32_t key_bytes, uint32_t value_bytes, uint64_t buckets)
 {
-    if (value_bytes == 0)
+    if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM)
         return buckets * 64;
     if (key_bytes == 4)
         return buckets * (value_bytes == 4 ? 64 : 192);
     return value_bytes == 8 ? buckets * 128 : (buckets * 96 + 63) / 64 * 64;
 }
 
-/* A filter of one partition; the next would be longer than inputs are. */
-static void repair_filter(loom__file_header *header)
-{
-    header->value_bytes = 0;
-    header->partitions = 1;
-    header->buckets = 1 + header->buckets % 64;
-    header->partition_bytes = header->buckets * UINT64_C(64);
-    header->max_load = 0;
-    header->reserved[0] = 4 + 4 * (header->reserved[0] / 4 % 4);
-    header->reserved[1] = header->reserved[2] = 0;
-}
+/* What both formats tell of a table. */
+typedef struct shape {
+    uint32_t type, engine, key_bytes, value_bytes, partitions, buckets;
+    uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes */
+    double max_load;
+} shape;
 
-static void repair_map(loom__file_header *header)
+/* A shape that some table has, and that is small enough for an input, as near as can be to what was given. */
+static void repair_shape(shape *is)
 {
     static const uint32_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19};
-    header->value_bytes = header->type == LOOM_TYPE_SET ? 0 : header->value_bytes & 8 ? 8 : 4;
-    header->partitions = 2 + header->partitions % 5;
-    if (header->buckets > 19 || header->buckets < 2)
-        header->buckets = primes[header->buckets % 8];
-    header->partition_bytes = partition_bytes_of(header->key_bytes, header->value_bytes, header->buckets);
-    memset(header->reserved, 0, sizeof header->reserved);
+    is->key_bytes = is->key_bytes & 8 ? 8 : 4;
+    if (is->type == LOOM_TYPE_FILTER) { /* of one partition; the next would be longer than inputs are */
+        is->value_bytes = 0;
+        is->partitions = 1;
+        is->buckets = 1 + is->buckets % 64;
+        is->max_load = 0;
+        is->parameter = 4 + 4 * (is->parameter / 4 % 4);
+        return;
+    }
+    is->value_bytes = is->type == LOOM_TYPE_SET ? 0 : is->value_bytes & 8 ? 8 : 4;
+    is->partitions = 2 + is->partitions % 5;
+    if (is->engine == LOOM_ENGINE_PERFECT) {
+        is->buckets = 9 + is->buckets / 8 % 3 * 8;
+        is->parameter = 1 + is->parameter % 8;
+        return;
+    }
+    if (is->buckets > 19 || is->buckets < 2)
+        is->buckets = primes[is->buckets % 8];
+    is->parameter = 0;
 }
 
-/* Returns the length of the repaired file, or 0 if nothing sensible can be made of it. */
-static size_t repair(unsigned char *file, size_t bytes)
+/* Both return the length of the repaired file, or 0 if nothing sensible can be made of it. */
+static size_t repair_1(unsigned char *file, size_t bytes)
 {
-    loom__file_header header;
+    loom__file_header_1 header;
     if (bytes < sizeof header)
         return 0;
     memcpy(&header, file, sizeof header);
+    shape is = {header.type,       header.engine,  header.key_bytes, header.value_bytes,
+                header.partitions, header.buckets, header.parameter, header.max_load};
+    repair_shape(&is);
     memcpy(header.magic, FILE_MAGIC, sizeof header.magic);
     header.byte_order = FILE_BYTE_ORDER;
-    header.version = FILE_VERSION;
+    header.version = 1;
     header.header_bytes = sizeof header;
-    header.key_bytes = header.key_bytes & 8 ? 8 : 4;
-    if (header.type == LOOM_TYPE_FILTER)
-        repair_filter(&header);
-    else
-        repair_map(&header);
-    uint64_t partitions_at = loom__file_partitions_at(header.partitions);
-    uint64_t length = partitions_at + header.partitions * header.partition_bytes;
+    header.key_bytes = is.key_bytes;
+    header.value_bytes = is.value_bytes;
+    header.partitions = is.partitions;
+    header.buckets = is.buckets;
+    header.partition_bytes = partition_bytes_of(is.engine, is.key_bytes, is.value_bytes, is.buckets);
+    header.max_load = is.max_load;
+    header.parameter = is.parameter;
+    header.code_pieces = 0;
+    header.reserved = 0;
+    if (is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER)
+        header.code_pieces = (is.partitions * is.parameter * 8 + header.partition_bytes - 1) / header.partition_bytes;
+    const uint64_t pieces = loom__file_1_pieces(&header), pieces_at = loom__file_1_pieces_at(pieces);
+    const uint64_t length = pieces_at + pieces * header.partition_bytes;
     if (length > MOST_INPUT)
         return 0;
     if (length > bytes)
         memset(file + bytes, 0, length - bytes);
-    memset(file + sizeof header, 0, partitions_at - sizeof header);
-    for (uint64_t i = 0; i < header.partitions; i++) {
-        uint64_t sum = loom__checksum(file + partitions_at + i * header.partition_bytes, header.partition_bytes, i);
+    memset(file + sizeof header, 0, pieces_at - sizeof header);
+    for (uint64_t i = 0; i < pieces; i++) {
+        uint64_t sum = loom__checksum(file + pieces_at + i * header.partition_bytes, header.partition_bytes, i);
         memcpy(file + sizeof header + i * sizeof sum, &sum, sizeof sum);
     }
-    header.checksums_checksum = loom__checksum(file + sizeof header, header.partitions * sizeof(uint64_t), 0);
+    header.checksums_checksum = loom__checksum(file + sizeof header, pieces * sizeof(uint64_t), 0);
+    header.header_checksum = loom__checksum(&header, offsetof(loom__file_header_1, header_checksum), 0);
     memcpy(file, &header, sizeof header);
-    header.header_checksum = loom__checksum(file, offsetof(loom__file_header, header_checksum), 0);
-    memcpy(file, &header, sizeof header);
+    return length;
+}
+
+static size_t repair_2(unsigned char *file, size_t bytes)
+{
+    if (bytes < SURGERY_HEAD_BYTES)
+        return 0;
+    surgery_head head = {0};
+    memcpy(&head, file, bytes < sizeof head ? bytes : sizeof head);
+    shape is = {head.table.type,       head.table.engine,  head.table.key_bytes,     head.table.value_bytes,
+                head.table.partitions, head.table.buckets, head.table.parameters[0], head.table.max_load};
+    repair_shape(&is);
+    const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER;
+    const uint64_t partition_bytes = partition_bytes_of(is.engine, is.key_bytes, is.value_bytes, is.buckets);
+    head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
+    memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
+    head.file.sections = perfect ? 2 : 1;
+    head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
+    head.table.key_bytes = is.key_bytes;
+    head.table.value_bytes = is.value_bytes;
+    head.table.partitions = is.partitions;
+    head.table.buckets = is.buckets;
+    head.table.max_load = is.max_load;
+    memset(head.table.parameters, 0, sizeof head.table.parameters);
+    head.table.parameters[0] = is.parameter;
+    head.table.reserved_4 = 0;
+    memset(head.table.reserved_8, 0, sizeof head.table.reserved_8);
+    memset(head.sections, 0, sizeof head.sections);
+    head.sections[0] = (loom__file_section){.id = 1, .bytes = is.partitions * partition_bytes, .unit = partition_bytes};
+    if (perfect)
+        head.sections[1] =
+            (loom__file_section){.id = 2, .bytes = is.partitions * is.parameter * 8, .unit = is.parameter * 8};
+    const uint64_t length = surgery_place(&head);
+    if (length > MOST_INPUT)
+        return 0;
+    if (length > bytes)
+        memset(file + bytes, 0, length - bytes);
+    memcpy(file, &head, head.file.header_bytes);
+    surgery_sign(file, length);
     return length;
 }
 
@@ -287,9 +344,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes > MOST_INPUT)
         return 0;
     load_bytes(data, bytes);
-    memcpy(copy, data, bytes);
-    size_t length = repair(copy, bytes);
-    if (length)
-        load_bytes(copy, length);
+    for (int format = 1; format <= FILE_VERSION; format++) {
+        memcpy(copy, data, bytes);
+        const size_t length = format == 1 ? repair_1(copy, bytes) : repair_2(copy, bytes);
+        if (length > 0)
+            load_bytes(copy, length);
+    }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* Saved tables, taken apart and put together again: the header and the partitions of a file in memory, and its
- * checksums made right after a change. Shared by the tests of damaged files, the stored fuzz corpus and the fuzz target. */
+/* Saved tables, taken apart and put together again: the header and the sections of a file in memory, and its checksums made right
+ * after a change. Shared by the tests of damaged files, the stored fuzz corpus and the fuzz target. Files of format 2, of one table. */
 #ifndef LOOM_TESTS_FILE_SURGERY_H
 #define LOOM_TESTS_FILE_SURGERY_H
 
@@ -8,13 +8,25 @@
 
 #include "../../src/core/file_layout.h"
 
-/* The header of a file of at least 128 bytes, copied out and in. */
-loom__file_header surgery_header(const unsigned char *file);
-void surgery_set_header(unsigned char *file, const loom__file_header *header);
+enum { SURGERY_SECTIONS = 2, SURGERY_HEAD_BYTES = 64 + 128 + 64 /* of a file with one section */ };
 
-/* Where partition `index` lies, or NULL if the file has no such partition whole. Codes of perfect tables lie behind the last one, as
- * if they were further partitions. */
+/* All that stands before the first section's checksums. Sections that the file does not have are zero. */
+typedef struct surgery_head {
+    loom__file_header file;
+    loom__file_table table;
+    loom__file_section sections[SURGERY_SECTIONS];
+} surgery_head;
+
+/* The head of a file of at least SURGERY_HEAD_BYTES, copied out and in. What is copied in has as many sections as the file has. */
+surgery_head surgery_header(const unsigned char *file);
+void surgery_set_header(unsigned char *file, const surgery_head *head);
+
+/* Where unit `index` of a section (0 or 1) lies, or NULL if the file has no such unit whole. Partitions are the units of section 0. */
+unsigned char *surgery_unit(unsigned char *file, size_t bytes, uint32_t section, uint64_t index);
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index);
+
+/* Puts the sections where their sizes say. Returns how long such a file is. */
+uint64_t surgery_place(surgery_head *head);
 
 /* Makes the header's own checksum right. */
 void surgery_sign_header(unsigned char *file);

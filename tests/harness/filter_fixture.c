@@ -155,13 +155,13 @@ void check_same_bits(test_run *t, loom_filter *a, loom_filter *b)
 {
     size_t a_bytes, b_bytes;
     unsigned char *a_file = filter_file(t, a, &a_bytes), *b_file = filter_file(t, b, &b_bytes);
-    const loom__file_header one = surgery_header(a_file), other = surgery_header(b_file);
-    CHECK_EQ(one.key_bytes, other.key_bytes);
-    CHECK_EQ(one.reserved[0], other.reserved[0]);
-    CHECK_EQ(one.seed, other.seed);
-    CHECK_EQ(one.partitions, other.partitions);
+    const surgery_head one = surgery_header(a_file), other = surgery_header(b_file);
+    CHECK_EQ(one.table.key_bytes, other.table.key_bytes);
+    CHECK_EQ(one.table.parameters[0], other.table.parameters[0]);
+    CHECK_EQ(one.table.seed, other.table.seed);
+    CHECK_EQ(one.table.partitions, other.table.partitions);
     CHECK_EQ(a_bytes, b_bytes);
-    CHECK_BYTES(a_file + sizeof one, b_file + sizeof one, a_bytes - sizeof one);
+    CHECK_BYTES(a_file + SURGERY_HEAD_BYTES, b_file + SURGERY_HEAD_BYTES, a_bytes - SURGERY_HEAD_BYTES);
     free(a_file);
     free(b_file);
 }

@@ -64,9 +64,9 @@ static void name_word(const void *at, char *text, size_t bytes)
     const loom__open_view *view = &now.view;
     loom__slot_kind kind = now.shape.kind;
     uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
-    if (offset >= table + sizeof(loom__open_totals)) {
+    if (offset >= table + sizeof(loom__totals)) {
         static const char *const counts[] = {"full?", "stale bits", "retired slots"};
-        uint64_t pair = (offset - table - sizeof(loom__open_totals)) / 8;
+        uint64_t pair = (offset - table - sizeof(loom__totals)) / 8;
         if (pair < sizeof counts / sizeof counts[0])
             snprintf(text, bytes, "%s of partitions 0, 1", counts[pair]);
         else if (pair == sizeof counts / sizeof counts[0])
@@ -173,7 +173,7 @@ static void draw_table(int tiny)
     now.view = loom__open_view_make(&now.shape, below(UINT32_MAX));
     now.view.eager_depth = tiny ? 0 : (uint32_t)(now.seed / 5 % 3);
     now.view.base = table_memory;
-    now.view.totals = (loom__open_totals *)(void *)(table_memory + now.shape.table_bytes);
+    now.view.totals = (loom__totals *)(void *)(table_memory + now.shape.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);
     now.view.stale = now.view.marks + 2;
     now.view.retired_slots = now.view.stale + 2;
@@ -189,7 +189,7 @@ static void draw_table(int tiny)
     }
     for (uint32_t partition = 0; partition < 2; partition++)
         loom__cpu_open_clear_partition(&now.view, partition);
-    *now.view.totals = (loom__open_totals){0};
+    *now.view.totals = (loom__totals){0};
 
     /* Keys of partition 0: enough to fill it, and the hot ones, some of which are put in. */
     uint32_t room = buckets * open_slots(kind), filled;

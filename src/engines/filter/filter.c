@@ -1,39 +1,176 @@
+/* The blocked Bloom filter as the core sees it. The algorithms are in filter_ops.h, the bytes in filter_layout.h, sizes and rates in
+ * filter_shape.c; bulk work is the machine's. */
 #include "engines/filter/filter.h"
 #include "core/error.h"
-#include "core/memory.h"
+#include "core/table.h"
+#include "engines/filter/filter_layout.h"
 
-loom__filter_view loom__filter_view_make(const loom__filter_shape *shape, uint64_t seed)
+#include <math.h>
+
+_Static_assert(sizeof(loom__filter_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+
+enum { PROBES = 0 /* the parameter: bits that a key sets */ };
+
+static uint32_t blocks_of(const loom__description *is)
 {
-    return (loom__filter_view){.blocks = shape->blocks,
-                               .each = shape->probes / FILTER_QUARTERS,
-                               .key_bytes = shape->key_bytes,
-                               .seed = loom__seed_expand(seed)};
+    return is->partitions * is->buckets;
 }
 
-loom_status loom__filter_make(loom__machine *machine, const loom__filter_shape *shape, uint64_t seed, int uncleared,
-                              loom_stream stream, loom__filter *filter)
+static uint32_t probes_of(const loom__description *is)
 {
-    RETURN_ERROR_IF(machine->filter == NULL, LOOM_UNSUPPORTED, "the %s machine has no filters; use the cpu machine",
-                    machine->ops->name);
-    *filter = (loom__filter){.machine = machine,
-                             .kernels = machine->filter,
-                             .shape = *shape,
-                             .seed = seed,
-                             .view = loom__filter_view_make(shape, seed)};
-    filter->view.base = loom__allocate(&machine->allocator, filter_bytes(shape->blocks), LOOM_MEMORY_TABLE, stream);
-    if (filter->view.base == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    unsigned char block[FILTER_BLOCK_BYTES];
-    loom_status status = uncleared ? LOOM_OK : filter->kernels->clear(machine, &filter->view, stream);
-    if (status == LOOM_OK && !uncleared) /* waits: the filter must be empty for every stream */
-        status = machine->ops->read_table(machine, block, filter->view.base, sizeof block, stream);
-    if (status != LOOM_OK)
-        loom__filter_free(filter);
-    return status;
+    return (uint32_t)is->parameters[PROBES];
 }
 
-void loom__filter_free(loom__filter *filter)
+static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
 {
-    loom__release(&filter->machine->allocator, filter->view.base, filter_bytes(filter->shape.blocks), LOOM_MEMORY_TABLE,
-                  NULL);
+    (void)type;
+    switch (feature) {
+    case LOOM_FEATURE_CONCURRENT_READS:
+    case LOOM_FEATURE_MERGE:
+        return LOOM_OK; /* on every machine */
+    case LOOM_FEATURE_INSERT:
+    case LOOM_FEATURE_FIND:
+    case LOOM_FEATURE_SAVE:
+    case LOOM_FEATURE_CLONE:
+    case LOOM_FEATURE_ASYNCHRONOUS:
+    case LOOM_FEATURE_VIEWS:
+    case LOOM_FEATURE_WRITING_VIEWS:
+        break;
+    case LOOM_FEATURE_ERASE:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "keys cannot be taken out of a filter; clear it and insert what is left, or use a set");
+    case LOOM_FEATURE_GROW:
+        return loom__fail(LOOM_UNSUPPORTED, "a filter does not know its keys, so it cannot grow; make a larger one");
+    case LOOM_FEATURE_BUILD:
+    case LOOM_FEATURE_INSERT_IN_ORDER:
+    case LOOM_FEATURE_RETRIEVE_ALL:
+    case LOOM_FEATURE_FIND_OR_INSERT:
+    case LOOM_FEATURE_UPDATE:
+    case LOOM_FEATURE_ACCUMULATE:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "a filter has neither values nor a list of its keys; it has insert, contains "
+                          "and merge; for more use a set or a map");
+    }
+    return machine->ops->supports(machine, feature);
 }
+
+static loom_status check_config(const loom_filter_config *config)
+{
+    RETURN_ERROR_IF(config->key_bytes != 4 && config->key_bytes != 8, LOOM_INVALID_ARGUMENT,
+                    "key_bytes = %u: keys have 4 or 8 bytes", config->key_bytes);
+    RETURN_ERROR_IF(config->probes % FILTER_QUARTERS != 0 || config->probes > 16, LOOM_INVALID_ARGUMENT,
+                    "probes = %u: a key sets 4, 8, 12 or 16 bits; 0: chosen by the library", config->probes);
+    RETURN_ERROR_IF(
+        config->bytes == 0 && config->capacity == 0, LOOM_INVALID_ARGUMENT,
+        "capacity and bytes are both 0: a filter has a size; say how many keys it is to hold, or its bytes");
+    RETURN_ERROR_IF(config->bytes == 0 && !(config->false_positive_rate >= FILTER_LEAST_RATE &&
+                                            config->false_positive_rate <= FILTER_LARGEST_RATE),
+                    LOOM_INVALID_ARGUMENT, "false_positive_rate = %g: it must be at least %g and at most %g",
+                    config->false_positive_rate, FILTER_LEAST_RATE, FILTER_LARGEST_RATE);
+    return LOOM_OK;
+}
+
+static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
+{
+    loom__filter_shape shape;
+    (void)machine;
+    RETURN_IF_FAILED(check_config(config));
+    RETURN_IF_FAILED(loom__filter_choose_shape(config, &shape));
+    is->partitions = filter_partitions(shape.blocks);
+    is->buckets = shape.blocks / is->partitions;
+    is->parameters[PROBES] = shape.probes;
+    return LOOM_OK;
+}
+
+/* Any bits are some filter's; the numbers that tell of them must be a filter's. */
+static loom_status check(const loom__description *is)
+{
+    const uint64_t blocks = (uint64_t)is->partitions * is->buckets;
+    RETURN_ERROR_IF((is->key_bytes != 4 && is->key_bytes != 8) || is->value_bytes != 0 || is->max_load != 0 ||
+                        !loom__filter_is_shape(blocks, is->parameters[PROBES]) ||
+                        is->partitions != filter_partitions((uint32_t)blocks),
+                    LOOM_BAD_FILE, "the header holds values that no filter has");
+    return LOOM_OK;
+}
+
+static void lay_out(loom__table *table)
+{
+    loom__table_add_region(table, LOOM__SECTION_PARTITIONS, filter_bytes(blocks_of(&table->is)),
+                           filter_bytes(table->is.buckets));
+}
+
+static void attach(loom__table *table)
+{
+    *(loom__filter_view *)(void *)table->view = (loom__filter_view){
+        .base = table->regions[0].memory,
+        .blocks = blocks_of(&table->is),
+        .each = probes_of(&table->is) / FILTER_QUARTERS,
+        .key_bytes = table->is.key_bytes,
+        .seed = loom__seed_expand(table->is.seed),
+    };
+}
+
+/* ---- bits ---- */
+
+static double designed_rate(const loom__table *table)
+{
+    return loom__filter_rate((double)table->is.capacity, (double)blocks_of(&table->is), probes_of(&table->is));
+}
+
+static double estimate(const loom__table *table, uint64_t bits_set)
+{
+    return loom__filter_estimate(bits_set, blocks_of(&table->is), probes_of(&table->is));
+}
+
+static void tell_report(const loom__table *table, const loom__filter_survey *survey, loom_filter_report *report)
+{
+    const double blocks = (double)blocks_of(&table->is);
+    report->probes = probes_of(&table->is);
+    report->blocks = blocks_of(&table->is);
+    report->bits_set = survey->bits_set;
+    report->fill = (double)survey->bits_set / (blocks * FILTER_BLOCK_BITS);
+    report->estimated_keys = estimate(table, survey->bits_set);
+    report->false_positive_rate =
+        fmin(1, survey->false_positive_rate + report->estimated_keys / blocks * FILTER_SAME_BITS);
+    report->designed_rate = designed_rate(table);
+}
+
+static void tell_config(const loom__table *table, loom_filter_config *config)
+{
+    config->probes = probes_of(&table->is);
+    config->false_positive_rate = designed_rate(table);
+    config->bytes = filter_bytes(blocks_of(&table->is));
+}
+
+static loom_status check_alike(const loom__table *a, const loom__table *b)
+{
+    RETURN_ERROR_IF(blocks_of(&a->is) != blocks_of(&b->is) || probes_of(&a->is) != probes_of(&b->is),
+                    LOOM_INVALID_ARGUMENT,
+                    "the filters have %u and %u blocks, and keys that set %u and %u bits; make the second with "
+                    "loom_filter_create_like",
+                    blocks_of(&a->is), blocks_of(&b->is), probes_of(&a->is), probes_of(&b->is));
+    return LOOM_OK;
+}
+
+static const loom__filter_engine filter_part = {
+    .designed_rate = designed_rate,
+    .estimate = estimate,
+    .tell_report = tell_report,
+    .tell_config = tell_config,
+    .check_alike = check_alike,
+};
+
+const loom__engine loom__bloom_engine = {
+    .id = LOOM_ENGINE_BLOOM,
+    .name = "bloom",
+    .types = 1 << LOOM_TYPE_FILTER,
+    .layout_version = FILTER_LAYOUT_VERSION,
+    .parameters = 1,
+    .view_layout = LOOM_FILTER_VIEW_LAYOUT,
+    .supports = supports,
+    .choose = choose,
+    .check = check,
+    .lay_out = lay_out,
+    .attach = attach,
+    .filter = &filter_part,
+};

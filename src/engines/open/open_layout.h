@@ -31,6 +31,7 @@
 #include "core/hash.h"
 #include "core/slot_kind.h"
 #include "core/table_slots.h"
+#include "core/totals.h"
 #include "loom/loom.h"
 
 enum {
@@ -91,13 +92,6 @@ LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
-/* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
-typedef struct loom__open_totals {
-    uint64_t size;
-    uint64_t generation; /* views of the table carry the same */
-    uint64_t reserved[6];
-} loom__open_totals;
-
 /* What kernels of users add to the size, spread so that they do not wait for each other at one address. */
 typedef struct loom__open_added {
     uint64_t keys; /* modulo 2^64: erased ones count negative */
@@ -125,7 +119,7 @@ typedef struct loom__open_view {
     uint32_t kind;             /* loom__slot_kind */
     uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
-    loom__open_totals *totals; /* behind the last partition */
+    loom__totals *totals;      /* behind the last partition */
     loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a view is out */
     uint32_t *marks;           /* [partitions], behind those: loom__open_mark */
     uint32_t *stale;           /* [partitions], behind the marks: how worn each is; open_upkeep.h */

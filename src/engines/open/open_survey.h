@@ -3,7 +3,7 @@
 #ifndef LOOM_OPEN_SURVEY_H
 #define LOOM_OPEN_SURVEY_H
 
-#include "core/map_engine.h"
+#include "core/batch.h"
 #include "engines/open/open_ops.h"
 
 /* ---- One bucket ---- */

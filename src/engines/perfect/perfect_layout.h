@@ -1,7 +1,7 @@
 /* The bytes of a perfect table, in memory and in files; nothing here allocates, loops over data or calls the system.
  *
- * A table is an array of partitions, lines and, in some kinds, rows of values; behind them lie the words of codes of all
- * partitions, one behind the other and followed by zero bytes, in as many further pieces of a partition's size as that takes.
+ * A table is an array of partitions, lines and, in some kinds, rows of values. The words of codes of all partitions, one behind the
+ * other, are a region of their own.
  *
  *   partition   8 * subrange + 1 buckets: eight *subranges* of as many buckets, and the *stash*
  *     line, PAIR_4_4   | key value | … 8 pairs of 8 bytes … |
@@ -30,6 +30,7 @@
 #include "core/hash.h"
 #include "core/slot_kind.h"
 #include "core/table_slots.h"
+#include "core/totals.h"
 #include "loom/loom.h"
 
 enum {
@@ -82,19 +83,6 @@ LOOM_BOTH uint64_t perfect_partition_bytes(loom__slot_kind kind, uint32_t subran
     return (bytes + PERFECT_LINE_BYTES - 1) / PERFECT_LINE_BYTES * PERFECT_LINE_BYTES;
 }
 
-/* Pieces of a partition's size that the codes take. */
-LOOM_BOTH uint64_t perfect_code_pieces(uint64_t partition_bytes, uint32_t partitions, uint32_t words)
-{
-    return ((uint64_t)partitions * words * 8 + partition_bytes - 1) / partition_bytes;
-}
-
-/* What changes with the contents; lies beside them, so that every machine can keep it in stream order. */
-typedef struct loom__perfect_totals {
-    uint64_t size;
-    uint64_t generation; /* views of the table carry the same */
-    uint64_t reserved[6];
-} loom__perfect_totals;
-
 /* What is known of a partition; not part of files. */
 typedef enum loom__perfect_mark {
     PERFECT_UNMARKED = 0,
@@ -114,25 +102,17 @@ typedef struct loom__perfect_view {
     uint32_t made_for; /* keys that a partition is counted on to hold (perfect_shape.c) */
     uint32_t kind;     /* loom__slot_kind */
     loom__seed seed;
-    uint64_t empty[2];            /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
-    uint32_t empty_exception;     /* the partition that empty[0] hashes to */
-    uint64_t *codes;              /* [partitions][words], behind the last partition */
-    loom__perfect_totals *totals; /* behind the codes */
-    uint32_t *marks;              /* [partitions], behind the totals: loom__perfect_mark */
+    uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint32_t empty_exception; /* the partition that empty[0] hashes to */
+    uint64_t *codes;          /* [partitions][words] */
+    loom__totals *totals;     /* the beginning of the state */
+    uint32_t *marks;          /* [partitions], behind the totals: loom__perfect_mark */
 } loom__perfect_view;
 
 LOOM_LANE uint64_t perfect_empty(const loom__perfect_view *view, uint32_t partition)
 {
     /* No index that is computed: on a GPU that would put the view into local memory. */
     return partition == view->empty_exception ? view->empty[1] : view->empty[0];
-}
-
-/* Words behind the last code, up to the end of the last piece: zero. */
-LOOM_BOTH uint64_t perfect_padding(const loom__perfect_view *view)
-{
-    uint64_t words = (uint64_t)view->partitions * view->words;
-    return perfect_code_pieces(view->partition_bytes, view->partitions, view->words) * (view->partition_bytes / 8) -
-           words;
 }
 
 LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)

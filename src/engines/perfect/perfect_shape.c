@@ -187,8 +187,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t c
     shape->subrange = subrange;
     shape->words = words_for(slots_in(kind, subrange) * load, cell_keys);
     shape->slots = (uint64_t)shape->partitions * perfect_buckets(subrange) * perfect_slots(kind);
-    const uint64_t bytes = perfect_partition_bytes(kind, subrange);
-    shape->table_bytes = (shape->partitions + perfect_code_pieces(bytes, shape->partitions, shape->words)) * bytes;
+    shape->table_bytes = shape->partitions * (perfect_partition_bytes(kind, subrange) + shape->words * 8ull);
     return LOOM_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef LOOM_PERFECT_SURVEY_H
 #define LOOM_PERFECT_SURVEY_H
 
-#include "core/map_engine.h"
+#include "core/batch.h"
 #include "engines/perfect/perfect_ops.h"
 
 typedef struct perfect_sums {

@@ -105,11 +105,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     if (cpu == NULL)
         return LOOM_OUT_OF_MEMORY;
     *cpu = (cpu_state){
-        .base = {.ops = &loom__cpu_machine,
-                 .allocator = *allocator,
-                 .open = &loom__cpu_open_kernels,
-                 .filter = &loom__cpu_filter_kernels,
-                 .perfect = &loom__cpu_perfect_kernels},
+        .base = {.ops = &loom__cpu_machine, .allocator = *allocator},
         .threads = config->threads > 0 ? config->threads : usable_cores(),
         .simd = simd,
         .open_simd = open_simd_of(simd),
@@ -194,6 +190,15 @@ static void describe(loom__machine *machine, loom_context_info *info)
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     info->huge_page_bytes =
         machine->allocator.allocate == loom__cpu_allocator.allocate ? loom__cpu_huge_page_bytes() : 0;
+}
+
+static const void *kernels(const loom__machine *machine, uint32_t engine)
+{
+    (void)machine;
+    return engine == LOOM_ENGINE_OPEN      ? (const void *)&loom__cpu_open_kernels
+           : engine == LOOM_ENGINE_PERFECT ? (const void *)&loom__cpu_perfect_kernels
+           : engine == LOOM_ENGINE_BLOOM   ? (const void *)&loom__cpu_filter_kernels
+                                           : NULL;
 }
 
 static loom_status supports(loom__machine *machine, loom_feature feature)
@@ -292,6 +297,7 @@ const loom__machine_ops loom__cpu_machine = {
     .open = open_machine,
     .close = close_machine,
     .describe = describe,
+    .kernels = kernels,
     .supports = supports,
     .check_stream = check_stream,
     .read_table = copy_host,

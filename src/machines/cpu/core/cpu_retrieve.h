@@ -1,7 +1,7 @@
 #ifndef LOOM_CPU_RETRIEVE_H
 #define LOOM_CPU_RETRIEVE_H
 
-#include "core/map_engine.h"
+#include "core/batch.h"
 #include "core/table_slots.h"
 #include "machines/cpu/core/cpu_pool.h"
 

@@ -48,8 +48,9 @@ static void contains_range(void *argument, uint64_t index)
     __atomic_fetch_add(&work->found, found, __ATOMIC_RELAXED);
 }
 
-static loom_status contains(loom__machine *machine, const loom__filter_view *view, const loom__batch *batch)
+static loom_status contains(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__filter_view *view = any_view;
     range_work work = {state_of(machine)->filter_simd, view, batch, 0};
     loom__pool_run(state_of(machine)->pool, ranges_of(batch->n), contains_range, &work);
     *batch->result =
@@ -120,15 +121,17 @@ static loom__split split_of(loom__machine *machine, const loom__filter_view *vie
     return (loom__split){.keys = keys, .n = n, .bins = bins_of(view), .chunks = state_of(machine)->threads};
 }
 
-static uint64_t bulk_bytes(loom__machine *machine, const loom__filter_view *view, uint64_t n)
+static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
+    const loom__filter_view *view = any_view;
     loom__split split = split_of(machine, view, NULL, n);
     return loom__split_lay_out(&split, NULL, view->key_bytes, 0);
 }
 
 /* In a filter that the caches hold there is nothing to gain. */
-static int bulk_pays(loom__machine *machine, const loom__filter_view *view, uint64_t n)
+static int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
+    const loom__filter_view *view = any_view;
     (void)machine;
     return bins_of(view) >= 8 && n >= (uint64_t)bins_of(view) * LEAST_KEYS_PER_BIN;
 }
@@ -151,9 +154,9 @@ static int insert_by_partition(loom__machine *machine, const loom__filter_view *
     return 1;
 }
 
-static loom_status insert(loom__machine *machine, const loom__filter_view *view, const loom__batch *batch,
-                          loom_status outcome)
+static loom_status insert(loom__machine *machine, const void *any_view, const loom__batch *batch, loom_status outcome)
 {
+    const loom__filter_view *view = any_view;
     const int done = batch->by_partition && insert_by_partition(machine, view, batch);
     if (!done && batch->flags & LOOM_BY_PARTITION)
         return LOOM_OUT_OF_MEMORY;
@@ -194,8 +197,9 @@ static void clear_piece(void *argument, uint64_t piece)
     memset(work->view->base + at, 0, bytes);
 }
 
-static loom_status clear(loom__machine *machine, const loom__filter_view *view, loom_stream stream)
+static loom_status clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
+    const loom__filter_view *view = any_view;
     (void)stream;
     whole_work work = {.view = view};
     run_pieces(machine, &work, clear_piece);
@@ -213,9 +217,10 @@ static void merge_piece(void *argument, uint64_t piece)
         to[i] |= from[i];
 }
 
-static loom_status merge(loom__machine *machine, const loom__filter_view *to, const loom__filter_view *from,
-                         loom_stream stream)
+static loom_status merge(loom__machine *machine, const void *any_to, const void *any_from, loom_stream stream)
 {
+    const loom__filter_view *to = any_to;
+    const loom__filter_view *from = any_from;
     (void)stream;
     whole_work work = {.view = to, .other = from};
     run_pieces(machine, &work, merge_piece);
@@ -233,9 +238,9 @@ static void survey_partition(void *argument, uint64_t partition)
     pthread_mutex_unlock(&work->lock);
 }
 
-static loom_status survey(loom__machine *machine, const loom__filter_view *view, loom__filter_survey *told,
-                          loom_stream stream)
+static loom_status survey(loom__machine *machine, const void *any_view, loom__filter_survey *told, loom_stream stream)
 {
+    const loom__filter_view *view = any_view;
     (void)stream;
     whole_work work = {.simd = state_of(machine)->filter_simd, .view = view, .lock = PTHREAD_MUTEX_INITIALIZER};
     loom__pool_run(state_of(machine)->pool, filter_partitions(view->blocks), survey_partition, &work);

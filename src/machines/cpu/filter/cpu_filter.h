@@ -6,7 +6,8 @@
 #ifndef LOOM_CPU_FILTER_H
 #define LOOM_CPU_FILTER_H
 
-#include "engines/filter/filter_kernels.h"
+#include "core/kernels.h"
+#include "engines/filter/filter_layout.h"
 
 typedef struct loom__cpu_filter_simd {
     /* Keys begin .. end - 1. Returns how many are there, perhaps; `found`, [n] of the whole batch, may be NULL. */

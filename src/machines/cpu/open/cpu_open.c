@@ -34,13 +34,15 @@ static loom_status run_ranges(loom__machine *machine, const loom__open_view *vie
     return LOOM_OK;
 }
 
-static loom_status find(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+static loom_status find(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = any_view;
     return run_ranges(machine, view, batch, 1);
 }
 
-loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status loom__cpu_open_write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = any_view;
     loom_status status = run_ranges(machine, view, batch, 0);
     if (batch->write == LOOM__WRITE_ERASE)
         view->totals->size -= batch->result->ok;
@@ -64,9 +66,10 @@ static void count_range(void *argument, uint64_t index)
     __atomic_fetch_add(&work->accesses, accesses, __ATOMIC_RELAXED);
 }
 
-static loom_status count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+static loom_status count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)stream;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     access_work work = {cpu->open_simd, view, keys, n, 0};
@@ -75,7 +78,7 @@ static loom_status count_accesses(loom__machine *machine, const loom__open_view 
     return LOOM_OK;
 }
 
-const loom__open_kernels loom__cpu_open_kernels = {
+const loom__map_kernels loom__cpu_open_kernels = {
     .reset_totals = loom__cpu_open_reset_totals,
     .clear = loom__cpu_open_clear,
     .find = find,

@@ -11,7 +11,8 @@
 #ifndef LOOM_CPU_OPEN_H
 #define LOOM_CPU_OPEN_H
 
-#include "engines/open/open_kernels.h"
+#include "core/kernels.h"
+#include "engines/open/open_layout.h"
 #include "machines/cpu/core/cpu_state.h"
 
 /* Keys and values in the order in which they are to be inserted; strides in bytes. */
@@ -48,23 +49,23 @@ extern const loom__cpu_open_simd loom__cpu_open_neon;
 extern const loom__cpu_open_simd loom__cpu_open_avx2;
 #endif
 
-extern const loom__open_kernels loom__cpu_open_kernels;
+extern const loom__map_kernels loom__cpu_open_kernels;
 
 void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partition);
 
-loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
-                                        const loom__open_totals *totals, loom_stream stream);
-loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
-loom_status loom__cpu_open_write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch);
-uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+loom_status loom__cpu_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                        loom_stream stream);
+loom_status loom__cpu_open_clear(loom__machine *machine, const void *any_view, loom_stream stream);
+loom_status loom__cpu_open_write(loom__machine *machine, const void *any_view, const loom__batch *batch);
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch);
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags,
                                    int with_status);
-loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                                    void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
-loom_status loom__cpu_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
-                                  uint64_t *refused, loom_stream stream);
-loom_status loom__cpu_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
-loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+loom_status loom__cpu_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
+                                    void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status loom__cpu_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
+                                  loom_stream stream);
+loom_status loom__cpu_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream);
+loom_status loom__cpu_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey,
                                   loom_stream stream);
 
 #endif

@@ -92,17 +92,19 @@ static int goes_directly(uint32_t flags, int builds)
     return flags & LOOM_DIRECTLY || (builds && flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER));
 }
 
-uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags,
+uint64_t loom__cpu_open_bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags,
                                    int with_status)
 {
+    const loom__open_view *view = any_view;
     if (is_small(view, n) || goes_directly(flags, 1))
         return 0;
     loom__split split = {.n = n, .bins = view->partitions, .chunks = ((loom__cpu_machine_state *)machine)->threads};
     return loom__split_lay_out(&split, NULL, record_bytes(view), with_status);
 }
 
-loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status loom__cpu_open_insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = any_view;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     if (goes_directly(batch->flags, batch->replace != 0)) {
         if (batch->replace)

@@ -66,9 +66,11 @@ static void refill_partition(void *argument, uint64_t index)
     }
 }
 
-loom_status loom__cpu_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
-                                  uint64_t *refused, loom_stream stream)
+loom_status loom__cpu_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
+                                  loom_stream stream)
 {
+    const loom__open_view *from = any_from;
+    const loom__open_view *to = any_to;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     refill_work work = {.simd = cpu->open_simd, .from = from, .to = to};
     (void)stream;

@@ -28,9 +28,10 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint64_t partit
     view->retired_slots[partition] = 0;
 }
 
-loom_status loom__cpu_open_reset_totals(loom__machine *machine, const loom__open_view *view,
-                                        const loom__open_totals *totals, loom_stream stream)
+loom_status loom__cpu_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                        loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)machine;
     (void)stream;
     *view->totals = *totals;
@@ -45,8 +46,9 @@ static void clear_task(void *argument, uint64_t partition)
     loom__cpu_open_clear_partition(argument, partition);
 }
 
-loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+loom_status loom__cpu_open_clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)stream;
     loom__open_view copy = *view;
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, clear_task, &copy);
@@ -56,9 +58,10 @@ loom_status loom__cpu_open_clear(loom__machine *machine, const loom__open_view *
 
 /* ---- retrieve ---- */
 
-loom_status loom__cpu_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                                    void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+loom_status loom__cpu_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
+                                    void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)stream;
     const loom__table_slots slots = open_table_slots(view);
     loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
@@ -87,9 +90,10 @@ static void survey_partition(void *argument, uint64_t partition)
     loom__cpu_keep_larger(&total->lowest_bad_inverted, own.lowest_bad_inverted);
 }
 
-loom_status loom__cpu_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+loom_status loom__cpu_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey,
                                   loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)stream;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     survey_work work = {.simd = cpu->open_simd, .view = view};

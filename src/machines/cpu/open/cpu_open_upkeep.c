@@ -43,8 +43,9 @@ static void look_at(void *argument, uint64_t index)
     loom__release(work->allocator, long_list, long_bytes, LOOM_MEMORY_HOST, NULL);
 }
 
-loom_status loom__cpu_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream)
+loom_status loom__cpu_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
 {
+    const loom__open_view *view = any_view;
     (void)sweep; /* no keys are retired on a CPU */
     (void)stream;
     upkeep_work work = {&machine->allocator, *view};

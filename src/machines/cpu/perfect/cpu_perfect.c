@@ -47,8 +47,9 @@ static loom_status run_ranges(loom__machine *machine, const loom__perfect_view *
     return LOOM_OK;
 }
 
-static loom_status find(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
+static loom_status find(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__perfect_view *view = any_view;
     return run_ranges(machine, view, batch, 1);
 }
 
@@ -67,9 +68,10 @@ static void count_range(void *argument, uint64_t index)
     __atomic_fetch_add(&work->accesses, accesses, __ATOMIC_RELAXED);
 }
 
-static loom_status count_accesses(loom__machine *machine, const loom__perfect_view *view, const void *keys, uint64_t n,
+static loom_status count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream)
 {
+    const loom__perfect_view *view = any_view;
     (void)stream;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     access_work work = {cpu->perfect_simd, view, keys, n, 0};
@@ -146,9 +148,9 @@ static int is_small(const loom__perfect_view *view, uint64_t n)
     return n / LEAST_KEYS_PER_PARTITION < view->partitions;
 }
 
-static uint64_t bulk_bytes(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint32_t flags,
-                           int with_status)
+static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
+    const loom__perfect_view *view = any_view;
     const loom__slot_kind kind = (loom__slot_kind)view->kind;
     if (is_small(view, n) || flags & (LOOM_DIRECTLY | LOOM_LOW_MEMORY))
         return 0;
@@ -198,8 +200,9 @@ static loom_status insert(loom__machine *machine, const loom__perfect_view *view
     return LOOM_OK;
 }
 
-static loom_status write(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
+static loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__perfect_view *view = any_view;
     if (batch->write != LOOM__WRITE_ERASE && batch->write != LOOM__WRITE_UPDATE)
         return insert(machine, view, batch);
     RETURN_IF_FAILED(run_ranges(machine, view, batch, 0));
@@ -208,7 +211,7 @@ static loom_status write(loom__machine *machine, const loom__perfect_view *view,
     return LOOM_OK;
 }
 
-const loom__perfect_kernels loom__cpu_perfect_kernels = {
+const loom__map_kernels loom__cpu_perfect_kernels = {
     .reset_totals = loom__cpu_perfect_reset_totals,
     .clear = loom__cpu_perfect_clear,
     .find = find,

@@ -9,7 +9,8 @@
 #ifndef LOOM_CPU_PERFECT_H
 #define LOOM_CPU_PERFECT_H
 
-#include "engines/perfect/perfect_kernels.h"
+#include "core/kernels.h"
+#include "engines/perfect/perfect_layout.h"
 #include "machines/cpu/core/cpu_state.h"
 
 /* Keys in the order in which they are to be inserted, and what is to be told about them; strides in bytes. */
@@ -56,7 +57,7 @@ extern const loom__cpu_perfect_simd loom__cpu_perfect_neon;
 extern const loom__cpu_perfect_simd loom__cpu_perfect_avx2;
 #endif
 
-extern const loom__perfect_kernels loom__cpu_perfect_kernels;
+extern const loom__map_kernels loom__cpu_perfect_kernels;
 
 /* For partitions first .. end - 1, which are the calling thread's. */
 void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
@@ -68,14 +69,14 @@ int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key);
 
 void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t partition);
 
-loom_status loom__cpu_perfect_reset_totals(loom__machine *machine, const loom__perfect_view *view,
-                                           const loom__perfect_totals *totals, loom_stream stream);
-loom_status loom__cpu_perfect_clear(loom__machine *machine, const loom__perfect_view *view, loom_stream stream);
-loom_status loom__cpu_perfect_retrieve(loom__machine *machine, const loom__perfect_view *view, loom__position *position,
+loom_status loom__cpu_perfect_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                           loom_stream stream);
+loom_status loom__cpu_perfect_clear(loom__machine *machine, const void *any_view, loom_stream stream);
+loom_status loom__cpu_perfect_retrieve(loom__machine *machine, const void *any_view, loom__position *position,
                                        void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
-loom_status loom__cpu_perfect_refill(loom__machine *machine, const loom__perfect_view *from,
-                                     const loom__perfect_view *to, uint64_t *refused, loom_stream stream);
-loom_status loom__cpu_perfect_survey(loom__machine *machine, const loom__perfect_view *view, loom__survey *survey,
+loom_status loom__cpu_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to,
+                                     uint64_t *refused, loom_stream stream);
+loom_status loom__cpu_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey,
                                      loom_stream stream);
 
 #endif

@@ -20,9 +20,10 @@ void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t 
     view->marks[partition] = PERFECT_UNMARKED;
 }
 
-loom_status loom__cpu_perfect_reset_totals(loom__machine *machine, const loom__perfect_view *view,
-                                           const loom__perfect_totals *totals, loom_stream stream)
+loom_status loom__cpu_perfect_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                           loom_stream stream)
 {
+    const loom__perfect_view *view = any_view;
     (void)machine;
     (void)stream;
     *view->totals = *totals;
@@ -30,36 +31,27 @@ loom_status loom__cpu_perfect_reset_totals(loom__machine *machine, const loom__p
     return LOOM_OK;
 }
 
-static uint64_t *padding_of(const loom__perfect_view *view)
-{
-    return view->codes + (uint64_t)view->partitions * view->words;
-}
-
-static void clear_padding(const loom__perfect_view *view)
-{
-    memset(padding_of(view), 0, perfect_padding(view) * sizeof(uint64_t));
-}
-
 static void clear_task(void *argument, uint64_t partition)
 {
     loom__cpu_perfect_clear_partition(argument, (uint32_t)partition);
 }
 
-loom_status loom__cpu_perfect_clear(loom__machine *machine, const loom__perfect_view *view, loom_stream stream)
+loom_status loom__cpu_perfect_clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
+    const loom__perfect_view *view = any_view;
     (void)stream;
     loom__perfect_view copy = *view;
     loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->partitions, clear_task, &copy);
-    clear_padding(view);
     view->totals->size = 0;
     return LOOM_OK;
 }
 
 /* ---- retrieve ---- */
 
-loom_status loom__cpu_perfect_retrieve(loom__machine *machine, const loom__perfect_view *view, loom__position *position,
+loom_status loom__cpu_perfect_retrieve(loom__machine *machine, const void *any_view, loom__position *position,
                                        void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
+    const loom__perfect_view *view = any_view;
     (void)stream;
     const loom__table_slots slots = perfect_table_slots(view);
     loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
@@ -85,17 +77,15 @@ static void survey_partition(void *argument, uint64_t partition)
     loom__cpu_keep_larger(&total->lowest_bad_inverted, own.lowest_bad_inverted);
 }
 
-loom_status loom__cpu_perfect_survey(loom__machine *machine, const loom__perfect_view *view, loom__survey *survey,
+loom_status loom__cpu_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey,
                                      loom_stream stream)
 {
+    const loom__perfect_view *view = any_view;
     (void)stream;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     survey_work work = {.simd = cpu->perfect_simd, .view = view};
     loom__pool_run(cpu->pool, view->partitions, survey_partition, &work);
     *survey = perfect_survey_of(&work.sums);
-    for (uint64_t i = 0; i < perfect_padding(view); i++)
-        if (padding_of(view)[i] != 0)
-            survey->first_bad = 0;
     return LOOM_OK;
 }
 
@@ -161,9 +151,11 @@ static void refill_partition(void *argument, uint64_t index)
     loom__cpu_perfect_desk_close(&desk);
 }
 
-loom_status loom__cpu_perfect_refill(loom__machine *machine, const loom__perfect_view *from,
-                                     const loom__perfect_view *to, uint64_t *refused, loom_stream stream)
+loom_status loom__cpu_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to,
+                                     uint64_t *refused, loom_stream stream)
 {
+    const loom__perfect_view *from = any_from;
+    const loom__perfect_view *to = any_to;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
     refill_work work = {.simd = cpu->perfect_simd,
                         .allocator = &machine->allocator,
@@ -172,7 +164,6 @@ loom_status loom__cpu_perfect_refill(loom__machine *machine, const loom__perfect
                         .slots = perfect_table_slots(from)};
     (void)stream;
     loom__pool_run(cpu->pool, to->partitions, refill_partition, &work);
-    clear_padding(to);
     *refused = work.counts.full;
     return LOOM_OK;
 }

@@ -290,9 +290,6 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     cuda->base.allocator = *allocator;
     if (allocator == &own_allocator)
         cuda->base.allocator.user = cuda;
-    cuda->base.open = &cuda_open_kernels;
-    cuda->base.perfect = &cuda_perfect_kernels;
-    cuda->base.filter = &cuda_filter_kernels;
     cuda->process = getpid();
     cuda->lanes = config->lanes;
     loom_status status = make_state(config, cuda);
@@ -319,6 +316,15 @@ static void describe(loom__machine *machine, loom_context_info *info)
         snprintf(info->device_name, sizeof info->device_name, "a device that does not answer");
         info->memory_bytes = 0;
     }
+}
+
+static const void *kernels(const loom__machine *machine, uint32_t engine)
+{
+    (void)machine;
+    return engine == LOOM_ENGINE_OPEN      ? (const void *)&cuda_open_kernels
+           : engine == LOOM_ENGINE_PERFECT ? (const void *)&cuda_perfect_kernels
+           : engine == LOOM_ENGINE_BLOOM   ? (const void *)&cuda_filter_kernels
+                                           : NULL;
 }
 
 static loom_status supports(loom__machine *machine, loom_feature feature)
@@ -387,6 +393,7 @@ const loom__machine_ops cuda_machine = {
     open_machine,
     close_machine,
     describe,
+    kernels,
     supports,
     check_stream,
     is_captured,

@@ -22,17 +22,6 @@ struct loom__order {
     phase at_hand, before;
 };
 
-static int may_join(const loom__order *order, loom__access access)
-{
-    if (access == LOOM__ACCESS_ALONE || order->writes == LOOM__ACCESS_ALONE)
-        return 0;
-    if (access == LOOM__ACCESS_READ)
-        return order->writes == LOOM__ACCESS_READ;
-    if (access == LOOM__ACCESS_FIND)
-        return order->writes == LOOM__ACCESS_READ || order->concurrent_reads;
-    return order->writes == access;
-}
-
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **made)
 {
     cuda_state *cuda = (cuda_state *)machine;
@@ -89,7 +78,7 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     ON_DEVICE(order->cuda);
     cudaStream_t stream = (cudaStream_t)given;
     pthread_mutex_lock(&order->lock);
-    int joins = may_join(order, access);
+    const int joins = loom__may_overlap(access, order->writes, order->concurrent_reads);
     cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
     if (error != cudaSuccess) { /* nothing has changed: the next call waits for the same calls */
         pthread_mutex_unlock(&order->lock);

@@ -34,11 +34,12 @@
 #ifndef LOOM_CUDA_STATE_CUH
 #define LOOM_CUDA_STATE_CUH
 
+#include "core/batch.h"
+#include "core/kernels.h"
 #include "core/machine.h"
-#include "core/map_engine.h"
 #include "core/table_slots.h"
-#include "engines/open/open_kernels.h"
-#include "engines/perfect/perfect_kernels.h"
+#include "engines/open/open_layout.h"
+#include "engines/perfect/perfect_layout.h"
 
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -257,20 +258,19 @@ loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table
 loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream);
 
-loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
+loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                    loom_stream stream);
-loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream stream);
-loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream);
-loom_status cuda_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
-                             uint64_t *refused, loom_stream stream);
-loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream);
-loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
+loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_stream stream);
+loom_status cuda_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
+                               void *values, uint64_t room, uint64_t *got, loom_stream stream);
+loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                              loom_stream stream);
-loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream);
+loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);
+loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                      uint64_t *accesses, loom_stream stream);
-extern const loom__open_kernels cuda_open_kernels;
-extern const loom__perfect_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
+extern const loom__map_kernels cuda_open_kernels;
+extern const loom__map_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
 
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
 void cuda_order_destroy(loom__order *order);

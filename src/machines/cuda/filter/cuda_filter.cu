@@ -107,8 +107,9 @@ loom_status contains_counted(filter_call *call, const loom__batch *batch, const 
     return cuda_hand_over(batch, arrays, slot, place);
 }
 
-loom_status contains(loom__machine *machine, const loom__filter_view *view, const loom__batch *batch)
+loom_status contains(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
     cuda_call_arrays arrays;
@@ -184,8 +185,9 @@ loom_status try_by_partition(filter_call *call, const loom__batch *batch, const 
     return status;
 }
 
-loom_status insert(loom__machine *machine, const loom__filter_view *view, const loom__batch *batch, loom_status outcome)
+loom_status insert(loom__machine *machine, const void *any_view, const loom__batch *batch, loom_status outcome)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
     cuda_call_arrays arrays;
@@ -214,14 +216,16 @@ loom_status insert(loom__machine *machine, const loom__filter_view *view, const 
     return LOOM_OK;
 }
 
-int bulk_pays(loom__machine *machine, const loom__filter_view *view, uint64_t n)
+int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     (void)machine;
     return n >= LEAST_BY_PARTITION && n >= view->blocks;
 }
 
-uint64_t bulk_bytes(loom__machine *machine, const loom__filter_view *view, uint64_t n)
+uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     split_plan plan;
     return cuda_filter_bulk_plan((cuda_state *)machine, view, n, &plan) ? plan.bytes : 0;
 }

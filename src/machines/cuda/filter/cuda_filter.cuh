@@ -7,7 +7,8 @@
 #ifndef LOOM_CUDA_FILTER_CUH
 #define LOOM_CUDA_FILTER_CUH
 
-#include "engines/filter/filter_kernels.h"
+#include "core/kernels.h"
+#include "engines/filter/filter_layout.h"
 #include "machines/cuda/core/cuda_split_passes.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 
@@ -45,10 +46,9 @@ cudaError_t cuda_filter_bulk_fill(const loom__filter_view *view, const split_pla
                                   cudaStream_t stream);
 cuda_rest cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace);
 
-loom_status cuda_filter_clear(loom__machine *machine, const loom__filter_view *view, loom_stream stream);
-loom_status cuda_filter_merge(loom__machine *machine, const loom__filter_view *to, const loom__filter_view *from,
-                              loom_stream stream);
-loom_status cuda_filter_survey(loom__machine *machine, const loom__filter_view *view, loom__filter_survey *survey,
+loom_status cuda_filter_clear(loom__machine *machine, const void *any_view, loom_stream stream);
+loom_status cuda_filter_merge(loom__machine *machine, const void *any_to, const void *any_from, loom_stream stream);
+loom_status cuda_filter_survey(loom__machine *machine, const void *any_view, loom__filter_survey *survey,
                                loom_stream stream);
 
 extern const loom__filter_kernels cuda_filter_kernels;

@@ -65,16 +65,18 @@ loom_status survey_sum(cuda_state *cuda, const loom__filter_view *view, filter_s
 
 } // namespace
 
-loom_status cuda_filter_clear(loom__machine *machine, const loom__filter_view *view, loom_stream stream)
+loom_status cuda_filter_clear(loom__machine *machine, const void *any_view, loom_stream stream)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemsetAsync(view->base, 0, filter_bytes(view->blocks), (cudaStream_t)stream));
     return LOOM_OK;
 }
 
-loom_status cuda_filter_merge(loom__machine *machine, const loom__filter_view *to, const loom__filter_view *from,
-                              loom_stream stream)
+loom_status cuda_filter_merge(loom__machine *machine, const void *any_to, const void *any_from, loom_stream stream)
 {
+    const loom__filter_view *to = static_cast<const loom__filter_view *>(any_to);
+    const loom__filter_view *from = static_cast<const loom__filter_view *>(any_from);
     cuda_state *cuda = (cuda_state *)machine;
     const uint64_t n = filter_bytes(to->blocks) / sizeof(uint4);
     ON_DEVICE(cuda);
@@ -84,9 +86,10 @@ loom_status cuda_filter_merge(loom__machine *machine, const loom__filter_view *t
     return LOOM_OK;
 }
 
-loom_status cuda_filter_survey(loom__machine *machine, const loom__filter_view *view, loom__filter_survey *survey,
+loom_status cuda_filter_survey(loom__machine *machine, const void *any_view, loom__filter_survey *survey,
                                loom_stream stream)
 {
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     filter_sums sums;
     ON_DEVICE(cuda);

@@ -173,13 +173,15 @@ loom_status run(loom__machine *machine, const loom__open_view *view, const loom_
     return status;
 }
 
-loom_status find(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status find(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     return run(machine, view, batch, OP_FIND);
 }
 
-loom_status write(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     return run(machine, view, batch, (cuda_op)batch->write);
 }
 
@@ -367,8 +369,9 @@ loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const l
 
 /* ---- all of them ---- */
 
-loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, const loom__batch *batch)
+loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cuda_call_arrays arrays;
     bulk_plan plan;
@@ -408,7 +411,7 @@ loom_status insert_bulk(loom__machine *machine, const loom__open_view *view, con
 }
 
 /* One warp: what kernels of users have added. */
-__global__ void fold_kernel(loom__open_totals *totals, loom__open_added *added)
+__global__ void fold_kernel(loom__totals *totals, loom__open_added *added)
 {
     unsigned long long keys = added[threadIdx.x].keys;
     added[threadIdx.x].keys = 0;
@@ -418,22 +421,25 @@ __global__ void fold_kernel(loom__open_totals *totals, loom__open_added *added)
 
 static_assert(OPEN_ADDED_COPIES == 32, "one lane for each");
 
-loom_status fold_size(loom__machine *machine, const loom__open_view *view, loom_stream stream)
+loom_status fold_size(loom__machine *machine, const void *any_view, loom_stream stream)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     ON_DEVICE((cuda_state *)machine);
     fold_kernel<<<1, OPEN_ADDED_COPIES, 0, (cudaStream_t)stream>>>(view->totals, view->added);
     CUDA_TRY(cudaGetLastError());
     return LOOM_OK;
 }
 
-int bulk_pays(loom__machine *machine, const loom__open_view *view, uint64_t n)
+int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     (void)machine;
     return n >= LEAST_BY_PARTITION && n >= bulk_slots(view) / SLOTS_BY_PARTITION;
 }
 
-uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_t n, uint32_t flags, int with_status)
+uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
     cuda_order_plan order = {};
     const cuda_device_scope scope((cuda_state *)machine);
@@ -451,9 +457,9 @@ uint64_t bulk_bytes(loom__machine *machine, const loom__open_view *view, uint64_
 
 } // namespace
 
-const loom__open_kernels cuda_open_kernels = {
-    cuda_open_reset_totals,
+const loom__map_kernels cuda_open_kernels = {
     cuda_open_clear,
+    cuda_open_reset_totals,
     find,
     write,
     insert_bulk,

@@ -116,9 +116,11 @@ cudaError_t refill(const cuda_state *cuda, const loom__open_view *from, const lo
 
 } // namespace
 
-loom_status cuda_open_refill(loom__machine *machine, const loom__open_view *from, const loom__open_view *to,
-                             uint64_t *refused, loom_stream stream)
+loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
+                             loom_stream stream)
 {
+    const loom__open_view *from = static_cast<const loom__open_view *>(any_from);
+    const loom__open_view *to = static_cast<const loom__open_view *>(any_to);
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t on = (cudaStream_t)stream;
     ON_DEVICE(cuda);

@@ -135,9 +135,10 @@ static loom_status check_bytes(const loom__open_view *view)
     return LOOM_OK;
 }
 
-loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view *view, const loom__open_totals *totals,
+loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                    loom_stream given)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
@@ -150,8 +151,9 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const loom__open_view
     return LOOM_OK;
 }
 
-loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view, loom_stream given)
+loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_stream given)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
@@ -163,16 +165,17 @@ loom_status cuda_open_clear(loom__machine *machine, const loom__open_view *view,
     return LOOM_OK;
 }
 
-loom_status cuda_open_retrieve(loom__machine *machine, const loom__open_view *view, loom__position *position,
-                               void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+loom_status cuda_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
+                               void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     const loom__table_slots table = open_table_slots(view);
     return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
 }
 
-loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view, loom__survey *survey,
-                             loom_stream stream)
+loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     open_sums sums;
     ON_DEVICE(cuda);
@@ -185,9 +188,10 @@ loom_status cuda_open_survey(loom__machine *machine, const loom__open_view *view
     return LOOM_OK;
 }
 
-loom_status cuda_open_count_accesses(loom__machine *machine, const loom__open_view *view, const void *keys, uint64_t n,
+loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                      uint64_t *accesses, loom_stream stream)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cuda_place place;
     ON_DEVICE(cuda);

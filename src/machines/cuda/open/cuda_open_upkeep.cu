@@ -59,8 +59,9 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
 
 } // namespace
 
-loom_status cuda_open_upkeep(loom__machine *machine, const loom__open_view *view, int sweep, loom_stream stream)
+loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
 {
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cudaError_t error = cudaSuccess;
     ON_DEVICE(cuda);

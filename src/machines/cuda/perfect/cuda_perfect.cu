@@ -121,8 +121,9 @@ loom_status run(loom__machine *machine, const loom__perfect_view *view, const lo
     return status;
 }
 
-loom_status find(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
+loom_status find(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     return run(machine, view, batch, OP_FIND);
 }
 
@@ -444,14 +445,18 @@ loom_status insert(loom__machine *machine, const loom__perfect_view *view, const
     return done ? LOOM_OK : insert_directly(machine, view, batch, &arrays);
 }
 
-loom_status write(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
+loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     const cuda_op op = (cuda_op)batch->write;
+    RETURN_ERROR_IF(batch->captured, LOOM_UNSUPPORTED,
+                    "a perfect table cannot be built in a captured stream; build outside of the graph");
     return inserts(op) ? insert(machine, view, batch) : run(machine, view, batch, op);
 }
 
-uint64_t bulk_bytes(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint32_t flags, int with_status)
+uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     const uint64_t items = flags & LOOM_IN_ORDER ? n : most_at_once(n, flags);
     const uint64_t lists =
         n > 0 ? cuda_perfect_plan_lists((cuda_state *)machine, view, items, PERFECT_MOST_SPARES).bytes : 0;
@@ -568,14 +573,18 @@ cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch
     return error == cudaSuccess ? cuda_perfect_launch_room(view, batch, op, lists, stream) : error;
 }
 
-const loom__perfect_kernels cuda_perfect_kernels = {
-    cuda_perfect_reset_totals,
+const loom__map_kernels cuda_perfect_kernels = {
     cuda_perfect_clear,
+    cuda_perfect_reset_totals,
     find,
     write,
+    NULL, /* insert_bulk: `write` chooses the way */
     bulk_bytes,
+    NULL, /* bulk_pays */
     cuda_perfect_refill,
     cuda_perfect_retrieve,
     cuda_perfect_survey,
+    NULL, /* upkeep: nothing wears out */
+    NULL, /* fold_size: views only find */
     cuda_perfect_count_accesses,
 };

@@ -8,16 +8,11 @@
 namespace
 {
 
-enum { THREADS = 256, MOST_BLOCKS = 1024 /* of a kernel that strides */, REFILL_ITEMS = 1 << 22 };
+enum { THREADS = 256, REFILL_ITEMS = 1 << 22 };
 
 uint64_t aligned(uint64_t bytes)
 {
     return (bytes + 255) / 256 * 256;
-}
-
-uint64_t *padding_of(const loom__perfect_view *view)
-{
-    return view->codes + (uint64_t)view->partitions * view->words;
 }
 
 /* Kernels number lines with 32 bits. */
@@ -81,29 +76,14 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__perfect_vie
     keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
 }
 
-/* Zero, behind the last code; otherwise bucket 0 is said to be bad. */
-__global__ void __launch_bounds__(THREADS)
-    survey_padding_kernel(const uint64_t *padding, uint64_t words, perfect_sums *total)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < words; i += (uint64_t)gridDim.x * THREADS)
-        if (padding[i] != 0)
-            keep_larger(&total->lowest_bad_inverted, UINT64_MAX);
-}
-
 loom_status survey_sum(cuda_state *cuda, const loom__perfect_view *view, perfect_sums *sums, cudaStream_t stream)
 {
     perfect_sums *on_device = (perfect_sums *)cuda->stage.scratch;
-    const uint64_t padding = perfect_padding(view), blocks = (padding + THREADS - 1) / THREADS;
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
-    if (padding > 0) {
-        const unsigned some = blocks < MOST_BLOCKS ? (unsigned)blocks : (unsigned)MOST_BLOCKS;
-        survey_padding_kernel<<<some, THREADS, 0, stream>>>(padding_of(view), padding, on_device);
-        CUDA_TRY(cudaGetLastError());
-    }
     CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
@@ -192,9 +172,10 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
 
 } // namespace
 
-loom_status cuda_perfect_reset_totals(loom__machine *machine, const loom__perfect_view *view,
-                                      const loom__perfect_totals *totals, loom_stream given)
+loom_status cuda_perfect_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                      loom_stream given)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
@@ -204,8 +185,9 @@ loom_status cuda_perfect_reset_totals(loom__machine *machine, const loom__perfec
     return LOOM_OK;
 }
 
-loom_status cuda_perfect_clear(loom__machine *machine, const loom__perfect_view *view, loom_stream given)
+loom_status cuda_perfect_clear(loom__machine *machine, const void *any_view, loom_stream given)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
     RETURN_IF_FAILED(check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
@@ -213,14 +195,15 @@ loom_status cuda_perfect_clear(loom__machine *machine, const loom__perfect_view 
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemsetAsync(padding_of(view), 0, perfect_padding(view) * sizeof(uint64_t), stream));
     CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
     return LOOM_OK;
 }
 
-loom_status cuda_perfect_refill(loom__machine *machine, const loom__perfect_view *from, const loom__perfect_view *to,
-                                uint64_t *refused, loom_stream stream)
+loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
+                                loom_stream stream)
 {
+    const loom__perfect_view *from = static_cast<const loom__perfect_view *>(any_from);
+    const loom__perfect_view *to = static_cast<const loom__perfect_view *>(any_to);
     cuda_state *cuda = (cuda_state *)machine;
     const loom__slot_kind kind = (loom__slot_kind)from->kind;
     const uint64_t slots = (uint64_t)from->partitions * perfect_buckets(from->subrange) * perfect_slots(kind);
@@ -236,16 +219,17 @@ loom_status cuda_perfect_refill(loom__machine *machine, const loom__perfect_view
     return status;
 }
 
-loom_status cuda_perfect_retrieve(loom__machine *machine, const loom__perfect_view *view, loom__position *position,
-                                  void *keys, void *values, uint64_t room, uint64_t *got, loom_stream stream)
+loom_status cuda_perfect_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
+                                  void *values, uint64_t room, uint64_t *got, loom_stream stream)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     const loom__table_slots table = perfect_table_slots(view);
     return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
 }
 
-loom_status cuda_perfect_survey(loom__machine *machine, const loom__perfect_view *view, loom__survey *survey,
-                                loom_stream stream)
+loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     perfect_sums sums;
     ON_DEVICE(cuda);
@@ -260,11 +244,11 @@ loom_status cuda_perfect_survey(loom__machine *machine, const loom__perfect_view
 
 /* A lookup reads one bucket, whatever it finds: there is nothing to count. (That it is so, tests count on the simulator and on
  * the cpu machine.) */
-loom_status cuda_perfect_count_accesses(loom__machine *machine, const loom__perfect_view *view, const void *keys,
-                                        uint64_t n, uint64_t *accesses, loom_stream stream)
+loom_status cuda_perfect_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
+                                        uint64_t *accesses, loom_stream stream)
 {
     (void)machine;
-    (void)view;
+    (void)any_view;
     (void)keys;
     (void)stream;
     *accesses = n;

@@ -1,0 +1,31 @@
+/* Which calls on one table may overlap: asked by the handle (api/handle.c) and by machines whose calls return early. */
+#ifndef LOOM_CORE_ACCESS_H
+#define LOOM_CORE_ACCESS_H
+
+/* What a call does to a table. */
+typedef enum loom__access {
+    LOOM__ACCESS_READ,   /* reads a table at rest */
+    LOOM__ACCESS_FIND,   /* looks keys up; may run beside writers in tables with concurrent_reads */
+    LOOM__ACCESS_INSERT, /* find_or_insert is one */
+    LOOM__ACCESS_ACCUMULATE,
+    LOOM__ACCESS_UPDATE,
+    LOOM__ACCESS_ERASE,
+    LOOM__ACCESS_ALONE /* overlaps with nothing */
+} loom__access;
+
+/* May two calls on one table run at the same time? Calls of one kind may, unless they need the table alone. A lookup may
+ * also run beside a reader, and with concurrent_reads beside one kind of writer. */
+static inline int loom__may_overlap(loom__access one, loom__access other, int concurrent_reads)
+{
+    if (one == LOOM__ACCESS_ALONE || other == LOOM__ACCESS_ALONE)
+        return 0;
+    if (one == other)
+        return 1;
+    if (one == LOOM__ACCESS_FIND)
+        return other == LOOM__ACCESS_READ || concurrent_reads;
+    if (other == LOOM__ACCESS_FIND)
+        return one == LOOM__ACCESS_READ || concurrent_reads;
+    return 0;
+}
+
+#endif

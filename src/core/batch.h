@@ -1,0 +1,64 @@
+/* Bulk calls in the words that the API, the engines and the machines share. Arguments are checked and the handle's lock is held
+ * before a batch reaches a machine. */
+#ifndef LOOM_CORE_BATCH_H
+#define LOOM_CORE_BATCH_H
+
+#include "core/combine.h"
+#include "loom/loom.h"
+
+typedef enum loom__write {
+    LOOM__WRITE_KEEP,
+    LOOM__WRITE_OVERWRITE,
+    LOOM__WRITE_FETCH,   /* find_or_insert */
+    LOOM__WRITE_COMBINE, /* accumulate */
+    LOOM__WRITE_UPDATE,
+    LOOM__WRITE_ERASE
+} loom__write;
+
+/* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
+typedef struct loom__batch {
+    const void *keys;   /* [n] */
+    const void *values; /* [n] insert, build, find_or_insert, update; accumulate: of loom__number_bytes() each */
+    void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL else */
+    uint8_t *found;     /* [n] contains; may be NULL */
+    uint8_t *status;    /* [n] may be NULL */
+    uint64_t n;
+    uint32_t flags;          /* loom_insert_flags as they were given; LOOM_OVERWRITE is in `write` too */
+    loom__write write;       /* what a writing call does */
+    loom__how how;           /* accumulate */
+    loom__widening widening; /* accumulate */
+    void *workspace; /* the caller's, instead of temporary memory, if that takes no more; builds and inserts alone */
+    uint64_t workspace_bytes;
+    uint32_t captured;     /* build: the stream is being captured into a graph */
+    uint32_t by_partition; /* insert: had better go that way; the table is the call's alone */
+    uint32_t replace;      /* build: the table's former contents go */
+    uint32_t uncounted;    /* nobody will look at the result's counts */
+    loom_result *result;
+    loom_stream stream;
+} loom__batch;
+
+/* Where a cursor stands: all pairs in lower buckets, and in lower slots of its bucket, have been given out. */
+typedef struct loom__position {
+    uint64_t bucket; /* over all partitions */
+    uint32_t slot;
+} loom__position;
+
+/* What reading a whole table tells. */
+typedef struct loom__survey {
+    uint64_t size;
+    uint64_t fullest_partition;
+    uint64_t displaced;
+    uint64_t longest_chain;
+    uint64_t hit_accesses; /* summed over all keys */
+    double miss_accesses;  /* expected for one random absent key */
+    uint64_t stashed;      /* perfect tables: keys in stash buckets */
+    uint64_t first_bad;    /* the lowest bucket that violates an invariant; UINT64_MAX: none */
+} loom__survey;
+
+/* What reading a whole filter tells. */
+typedef struct loom__filter_survey {
+    uint64_t bits_set;
+    double false_positive_rate;
+} loom__filter_survey;
+
+#endif

@@ -1,0 +1,368 @@
+/* What tables of maps, sets and counters have in common: how many keys they may hold, how they are built, resized, lent to kernels of
+ * users, and taken from files. */
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/memory.h"
+#include "core/table.h"
+
+#include <string.h>
+
+static const loom__map_kernels *kernels_of(const loom__table *table)
+{
+    return table->kernels;
+}
+
+/* Tables that get the same memory one after the other have different ones, if their seeds or capacities differ: a view of the first is
+ * then noticed. */
+static uint64_t generation_of(const loom__table *table)
+{
+    const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
+    return loom__mix64(loom__mix64(seed) + table->is.capacity);
+}
+
+/* Waits: the table is then there for every stream. */
+static loom_status set_totals(loom__table *table, uint64_t keys, loom_stream stream)
+{
+    const loom__totals totals = {.size = keys, .generation = generation_of(table)};
+    const loom__map_kernels *kernels = kernels_of(table);
+    if (kernels->reset_totals != NULL)
+        return kernels->reset_totals(table->machine, table->view, &totals, stream);
+    return table->machine->ops->write_table(table->machine, table->totals, &totals, sizeof totals, stream);
+}
+
+/* ---- making ---- */
+
+static int is_usual_width(uint32_t bytes)
+{
+    return bytes == 4 || bytes == 8;
+}
+
+loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
+                                   loom_status status)
+{
+    const int has_values = type != LOOM_TYPE_SET;
+    if (engine->check_widths != NULL)
+        return engine->check_widths(key_bytes, value_bytes, status);
+    RETURN_ERROR_IF(!is_usual_width(key_bytes), status, "key_bytes = %u: keys have 4 or 8 bytes", key_bytes);
+    RETURN_ERROR_IF(has_values && !is_usual_width(value_bytes), status,
+                    "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)", value_bytes);
+    return LOOM_OK;
+}
+
+loom_status loom__map_describe(loom__machine *machine, const loom_map_config *config, uint64_t seed,
+                               loom__description *is)
+{
+    const loom__engine *engine = loom__engine_of(config->type, config->engine);
+    *is = (loom__description){
+        .type = config->type,
+        .engine = engine->id,
+        .layout_version = engine->layout_version,
+        .key_bytes = config->key_bytes,
+        .value_bytes = config->value_bytes,
+        .capacity = config->capacity,
+        .seed = seed,
+        .max_load = config->max_load,
+    };
+    return engine->choose(machine, config, is);
+}
+
+loom_status loom__map_table_measure(loom__machine *machine, const loom_map_config *config, loom_memory *memory)
+{
+    const loom__engine *engine = loom__engine_of(config->type, config->engine);
+    loom__description is;
+    loom__table table;
+    RETURN_IF_FAILED(loom__table_offered(machine, engine));
+    RETURN_IF_FAILED(loom__map_describe(machine, config, 0, &is));
+    RETURN_IF_FAILED(loom__table_plan(machine, engine, &is, 0, &table));
+    memory->table_bytes = loom__table_bytes(&table);
+    const loom__map_kernels *kernels = kernels_of(&table);
+    const uint64_t n = config->capacity;
+    if (kernels->bulk_bytes == NULL)
+        return LOOM_OK;
+    memory->build_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 0);
+    memory->status_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 1);
+    memory->order_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_IN_ORDER, 1);
+    memory->low_memory_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_LOW_MEMORY, 0);
+    return LOOM_OK;
+}
+
+loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
+                                   loom__table **made)
+{
+    const loom__engine *engine = loom__engine_of(config->type, config->engine);
+    loom__description is;
+    loom__table *table;
+    RETURN_IF_FAILED(loom__table_offered(machine, engine));
+    RETURN_IF_FAILED(loom__map_describe(machine, config, seed, &is));
+    RETURN_IF_FAILED(loom__table_make(machine, engine, &is, config->concurrent_reads, &table, NULL));
+    loom_status status = kernels_of(table)->clear(machine, table->view, NULL);
+    if (status == LOOM_OK)
+        status = set_totals(table, 0, NULL);
+    if (status != LOOM_OK)
+        loom__table_destroy(table);
+    else
+        *made = table;
+    return status;
+}
+
+loom_map_config loom__map_table_config(const loom__table *table, uint64_t capacity)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.key_bytes = table->is.key_bytes;
+    config.value_bytes = table->is.value_bytes;
+    config.max_load = table->is.max_load;
+    config.type = table->is.type;
+    config.engine = table->engine->id;
+    config.capacity = capacity;
+    return config;
+}
+
+/* ---- how many keys ---- */
+
+static uint64_t sum_up_to_most(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static int inserts(const loom__batch *batch)
+{
+    return batch->write != LOOM__WRITE_ERASE && batch->write != LOOM__WRITE_UPDATE;
+}
+
+/* Erasures wear partitions. Insertions do only where keys are refused, which does not happen before the table holds what it was made
+ * for, except with keys that were made to collide; those wear few partitions, not the table. */
+static void note_work(loom__table *table, const loom__batch *batch)
+{
+    if (inserts(batch))
+        table->most = sum_up_to_most(table->most, batch->n);
+    if (batch->write == LOOM__WRITE_ERASE || (inserts(batch) && table->most > table->is.capacity))
+        table->worn = sum_up_to_most(table->worn, batch->n);
+}
+
+int loom__map_table_surely_fits(const loom__table *table, uint64_t n)
+{
+    return !table->replayed && table->most <= table->is.capacity && n <= table->is.capacity - table->most;
+}
+
+loom_status loom__map_table_size(loom__table *table, uint64_t *keys, loom_stream stream)
+{
+    return table->machine->ops->read_table(table->machine, keys, &table->totals->size, sizeof *keys, stream);
+}
+
+loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_table_size(table, keys, stream));
+    table->most = *keys;
+    return LOOM_OK;
+}
+
+/* ---- batches ---- */
+
+loom_status loom__map_table_build(loom__table *table, const loom__batch *batch)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    loom__batch whole = *batch;
+    whole.replace = 1;
+    RETURN_IF_FAILED(
+        (kernels->insert_bulk != NULL ? kernels->insert_bulk : kernels->write)(table->machine, table->view, &whole));
+    table->replayed |= batch->captured != 0;
+    table->most = table->worn = 0;
+    note_work(table, batch);
+    return LOOM_OK;
+}
+
+loom_status loom__map_table_find(loom__table *table, const loom__batch *batch)
+{
+    return kernels_of(table)->find(table->machine, table->view, batch);
+}
+
+loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    const int asked = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0 || batch->by_partition;
+    RETURN_IF_FAILED((asked && kernels->insert_bulk != NULL ? kernels->insert_bulk
+                                                            : kernels->write)(table->machine, table->view, batch));
+    note_work(table, batch);
+    return LOOM_OK;
+}
+
+/* A partition is filled by counters if it surely has slots for all keys that are there and come; otherwise key by key, which is no
+ * faster than directly. */
+static int goes_by_partition(const loom__table *table, const loom__batch *batch)
+{
+    const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY;
+    const uint64_t slots = loom__table_slots_in_all(table);
+    const loom__map_kernels *kernels = kernels_of(table);
+    if ((batch->write != LOOM__WRITE_KEEP && batch->write != LOOM__WRITE_OVERWRITE) || batch->flags & ways ||
+        batch->status != NULL || table->replayed || table->most > slots || batch->n > slots - table->most)
+        return 0;
+    return kernels->bulk_pays != NULL && kernels->bulk_pays(table->machine, table->view, batch->n);
+}
+
+loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked)
+{
+    batch->by_partition = (uint32_t)goes_by_partition(table, batch);
+    return table->engine->moves_keys || batch->by_partition ? LOOM__ACCESS_ALONE : asked;
+}
+
+/* ---- upkeep ---- */
+
+int loom__map_table_wants_upkeep(const loom__table *table)
+{
+    return table->engine->upkeep_after != NULL && table->worn > table->engine->upkeep_after(table);
+}
+
+loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream)
+{
+    table->worn = 0;
+    return kernels_of(table)->upkeep(table->machine, table->view, 0, stream);
+}
+
+/* ---- device views ---- */
+
+loom_status loom__map_table_lend(loom__table *table, loom_map_view *view)
+{
+    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
+    loom__machine *machine = table->machine;
+    RETURN_ERROR_IF(table->engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views",
+                    table->engine->name);
+    if (table->engine->moves_keys)
+        RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
+    RETURN_ERROR_IF(table->engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
+                    "kernels may look keys up in a table of the %s engine (LOOM_VIEW_FIND), not insert: keys move when "
+                    "others come; insert with the bulk calls, or use another engine",
+                    table->engine->name);
+    RETURN_ERROR_IF(!table->engine->moves_keys && kernels_of(table)->fold_size == NULL, LOOM_UNSUPPORTED,
+                    "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
+    RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
+                    "a set has no values to accumulate; use a map or a counter");
+    view->layout = table->engine->view_layout;
+    view->key_bytes = table->is.key_bytes;
+    view->value_bytes = table->is.value_bytes;
+    view->generation = generation_of(table);
+    memset(view->table, 0, sizeof view->table);
+    memcpy(view->table, table->view, sizeof table->view);
+    return LOOM_OK;
+}
+
+loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *view, loom_stream stream)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    if (view->access == LOOM_VIEW_FIND)
+        return LOOM_OK;
+    RETURN_IF_FAILED(kernels->fold_size(table->machine, table->view, stream));
+    table->most = UINT64_MAX; /* nobody counted the keys that came */
+    if (kernels->upkeep == NULL)
+        return LOOM_OK;
+    return kernels->upkeep(table->machine, table->view, view->access == LOOM_VIEW_MIXED, stream);
+}
+
+/* ---- another size ---- */
+
+/* Where partitions cannot be filled whole: through arrays. */
+static loom_status refill_directly(loom__table *from, loom__table *to, loom_stream stream)
+{
+    enum { AT_ONCE = 1 << 20 };
+    const loom_allocator *allocator = &from->machine->allocator;
+    const uint64_t key_bytes = from->is.key_bytes, value_bytes = from->is.value_bytes;
+    const uint64_t bytes = AT_ONCE * (key_bytes + value_bytes);
+    unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    if (pairs == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    void *values = value_bytes != 0 ? pairs + AT_ONCE * key_bytes : NULL;
+    loom__position position = {0};
+    loom_result result = {0};
+    loom__batch batch = {
+        .keys = pairs, .values = values, .write = LOOM__WRITE_KEEP, .result = &result, .stream = stream};
+    loom_status status = kernels_of(to)->clear(to->machine, to->view, stream);
+    do {
+        if (status == LOOM_OK)
+            status = loom__map_table_retrieve(from, &position, pairs, values, AT_ONCE, &batch.n, stream);
+        if (status == LOOM_OK && batch.n > 0)
+            status = kernels_of(to)->write(to->machine, to->view, &batch);
+    } while (status == LOOM_OK && batch.n > 0 && result.full == 0);
+    loom__release(allocator, pairs, bytes, LOOM_MEMORY_TEMPORARY, stream);
+    return status == LOOM_OK && result.full > 0 ? LOOM_FULL : status;
+}
+
+static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loom_stream stream)
+{
+    const loom__map_kernels *kernels = kernels_of(from);
+    uint64_t refused = 0;
+    loom_status status = LOOM_UNSUPPORTED;
+    if (kernels->refill != NULL)
+        status = kernels->refill(from->machine, from->view, to->view, &refused, stream);
+    if (status == LOOM_UNSUPPORTED)
+        status = refill_directly(from, to, stream);
+    RETURN_ERROR_IF(
+        status == LOOM_FULL || (status == LOOM_OK && refused > 0), LOOM_FULL,
+        "%llu keys did not fit a table for %llu, since too many fell into one partition (their hashes are very "
+        "unlucky, or made so); make it larger",
+        (unsigned long long)keys, (unsigned long long)to->is.capacity);
+    RETURN_IF_FAILED(status);
+    return set_totals(to, keys, stream);
+}
+
+loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream)
+{
+    const loom_map_config config = loom__map_table_config(table, capacity);
+    loom__description is;
+    loom__table *made;
+    uint64_t keys;
+    RETURN_IF_FAILED(loom__map_describe(table->machine, &config, table->is.seed, &is));
+    RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
+    RETURN_IF_FAILED(loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, &made, stream));
+    made->most = keys;
+    loom_status status = refill(table, made, keys, stream);
+    if (status == LOOM_OK) {
+        loom__table old = *table;
+        *table = *made;
+        *made = old;
+    }
+    loom__table_destroy(made);
+    return status;
+}
+
+/* ---- whole tables ---- */
+
+loom_status loom__map_table_clear(loom__table *table, loom_stream stream)
+{
+    table->most = table->worn = 0;
+    return kernels_of(table)->clear(table->machine, table->view, stream);
+}
+
+loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
+                                     uint64_t room, uint64_t *got, loom_stream stream)
+{
+    return kernels_of(table)->retrieve(table->machine, table->view, position, keys, values, room, got, stream);
+}
+
+loom_status loom__map_table_survey(loom__table *table, loom__survey *survey, loom_stream stream)
+{
+    return kernels_of(table)->survey(table->machine, table->view, survey, stream);
+}
+
+loom_status loom__map_table_count_accesses(loom__table *table, const void *keys, uint64_t n, uint64_t *accesses,
+                                           loom_stream stream)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    RETURN_ERROR_IF(kernels->count_accesses == NULL, LOOM_UNSUPPORTED, "the %s engine does not count its accesses",
+                    table->engine->name);
+    return kernels->count_accesses(table->machine, table->view, keys, n, accesses, stream);
+}
+
+loom_status loom__map_table_restored(loom__table *table, const char *path, loom_stream stream)
+{
+    loom__survey survey;
+    const uint64_t size = table->is.size;
+    RETURN_IF_FAILED(set_totals(table, size, stream));
+    table->most = size;
+    if (table->engine->restored != NULL)
+        RETURN_IF_FAILED(table->engine->restored(table, stream));
+    RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));
+    /* Checksums tell damage, not malice: lookups in a table without its invariants would quietly be wrong. */
+    RETURN_ERROR_IF(survey.first_bad != UINT64_MAX || survey.size != size, LOOM_BAD_FILE,
+                    "the contents of %s are not a table: %llu keys instead of %llu, or keys out of place", path,
+                    (unsigned long long)survey.size, (unsigned long long)size);
+    return LOOM_OK;
+}

@@ -1,0 +1,40 @@
+#include "core/engine.h"
+
+enum { MOST_MORE = 8 };
+
+static const loom__engine *more[MOST_MORE];
+static int more_count;
+
+static const loom__engine *engine_at(int index)
+{
+    for (int i = 0; loom__own_engines[i] != NULL; i++, index--)
+        if (index == 0)
+            return loom__own_engines[i];
+    return index < more_count ? more[index] : NULL;
+}
+
+const loom__engine *loom__engine_of(loom_type type, uint32_t id)
+{
+    const loom__engine *engine;
+    for (int i = 0; (engine = engine_at(i)) != NULL; i++)
+        if ((id == LOOM_ENGINE_DEFAULT || id == (uint32_t)engine->id) && (engine->types >> type & 1))
+            return engine;
+    return NULL;
+}
+
+int loom__engine_is_known(uint32_t id)
+{
+    const loom__engine *engine;
+    for (int i = 0; (engine = engine_at(i)) != NULL; i++)
+        if (id == (uint32_t)engine->id)
+            return 1;
+    return 0;
+}
+
+int loom__engine_register(const loom__engine *engine)
+{
+    if (more_count == MOST_MORE)
+        return 0;
+    more[more_count++] = engine;
+    return 1;
+}
