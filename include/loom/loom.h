@@ -9,6 +9,8 @@
  *   - Nothing is dropped and nothing is stored twice: after any call, a key is in the table once or not at all.
  *   - A call that fails leaves the table as it was, or tells for each key what became of it.
  *   - A file that was saved is either the whole new table or the file that was there before.
+ *   - A program built with an older header, whose structs are smaller (struct_size), is served: the
+ *     fields it lacks have their defaults. A larger struct than the library's is INVALID_ARGUMENT.
  *
  * COSTS
  *   - A lookup reads 1.12 buckets of 64 bytes on average at load 0.8, 1.25 at 0.9; a lookup of an absent key

@@ -1,17 +1,6 @@
 #include "api/check.h"
 #include "core/error.h"
 
-loom_status loom__check_struct(const char *name, size_t given, size_t known)
-{
-    RETURN_ERROR_IF(given > known, LOOM_INVALID_ARGUMENT,
-                    "%s has struct_size %zu, this library knows %zu: it comes from a later version; use a library at "
-                    "least as new as the header",
-                    name, given, known);
-    RETURN_ERROR_IF(given < known, LOOM_INVALID_ARGUMENT,
-                    "%s has struct_size %zu instead of %zu; start from its _INIT macro", name, given, known);
-    return LOOM_OK;
-}
-
 static int overlap(const loom__array *a, const loom__array *b, uint64_t n)
 {
     uintptr_t from_a = (uintptr_t)a->at, from_b = (uintptr_t)b->at;

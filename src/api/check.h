@@ -4,9 +4,6 @@
 
 #include "loom/loom.h"
 
-/* A struct of another size than ours comes from another version. Older, smaller ones are accepted once there are any. */
-loom_status loom__check_struct(const char *name, size_t given, size_t known);
-
 typedef struct loom__array {
     const char *name;
     const void *at;

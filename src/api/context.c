@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "api/context.h"
-#include "api/check.h"
 #include "api/module.h"
+#include "api/struct_size.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/memory.h"
@@ -40,7 +40,6 @@ loom_status loom_machine_present(loom_machine machine)
 
 static loom_status check_config(const loom_context_config *config)
 {
-    RETURN_IF_FAILED(loom__check_struct("loom_context_config", config->struct_size, sizeof *config));
     RETURN_ERROR_IF((config->allocator.allocate == NULL) != (config->allocator.release == NULL), LOOM_INVALID_ARGUMENT,
                     "the allocator has one of its two functions; give both or neither");
     RETURN_ERROR_IF(config->fixed_seed > 1, LOOM_INVALID_ARGUMENT, "fixed_seed = %u: it is 0 or 1", config->fixed_seed);
@@ -53,11 +52,12 @@ static loom_status check_config(const loom_context_config *config)
 
 loom_status loom_context_create(const loom_context_config *given, loom_context **made)
 {
-    static const loom_context_config defaults = LOOM_CONTEXT_CONFIG_INIT;
-    const loom_context_config *config = given != NULL ? given : &defaults;
+    loom_context_config own = LOOM_CONTEXT_CONFIG_INIT, *config = &own;
     const loom__machine_ops *ops;
     loom__machine *machine;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "context is NULL; pass where the new handle is to go");
+    if (given != NULL)
+        RETURN_IF_FAILED(loom__struct_in(&loom__struct_context_config, &own, given));
     RETURN_IF_FAILED(check_config(config));
     RETURN_IF_FAILED(machine_of(config->machine, &ops));
     RETURN_IF_FAILED(ops->open(config, &machine));
@@ -102,9 +102,10 @@ void loom_context_destroy(loom_context *context)
 loom_status loom_context_describe(loom_context *context, loom_context_info *info)
 {
     RETURN_ERROR_IF(context == NULL || info == NULL, LOOM_INVALID_ARGUMENT, "context or info is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_context_info", info->struct_size, sizeof *info));
-    *info = (loom_context_info)LOOM_CONTEXT_INFO_INIT;
-    context->machine->ops->describe(context->machine, info);
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_context_info, info));
+    loom_context_info own = LOOM_CONTEXT_INFO_INIT;
+    context->machine->ops->describe(context->machine, &own);
+    loom__struct_out(info, &own);
     return LOOM_OK;
 }
 
@@ -137,10 +138,11 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     return asked->supports != NULL ? asked->supports(machine, type, feature) : machine->ops->supports(machine, feature);
 }
 
-loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
+loom_status loom_measure_limit(loom_context *context, loom_limit *given)
 {
-    RETURN_ERROR_IF(context == NULL || limit == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_limit", limit->struct_size, sizeof *limit));
+    loom_limit own = LOOM_LIMIT_INIT, *limit = &own;
+    RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or limit is NULL");
+    RETURN_IF_FAILED(loom__struct_in(&loom__struct_limit, &own, given));
     RETURN_ERROR_IF(limit->kind < LOOM_LIMIT_COPY || limit->kind > LOOM_LIMIT_ANSWERED_READ, LOOM_INVALID_ARGUMENT,
                     "limit kind %d is not known to this version", (int)limit->kind);
     int reads = limit->kind == LOOM_LIMIT_RANDOM_READ || limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
@@ -149,7 +151,9 @@ loom_status loom_measure_limit(loom_context *context, loom_limit *limit)
                     "access_bytes = %u: reads are of 8, 16, 32, 64 or 128 bytes", width);
     RETURN_ERROR_IF(limit->footprint_bytes < 4096, LOOM_INVALID_ARGUMENT, "footprint_bytes = %llu: at least 4096",
                     (unsigned long long)limit->footprint_bytes);
-    return context->machine->ops->measure_limit(context->machine, limit);
+    RETURN_IF_FAILED(context->machine->ops->measure_limit(context->machine, limit));
+    loom__struct_out(given, &own);
+    return LOOM_OK;
 }
 
 uint64_t loom__context_seed(const loom_context *context)

@@ -1,6 +1,7 @@
 /* Filters: their life, bulk calls, and what they tell about themselves. Files: filter_file.c; device views: filter_view.c. */
 #include "api/filter.h"
 #include "api/check.h"
+#include "api/struct_size.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -9,21 +10,22 @@
 
 /* ---- Life ---- */
 
-static loom_status describe(loom_context *context, const loom_filter_config *config, uint64_t seed,
+static loom_status describe(loom_context *context, const loom_filter_config *given, uint64_t seed,
                             loom__description *is)
 {
-    RETURN_ERROR_IF(context == NULL || config == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_filter_config", config->struct_size, sizeof *config));
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
+    RETURN_IF_FAILED(loom__struct_in(&loom__struct_filter_config, &config, given));
     const loom__engine *engine = loom__engine_of(LOOM_TYPE_FILTER, LOOM_ENGINE_DEFAULT);
     *is = (loom__description){
         .type = LOOM_TYPE_FILTER,
         .engine = engine->id,
         .layout_version = engine->layout_version,
-        .key_bytes = config->key_bytes,
-        .capacity = config->capacity,
+        .key_bytes = config.key_bytes,
+        .capacity = config.capacity,
         .seed = seed,
     };
-    return engine->choose(context->machine, config, is);
+    return engine->choose(context->machine, &config, is);
 }
 
 static const loom__engine *engine_of(const loom__description *is)
@@ -31,19 +33,20 @@ static const loom__engine *engine_of(const loom__description *is)
     return loom__engine_of(LOOM_TYPE_FILTER, is->engine);
 }
 
-loom_status loom_filter_memory_required(loom_context *context, const loom_filter_config *config, loom_memory *memory)
+loom_status loom_filter_memory_required(loom_context *context, const loom_filter_config *given, loom_memory *memory)
 {
     loom__description is;
     loom__table table;
-    RETURN_IF_FAILED(describe(context, config, 0, &is));
+    loom_memory own = LOOM_MEMORY_INIT;
+    RETURN_IF_FAILED(describe(context, given, 0, &is));
     RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_memory", memory->struct_size, sizeof *memory));
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_memory, memory));
     RETURN_IF_FAILED(loom__table_plan(context->machine, engine_of(&is), &is, 1, &table));
     const loom__filter_kernels *kernels = table.kernels;
-    *memory = (loom_memory)LOOM_MEMORY_INIT;
-    memory->table_bytes = loom__table_bytes(&table) + sizeof(loom_filter);
+    own.table_bytes = loom__table_bytes(&table) + sizeof(loom_filter);
     if (is.capacity > 0)
-        memory->build_bytes = kernels->bulk_bytes(context->machine, table.view, is.capacity);
+        own.build_bytes = kernels->bulk_bytes(context->machine, table.view, is.capacity);
+    loom__struct_out(memory, &own);
     return LOOM_OK;
 }
 
@@ -92,11 +95,11 @@ static loom_status create(loom_context *context, const loom__description *is, lo
     return loom__filter_wrap(context, table, 0, made);
 }
 
-loom_status loom_filter_create(loom_context *context, const loom_filter_config *config, loom_filter **made)
+loom_status loom_filter_create(loom_context *context, const loom_filter_config *given, loom_filter **made)
 {
     loom__description is;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "filter is NULL; pass where the new handle is to go");
-    RETURN_IF_FAILED(describe(context, config, context != NULL ? loom__context_seed(context) : 0, &is));
+    RETURN_IF_FAILED(describe(context, given, context != NULL ? loom__context_seed(context) : 0, &is));
     return create(context, &is, made);
 }
 
@@ -356,23 +359,24 @@ loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_str
     return status;
 }
 
-loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *report, loom_stream stream)
+loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *given, loom_stream stream)
 {
+    loom_filter_report own_report = LOOM_FILTER_REPORT_INIT, *report = &own_report;
     loom__filter_survey survey;
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
-    RETURN_ERROR_IF(report == NULL, LOOM_INVALID_ARGUMENT, "report is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_filter_report", report->struct_size, sizeof *report));
+    RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "report is NULL");
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_filter_report, given));
     const loom__table *own = filter->table;
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_READ, stream));
     loom_status status = loom__filter_kernels_of(filter)->survey(own->machine, own->view, &survey, stream);
     if (status == LOOM_OK) {
-        *report = (loom_filter_report)LOOM_FILTER_REPORT_INIT;
         report->engine = own->engine->id;
         report->key_bytes = own->is.key_bytes;
         report->capacity = own->is.capacity;
         report->memory_bytes = loom__table_bytes(own) + sizeof *filter;
         report->seed = own->is.seed;
         own->engine->filter->tell_report(own, &survey, report);
+        loom__struct_out(given, report);
     }
     loom__handle_leave(&filter->handle, LOOM__ACCESS_READ, stream);
     return status;
@@ -385,14 +389,15 @@ loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes)
     return LOOM_OK;
 }
 
-loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *config)
+loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *given)
 {
-    RETURN_ERROR_IF(filter == NULL || config == NULL, LOOM_INVALID_ARGUMENT, "filter or config is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_filter_config", config->struct_size, sizeof *config));
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    RETURN_ERROR_IF(filter == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "filter or config is NULL");
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_filter_config, given));
     const loom__table *own = filter->table;
-    *config = (loom_filter_config)LOOM_FILTER_CONFIG_INIT;
-    config->key_bytes = own->is.key_bytes;
-    config->capacity = own->is.capacity;
-    own->engine->filter->tell_config(own, config);
+    config.key_bytes = own->is.key_bytes;
+    config.capacity = own->is.capacity;
+    own->engine->filter->tell_config(own, &config);
+    loom__struct_out(given, &config);
     return LOOM_OK;
 }

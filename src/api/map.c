@@ -1,7 +1,7 @@
 /* The life of a map, and what it tells about itself. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c; device
  * views: map_view.c. */
 #include "api/map.h"
-#include "api/check.h"
+#include "api/struct_size.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -24,12 +24,11 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Checks what the user gave and fills in what was left open. */
+/* Copies the caller's config over the defaults in `config`, checks it, and fills in what was left open. */
 static loom_status complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
 {
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_map_config", given->struct_size, sizeof *given));
-    *config = *given;
+    RETURN_IF_FAILED(loom__struct_in(&loom__struct_map_config, config, given));
     RETURN_ERROR_IF((unsigned)config->type > LOOM_TYPE_COUNTER, LOOM_INVALID_ARGUMENT,
                     "type %d is not known to this version", (int)config->type);
     if (config->type == LOOM_TYPE_DEFAULT)
@@ -54,11 +53,14 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
 
 loom_status loom_map_memory_required(loom_context *context, const loom_map_config *given, loom_memory *memory)
 {
-    loom_map_config config;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    loom_memory own = LOOM_MEMORY_INIT;
     RETURN_IF_FAILED(complete_config(context, given, &config));
     RETURN_ERROR_IF(memory == NULL, LOOM_INVALID_ARGUMENT, "memory is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_memory", memory->struct_size, sizeof *memory));
-    return loom__map_measure(context, &config, memory);
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_memory, memory));
+    RETURN_IF_FAILED(loom__map_measure(context, &config, &own));
+    loom__struct_out(memory, &own);
+    return LOOM_OK;
 }
 
 loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map **made)
@@ -84,7 +86,7 @@ loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map *
 
 loom_status loom_map_create(loom_context *context, const loom_map_config *given, loom_map **made)
 {
-    loom_map_config config;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom__table *table;
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(complete_config(context, given, &config));
@@ -199,20 +201,21 @@ loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
     return LOOM_OK;
 }
 
-loom_status loom_map_get_config(loom_map *map, loom_map_config *config)
+loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
 {
-    RETURN_ERROR_IF(map == NULL || config == NULL, LOOM_INVALID_ARGUMENT, "map or config is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_map_config", config->struct_size, sizeof *config));
+    RETURN_ERROR_IF(map == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "map or config is NULL");
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_map_config, given));
     loom__gate_enter_reader(&map->handle.gate);
     const loom__table *table = map->table;
-    *config = loom__map_table_config(table, table->is.capacity);
-    config->buckets_per_partition = table->is.buckets;
-    config->concurrent_reads = table->concurrent_reads;
-    config->growth = map->growth;
-    config->memory_limit = map->memory_limit;
+    loom_map_config config = loom__map_table_config(table, table->is.capacity);
+    config.buckets_per_partition = table->is.buckets;
+    config.concurrent_reads = table->concurrent_reads;
+    config.growth = map->growth;
+    config.memory_limit = map->memory_limit;
     if (table->engine->tell_config != NULL)
-        table->engine->tell_config(table, config);
+        table->engine->tell_config(table, &config);
     loom__gate_leave_reader(&map->handle.gate);
+    loom__struct_out(given, &config);
     return LOOM_OK;
 }
 
@@ -244,13 +247,14 @@ static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size
     return status;
 }
 
-loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
+loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
 {
+    loom_stats own = LOOM_STATS_INIT, *stats = &own;
     loom__survey survey;
     uint64_t size;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_ERROR_IF(stats == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
-    RETURN_IF_FAILED(loom__check_struct("loom_stats", stats->struct_size, sizeof *stats));
+    RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_stats, given));
     RETURN_IF_FAILED(survey_of(map, &survey, &size, stats, stream));
     stats->size = survey.size;
     stats->fullest_partition = survey.fullest_partition;
@@ -260,6 +264,7 @@ loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream)
     stats->accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
     stats->accesses_per_miss = survey.miss_accesses;
     stats->stashed = survey.stashed;
+    loom__struct_out(given, &own);
     return LOOM_OK;
 }
 

@@ -1,0 +1,58 @@
+#include "api/struct_size.h"
+#include "core/error.h"
+
+#include <string.h>
+
+/* `last` is the last field of the first version, not of this one: it stays when the struct grows. */
+#define KIND(type, last)                                                                                \
+    {                                                                                                   \
+        .name = #type, .bytes = sizeof(type), .least = offsetof(type, last) + sizeof(((type *)0)->last) \
+    }
+
+const loom__struct loom__struct_context_config = KIND(loom_context_config, log_user);
+const loom__struct loom__struct_context_info = KIND(loom_context_info, huge_page_bytes);
+const loom__struct loom__struct_map_config = KIND(loom_map_config, keys_per_cell);
+const loom__struct loom__struct_memory = KIND(loom_memory, low_memory_bytes);
+const loom__struct loom__struct_stats = KIND(loom_stats, stashed);
+const loom__struct loom__struct_filter_config = KIND(loom_filter_config, bytes);
+const loom__struct loom__struct_filter_report = KIND(loom_filter_report, designed_rate);
+const loom__struct loom__struct_limit = KIND(loom_limit, shape);
+
+static size_t size_of(const void *any)
+{
+    size_t bytes;
+    memcpy(&bytes, any, sizeof bytes);
+    return bytes;
+}
+
+/* The fields of `from` that `to` has, too; struct_size is none of them. */
+static void copy_fields(void *to, const void *from)
+{
+    const size_t bytes = size_of(to) < size_of(from) ? size_of(to) : size_of(from);
+    memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), bytes - sizeof(size_t));
+}
+
+loom_status loom__struct_check(const loom__struct *kind, const void *given)
+{
+    const size_t bytes = size_of(given);
+    RETURN_ERROR_IF(bytes > kind->bytes, LOOM_INVALID_ARGUMENT,
+                    "%s has struct_size %zu, this library knows %zu: the program was built with a newer header; load a "
+                    "library at least as new as the header",
+                    kind->name, bytes, kind->bytes);
+    RETURN_ERROR_IF(bytes < kind->least, LOOM_INVALID_ARGUMENT,
+                    "%s has struct_size %zu, the smallest that this library serves is %zu; start from its _INIT macro",
+                    kind->name, bytes, kind->least);
+    return LOOM_OK;
+}
+
+loom_status loom__struct_in(const loom__struct *kind, void *own, const void *given)
+{
+    RETURN_IF_FAILED(loom__struct_check(kind, given));
+    copy_fields(own, given);
+    return LOOM_OK;
+}
+
+void loom__struct_out(void *given, const void *own)
+{
+    copy_fields(given, own);
+}
