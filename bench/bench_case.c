@@ -2,6 +2,7 @@
 
 #include "bench_axes.h"
 #include "bench_progress.h"
+#include "table_cases.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,9 +24,16 @@ const bench_case *bench_case_find(const char *name)
     return NULL;
 }
 
+const char *bench_case_name_at(size_t index)
+{
+    const bench_case *named = bench_case_at(index);
+    return named ? named->name : NULL;
+}
+
 bool bench_case_has_engine(const bench_case *named, loom_engine engine)
 {
-    return named->engines >> engine & 1;
+    const table_case *table = table_case_of(engine);
+    return table && named->type && table_case_has(table, named->type);
 }
 
 double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t access_bytes, uint64_t footprint,
@@ -69,7 +77,7 @@ static void run_case(bench_session *session, const bench_options *asked, const b
     bench_options_settle(&options, device && named->n_on_device ? named->n_on_device : BENCH_DEFAULT_N,
                          device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
     if (!bench_case_has_engine(named, options.engine))
-        options.engine = LOOM_ENGINE_DEFAULT;
+        options.engine = named->engine;
     session->options = &options;
     named->run(session);
     session->options = NULL;

@@ -27,13 +27,15 @@ struct bench_case {
     uint32_t (*op_uses)(size_t index);                           /* bits of bench_use, beyond those of the case */
     uint32_t uses;                                               /* bits of bench_use, whichever operations run */
     uint32_t sweep_sets;                 /* … of these two: those that --sweep sets by itself */
-    uint32_t engines;                    /* that --engine may name: bits 1 << loom_engine */
+    loom_type type;                      /* of its tables: --engine names an engine that has it; 0: it has none */
+    loom_engine engine;                  /* of its tables without --engine */
     void (*run)(bench_session *session); /* adds rows; what goes wrong is a row that fails */
     uint64_t n_on_device;                /* --n there, if not asked for; 0: as on the cpu machine */
 };
 
 const bench_case *bench_case_find(const char *name);
 const bench_case *bench_case_at(size_t index); /* NULL after the last */
+const char *bench_case_name_at(size_t index);  /* likewise */
 bool bench_case_has_engine(const bench_case *named, loom_engine engine);
 
 /* Runs the cases that the options name. The exit code: 0; 1 if a row failed, a file could not be written, or there

@@ -2,6 +2,7 @@
 
 #include "bench_axes.h"
 #include "bench_case.h"
+#include "table_cases.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static bench_taken add_op(void *target, const char *text)
 }
 
 static const bench_option case_word = {
-    .name = "CASE", .expects = "limits, map, perfect or filter", .kind = BENCH_WORD, .set = add_case};
+    .name = "CASE", .kind = BENCH_WORD, .set = add_case, .word_at = bench_case_name_at};
 
 #define KEY_COUNT_EXAMPLE "2^24, 1M or 16Mi"
 #define MOST_KEYS         0x1p40
@@ -79,7 +80,8 @@ static const uint32_t widths[] = {4, 8}, lanes[] = {0, 1, 2, 4, 8};
 
 static const bench_option table[] = {
     {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
-    {"--engine", "default, open, perfect or bloom", .kind = BENCH_WORD, .set = set_engine, .bit = BENCH_USES_ENGINE},
+    {"--engine", NULL, .kind = BENCH_WORD, .set = set_engine, .word_at = bench_engine_name_at,
+     .bit = BENCH_USES_ENGINE},
     {"--type", "map, set or counter", .kind = BENCH_WORD, .set = set_type, .bit = BENCH_USES_TYPE},
     {"--threads", "a number of threads", .kind = BENCH_COUNT32, AT(threads), RANGE(0, MOST_THREADS)},
     {"--lanes", NULL, .kind = BENCH_CHOICE, AT(lanes), CHOICES(lanes), .bit = BENCH_USES_LANES},
@@ -266,7 +268,7 @@ static bool check_ops(const bench_options *options, char error[256])
         if (!fate.known)
             snprintf(error, 256, "No case that was named has the operation \"%s\".", op);
         else if (!fate.offered)
-            snprintf(error, 256, "A %s has no operation \"%s\".", bench_type_name(options->type), op);
+            snprintf(error, 256, "A %s has no operation \"%s\".", table_type_name(options->type), op);
         else
             snprintf(error, 256, "No figure of --sweep has the operation \"%s\"; leave it out.", op);
         return false;

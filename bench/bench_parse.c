@@ -1,5 +1,7 @@
 #include "bench_parse.h"
 
+#include "table_cases.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -25,19 +27,6 @@ static const struct {
     const char *name;
     loom_machine machine;
 } machines[] = {{"best", LOOM_MACHINE_BEST}, {"cpu", LOOM_MACHINE_CPU}, {"cuda", LOOM_MACHINE_CUDA}};
-
-static const struct {
-    const char *name;
-    loom_engine engine;
-} engines[] = {{"default", LOOM_ENGINE_DEFAULT},
-               {"open", LOOM_ENGINE_OPEN},
-               {"bloom", LOOM_ENGINE_BLOOM},
-               {"perfect", LOOM_ENGINE_PERFECT}};
-
-static const struct {
-    const char *name;
-    loom_type type;
-} types[] = {{"map", LOOM_TYPE_MAP}, {"set", LOOM_TYPE_SET}, {"counter", LOOM_TYPE_COUNTER}};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -97,42 +86,31 @@ bool bench_parse_machine(const char *text, loom_machine *machine)
 
 bool bench_parse_engine(const char *text, loom_engine *engine)
 {
-    for (size_t i = 0; i < COUNT_OF(engines); i++) {
-        if (strcmp(text, engines[i].name) == 0) {
-            *engine = engines[i].engine;
-            return true;
-        }
-    }
-    return false;
+    const table_case *named = table_case_find(text);
+    *engine = named ? named->engine : LOOM_ENGINE_DEFAULT;
+    return named || strcmp(text, bench_engine_name(LOOM_ENGINE_DEFAULT)) == 0;
 }
 
 const char *bench_engine_name(loom_engine engine)
 {
-    for (size_t i = 0; i < COUNT_OF(engines); i++) {
-        if (engines[i].engine == engine)
-            return engines[i].name;
-    }
-    return "unknown";
+    const table_case *named = table_case_of(engine);
+    return named ? named->name : engine == LOOM_ENGINE_DEFAULT ? "default" : "unknown";
+}
+
+const char *bench_engine_name_at(size_t index)
+{
+    if (index == 0)
+        return bench_engine_name(LOOM_ENGINE_DEFAULT);
+    return table_case_at(index - 1) ? table_case_at(index - 1)->name : NULL;
 }
 
 bool bench_parse_type(const char *text, loom_type *type)
 {
-    for (size_t i = 0; i < COUNT_OF(types); i++) {
-        if (strcmp(text, types[i].name) == 0) {
-            *type = types[i].type;
+    for (*type = LOOM_TYPE_MAP; *type <= LOOM_TYPE_COUNTER; (*type)++) {
+        if (strcmp(text, table_type_name(*type)) == 0)
             return true;
-        }
     }
     return false;
-}
-
-const char *bench_type_name(loom_type type)
-{
-    for (size_t i = 0; i < COUNT_OF(types); i++) {
-        if (types[i].type == type)
-            return types[i].name;
-    }
-    return "unknown";
 }
 
 /* ---- Options ------------------------------------------------------------------------------------------ */
@@ -159,13 +137,17 @@ static void write_number(double number, char text[32])
     }
 }
 
-/* "a number of keys from 1 to 2^40 such as 2^24, 1M or 16Mi", "4 or 8" */
+/* "a number of keys from 1 to 2^40 such as 2^24, 1M or 16Mi", "4 or 8", "default, open or perfect" */
 static void describe(const bench_option *option, char text[160])
 {
     size_t used = (size_t)snprintf(text, 160, "%s", option->expects ? option->expects : "");
     for (size_t i = 0; i < option->choice_count; i++) {
         const char *before = i == 0 ? "" : i + 1 < option->choice_count ? ", " : " or ";
         used += (size_t)snprintf(text + used, 160 - used, "%s%u", before, (unsigned)option->choices[i]);
+    }
+    for (size_t i = 0; option->word_at && option->word_at(i) && used < 160; i++) {
+        const char *before = i == 0 ? "" : option->word_at(i + 1) ? ", " : " or ";
+        used += (size_t)snprintf(text + used, 160 - used, "%s%s", before, option->word_at(i));
     }
     if (option->highest > 0) {
         char lowest[32], highest[32];

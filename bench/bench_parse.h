@@ -14,9 +14,9 @@ bool bench_parse_machine(const char *text, loom_machine *machine);
 bool bench_parse_engine(const char *text, loom_engine *engine);
 bool bench_parse_type(const char *text, loom_type *type);
 
-/* The names that bench_parse_engine and bench_parse_type take. */
+/* The names that bench_parse_engine takes: those of the list of cases (cases/table_cases.h) and "default". */
 const char *bench_engine_name(loom_engine engine);
-const char *bench_type_name(loom_type type);
+const char *bench_engine_name_at(size_t index); /* NULL after the last */
 
 /* Several numbers that an option was given. */
 enum { BENCH_MAX_VALUES = 32 };
@@ -57,6 +57,7 @@ typedef struct bench_option {
     const uint32_t *choices; /* [choice_count] */
     size_t choice_count;
     bench_taken (*set)(void *target, const char *text); /* of words */
+    const char *(*word_at)(size_t index);               /* those that `set` takes; NULL: `expects` tells them */
     uint32_t bit;                                       /* which `given` then has */
 } bench_option;
 

@@ -198,6 +198,6 @@ const bench_case bench_case_filter = {.name = "filter",
                                       .uses = BENCH_USES_ENGINE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_ABSENT |
                                               BENCH_USES_BITS_PER_KEY | BENCH_USES_BYTES | BENCH_USES_KEY_BYTES |
                                               BENCH_USES_OPS | BENCH_USES_REPEAT,
-                                      .engines = 1u << LOOM_ENGINE_BLOOM,
+                                      .type = LOOM_TYPE_FILTER,
                                       .run = run_filter,
                                       .n_on_device = BENCH_DEFAULT_FILTER_N_ON_DEVICE};

@@ -12,6 +12,7 @@
 #include "bench_progress.h"
 #include "bench_timer.h"
 #include "map_bench.h"
+#include "table_cases.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -71,7 +72,7 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
     row->load = stats.load; /* the table may have grown since it was made */
     if (op->traits & MAP_OP_ADDS)
         bench_row_note(row, "from load %.3f", (double)(wanted - bench->operations) / (double)stats.slots);
-    if (stats.engine != LOOM_ENGINE_PERFECT)
+    if (stats.code_bytes == 0)
         return;
     row->code_bytes = stats.code_bytes;
     row->stashed = stats.stashed;
@@ -184,7 +185,7 @@ static double access_limit(const map_op *op, const limits_of_op *limits, double 
 
 static const char *type_name(const map_bench *bench)
 {
-    return bench_type_name(bench->session->options->type);
+    return table_type_name(bench->session->options->type);
 }
 
 static void measure(map_bench *bench, const map_op *op, double hit, const loom_stats *stats)
@@ -252,17 +253,30 @@ static bool is_wanted(const map_op *op, const bench_options *options)
     return bench_options_wants(options, name_to_ask_for(op)) && is_for(op, options->type);
 }
 
-/* Those that were asked for by name have been refused already. */
-static void say_what_is_left_out(loom_type type)
+static bool is_offered(const bench_session *session, const map_op *op)
 {
+    const bench_options *options = session->options;
+    return loom_supports(session->context, options->type, options->engine, op->needs) == LOOM_OK;
+}
+
+/* Operations that a set does not have, unless --ops named some: those would have been refused already. And operations that the
+ * engine or the machine does not offer. */
+static void say_what_is_left_out(const bench_session *session)
+{
+    const bench_options *options = session->options;
     const char *before = "left out, since a set has no values: ";
-    for (const map_op *op = map_ops; op->name; op++) {
-        if (is_for(op, type))
+    for (const map_op *op = map_ops; op->name && options->op_count == 0; op++) {
+        if (is_for(op, options->type))
             continue;
         printf("%s%s", before, op->name);
         before = ", ";
     }
-    printf("\n");
+    if (before[0] == ',')
+        printf("\n");
+    for (const map_op *op = map_ops; op->name; op++) {
+        if (is_wanted(op, options) && !is_offered(session, op))
+            printf("left out: %s (%s)\n", op->name, loom_last_error());
+    }
 }
 
 static void run_load(map_bench *bench, double load)
@@ -280,7 +294,7 @@ static void run_load(map_bench *bench, double load)
         bench_report_add(&bench->session->report, &row);
     } else {
         for (const map_op *op = map_ops; op->name; op++) {
-            if (!is_wanted(op, options))
+            if (!is_wanted(op, options) || !is_offered(bench->session, op))
                 continue;
             if ((op->traits & MAP_OP_AFTER_CHURN) && bench->holds != MAP_HOLDS_CHURNED)
                 continue; /* the row of the churn has failed and says why */
@@ -302,8 +316,7 @@ void map_run(bench_session *session)
                        .key_bytes = options->key_bytes,
                        .value_bytes = options->value_bytes,
                        .batch = options->batch};
-    if (options->type == LOOM_TYPE_SET && options->op_count == 0)
-        say_what_is_left_out(options->type);
+    say_what_is_left_out(session);
     bench_progress("%s: making %.1f M keys", type_name(&bench), (double)options->n * 1e-6);
     if (map_make_arrays(&bench)) {
         for (size_t i = 0; i < options->loads.count; i++)
@@ -349,5 +362,5 @@ const bench_case bench_case_map = {.name = "map",
                                    .op_runs = map_op_runs,
                                    .op_uses = map_op_uses,
                                    .uses = MAP_USES,
-                                   .engines = MAP_ENGINES,
+                                   .type = LOOM_TYPE_MAP,
                                    .run = map_run};

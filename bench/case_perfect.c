@@ -209,8 +209,6 @@ static void run_perfect(bench_session *session)
 {
     const bench_options *asked = session->options;
     bench_options options = *asked;
-    if (options.engine == LOOM_ENGINE_DEFAULT)
-        options.engine = LOOM_ENGINE_PERFECT;
     session->options = &options;
     if (options.sweep) {
         run_sweep(session);
@@ -258,6 +256,7 @@ const bench_case bench_case_perfect = {.name = "perfect",
                                        .op_uses = map_op_uses,
                                        .uses = MAP_USES | BENCH_USES_SWEEP,
                                        .sweep_sets = BENCH_USES_LOAD | BENCH_USES_HIT | BENCH_USES_MORE,
-                                       .engines = MAP_ENGINES,
+                                       .type = LOOM_TYPE_MAP,
+                                       .engine = LOOM_ENGINE_PERFECT,
                                        .run = run_perfect,
                                        .n_on_device = BENCH_DEFAULT_PERFECT_N_ON_DEVICE};

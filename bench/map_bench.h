@@ -93,6 +93,7 @@ typedef struct map_op {
     const char *name;
     const char *asked_as; /* in --ops; NULL: by its name */
     uint32_t traits;      /* map_traits */
+    loom_feature needs;   /* of the engine and the machine; else it is left out */
     map_accesses accesses;
     map_limit limit;
     void (*make_input)(map_bench *bench, double hit);
@@ -121,8 +122,7 @@ uint32_t map_op_uses(size_t index);
 enum {
     MAP_USES = BENCH_USES_ENGINE | BENCH_USES_TYPE | BENCH_USES_LANES | BENCH_USES_N | BENCH_USES_LOAD |
                BENCH_USES_CONCURRENT_READS | BENCH_USES_KEY_BYTES | BENCH_USES_VALUE_BYTES | BENCH_USES_OPS |
-               BENCH_USES_REPEAT,
-    MAP_ENGINES = 1 << LOOM_ENGINE_OPEN | 1 << LOOM_ENGINE_PERFECT
+               BENCH_USES_REPEAT
 };
 
 /* ---- Arrays (map_arrays.c) ---- */

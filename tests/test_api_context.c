@@ -224,9 +224,13 @@ TEST(test_api_supports_cpu_features)
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_FILTER; type++)
-            for (int engine = LOOM_ENGINE_DEFAULT; engine <= LOOM_ENGINE_PERFECT; engine++) {
+            for (size_t of = 0; of == 0 || table_case_at(of - 1); of++) { /* 0: LOOM_ENGINE_DEFAULT */
+                const table_case *table = of ? table_case_at(of - 1) : NULL;
+                const int engine = table ? (int)table->engine : LOOM_ENGINE_DEFAULT;
                 loom_feature feature = features[i].feature;
-                int fits = engine == LOOM_ENGINE_DEFAULT || (type == LOOM_TYPE_FILTER) == (engine == LOOM_ENGINE_BLOOM);
+                int fits = !table || table_case_has(table, type ? (loom_type)type : LOOM_TYPE_MAP);
+                if (table && table->partial)
+                    continue;
                 int offered = type == LOOM_TYPE_SET      ? features[i].of_sets
                               : type == LOOM_TYPE_FILTER ? features[i].of_filters
                                                          : features[i].offered;

@@ -17,11 +17,9 @@
 
 enum { GOLDEN_BUILT = 300, GOLDEN_ERASED = 60, GOLDEN_INSERTED = 90 };
 
-/* Sets are made for fewer keys than come, so that some of them are displaced; perfect tables for fewer yet, so that cells have
- * many different codes. */
-static uint64_t golden_capacity(loom_engine engine, uint32_t value_bytes)
+static uint64_t golden_capacity(const table_case *table, uint32_t value_bytes)
 {
-    return engine == LOOM_ENGINE_PERFECT ? 250 : value_bytes ? 360 : 300;
+    return value_bytes ? table->golden_map_capacity : table->golden_set_capacity;
 }
 
 /* Pair i of the rows from which all steps draw: special keys first, then numbers, then scattered ones. Written out here
@@ -47,15 +45,15 @@ static void fill_golden(batch *b, uint64_t first)
 }
 
 /* Build, erase, insert in order: three steps whose outcome does not depend on threads or SIMD. */
-static loom_map *make_golden(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes)
+static loom_map *make_golden(loom_context *context, const table_case *table, uint32_t key_bytes, uint32_t value_bytes)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     loom_map *map = NULL;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
-    config.engine = engine;
+    config.engine = table->engine;
     config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
-    config.capacity = golden_capacity(engine, value_bytes);
+    config.capacity = golden_capacity(table, value_bytes);
     config.growth = 0;
     config.max_load = 0.9;
     CHECK_OK(loom_map_create(context, &config, &map));
@@ -89,13 +87,13 @@ static batch golden_contents(uint32_t key_bytes, uint32_t value_bytes)
     return b;
 }
 
-static void golden_path(char *path, size_t room, const char *directory, loom_engine engine, uint32_t key_bytes,
+/* golden_map_4_8, golden_set_8, golden_perfect_map_4_8 */
+static void golden_path(char *path, size_t room, const char *directory, const table_case *table, uint32_t key_bytes,
                         uint32_t value_bytes)
 {
-    const char *type = engine == LOOM_ENGINE_PERFECT ? value_bytes ? "perfect_map" : "perfect_set"
-                       : value_bytes                 ? "map"
-                                                     : "set";
-    int used = snprintf(path, room, "%s/golden_%s_%u", directory, type, key_bytes);
+    const int is_default = table == table_case_default(LOOM_TYPE_MAP);
+    int used = snprintf(path, room, "%s/golden_%s%s%s_%u", directory, is_default ? "" : table->name,
+                        is_default ? "" : "_", value_bytes ? "map" : "set", key_bytes);
     if (value_bytes)
         used += snprintf(path + used, room - (size_t)used, "_%u", value_bytes);
     snprintf(path + used, room - (size_t)used, ".loom");
@@ -106,16 +104,18 @@ static void check_golden_file(test_run *t, const char *directory)
     char path[512];
     loom_context *context = make_context(t);
     loom_map *map = NULL;
+    if (golden_capacity(t->table, t->value_bytes) == 0)
+        SKIP("the engine %s has no golden files", t->table->name);
     batch wanted = golden_contents(t->key_bytes, t->value_bytes);
-    golden_path(path, sizeof path, directory, t->engine, t->key_bytes, t->value_bytes);
+    golden_path(path, sizeof path, directory, t->table, t->key_bytes, t->value_bytes);
     CHECK_OK(loom_map_load(context, path, &map, NULL));
     check_contents(map, &wanted);
     loom_stats stats = map_stats(map);
     CHECK_EQ(stats.seed, GOLDEN_SEED);
-    CHECK_EQ(stats.capacity, golden_capacity(t->engine, t->value_bytes));
-    CHECK_EQ(stats.engine, t->engine == LOOM_ENGINE_DEFAULT ? LOOM_ENGINE_OPEN : t->engine);
-    CHECK_EQ(stats.code_bytes > 0, stats.engine == LOOM_ENGINE_PERFECT);
-    if (t->value_bytes == 0 && stats.engine == LOOM_ENGINE_OPEN)
+    CHECK_EQ(stats.capacity, golden_capacity(t->table, t->value_bytes));
+    CHECK_EQ(stats.engine, t->table->engine);
+    CHECK_EQ(stats.code_bytes > 0, t->table->one_access);
+    if (t->value_bytes == 0 && !t->table->one_access)
         CHECK_GT(stats.displaced, 0); /* filter bits are part of it */
     CHECK_EQ(stats.key_bytes, t->key_bytes);
     CHECK_EQ(stats.value_bytes, t->value_bytes);
@@ -146,11 +146,13 @@ TEST_EACH_KIND(test_open_save_golden_bytes, .cpu_only = 1, .every_engine = 1)
 {
     char path[512];
     size_t wanted_bytes, bytes;
-    golden_path(path, sizeof path, t->data, t->engine, t->key_bytes, t->value_bytes);
+    if (golden_capacity(t->table, t->value_bytes) == 0)
+        SKIP("the engine %s has no golden files", t->table->name);
+    golden_path(path, sizeof path, t->data, t->table, t->key_bytes, t->value_bytes);
     void *wanted = test_read_file(path, &wanted_bytes);
     for (uint32_t threads = 1; threads <= 8; threads++) {
         loom_context *context = make_context_with(t, threads, GOLDEN_SEED);
-        loom_map *map = make_golden(context, t->engine, t->key_bytes, t->value_bytes);
+        loom_map *map = make_golden(context, t->table, t->key_bytes, t->value_bytes);
         const char *made = test_path(t, "made");
         CHECK_OK(loom_map_save(map, made, NULL));
         void *got = test_read_file(made, &bytes);
@@ -255,12 +257,12 @@ static loom_context *golden_context(void)
     return context;
 }
 
-static void write_golden_map(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes,
+static void write_golden_map(loom_context *context, const table_case *table, const table_form *form,
                              const char *directory)
 {
     char path[512];
-    loom_map *map = make_golden(context, engine, key_bytes, value_bytes);
-    golden_path(path, sizeof path, directory, engine, key_bytes, value_bytes);
+    loom_map *map = make_golden(context, table, form->key_bytes, form->value_bytes);
+    golden_path(path, sizeof path, directory, table, form->key_bytes, form->value_bytes);
     CHECK_OK(loom_map_save(map, path, NULL));
     printf("%s\n", path);
     loom_map_destroy(map);
@@ -270,11 +272,13 @@ TEST_MODE(write_golden, "--write-golden")
 {
     loom_context *context = golden_context();
     char path[512];
-    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
-        for (uint32_t value_bytes = 0; value_bytes <= 8; value_bytes += 4) { /* 0: a set */
-            write_golden_map(context, LOOM_ENGINE_OPEN, key_bytes, value_bytes, argument);
-            write_golden_map(context, LOOM_ENGINE_PERFECT, key_bytes, value_bytes, argument);
-        }
+    const table_case *table;
+    for (size_t i = 0; (table = table_case_at(i)) != NULL; i++)
+        for (const table_form *form = table->forms; form->type; form++)
+            if ((form->type == LOOM_TYPE_MAP || form->type == LOOM_TYPE_SET) &&
+                golden_capacity(table, form->value_bytes) > 0)
+                write_golden_map(context, table, form, argument);
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
         for (int p = 0; p < FILTER_PROBES; p++) {
             loom_filter *filter = make_golden_filter(context, key_bytes, filter_probes[p], LOOM_DIRECTLY);
             golden_filter_path(path, sizeof path, argument, key_bytes, filter_probes[p]);
@@ -282,7 +286,6 @@ TEST_MODE(write_golden, "--write-golden")
             printf("%s\n", path);
             loom_filter_destroy(filter);
         }
-    }
     loom_context_destroy(context);
     return 0;
 }

@@ -5,42 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A batch from a small universe of keys, so that they meet: in the table, and within the batch. */
-static batch random_batch(test_run *t, uint64_t universe, uint64_t longest)
-{
-    uint64_t n =
-        random_below(&t->random, 4) ? random_below(&t->random, longest / 8 + 2) : random_below(&t->random, longest + 1);
-    batch b = make_batch(t, n);
-    uint64_t range = 1 + random_below(&t->random, universe), start = random_below(&t->random, universe - range + 1);
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t which = start + random_below(&t->random, range);
-        /* Small numbers as they are, the rest scattered; and now and then one of the special ones. */
-        uint64_t key = which & 1 ? which : distinct_key(b.key_bytes, 5, which);
-        if (random_below(&t->random, 50) == 0)
-            key = random_u64(&t->random) & 1 ? UINT64_MAX : UINT64_C(1) << (b.key_bytes * 8 - 1);
-        set_pair(&b, i, key, random_u64(&t->random));
-    }
-    return b;
-}
-
-static void save_and_load(model *m, loom_context *context)
-{
-    const char *path = test_path(m->t, "model.loom");
-    loom_map *loaded = NULL;
-    CHECK_OK(loom_map_save(m->map, path, NULL));
-    CHECK_OK(loom_map_load(context, path, &loaded, NULL));
-    loom_map_destroy(m->map);
-    m->map = loaded;
-}
-
-static void replace_by_clone(model *m)
-{
-    loom_map *clone = NULL;
-    CHECK_OK(loom_map_clone(m->map, &clone, NULL));
-    loom_map_destroy(m->map);
-    m->map = clone;
-}
-
 static void random_step(model *m, loom_context *context, uint64_t universe, uint64_t longest)
 {
     test_run *t = m->t;
@@ -67,9 +31,9 @@ static void random_step(model *m, loom_context *context, uint64_t universe, uint
     else if (op < 82)
         model_clear(m);
     else if (op < 86)
-        replace_by_clone(m);
+        model_clone(m);
     else if (op < 87)
-        save_and_load(m, context);
+        model_save_and_load(m, context);
     else if (op < 92)
         model_compare_cursor(m, 1 + random_below(&t->random, 50));
     else
@@ -87,10 +51,9 @@ TEST_EACH_KIND(test_open_model_random_operations, .long_tier = 1, .every_engine 
         uint64_t capacity = random_below(&t->random, table & 1 ? 40 : 1500);
         loom_map_config config = make_config(t, capacity);
         static const double loads[] = {0, 0.95, 0.9, 0.5};
-        static const uint32_t buckets[] = {0, 0, 2, 3, 31};
+        static const uint32_t buckets[] = {0, 0, 2, 3, 31, 127};
         config.max_load = loads[random_below(&t->random, 4)];
-        config.buckets_per_partition = t->engine == LOOM_ENGINE_PERFECT ? 8 * (uint32_t)random_below(&t->random, 20) + 9
-                                                                        : buckets[random_below(&t->random, 5)];
+        config.buckets_per_partition = table_case_partition_size(t->table, buckets[random_below(&t->random, 6)]);
         model m = make_model(t, make_map_from(context, &config), capacity);
         uint64_t universe = 10 + random_below(&t->random, 3 * capacity + 10);
         for (uint64_t step = 0; step < steps; step++)
@@ -110,7 +73,7 @@ TEST_EACH_KIND(test_open_model_random_operations_large, .threads = 1, .every_eng
     uint64_t capacity = test_scaled(t, 40000, 6000);
     loom_map_config config = make_config(t, capacity);
     config.max_load = 0.9;
-    config.buckets_per_partition = t->engine == LOOM_ENGINE_PERFECT ? 129 : 127;
+    config.buckets_per_partition = table_case_partition_size(t->table, 127);
     model m = make_model(t, make_map_from(context, &config), capacity);
     for (uint64_t step = 0; step < steps; step++)
         random_step(&m, context, capacity, capacity / 2);

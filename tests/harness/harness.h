@@ -5,11 +5,12 @@
  *   TEST(test_api_version_matches_header) { CHECK_EQ(loom_version(), LOOM_VERSION); }
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
- * TEST runs once. TEST_EACH is registered four times, once for each pair of widths (name_4_4, name_4_8, name_8_4,
+ * TEST runs once. TEST_EACH is registered once for each pair of widths that maps have (name_4_4, name_4_8, name_8_4,
  * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
  * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0,
  * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do. With
- * .every_engine = 1 a test named test_open_… is run for the perfect engine as well, as test_perfect_….
+ * .every_engine = 1 a test named test_open_… is run for the other engines as well: test_perfect_…. TEST_EACH_CASE is for all
+ * types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases, cases/table_cases.h.
  *
  * `loom_tests` runs the short tier, which is for every change; `loom_tests --all` the long one. A test that takes over a second
  * at its full size has .long_tier = 1: in the short tier test_scaled() gives it the sizes of --quick. With .threads = 1 several
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 #include "loom/loom.h"
+#include "table_cases.h"
 
 /* ---- Generator ---------------------------------------------------------------------------------------- */
 
@@ -57,19 +59,26 @@ typedef struct test_run {
     uint32_t simd_count;    /* at least 1 */
     const char *program;    /* this executable */
     const char *const *extra; /* arguments that a child of this test needs, NULL-terminated */
+    const table_case *table;  /* the case under test; TEST: that of maps */
+    loom_type type;           /* TEST_EACH and its kin: the type under test */
 } test_run;
 
 typedef void (*test_body)(test_run *t);
 
-/* What a test is run for. */
-enum { TEST_MAPS = 1, TEST_SETS = 2 };
+/* What a test is run for: bits of loom_type. */
+enum {
+    TEST_MAPS = 1 << LOOM_TYPE_MAP,
+    TEST_SETS = 1 << LOOM_TYPE_SET,
+    TEST_FILTERS = 1 << LOOM_TYPE_FILTER,
+    TEST_CASES = ~0 /* all types of all engines */
+};
 
 typedef struct test_entry {
     const char *name;
     test_body body;
-    int each;            /* TEST_MAPS, TEST_SETS or both: once for each of their widths; 0: once */
+    int each;            /* once for each of the widths that these types have; 0: once */
     int timeout_seconds; /* 0: 60 */
-    int every_engine;    /* it holds for all engines of maps and sets */
+    int every_engine;    /* it holds for all engines that have these types, but partial ones */
     int long_tier;       /* in the short tier it runs with the sizes of --quick */
     int threads;         /* several threads meet in it, its own or those that the library shares a batch out to */
     int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
@@ -94,7 +103,8 @@ void test_register(test_entry *entry);
 #define TEST(test_name, ...)             TEST_REGISTER_(test_name, .each = 0, __VA_ARGS__)
 #define TEST_EACH(test_name, ...)        TEST_REGISTER_(test_name, .each = TEST_MAPS, __VA_ARGS__)
 #define TEST_EACH_SET(test_name, ...)    TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
-#define TEST_EACH_FILTER(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
+#define TEST_EACH_FILTER(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_FILTERS, __VA_ARGS__)
+#define TEST_EACH_CASE(test_name, ...)   TEST_REGISTER_(test_name, .each = TEST_CASES, __VA_ARGS__)
 #define TEST_EACH_KIND(test_name, ...)   TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
 
 /* A mode is an option of the executable that runs no test: `loom_tests --write-golden DIR`. Returns an exit status. */

@@ -76,13 +76,12 @@ typedef struct options {
     double timeout_scale;
 } options;
 
-/* One test as it is run and counted: TEST_EACH entries make four, those with sets two more. */
+/* One test as it is run and counted: other entries than those of TEST make several. */
 typedef struct test_case {
     char name[128];
     test_entry *entry;
-    loom_engine engine;
-    uint32_t key_bytes;
-    uint32_t value_bytes;
+    const table_case *table;
+    table_form form; /* its type is 0 in a TEST */
 } test_case;
 
 typedef struct job {
@@ -142,34 +141,52 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const test_case *)a)->name, ((const test_case *)b)->name);
 }
 
+/* Whether the test runs for tables of this engine and form. */
+static int is_meant(const test_entry *entry, const table_case *table, const table_form *form)
+{
+    if (!(entry->each >> form->type & 1))
+        return 0;
+    return entry->each == TEST_CASES || table == table_case_default(form->type) ||
+           (entry->every_engine && !table->partial);
+}
+
+/* test_open_x becomes test_perfect_x_4_8 there; TEST_EACH_CASE: test_x becomes test_x_perfect_map_4_8. */
+static void name_case(test_case *test)
+{
+    const table_form *form = &test->form;
+    const char *name = test->entry->name, *rest = name + strlen("test_open_");
+    const size_t room = sizeof test->name;
+    if (form->type == LOOM_TYPE_DEFAULT)
+        snprintf(test->name, room, "%s", name);
+    else if (test->entry->each == TEST_CASES)
+        snprintf(test->name, room, "%s_%s_%s_%u_%u", name, test->table->name, table_type_name(form->type),
+                 form->key_bytes, form->value_bytes);
+    else if (test->table != table_case_default(form->type) && strncmp(name, "test_open_", strlen("test_open_")) == 0)
+        snprintf(test->name, room, "test_%s_%s_%u_%u", test->table->name, rest, form->key_bytes, form->value_bytes);
+    else
+        snprintf(test->name, room, "%s_%u_%u", name, form->key_bytes, form->value_bytes);
+}
+
 static test_case *make_cases(size_t *count)
 {
-    enum { WIDTHS = 6 };
-    static const uint32_t widths[WIDTHS][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
-    size_t room = 0, used = 0;
+    size_t room = 0, used = 0, forms = 1;
+    const table_case *table;
+    for (size_t i = 0; (table = table_case_at(i)) != NULL; i++)
+        for (const table_form *form = table->forms; form->type; form++)
+            forms++;
     for (test_entry *entry = test_entries(); entry; entry = entry->next)
-        room += 2 * WIDTHS;
-    test_case *cases = test_allocate((room + 1) * sizeof *cases);
-    for (test_entry *entry = test_entries(); entry; entry = entry->next)
-        for (int engine = 0; engine < (entry->every_engine ? 2 : 1); engine++)
-            for (int w = 0; w < (entry->each ? WIDTHS : 1); w++) {
-                if (entry->each && !(entry->each & (widths[w][1] ? TEST_MAPS : TEST_SETS)))
-                    continue;
-                test_case *test = &cases[used++];
-                char widths_text[16] = "", name[100];
-                memset(test, 0, sizeof *test);
-                test->entry = entry;
-                test->engine = engine ? LOOM_ENGINE_PERFECT : LOOM_ENGINE_DEFAULT;
-                snprintf(name, sizeof name, "%s", entry->name);
-                if (engine && strncmp(entry->name, "test_open_", 10) == 0)
-                    snprintf(name, sizeof name, "test_perfect_%s", entry->name + 10);
-                if (entry->each) {
-                    test->key_bytes = widths[w][0];
-                    test->value_bytes = widths[w][1];
-                    snprintf(widths_text, sizeof widths_text, "_%u_%u", widths[w][0], widths[w][1]);
-                }
-                snprintf(test->name, sizeof test->name, "%s%s", name, widths_text);
-            }
+        room += forms;
+    test_case *cases = test_allocate(room * sizeof *cases);
+    for (test_entry *entry = test_entries(); entry; entry = entry->next) {
+        if (!entry->each)
+            cases[used++] = (test_case){.entry = entry, .table = table_case_default(LOOM_TYPE_MAP)};
+        for (size_t i = 0; (table = table_case_at(i)) != NULL; i++)
+            for (const table_form *form = table->forms; form->type; form++)
+                if (is_meant(entry, table, form))
+                    cases[used++] = (test_case){.entry = entry, .table = table, .form = *form};
+    }
+    for (size_t i = 0; i < used; i++)
+        name_case(&cases[i]);
     qsort(cases, used, sizeof *cases, compare_names);
     for (size_t i = 1; i < used; i++)
         if (strcmp(cases[i - 1].name, cases[i].name) == 0) {
@@ -185,7 +202,8 @@ static test_case *make_cases(size_t *count)
 static int is_layout_of_its_own(const options *o, const test_case *test)
 {
     static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};
-    uint32_t first = test->entry->each & TEST_MAPS ? 0 : 3, end = test->entry->each & TEST_SETS ? 4 : 3;
+    uint32_t first = test->entry->each & TEST_MAPS ? 0 : 3,
+             end = test->entry->each & (TEST_SETS | TEST_FILTERS) ? 4 : 3;
     if (!test->entry->each)
         return 1;
     if (test->entry->long_tier) {
@@ -195,7 +213,7 @@ static int is_layout_of_its_own(const options *o, const test_case *test)
         end = first + 1;
     }
     for (uint32_t i = first; i < end; i++)
-        if (test->key_bytes == widths[i][0] && test->value_bytes == widths[i][1])
+        if (test->form.key_bytes == widths[i][0] && test->form.value_bytes == widths[i][1])
             return 1;
     return 0;
 }
@@ -248,9 +266,12 @@ static int run_here(const options *o, const test_case *test)
     run.simd_count = test_find_simds(simds);
     if (run.simd_count == 0 || simds[0] != LOOM_SIMD_SCALAR)
         test_fail(__FILE__, __LINE__, "no context with LOOM_SIMD_SCALAR could be made: %s", loom_last_error());
-    run.key_bytes = test->key_bytes;
-    run.value_bytes = test->value_bytes;
-    run.engine = test->engine;
+    run.key_bytes = test->form.key_bytes;
+    run.value_bytes = test->form.value_bytes;
+    run.type = test->form.type;
+    run.table = test->table;
+    if (run.type && test->table != table_case_default(run.type))
+        run.engine = test->table->engine;
     if (test->entry->each) {
         uint32_t done = 0;
         test_seed_run(&run, o->seed, test->name);

@@ -21,6 +21,23 @@ void free_model(model *m)
     m->reference = NULL;
 }
 
+batch random_batch(test_run *t, uint64_t universe, uint64_t longest)
+{
+    uint64_t n =
+        random_below(&t->random, 4) ? random_below(&t->random, longest / 8 + 2) : random_below(&t->random, longest + 1);
+    batch b = make_batch(t, n);
+    uint64_t range = 1 + random_below(&t->random, universe), start = random_below(&t->random, universe - range + 1);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t which = start + random_below(&t->random, range);
+        /* Small numbers as they are, the rest scattered; and now and then one of the special ones. */
+        uint64_t key = which & 1 ? which : distinct_key(b.key_bytes, 5, which);
+        if (random_below(&t->random, 50) == 0)
+            key = random_u64(&t->random) & 1 ? UINT64_MAX : UINT64_C(1) << (b.key_bytes * 8 - 1);
+        set_pair(&b, i, key, random_u64(&t->random));
+    }
+    return b;
+}
+
 /* ---- Insert and build ----------------------------------------------------------------------------------- */
 
 typedef struct occurrence {
@@ -279,6 +296,24 @@ void model_clear(model *m)
     CHECK_OK(loom_map_clear(m->map, NULL, NULL));
     reference_clear(m->reference);
     CHECK_EQ(map_size(m->map), 0);
+}
+
+void model_clone(model *m)
+{
+    loom_map *clone = NULL;
+    CHECK_OK(loom_map_clone(m->map, &clone, NULL));
+    loom_map_destroy(m->map);
+    m->map = clone;
+}
+
+void model_save_and_load(model *m, loom_context *context)
+{
+    const char *path = test_path(m->t, "model.loom");
+    loom_map *loaded = NULL;
+    CHECK_OK(loom_map_save(m->map, path, NULL));
+    CHECK_OK(loom_map_load(context, path, &loaded, NULL));
+    loom_map_destroy(m->map);
+    m->map = loaded;
 }
 
 /* Every pair that the table gave out is in the reference, none twice. */

@@ -271,6 +271,24 @@ no_bench tool_engine_of_maps 'The case filter has no engine open; choose another
 runs tool_engine_of_perfect perfect --engine open
 no_bench tool_lanes_of_cpu 'The cpu machine does not use --lanes; leave it out.' map --machine cpu --lanes 2
 
+# ---- The tour --------------------------------------------------------------------------------------------------
+
+# The engines that the help names are those that the tour goes over and that --engine takes.
+run tour --help
+engines=$(sed '1,/^Engines:$/d' out | awk '{ print $1 }' | paste -sd' ')
+toured() { [[ $(sed -n 's/^Engine \([a-z]*\): .*/\1/p' out | paste -sd' ') = "$1" ]]; }
+run tour --machine cpu --n 300
+holds tool_tour_exit_code exits_with 0
+holds tool_tour_has_every_engine toured "$engines"
+holds tool_tour_is_right says 'answers checked in .*: all are right\.$'
+for engine in $engines; do
+    run tour --machine cpu --n 300 --engine "$engine"
+    holds "tool_tour_of_$engine" toured "$engine"
+    runs "tool_bench_of_$engine" map filter --engine "$engine"
+done
+choices=${engines// /, }
+refused tool_tour_of_no_engine "--engine wants all, ${choices%, *} or ${choices##*, }, not \"none\"." tour --engine none
+
 # ---- Rows ------------------------------------------------------------------------------------------------------
 
 tiny=(--machine cpu --n 1000 --repeat 1 --csv rows.csv --json rows.json)

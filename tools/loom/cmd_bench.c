@@ -13,7 +13,9 @@ static int run_bench(int argc, char **argv)
 }
 
 const tool_command tool_bench = {
-    "bench", "CASE... [OPTIONS]", "measure speed, check the answers, and hold it against what the hardware can do",
+    "bench",
+    "CASE... [OPTIONS]",
+    "measure speed, check the answers, and hold it against what the hardware can do",
     "Cases:\n"
     "  limits              copy bandwidth, random reads and compare-and-swap over arrays of several sizes\n"
     "  map                 build, insert, find_or_insert, accumulate, count, update, overwrite, find and erase;\n"
@@ -55,7 +57,7 @@ const tool_command tool_bench = {
     "  --ops A,B           which operations; all but churn, grow, extend, insert_more, build_ways\n"
     "  --repeat R          times each operation is repeated, 1 to 1000, the median counts; 5\n"
     "  --machine M         best, cpu or cuda; best\n"
-    "  --engine E          default, open, perfect, or for filters bloom; default\n"
+    "  --engine E          default, or one of those below that has the case's tables; default\n"
     "  --threads T         host threads, up to 1024; 0: one per core\n"
     "  --lanes L           cuda: lanes of a group: 1, 2, 4 or 8; 0: chosen by the library\n"
     "  --csv FILE          write the rows as CSV too\n"
@@ -80,4 +82,5 @@ const tool_command tool_bench = {
     "write "
     "in each pass of splitting\n(one up to 64 MiB, else two), once more to read, and of the filter to read and to "
     "write.\n",
-    run_bench};
+    run_bench,
+    tool_print_engines};

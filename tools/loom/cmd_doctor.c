@@ -299,5 +299,5 @@ static int run_doctor(int argc, char **argv)
     return TOOL_OK;
 }
 
-const tool_command tool_doctor = {"doctor", "", "what this machine is, what hashloom can use of it, what is missing",
-                                  "", run_doctor};
+const tool_command tool_doctor = {
+    "doctor", "", "what this machine is, what hashloom can use of it, what is missing", "", run_doctor, NULL};

@@ -141,7 +141,7 @@ static int run_check(int argc, char **argv)
     return code;
 }
 
-const tool_command tool_info = {"info", "FILE", "what a saved table or filter is: widths, keys, load, costs of lookups",
-                                "", run_info};
-const tool_command tool_check = {"check", "FILE", "load a saved table or filter and check all that can be checked", "",
-                                 run_check};
+const tool_command tool_info = {
+    "info", "FILE", "what a saved table or filter is: widths, keys, load, costs of lookups", "", run_info, NULL};
+const tool_command tool_check = {"check", "FILE",    "load a saved table or filter and check all that can be checked",
+                                 "",      run_check, NULL};

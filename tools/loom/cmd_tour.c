@@ -1,4 +1,4 @@
-/* `loom tour`: every operation of the map on the best machine, every answer checked, and how fast it was. */
+/* `loom tour`: every operation of every table on the best machine, every answer checked, and how fast it was. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench_array.h"
 #include "bench_keys.h"
@@ -14,19 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The first widths get the full n, the others a smaller one: they go the same ways. */
-static const struct {
-    const char *name;
-    uint32_t key_bytes, value_bytes;
-} widths[] = {{"4+4", 4, 4}, {"8+8", 8, 8}, {"4+8", 4, 8}, {"8+4", 8, 4}};
-
-enum { WIDTHS = sizeof widths / sizeof *widths, MAX_STEPS = 32 };
+enum { MOST_COLUMNS = 8, MAX_STEPS = 32 };
 
 #define DEFAULT_N (UINT64_C(1) << 22)
-#define SMALLER_N (UINT64_C(1) << 18)
+#define SMALLER_N (UINT64_C(1) << 18) /* of all columns but the first of the first engine: they go the same ways */
 
 typedef struct tour_options {
     loom_machine machine;
+    const table_case *table; /* NULL: all */
     uint64_t n;
     uint64_t seed;
 } tour_options;
@@ -36,12 +31,27 @@ static bench_taken set_machine(void *target, const char *text)
     return bench_parse_machine(text, &((tour_options *)target)->machine) ? BENCH_TAKEN : BENCH_WRONG;
 }
 
+static bench_taken set_engine(void *target, const char *text)
+{
+    const table_case *table = table_case_find(text);
+    ((tour_options *)target)->table = table;
+    return table || strcmp(text, "all") == 0 ? BENCH_TAKEN : BENCH_WRONG;
+}
+
+static const char *engine_at(size_t index)
+{
+    if (index == 0)
+        return "all";
+    return table_case_at(index - 1) ? table_case_at(index - 1)->name : NULL;
+}
+
 enum { GIVEN_SEED = 1 };
 
 #define MOST_KEYS 0x1p31 /* twice as many indices as keys are used, and 4 bytes have 2^32 values */
 
 static const bench_option option_table[] = {
     {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
+    {"--engine", .kind = BENCH_WORD, .set = set_engine, .word_at = engine_at},
     {"--n", "a number of keys", "2^22 or 1M", BENCH_COUNT, .offset = offsetof(tour_options, n), .lowest = 1,
      .highest = MOST_KEYS},
     {"--seed", "a number", NULL, BENCH_COUNT, .offset = offsetof(tour_options, seed), .highest = BENCH_ANY_COUNT,
@@ -50,20 +60,24 @@ static const bench_option option_table[] = {
 
 /* ---- One table ---------------------------------------------------------------------------------------- */
 
-static bool offers(loom_context *context, const tour_step *step)
+static bool offers(const tour *t, const tour_step *step)
 {
-    return !step->needs || loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_DEFAULT, step->needs) == LOOM_OK;
+    return !step->needs || loom_supports(t->context, t->type, t->table->engine, step->needs) == LOOM_OK;
 }
 
-/* The steps that the machine offers; the others are named once, with the reason. */
-static size_t gather_steps(loom_context *context, tour_step all[MAX_STEPS])
+/* The steps that some column offers; the others are named once, with the reason. */
+static size_t gather_steps(const tour *columns, size_t column_count, tour_step all[MAX_STEPS])
 {
-    const tour_step *const groups[] = {tour_build_steps, tour_read_steps, tour_whole_steps, tour_write_steps,
-                                       tour_small_steps};
+    static const tour_step *const of_maps[] = {tour_build_steps, tour_read_steps,  tour_whole_steps,
+                                               tour_write_steps, tour_small_steps, NULL};
+    static const tour_step *const of_filters[] = {tour_filter_steps, NULL};
     size_t count = 0;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-        for (const tour_step *step = groups[i]; step->name && count < MAX_STEPS; step++) {
-            if (offers(context, step))
+    for (const tour_step *const *group = columns[0].type == LOOM_TYPE_FILTER ? of_filters : of_maps; *group; group++)
+        for (const tour_step *step = *group; step->name && count < MAX_STEPS; step++) {
+            size_t i = 0;
+            while (i < column_count && !offers(&columns[i], step))
+                i++;
+            if (i < column_count)
                 all[count++] = *step;
             else
                 printf("left out: %s (%s)\n", step->name, loom_last_error());
@@ -77,13 +91,13 @@ static bool make_arrays(tour *t)
     t->all_keys = bench_array_new(2 * t->n, t->key_bytes);
     t->seen = bench_array_new(t->n, 1);
     t->keys = bench_array_new(t->n, t->key_bytes);
-    t->values = bench_array_new(t->n, t->value_bytes);
+    t->values = t->value_bytes ? bench_array_new(t->n, t->value_bytes) : NULL;
     t->batch_rounds = bench_array_new(t->n, 1);
-    t->found_values = bench_array_new(t->n, t->value_bytes);
+    t->found_values = t->value_bytes ? bench_array_new(t->n, t->value_bytes) : NULL;
     t->status = bench_array_new(t->n, 1);
     t->found = bench_array_new(t->n, 1);
-    if (!t->rounds || !t->all_keys || !t->seen || !t->keys || !t->values || !t->batch_rounds || !t->found_values ||
-        !t->status || !t->found)
+    if (!t->rounds || !t->all_keys || !t->seen || !t->keys || !t->batch_rounds || !t->status || !t->found ||
+        (t->value_bytes && (!t->values || !t->found_values)))
         return false;
     memset(t->rounds, TOUR_ABSENT, (size_t)(2 * t->n));
     for (uint64_t i = 0; i < 2 * t->n; i++)
@@ -104,78 +118,111 @@ static void free_arrays(tour *t)
     bench_array_free(t->found);
 }
 
+static loom_status make_map(tour *t)
+{
+    const loom_map_config config = tour_config(t, t->n);
+    loom_stats stats = LOOM_STATS_INIT;
+    const loom_status status = loom_map_create(t->context, &config, &t->map);
+    if (status == LOOM_OK && loom_map_stats(t->map, &stats, NULL) == LOOM_OK)
+        t->seed = stats.seed;
+    return status;
+}
+
+static loom_status make_filter(tour *t)
+{
+    loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    config.key_bytes = t->key_bytes;
+    config.capacity = t->n;
+    const loom_status status = loom_filter_create(t->context, &config, &t->filter);
+    if (status == LOOM_OK && loom_filter_stats(t->filter, &report, NULL) == LOOM_OK)
+        t->seed = report.seed;
+    return status;
+}
+
 /* Makes the table and the arrays of one column. One that cannot be made is wrong in every step. */
 static void open_column(tour *t)
 {
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    loom_stats stats = LOOM_STATS_INIT;
-    config.key_bytes = t->key_bytes;
-    config.value_bytes = t->value_bytes;
-    config.capacity = t->n;
-    t->created = make_arrays(t) ? loom_map_create(t->context, &config, &t->map) : LOOM_OUT_OF_MEMORY;
+    if (!make_arrays(t)) {
+        t->created = LOOM_OUT_OF_MEMORY;
+        snprintf(t->trouble, sizeof t->trouble, "there is no memory for the keys of the tour");
+        return;
+    }
+    t->created = t->type == LOOM_TYPE_FILTER ? make_filter(t) : make_map(t);
     if (t->created != LOOM_OK)
-        snprintf(t->trouble, sizeof t->trouble, "%s",
-                 t->found ? loom_last_error() : "there is no memory for the keys of the tour");
-    else if (loom_map_stats(t->map, &stats, NULL) == LOOM_OK)
-        t->seed = stats.seed;
+        snprintf(t->trouble, sizeof t->trouble, "%s", loom_last_error());
 }
 
 static void close_column(tour *t)
 {
     loom_map_destroy(t->map);
+    loom_filter_destroy(t->filter);
     free_arrays(t);
 }
 
 /* ---- The table of results ----------------------------------------------------------------------------- */
 
-static void print_result(const char *name, const tour_cell *cells)
+/* "4+8", of keys alone "set 4" or "filter 4" */
+static const char *column_name(const tour *t, char text[16])
 {
+    if (t->value_bytes)
+        snprintf(text, 16, "%u+%u", (unsigned)t->key_bytes, (unsigned)t->value_bytes);
+    else
+        snprintf(text, 16, "%s %u", table_type_name(t->type), (unsigned)t->key_bytes);
+    return text;
+}
+
+static void print_result(const char *name, const tour *columns, size_t column_count, const tour_cell *cells)
+{
+    char text[16];
     bool right = true;
     printf("%-23s", name);
     if (cells[0].seconds > 0)
         printf(" %10" PRIu64, cells[0].operations);
     else
         printf(" %10s", "");
-    for (size_t i = 0; i < WIDTHS; i++) {
+    for (size_t i = 0; i < column_count; i++) {
         if (cells[i].seconds > 0)
             printf(" %8.1f", (double)cells[i].operations / cells[i].seconds * 1e-6);
         else
             printf(" %8s", "");
     }
-    for (size_t i = 0; i < WIDTHS; i++) {
+    for (size_t i = 0; i < column_count; i++) {
         if (cells[i].wrong[0]) {
-            printf("  WRONG %s: %s", widths[i].name, cells[i].wrong);
+            printf("  WRONG %s: %s", column_name(&columns[i], text), cells[i].wrong);
             right = false;
         }
     }
     printf("%s\n", right ? "  ok" : "");
 }
 
-static void print_title(void)
+static void print_title(const tour *columns, size_t column_count)
 {
+    char text[16];
     printf("%-23s %10s", "operation", "n");
-    for (size_t i = 0; i < WIDTHS; i++)
-        printf(" %8s", widths[i].name);
+    for (size_t i = 0; i < column_count; i++)
+        printf(" %8s", column_name(&columns[i], text));
     printf("  checked\n");
 }
 
-/* One operation on the table of each column, and its row. Whether every answer was right. */
-static bool run_step(const tour_step *step, tour columns[WIDTHS])
+/* One operation on the table of each column that offers it, and its row. Whether every answer was right. */
+static bool run_step(const tour_step *step, tour *columns, size_t column_count)
 {
-    tour_cell cells[WIDTHS] = {{0}};
+    tour_cell cells[MOST_COLUMNS] = {{0}};
+    char text[16];
     bool right = true;
-    for (size_t i = 0; i < WIDTHS; i++) {
+    for (size_t i = 0; i < column_count; i++) {
         tour *t = &columns[i];
         t->cell = &cells[i];
-        bench_progress("%s: %s, %" PRIu64 " keys", widths[i].name, step->name, t->n);
-        if (t->created == LOOM_OK)
-            step->run(t);
-        else
+        bench_progress("%s %s: %s, %" PRIu64 " keys", t->table->name, column_name(t, text), step->name, t->n);
+        if (t->created != LOOM_OK)
             tour_wrong(t, "%s", t->trouble);
+        else if (offers(t, step))
+            step->run(t);
         right = right && !cells[i].wrong[0];
     }
     bench_progress_hide();
-    print_result(step->name, cells);
+    print_result(step->name, columns, column_count, cells);
     fflush(stdout);
     return right;
 }
@@ -203,45 +250,80 @@ static bool make_directory(char path[256])
     return mkdtemp(path) != NULL;
 }
 
-static int tour_tables(loom_context *context, const tour_options *options, const char *directory)
+static uint64_t smaller_n(uint64_t n)
+{
+    return n < SMALLER_N ? n : SMALLER_N;
+}
+
+/* A column for each form, counters apart: they are maps, and the step `count` makes its own. */
+static size_t make_columns(loom_context *context, const table_case *table, uint64_t n, const char *directory,
+                           tour columns[MOST_COLUMNS])
+{
+    size_t count = 0;
+    for (const table_form *form = table->forms; form->type && count < MOST_COLUMNS; form++) {
+        if (form->type == LOOM_TYPE_COUNTER)
+            continue;
+        columns[count] = (tour){.context = context,
+                                .table = table,
+                                .type = form->type,
+                                .key_bytes = form->key_bytes,
+                                .value_bytes = form->value_bytes,
+                                .n = count == 0 ? n : smaller_n(n),
+                                .directory = directory};
+        count++;
+    }
+    return count;
+}
+
+/* Whether every answer was right; adds them to *answers. */
+static bool tour_one(loom_context *context, const table_case *table, uint64_t n, const char *directory,
+                     uint64_t *answers)
 {
     tour_step steps[MAX_STEPS];
-    tour columns[WIDTHS];
-    const size_t step_count = gather_steps(context, steps);
-    const uint64_t smaller = options->n < SMALLER_N ? options->n : SMALLER_N;
-    uint64_t answers = 0;
+    tour columns[MOST_COLUMNS];
+    char text[16];
     bool right = true;
-    const double begun = bench_seconds();
-    printf("A map of 4+4 byte pairs made for %" PRIu64 " keys, and maps of other widths for %" PRIu64
-           ". Million operations per second.\n\n",
-           options->n, smaller);
-    print_title();
+    const size_t column_count = make_columns(context, table, n, directory, columns);
+    printf("\nEngine %s: %" PRIu64 " keys in the first column, %" PRIu64
+           " in the others. Million operations per second.\n",
+           table->name, n, columns[column_count - 1].n);
+    const size_t step_count = gather_steps(columns, column_count, steps);
+    print_title(columns, column_count);
     fflush(stdout);
-    bench_progress_start();
-    for (size_t i = 0; i < WIDTHS; i++) {
-        columns[i] = (tour){.context = context,
-                            .key_bytes = widths[i].key_bytes,
-                            .value_bytes = widths[i].value_bytes,
-                            .n = i == 0 ? options->n : smaller,
-                            .directory = directory};
+    for (size_t i = 0; i < column_count; i++)
         open_column(&columns[i]);
-    }
     for (size_t i = 0; i < step_count; i++)
-        right = run_step(&steps[i], columns) && right;
-    for (size_t i = 0; i < WIDTHS; i++) {
-        answers += columns[i].answers;
+        right = run_step(&steps[i], columns, column_count) && right;
+    for (size_t i = 0; i < column_count; i++) {
+        *answers += columns[i].answers;
         close_column(&columns[i]);
+    }
+    if (right)
+        return true;
+    printf("Seeds of the tables, to see it again with `loom tour --engine %s --n %" PRIu64 " --seed`:", table->name, n);
+    for (size_t i = 0; i < column_count; i++)
+        printf(" %s %" PRIu64, column_name(&columns[i], text), columns[i].seed);
+    printf("\n");
+    return false;
+}
+
+static int tour_tables(loom_context *context, const tour_options *options, const char *directory)
+{
+    uint64_t answers = 0, n = options->n;
+    bool right = true;
+    const table_case *table;
+    const double begun = bench_seconds();
+    bench_progress_start();
+    for (size_t i = 0; (table = table_case_at(i)) != NULL; i++) {
+        if (options->table && options->table != table)
+            continue;
+        right = tour_one(context, table, n, directory, &answers) && right;
+        n = smaller_n(n);
     }
     bench_progress_stop();
     printf("\n%" PRIu64 " answers checked in %.1f s: %s.\n", answers, bench_seconds() - begun,
            right ? "all are right" : "some are WRONG, see above");
-    if (right)
-        return TOOL_OK;
-    printf("Seeds of the tables, to see it again with `loom tour --n %" PRIu64 " --seed`:", options->n);
-    for (size_t i = 0; i < WIDTHS; i++)
-        printf(" %s %" PRIu64, widths[i].name, columns[i].seed);
-    printf("\n");
-    return TOOL_FAILED;
+    return right ? TOOL_OK : TOOL_FAILED;
 }
 
 static int run_tour(int argc, char **argv)
@@ -271,11 +353,15 @@ static int run_tour(int argc, char **argv)
 }
 
 const tool_command tool_tour = {
-    "tour", "[OPTIONS]", "run every operation of the map, check every answer, show the speeds",
+    "tour",
+    "[OPTIONS]",
+    "run every operation of every table, check every answer, show the speeds",
     "Options:\n"
     "  --machine M   best, cpu or cuda; best\n"
+    "  --engine E    all, or one of those below; all\n"
     "  --n N         keys of the large table, 1 to 2^31; 2^22\n"
     "  --seed S      of the hash; random\n"
     "\n"
     "The speeds are those of single runs; `loom bench` measures with repetitions and against the hardware's limits.\n",
-    run_tour};
+    run_tour,
+    tool_print_engines};

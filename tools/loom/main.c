@@ -1,3 +1,4 @@
+#include "table_cases.h"
 #include "tool.h"
 
 #include <loom/loom.h>
@@ -9,8 +10,8 @@ static int run_help(int argc, char **argv);
 static int run_version(int argc, char **argv);
 
 static const tool_command tool_version = {
-    "version", "", "the versions of the tool and of the library; also --version and -V", "", run_version};
-static const tool_command tool_help = {"help", "[COMMAND]", "this list, or how to use a command", "", run_help};
+    "version", "", "the versions of the tool and of the library; also --version and -V", "", run_version, NULL};
+static const tool_command tool_help = {"help", "[COMMAND]", "this list, or how to use a command", "", run_help, NULL};
 
 static const tool_command *const commands[] = {&tool_tour,  &tool_doctor,  &tool_bench, &tool_info,
                                                &tool_check, &tool_version, &tool_help};
@@ -54,11 +55,27 @@ int tool_wrong_use(const char *format, ...)
     return code;
 }
 
+void tool_print_engines(void)
+{
+    const table_case *table;
+    printf("\nEngines:\n");
+    for (size_t i = 0; (table = table_case_at(i)) != NULL; i++) {
+        printf("  %-12s", table->name);
+        for (const table_form *form = table->forms; form->type; form++) {
+            if (form == table->forms || form->type != form[-1].type)
+                printf("%s%ss", form == table->forms ? "" : ", ", table_type_name(form->type));
+        }
+        printf("\n");
+    }
+}
+
 static int help_with(const tool_command *command)
 {
     printf("loom %s %s\n  %s\n", command->name, command->arguments, command->summary);
     if (command->details[0])
         printf("\n%s", command->details);
+    if (command->print_more)
+        command->print_more();
     return TOOL_OK;
 }
 

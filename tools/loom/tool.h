@@ -11,6 +11,7 @@ typedef struct tool_command {
     const char *summary;
     const char *details;               /* for `loom help COMMAND`: whole lines, or "" */
     int (*run)(int argc, char **argv); /* the arguments after the command's name; gives the exit code */
+    void (*print_more)(void);          /* help behind the details; NULL: none */
 } tool_command;
 
 extern const tool_command tool_tour;
@@ -18,6 +19,9 @@ extern const tool_command tool_doctor;
 extern const tool_command tool_bench;
 extern const tool_command tool_info;
 extern const tool_command tool_check;
+
+/* The engines of the list of cases, and their types. */
+void tool_print_engines(void);
 
 /* Both print "loom: " and the sentence to stderr, and give the exit code. */
 __attribute__((format(printf, 1, 2))) int tool_failed(const char *format, ...);

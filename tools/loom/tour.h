@@ -1,5 +1,6 @@
-/* The tour, inside: every operation of the map on one table (tour_read.c, tour_write.c, tour_whole.c) or
- * on small ones of their own (tour_small.c), each answer checked against a plain reference (tour_check.c), the table of results (cmd_tour.c).
+/* The tour, inside: for each case of the list (cases/table_cases.h) every operation on one table (tour_read.c, tour_write.c,
+ * tour_whole.c; filters: tour_filter.c) or on small ones of their own (tour_small.c), each answer checked against a plain
+ * reference (tour_check.c), the table of results (cmd_tour.c).
  *
  * The reference is an array by key index (bench_keys.h): the round whose value the key has, or that it is absent. */
 #ifndef TOUR_H
@@ -8,6 +9,8 @@
 #include <loom/loom.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "table_cases.h"
 
 enum { TOUR_ABSENT = 0xff };
 
@@ -20,14 +23,17 @@ typedef struct tour_cell {
 
 typedef struct tour {
     loom_context *context;
-    loom_map *map;
-    uint32_t key_bytes, value_bytes;
-    uint64_t n;            /* keys that the table is made for; indices 0 to n - 1 */
-    uint8_t *rounds;       /* [2n] the reference; indices from n on are always absent */
-    void *all_keys;        /* [2n] by index */
-    uint8_t *seen;         /* [n] scratch */
-    uint64_t seed;         /* of the hash of `map` */
-    const char *directory; /* for files */
+    const table_case *table;
+    loom_type type;
+    loom_map *map;                   /* … or, if the type is LOOM_TYPE_FILTER, */
+    loom_filter *filter;             /* this */
+    uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets and filters; arrays of values are NULL then */
+    uint64_t n;                      /* keys that the table is made for; indices 0 to n - 1 */
+    uint8_t *rounds;                 /* [2n] the reference; indices from n on are always absent */
+    void *all_keys;                  /* [2n] by index */
+    uint8_t *seen;                   /* [n] scratch */
+    uint64_t seed;                   /* of the hash of `map` */
+    const char *directory;           /* for files */
 
     /* The batch at hand, and the answers to it; all [n]. */
     void *keys, *values;
@@ -44,7 +50,7 @@ typedef struct tour {
 typedef struct tour_step {
     const char *name;
     void (*run)(tour *t);
-    loom_feature needs; /* 0: nothing that a machine might not offer; otherwise the step is left out there */
+    loom_feature needs; /* 0: nothing that a table might not offer; otherwise the step is left out there */
 } tour_step;
 
 /* In this order: each goes on from the table that the one before left. Ended by a name of NULL. */
@@ -53,6 +59,7 @@ extern const tour_step tour_read_steps[];
 extern const tour_step tour_whole_steps[];
 extern const tour_step tour_write_steps[];
 extern const tour_step tour_small_steps[];
+extern const tour_step tour_filter_steps[]; /* the only ones of filters */
 
 /* ---- tour_check.c ------------------------------------------------------------------------------------- */
 
@@ -71,6 +78,12 @@ uint64_t tour_index(const tour *t, uint64_t at);
 
 /* `count` elements with the indices from `first` on. */
 void tour_fill(tour *t, uint64_t first, uint64_t count, uint32_t round);
+
+/* Writes nonsense to `found_values`, `status` and `found`, so that an answer that was never written cannot pass. */
+void tour_spoil_answers(tour *t);
+
+/* A config of tables like the one at hand. */
+loom_map_config tour_config(const tour *t, uint64_t capacity);
 
 /* `found_values` (NULL: not asked for) and `status` answer a lookup of the batch. */
 void tour_check_lookup(tour *t, uint64_t count, const void *found_values, const loom_result *result);

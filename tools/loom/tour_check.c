@@ -48,6 +48,25 @@ void tour_fill(tour *t, uint64_t first, uint64_t count, uint32_t round)
         tour_put(t, i, first + i, round);
 }
 
+void tour_spoil_answers(tour *t)
+{
+    if (t->found_values)
+        memset(t->found_values, 0xa5, (size_t)(t->n * t->value_bytes));
+    memset(t->status, 0xa5, (size_t)t->n);
+    memset(t->found, 0xa5, (size_t)t->n);
+}
+
+loom_map_config tour_config(const tour *t, uint64_t capacity)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = t->type;
+    config.engine = t->table->engine;
+    config.key_bytes = t->key_bytes;
+    config.value_bytes = t->value_bytes;
+    config.capacity = capacity;
+    return config;
+}
+
 static void check_status(tour *t, uint64_t index, uint8_t status, loom_status expected)
 {
     t->answers++;
@@ -168,9 +187,7 @@ static void check_range(tour *t, loom_map *map, uint64_t first)
 {
     loom_result result, expected = {.status = LOOM_OK, .keys = t->n};
     const void *keys = bench_at(t->all_keys, first, t->key_bytes);
-    /* So that an answer that was never written cannot pass. */
-    memset(t->found_values, 0xa5, (size_t)(t->n * t->value_bytes));
-    memset(t->status, 0xa5, (size_t)t->n);
+    tour_spoil_answers(t);
     if (!tour_did(t, loom_map_find(map, keys, t->n, t->found_values, t->status, &result, NULL), "find"))
         return;
     for (uint64_t i = 0; i < t->n; i++)

@@ -8,13 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static void spoil_answers(tour *t)
-{
-    memset(t->found_values, 0xa5, (size_t)(t->n * t->value_bytes));
-    memset(t->status, 0xa5, (size_t)t->n);
-    memset(t->found, 0xa5, (size_t)t->n);
-}
-
 /* n lookups in a scattered order, of which about this share have an index that may be in the table. */
 static void make_queries(tour *t, double share_of_hits)
 {
@@ -25,7 +18,7 @@ static void make_queries(tour *t, double share_of_hits)
         const uint64_t index = bench_draw_index(&draw);
         tour_put(t, i, bench_draw_unit(&coin) < share_of_hits ? index : index + t->n, 0);
     }
-    spoil_answers(t);
+    tour_spoil_answers(t);
 }
 
 static void find(tour *t, double share_of_hits)
@@ -214,8 +207,8 @@ const tour_step tour_read_steps[] = {
     {.name = "stats, count_accesses", .run = step_stats},
     {.name = "memory, config", .run = step_memory},
     {.name = "verify", .run = step_verify},
-    {.name = "retrieve_all", .run = step_retrieve_all},
-    {.name = "cursor", .run = step_cursor},
-    {.name = "cursor, table changed", .run = step_cursor_changed},
+    {.name = "retrieve_all", .run = step_retrieve_all, .needs = LOOM_FEATURE_RETRIEVE_ALL},
+    {.name = "cursor", .run = step_cursor, .needs = LOOM_FEATURE_RETRIEVE_ALL},
+    {.name = "cursor, table changed", .run = step_cursor_changed, .needs = LOOM_FEATURE_RETRIEVE_ALL},
     {0},
 };

@@ -10,10 +10,7 @@
 static loom_map *make_small(tour *t, uint64_t capacity)
 {
     loom_map *map = NULL;
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    config.key_bytes = t->key_bytes;
-    config.value_bytes = t->value_bytes;
-    config.capacity = capacity;
+    loom_map_config config = tour_config(t, capacity);
     config.growth = 0; /* it is to be full */
     tour_did(t, loom_map_create(t->context, &config, &map), "create");
     return map;
@@ -37,9 +34,9 @@ static void make_special(const tour *t, void *keys, void *values)
 /* All special keys are there with their values, or none is. */
 static void check_special(tour *t, loom_map *map, const void *keys, const void *values, bool present)
 {
-    uint64_t found[SPECIAL_KEYS];
+    uint64_t words[SPECIAL_KEYS], *found = t->value_bytes ? words : NULL;
     uint8_t status[SPECIAL_KEYS];
-    memset(found, 0xa5, sizeof found);
+    memset(words, 0xa5, sizeof words);
     memset(status, 0xa5, sizeof status);
     if (!tour_did(t, loom_map_find(map, keys, SPECIAL_KEYS, found, status, NULL, NULL), "find"))
         return;
@@ -55,7 +52,8 @@ static void check_special(tour *t, loom_map *map, const void *keys, const void *
 
 static void step_special_keys(tour *t)
 {
-    uint64_t keys[SPECIAL_KEYS], values[SPECIAL_KEYS]; /* wide enough for both widths */
+    uint64_t keys[SPECIAL_KEYS], words[SPECIAL_KEYS]; /* wide enough for both widths */
+    uint64_t *values = t->value_bytes ? words : NULL;
     loom_map *map = make_small(t, SPECIAL_KEYS);
     if (!map)
         return;
@@ -83,11 +81,11 @@ static bool make_crowd(const tour *t, crowd *c, uint64_t count)
 {
     *c = (crowd){count,
                  bench_array_new(count, t->key_bytes),
-                 bench_array_new(count, t->value_bytes),
-                 bench_array_new(count, t->value_bytes),
+                 t->value_bytes ? bench_array_new(count, t->value_bytes) : NULL,
+                 t->value_bytes ? bench_array_new(count, t->value_bytes) : NULL,
                  bench_array_new(count, 1),
                  bench_array_new(count, 1)};
-    if (!c->keys || !c->values || !c->found || !c->status || !c->found_status)
+    if (!c->keys || (t->value_bytes && (!c->values || !c->found)) || !c->status || !c->found_status)
         return false;
     for (uint64_t i = 0; i < count; i++) {
         bench_put(c->keys, i, t->key_bytes, bench_key_of(i, t->key_bytes));
@@ -169,7 +167,44 @@ static void step_full(tour *t)
     loom_map_destroy(map);
 }
 
+/* ---- Counters ------------------------------------------------------------------------------------------ */
+
+/* Key i comes i % 4 times. */
+static void step_count(tour *t)
+{
+    enum { COUNTED = 1000, MOST_TIMES = 4 };
+    uint64_t keys[COUNTED], counts[COUNTED];
+    uint8_t status[COUNTED];
+    loom_map *map = NULL;
+    loom_map_config config = tour_config(t, COUNTED);
+    config.type = LOOM_TYPE_COUNTER;
+    if (!tour_did(t, loom_map_create(t->context, &config, &map), "create"))
+        return;
+    for (uint64_t times = 1; times < MOST_TIMES; times++) {
+        uint64_t count = 0;
+        for (uint64_t i = 0; i < COUNTED; i++)
+            if (i % MOST_TIMES >= times)
+                bench_put(keys, count++, t->key_bytes, bench_key_of(i, t->key_bytes));
+        tour_did(t, loom_map_count(map, keys, count, NULL, NULL, NULL), "count");
+    }
+    for (uint64_t i = 0; i < COUNTED; i++)
+        bench_put(keys, i, t->key_bytes, bench_key_of(i, t->key_bytes));
+    memset(counts, 0xa5, sizeof counts);
+    memset(status, 0xa5, sizeof status);
+    tour_did(t, loom_map_find(map, keys, COUNTED, counts, status, NULL, NULL), "find");
+    for (uint64_t i = 0; i < COUNTED; i++) {
+        const uint64_t wanted = i % MOST_TIMES;
+        t->answers++;
+        if (bench_get(counts, i, t->value_bytes) != wanted || status[i] != (wanted ? LOOM_OK : LOOM_NOT_FOUND))
+            tour_wrong(t, "the key of index %" PRIu64 " came %" PRIu64 " times, and its count is %" PRIu64, i, wanted,
+                       bench_get(counts, i, t->value_bytes));
+    }
+    tour_did(t, loom_map_verify(map, NULL), "verify");
+    loom_map_destroy(map);
+}
+
 const tour_step tour_small_steps[] = {
+    {.name = "count", .run = step_count, .needs = LOOM_FEATURE_ACCUMULATE},
     {.name = "keys 0 and all ones", .run = step_special_keys},
     {.name = "full table refuses", .run = step_full},
     {0},

@@ -25,7 +25,7 @@ static void step_clone(tour *t)
 
 static void file_path(const tour *t, char path[512])
 {
-    snprintf(path, 512, "%s/map_%u_%u.loom", t->directory, (unsigned)t->key_bytes, (unsigned)t->value_bytes);
+    snprintf(path, 512, "%s/table_%u_%u.loom", t->directory, (unsigned)t->key_bytes, (unsigned)t->value_bytes);
 }
 
 static void step_save(tour *t)
@@ -55,8 +55,8 @@ static void step_load(tour *t)
 }
 
 const tour_step tour_whole_steps[] = {
-    {.name = "clone", .run = step_clone},
-    {.name = "save", .run = step_save},
-    {.name = "load", .run = step_load},
+    {.name = "clone", .run = step_clone, .needs = LOOM_FEATURE_CLONE},
+    {.name = "save", .run = step_save, .needs = LOOM_FEATURE_SAVE},
+    {.name = "load", .run = step_load, .needs = LOOM_FEATURE_SAVE},
     {0},
 };

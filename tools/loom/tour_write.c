@@ -76,8 +76,7 @@ static void step_find_or_insert(tour *t)
     if (!erase_upper_half(t))
         return;
     tour_fill(t, 0, t->n, 3);
-    memset(t->status, 0xa5, (size_t)t->n);
-    memset(t->found_values, 0xa5, (size_t)(t->n * t->value_bytes));
+    tour_spoil_answers(t);
     const double begun = bench_seconds();
     const loom_status status =
         loom_map_find_or_insert(t->map, t->keys, t->values, t->n, t->found_values, t->status, &result, NULL);
@@ -232,12 +231,12 @@ static void step_clear(tour *t)
 const tour_step tour_build_steps[] = {{.name = "build", .run = step_build}, {.name = NULL}};
 
 const tour_step tour_write_steps[] = {
-    {.name = "erase, half there", .run = step_erase},
+    {.name = "erase, half there", .run = step_erase, .needs = LOOM_FEATURE_ERASE},
     {.name = "insert keep", .run = step_insert_keep},
     {.name = "insert overwrite", .run = step_insert_overwrite},
-    {.name = "find_or_insert, half", .run = step_find_or_insert},
-    {.name = "update, half there", .run = step_update},
-    {.name = "accumulate, half there", .run = step_accumulate},
+    {.name = "find_or_insert, half", .run = step_find_or_insert, .needs = LOOM_FEATURE_FIND_OR_INSERT},
+    {.name = "update, half there", .run = step_update, .needs = LOOM_FEATURE_UPDATE},
+    {.name = "accumulate, half there", .run = step_accumulate, .needs = LOOM_FEATURE_ACCUMULATE},
     {.name = "insert, equal keys", .run = step_insert_equal_keys},
     {.name = "insert keep in order", .run = step_insert_keep_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},
     {.name = "insert overw. in order", .run = step_insert_overwrite_in_order, .needs = LOOM_FEATURE_INSERT_IN_ORDER},

@@ -1,0 +1,121 @@
+#include "table_cases.h"
+
+#include <string.h>
+
+/* ---- Forms --------------------------------------------------------------------------------------------- */
+
+/* What maps, sets and counters of 4 and 8 bytes have in common, whatever their engine. */
+static const table_form map_forms[] = {
+    {LOOM_TYPE_MAP, 4, 4},     {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_MAP, 8, 4},
+    {LOOM_TYPE_SET, 4, 0},     {LOOM_TYPE_SET, 8, 0},     {LOOM_TYPE_COUNTER, 4, 4}, {LOOM_TYPE_COUNTER, 8, 8},
+    {LOOM_TYPE_COUNTER, 4, 8}, {LOOM_TYPE_COUNTER, 8, 4}, {LOOM_TYPE_DEFAULT, 0, 0},
+};
+static const table_form filter_forms[] = {
+    {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
+
+/* ---- Partition sizes ------------------------------------------------------------------------------------ */
+
+/* Open tables: the next prime, up to 3499. */
+static uint32_t prime_size(uint32_t about)
+{
+    for (uint32_t size = about < 2 ? 2 : about; size < 3499; size++) {
+        uint32_t divisor = 2;
+        while (divisor * divisor <= size && size % divisor != 0)
+            divisor++;
+        if (divisor * divisor > size)
+            return size;
+    }
+    return 3499;
+}
+
+/* Perfect tables: a stash bucket and a multiple of eight, up to 3497. */
+static uint32_t eights_and_one(uint32_t about)
+{
+    const uint32_t size = about / 8 * 8 + 9;
+    return size < 3497 ? size : 3497;
+}
+
+/* ---- The list ------------------------------------------------------------------------------------------- */
+
+static const table_case own_cases[] = {
+    {.name = "open",
+     .engine = LOOM_ENGINE_OPEN,
+     .forms = map_forms,
+     .largest_load = 0.95,
+     .partition_size = prime_size,
+     .golden_map_capacity = 360,
+     .golden_set_capacity = 300}, /* fewer keys than come, so that some of them are displaced */
+    {.name = "perfect",
+     .engine = LOOM_ENGINE_PERFECT,
+     .forms = map_forms,
+     .largest_load = 0.95,
+     .partition_size = eights_and_one,
+     .one_access = 1,
+     .order_without_memory = 1,
+     .golden_map_capacity = 250, /* fewer yet, so that cells have many different codes */
+     .golden_set_capacity = 250},
+    {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
+};
+
+enum { OWN_CASES = sizeof own_cases / sizeof *own_cases, MOST_ADDED = 8 };
+
+static const table_case *added_cases[MOST_ADDED];
+static size_t added_count;
+
+const table_case *table_case_at(size_t index)
+{
+    if (index < OWN_CASES)
+        return &own_cases[index];
+    return index - OWN_CASES < added_count ? added_cases[index - OWN_CASES] : NULL;
+}
+
+int table_case_add(const table_case *added)
+{
+    if (added_count == MOST_ADDED || table_case_find(added->name))
+        return 0;
+    added_cases[added_count++] = added;
+    return 1;
+}
+
+const table_case *table_case_find(const char *name)
+{
+    const table_case *c;
+    for (size_t i = 0; (c = table_case_at(i)) != NULL && strcmp(c->name, name) != 0;)
+        i++;
+    return c;
+}
+
+const table_case *table_case_of(loom_engine engine)
+{
+    const table_case *c;
+    for (size_t i = 0; (c = table_case_at(i)) != NULL && c->engine != engine;)
+        i++;
+    return c;
+}
+
+const table_case *table_case_default(loom_type type)
+{
+    const table_case *c;
+    for (size_t i = 0; (c = table_case_at(i)) != NULL && !table_case_has(c, type);)
+        i++;
+    return c;
+}
+
+int table_case_has(const table_case *c, loom_type type)
+{
+    const table_form *form = c->forms;
+    while (form->type && form->type != type)
+        form++;
+    return form->type != LOOM_TYPE_DEFAULT;
+}
+
+uint32_t table_case_partition_size(const table_case *c, uint32_t about)
+{
+    return about && c->partition_size ? c->partition_size(about) : 0;
+}
+
+const char *table_type_name(loom_type type)
+{
+    static const char *const names[] = {"default", "map", "set", "counter", "filter"};
+    return (size_t)type < sizeof names / sizeof *names ? names[type] : "unknown";
+}
