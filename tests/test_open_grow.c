@@ -59,6 +59,38 @@ TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
     loom_context_destroy(context);
 }
 
+/* A table has more slots than capacity, and may hold more keys. Room for fewer than it holds is there already. */
+TEST_EACH_KIND(test_open_reserve_less_than_held, .every_engine = 1)
+{
+    loom_context *context = make_context(t);
+    uint64_t made_for = 50000;
+    loom_map *map = make_growing(t, context, made_for, 0);
+    uint64_t n = map_stats(map).slots - map_stats(map).slots / 100;
+    batch all = make_batch(t, n), held;
+    fill_distinct(&all, random_u64(&t->random), 0);
+    uint64_t ok = checked_insert(map, &all, LOOM_KEEP).ok;
+    CHECK_GT(ok, made_for + 2);
+    held = retrieve(map, t->key_bytes, t->value_bytes);
+    const uint64_t fewer[] = {0, made_for, made_for + 1, (made_for + ok) / 2, ok - 1};
+    for (size_t i = 0; i < sizeof fewer / sizeof *fewer; i++) {
+        test_note("%llu keys, room for %llu", (unsigned long long)ok, (unsigned long long)fewer[i]);
+        CHECK_OK(loom_map_reserve(map, fewer[i], NULL));
+        CHECK_EQ(capacity_of(map), made_for);
+    }
+    check_contents(map, &held);
+    /* For as many as it holds: any such number of keys has room from now on. */
+    CHECK_OK(loom_map_reserve(map, ok, NULL));
+    CHECK_EQ(capacity_of(map), ok);
+    check_contents(map, &held);
+    CHECK_OK(loom_map_reserve(map, n, NULL));
+    CHECK_EQ(checked_insert(map, &all, LOOM_KEEP).full, 0);
+    check_contents(map, &all);
+    free_batch(&held);
+    free_batch(&all);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 /* A table that was made for nothing takes all that comes, in batches of any size. */
 TEST_EACH_KIND(test_open_growth_takes_all, .long_tier = 1, .every_engine = 1)
 {

@@ -34,7 +34,12 @@ loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream strea
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
-    if (capacity > map->table->is.capacity) {
+    uint64_t keys = 0;
+    if (capacity > map->table->is.capacity)
+        status = loom__map_table_size(map->table, &keys, stream);
+    /* A table has more slots than capacity. One that holds more keys than are asked for has the room, and might not fit a table
+     * of that capacity. */
+    if (status == LOOM_OK && capacity > map->table->is.capacity && capacity >= keys) {
         status = loom__map_check_limit(map, capacity);
         if (status == LOOM_OK)
             status = loom__map_table_resize(map->table, capacity, stream);
