@@ -401,6 +401,8 @@ TEST(test_open_save_killed_at_any_moment, .timeout_seconds = 120)
         loom_map_destroy(loaded);
     }
     fprintf(stderr, "%d times the first, %d times the second\n", (int)seen[0], (int)seen[1]);
+    CHECK_OK(loom_map_save(first, path, NULL));
+    CHECK_EQ(test_count_entries(t->directory), 1); /* what the killed ones left behind is gone */
     loom_map_destroy(first);
     loom_map_destroy(second);
     free_batch(&a);

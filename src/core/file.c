@@ -1,14 +1,19 @@
 #define _GNU_SOURCE
 #include "core/file.h"
+#include "core/checksum.h"
 #include "core/error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,18 +37,119 @@ static void directory_of(const char *path, char *directory, size_t room)
         snprintf(directory, room, "%.*s", (int)(slash - path) + 1, path);
 }
 
-/* Creates the temporary file under a name that nobody has; short, so that every legal name can be saved. */
+/* ---- temporary files ----
+ *
+ * Whoever writes one holds its lock from before the first byte until it has its final name, or is gone: so one whose lock can be
+ * had is a leftover of a process that was killed. Three things can come between:
+ *   - A file has no lock for a moment after it was created. Whoever takes the lock then removes the file; its creator sees that
+ *     it cannot have the lock, or that the file has no name any more, and tries the next name.
+ *   - Between opening a file and locking it, it may have got its final name, and its old name may be another save's: so the name
+ *     is looked up again under the lock, and stays what it is as long as the lock is held.
+ *   - Hosts that share a file system do not always see each other's locks. Names tell the host, and files of others must also
+ *     be old. */
+
+#define TEMPORARY_PREFIX ".hashloom-new-"
+enum {
+    PREFIX_LENGTH = sizeof TEMPORARY_PREFIX - 1,
+    NAME_LENGTH = PREFIX_LENGTH + 8 + 1 + 8, /* the host's tag, a dash, a number */
+    OLD_SECONDS = 24 * 3600                  /* no save goes on for so long without a write */
+};
+
+/* Tells this host from others in names. */
+static unsigned own_tag(void)
+{
+    struct utsname host;
+    if (uname(&host) != 0)
+        host.nodename[0] = 0;
+    return (unsigned)loom__checksum(host.nodename, strlen(host.nodename), 0);
+}
+
+static int are_digits(const char *text, size_t count)
+{
+    return strspn(text, "0123456789abcdef") >= count;
+}
+
+static int is_temporary_name(const char *name)
+{
+    return strlen(name) == NAME_LENGTH && strncmp(name, TEMPORARY_PREFIX, PREFIX_LENGTH) == 0 &&
+           are_digits(name + PREFIX_LENGTH, 8) && name[PREFIX_LENGTH + 8] == '-' &&
+           are_digits(name + PREFIX_LENGTH + 9, 8);
+}
+
+/* Some file systems lock only what can be written; some files cannot be. */
+static int open_leftover(int directory, const char *name)
+{
+    int descriptor = openat(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return descriptor >= 0 ? descriptor : openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+static int try_lock(int descriptor)
+{
+    int outcome;
+    do {
+        outcome = flock(descriptor, LOCK_EX | LOCK_NB);
+    } while (outcome != 0 && errno == EINTR); /* ends: it does not wait, and signals come to an end */
+    return outcome;
+}
+
+static int has_name(int descriptor, int directory, const char *name)
+{
+    struct stat open_file, named;
+    return fstat(descriptor, &open_file) == 0 && fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+static void remove_if_left(int directory, const char *name, int own)
+{
+    struct stat found;
+    if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode) ||
+        (!own && time(NULL) - found.st_mtime < OLD_SECONDS))
+        return;
+    int descriptor = open_leftover(directory, name);
+    if (descriptor < 0)
+        return;
+    if (try_lock(descriptor) == 0 && has_name(descriptor, directory, name))
+        unlinkat(directory, name, 0);
+    close(descriptor);
+}
+
+/* What cannot be removed stays: it is in nobody's way. */
+static void remove_leftovers(const char *directory)
+{
+    const unsigned own = own_tag();
+    DIR *entries = opendir(directory);
+    if (entries == NULL)
+        return;
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) /* ends: with the directory */
+        if (is_temporary_name(entry->d_name))
+            remove_if_left(dirfd(entries), entry->d_name, strtoul(entry->d_name + PREFIX_LENGTH, NULL, 16) == own);
+    closedir(entries);
+}
+
+/* Where there are no locks nobody can take one, and nothing is removed. */
+static int lock_temporary(int descriptor, const char *path)
+{
+    return (try_lock(descriptor) == 0 || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, path);
+}
+
+/* Creates the temporary file under a name that nobody has, and locks it. The name is short, so that every legal one can be saved. */
 static int create_temporary(loom__new_file *file, const char *directory, mode_t mode)
 {
+    const unsigned own = own_tag();
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     unsigned long salt = (unsigned long)now.tv_nsec ^ (unsigned long)getpid() << 20;
     for (int attempt = 0; attempt < NAMES_TO_TRY; attempt++) {
-        snprintf(file->temporary, sizeof file->temporary, "%.*s.hashloom-new-%08lx", LOOM__PATH_ROOM - 32, directory,
-                 (salt + (unsigned long)attempt) & 0xffffffff);
+        snprintf(file->temporary, sizeof file->temporary, "%.*s" TEMPORARY_PREFIX "%08x-%08lx", LOOM__PATH_ROOM - 32,
+                 directory, own, (salt + (unsigned long)attempt) & 0xffffffff);
         int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (descriptor >= 0 || errno != EEXIST)
+        if (descriptor < 0 && errno != EEXIST)
+            return -1;
+        if (descriptor >= 0 && lock_temporary(descriptor, file->temporary))
             return descriptor;
+        if (descriptor >= 0)
+            close(descriptor);
+        errno = EEXIST;
     }
     return -1;
 }
@@ -63,6 +169,7 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
     file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->directory < 0)
         return io_error("opening directory", directory);
+    remove_leftovers(directory); /* first: the disk may be full of them */
     file->descriptor = create_temporary(file, directory, replaces ? 0600 : 0666);
     if (file->descriptor < 0) {
         loom_status status = io_error("creating", file->temporary);
@@ -115,12 +222,11 @@ loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t by
     return LOOM_OK;
 }
 
+/* The name goes before the lock, which closing gives up: another save may have the name from then on. */
 void loom__file_abandon(loom__new_file *file)
 {
-    if (file->descriptor >= 0)
-        close(file->descriptor);
-    file->descriptor = -1;
     unlink(file->temporary);
+    close(file->descriptor);
     close(file->directory);
 }
 
@@ -129,15 +235,13 @@ loom_status loom__file_commit(loom__new_file *file)
     loom_status status = LOOM_OK;
     if (fsync(file->descriptor) != 0)
         status = io_error("syncing", file->temporary);
-    if (close(file->descriptor) != 0 && status == LOOM_OK)
-        status = io_error("closing", file->temporary);
-    file->descriptor = -1;
     if (status == LOOM_OK && rename(file->temporary, file->path) != 0)
         status = io_error("renaming to", file->path);
     if (status != LOOM_OK) {
         loom__file_abandon(file);
         return status;
     }
+    close(file->descriptor); /* after the name, as above; it cannot lose what was synced */
     /* Some file systems have nothing to sync in a directory and say so with EINVAL. */
     if (fsync(file->directory) != 0 && errno != EINVAL)
         status = io_error("the new file is in place, but syncing the directory of", file->path);

@@ -14,7 +14,7 @@ typedef struct loom__new_file {
     char temporary[LOOM__PATH_ROOM]; /* where it is being written, in the same directory */
 } loom__new_file;
 
-/* A file that is replaced passes its permissions on. */
+/* A file that is replaced passes its permissions on. Removes temporary files in the directory that killed saves have left. */
 loom_status loom__file_begin(loom__new_file *file, const char *path);
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset);
 /* Syncs, renames, syncs the directory. If it fails the temporary file is gone and the old one untouched, except when the
