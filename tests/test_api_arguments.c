@@ -145,8 +145,9 @@ TEST(test_api_map_create_widths)
 TEST(test_api_map_create_loads)
 {
     loom_context *context = make_context(t);
-    const double wrong[] = {0.9500001, 0.951, 1.0, 1.5, 1e300, -1e-300, -0.5, -INFINITY, +INFINITY, -NAN, (double)NAN};
-    const double right[] = {0.0, 0.001, 0.1, 0.5, 0.8, 0.95};
+    const double wrong[] = {0.9500001, 0.951, 1.0,         1.5,    1e300,  -1e-300, -0.5,  -INFINITY,
+                            +INFINITY, -NAN,  (double)NAN, 5e-324, 1e-300, 1e-9,    0.001, 0.00999};
+    const double right[] = {0.0, 0.01, 0.1, 0.5, 0.8, 0.95};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         loom_map_config config = make_config(t, 1000);
         config.max_load = wrong[i];

@@ -168,6 +168,8 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.table.seed = good.table.seed + 1);
     BAD(header.table.max_load = 0);
     BAD(header.table.max_load = -1);
+    BAD(header.table.max_load = 0.00999); /* a table with that cannot grow */
+    BAD(header.table.max_load = 1e-300);
     BAD(header.table.max_load = 0.96); /* no map can be made with that */
     BAD(header.table.max_load = 1.5);
     BAD(header.table.max_load = (double)NAN);

@@ -354,7 +354,7 @@ typedef struct loom_map_config {
     uint32_t key_bytes;        /* 4 or 8; no default */
     uint32_t value_bytes;      /* 4 or 8; no default; 0 for sets */
     uint64_t capacity;         /* keys the table must be able to hold; 0 is fine */
-    double max_load;           /* capacity / slots at most this: above 0, up to 0.95; 0: 0.8, see memory_limit */
+    double max_load;           /* capacity / slots at most this: 0.01 to 0.95; 0: 0.8, see memory_limit */
     loom_engine engine;        /* LOOM_ENGINE_DEFAULT */
     uint32_t concurrent_reads; /* 0; 1 is for machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t

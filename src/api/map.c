@@ -44,8 +44,9 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     const int load_is_open = config->max_load == 0;
     if (load_is_open)
         config->max_load = LOOM__DEFAULT_LOAD;
-    RETURN_ERROR_IF(!(config->max_load > 0 && config->max_load <= LOOM__LARGEST_LOAD), LOOM_INVALID_ARGUMENT,
-                    "max_load = %g: it must be above 0 and at most %g", config->max_load, LOOM__LARGEST_LOAD);
+    RETURN_ERROR_IF(!(config->max_load >= LOOM__SMALLEST_LOAD && config->max_load <= LOOM__LARGEST_LOAD),
+                    LOOM_INVALID_ARGUMENT, "max_load = %g: it must be from %g to %g; 0 lets the library choose",
+                    config->max_load, LOOM__SMALLEST_LOAD, LOOM__LARGEST_LOAD);
     RETURN_IF_FAILED(loom__map_check_growth(config->growth));
     RETURN_IF_FAILED(check_options(context, engine, config));
     return loom__map_limit_config(context, load_is_open, config);

@@ -21,7 +21,7 @@ static loom_status check_is_map(const loom__description *is, const char *path, c
                     path);
     RETURN_ERROR_IF(is->type < LOOM_TYPE_MAP || is->type > LOOM_TYPE_COUNTER ||
                         (is->type == LOOM_TYPE_SET) != (is->value_bytes == 0) ||
-                        !(is->max_load > 0 && is->max_load <= LOOM__LARGEST_LOAD),
+                        !(is->max_load >= LOOM__SMALLEST_LOAD && is->max_load <= LOOM__LARGEST_LOAD),
                     LOOM_BAD_FILE, "the header of %s holds values that no map has", path);
     *engine = is->engine == LOOM_ENGINE_DEFAULT ? NULL : loom__engine_of(is->type, is->engine);
     RETURN_ERROR_IF(*engine == NULL, LOOM_UNSUPPORTED,

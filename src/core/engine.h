@@ -7,8 +7,9 @@
 #include "core/batch.h"
 #include "core/machine.h"
 
-#define LOOM__LEAST_LOAD   0.01
-#define LOOM__LARGEST_LOAD 0.95 /* of any map; in configs and in files */
+/* Loads of any map, in configs and in files. With a smaller one a table would be so large that it could hardly grow. */
+#define LOOM__SMALLEST_LOAD 0.01
+#define LOOM__LARGEST_LOAD  0.95
 
 typedef struct loom__table loom__table;
 typedef struct loom__description loom__description;
