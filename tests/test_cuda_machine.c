@@ -4,6 +4,7 @@
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -243,6 +244,49 @@ TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
+/* Lookups on more streams than events are kept for: what comes next still waits for all of them. */
+TEST(test_cuda_streams_more_than_are_kept, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { STREAMS = 40, ROUNDS = 10, CALLS = 2 * STREAMS + 2 };
+    loom_context *context = cuda_context_create(t, 0);
+    uint64_t n = 50000;
+    loom_map *map = map_of(context, 4, 4, n, 0);
+    batch b = make_batch_of(4, 4, n);
+    fill_distinct(&b, 1, 0);
+    placed keys = place(context, CUDA_DEVICE, b.keys, n * 4), values = place(context, CUDA_DEVICE, b.values, n * 4);
+    placed found = place(context, CUDA_DEVICE, b.values, n * 4);
+    loom_result *results = cuda_memory_create(CUDA_PINNED, CALLS * ROUNDS * sizeof *results);
+    loom_stream streams[STREAMS];
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = cuda_stream_create();
+    for (int round = 0; round < ROUNDS; round++) {
+        loom_result *r = results + CALLS * round;
+        CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_KEEP, NULL, r++, streams[round]));
+        for (int i = 0; i < STREAMS; i++)
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r++, streams[i]));
+        CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r++, streams[round + 1]));
+        for (int i = 0; i < STREAMS; i++)
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r++, streams[i]));
+    }
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_wait(streams[i]);
+    for (int i = 0; i < CALLS * ROUNDS; i++) {
+        test_note("call %d", i);
+        CHECK_EQ(results[i].ok, i % CALLS <= STREAMS + 1 ? n : 0);
+    }
+    CHECK_EQ(map_size(map), 0);
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_destroy(streams[i]);
+    cuda_memory_destroy(CUDA_PINNED, results);
+    take_back(context, &found, NULL);
+    take_back(context, &keys, NULL);
+    take_back(context, &values, NULL);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 /* Lookups beside insertions of other keys and erasures of others still: what stays is found all the time. */
 TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
 {
@@ -292,6 +336,49 @@ TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
         loom_map_destroy(map);
         loom_context_destroy(context);
     }
+}
+
+/* ---- Host threads ---- */
+
+typedef struct caller {
+    loom_context *context;
+    uint64_t number, rounds;
+} caller;
+
+static void *make_calls(void *argument)
+{
+    const caller *c = argument;
+    uint64_t n = 100000;
+    loom_map *map = map_of(c->context, 4, 4, n, 0);
+    batch b = make_batch_of(4, 4, n);
+    fill_distinct(&b, c->number, 0);
+    test_note("thread %llu", (unsigned long long)c->number);
+    for (uint64_t round = 0; round < c->rounds; round++) {
+        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, n);
+        check_all_found(map, &b);
+        CHECK_EQ(checked_erase(map, &b).ok, n);
+    }
+    free_batch(&b);
+    loom_map_destroy(map);
+    return NULL;
+}
+
+/* Each with a table of its own and arrays on the host, which pass through the same memory one call after the other: so all calls
+ * that the context has places for have begun, and the others wait until one is over. */
+TEST(test_cuda_threads_more_than_calls_in_flight, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { THREADS = 100 };
+    loom_context *context = cuda_context_create(t, 0);
+    pthread_t threads[THREADS];
+    caller callers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        callers[i] = (caller){context, (uint64_t)i, test_scaled(t, 5, 2)};
+        CHECK_EQ(pthread_create(&threads[i], NULL, make_calls, &callers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    loom_context_destroy(context);
 }
 
 /* ---- Files ---- */

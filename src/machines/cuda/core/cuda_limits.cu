@@ -169,10 +169,15 @@ cudaError_t try_shape(measurement *m, const char *shape, double work, launch_fun
 {
     float best = 0, milliseconds;
     for (int i = 0; i <= REPEATS; i++) { /* the first is to warm up */
-        cudaEventRecord(m->from);
+        cudaError_t error = cudaEventRecord(m->from);
+        if (error != cudaSuccess)
+            return error;
         launch();
-        cudaEventRecord(m->to);
-        cudaError_t error = cudaEventSynchronize(m->to);
+        error = cudaGetLastError(); /* whatever it launched, or copied */
+        if (error == cudaSuccess)
+            error = cudaEventRecord(m->to);
+        if (error == cudaSuccess)
+            error = cudaEventSynchronize(m->to);
         if (error == cudaSuccess)
             error = cudaEventElapsedTime(&milliseconds, m->from, m->to);
         if (error != cudaSuccess)

@@ -97,50 +97,62 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
 
 /* ---- slots ---- */
 
+/* NULL: all are taken. Under the lock. */
+static cuda_slot *find_free_slot(cuda_state *cuda)
+{
+    for (uint32_t i = 0; i < COUNT_SLOTS; i++) {
+        cuda_slot *next = &cuda->slots[cuda->next_slot++ % COUNT_SLOTS];
+        if (!next->taken)
+            return next;
+    }
+    return NULL;
+}
+
+static void put_slot_back(cuda_state *cuda, cuda_slot *slot)
+{
+    pthread_mutex_lock(&cuda->slots_lock);
+    slot->taken = 0;
+    pthread_cond_signal(&cuda->slot_given);
+    pthread_mutex_unlock(&cuda->slots_lock);
+}
+
 loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **taken)
 {
-    cuda_slot *slot = NULL;
+    cuda_slot *slot;
     pthread_mutex_lock(&cuda->slots_lock);
-    for (uint32_t i = 0; i < COUNT_SLOTS && slot == NULL; i++) {
-        cuda_slot *next = &cuda->slots[cuda->next_slot++ % COUNT_SLOTS];
-        slot = next->taken ? NULL : next;
-    }
-    if (slot != NULL)
-        slot->taken = 1;
+    while ((slot = find_free_slot(cuda)) == NULL) /* ends: whoever has a slot gives it back when its call returns */
+        pthread_cond_wait(&cuda->slot_given, &cuda->slots_lock);
+    slot->taken = 1;
     pthread_mutex_unlock(&cuda->slots_lock);
-    RETURN_ERROR_IF(slot == NULL, LOOM_OUT_OF_MEMORY,
-                    "more than %d host threads call tables of one context at the same time; let some wait, or use "
-                    "several contexts",
-                    COUNT_SLOTS);
     unsigned long long id = 0;
     cudaError_t error = cudaStreamGetId(stream, &id);
     if (error == cudaSuccess && slot->stream != id)
         error = cudaStreamWaitEvent(stream, slot->free, 0);
+    if (error == cudaSuccess && slot->unclear)
+        error = cuda_step(cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream));
     if (error != cudaSuccess) {
-        pthread_mutex_lock(&cuda->slots_lock);
-        slot->taken = 0;
-        pthread_mutex_unlock(&cuda->slots_lock);
+        put_slot_back(cuda, slot);
         return cuda_failed(error, "waiting for an earlier call");
     }
     slot->stream = id;
+    slot->unclear = 0;
     *taken = slot;
     return LOOM_OK;
 }
 
 void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
 {
-    if (!counted) /* the call failed half way; the next one must begin at zero */
-        cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream);
+    slot->unclear = !counted;
+    /* If this fails the device is lost, and whatever comes next will say so. */
     cudaEventRecord(slot->free, stream);
-    pthread_mutex_lock(&cuda->slots_lock);
-    slot->taken = 0;
-    pthread_mutex_unlock(&cuda->slots_lock);
+    put_slot_back(cuda, slot);
 }
 
 static cudaError_t make_slots(cuda_state *cuda)
 {
     size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_SLOTS;
     pthread_mutex_init(&cuda->slots_lock, NULL);
+    pthread_cond_init(&cuda->slot_given, NULL);
     cudaError_t error = cudaMalloc(&cuda->slot_memory, bytes);
     if (error == cudaSuccess)
         error = cudaMemset(cuda->slot_memory, 0, bytes);
@@ -161,6 +173,7 @@ static void free_slots(cuda_state *cuda)
             cudaEventDestroy(cuda->slots[i].free);
     cudaFree(cuda->slot_memory);
     cudaFreeHost(cuda->slot_results);
+    pthread_cond_destroy(&cuda->slot_given);
     pthread_mutex_destroy(&cuda->slots_lock);
 }
 

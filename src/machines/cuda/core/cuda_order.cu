@@ -4,14 +4,12 @@
  * stream, for every call of the phase before; a call that joins waits for the phase before too. (Phases before that one
  * were waited for by it.) So a lookup that joins the phase of an erasure has ended before a later insertion begins, as
  * open_ops.h asks. The host never waits here, unless more streams are at work than events are kept for. */
+#include "machines/cuda/core/cuda_kept_streams.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
-enum { KEPT_STREAMS = 16 };
-
 typedef struct phase {
-    unsigned long long streams[KEPT_STREAMS]; /* ids, which no two streams of a process share: handles are used again */
-    cudaEvent_t events[KEPT_STREAMS];         /* after the last call of each stream */
-    int count;
+    kept_streams streams;
+    cudaEvent_t events[KEPT_STREAMS]; /* after the last call of each stream */
 } phase;
 
 struct loom__order {
@@ -54,7 +52,7 @@ void cuda_order_destroy(loom__order *order)
         for (int i = 0; i < KEPT_STREAMS; i++) {
             if (p->events[i] == NULL || scope.status != LOOM_OK)
                 continue;
-            if (i < p->count)
+            if (i < p->streams.count)
                 cudaEventSynchronize(p->events[i]);
             cudaEventDestroy(p->events[i]);
         }
@@ -66,9 +64,9 @@ void cuda_order_destroy(loom__order *order)
 static cudaError_t wait_for(const phase *p, cudaStream_t stream)
 {
     unsigned long long id = 0;
-    cudaError_t error = p->count > 0 ? cudaStreamGetId(stream, &id) : cudaSuccess;
-    for (int i = 0; i < p->count && error == cudaSuccess; i++)
-        if (p->streams[i] != id)
+    cudaError_t error = p->streams.count > 0 ? cudaStreamGetId(stream, &id) : cudaSuccess;
+    for (int i = 0; i < p->streams.count && error == cudaSuccess; i++)
+        if (p->streams.ids[i] != id)
             error = cudaStreamWaitEvent(stream, p->events[i], 0);
     return error;
 }
@@ -88,7 +86,7 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
         phase old = order->before;
         order->before = order->at_hand;
         order->at_hand = old;
-        order->at_hand.count = 0;
+        order->at_hand.streams.count = 0;
         order->writes = LOOM__ACCESS_READ;
     }
     if (access != LOOM__ACCESS_FIND)
@@ -102,18 +100,13 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
     cudaStream_t stream = (cudaStream_t)given;
     phase *p = &order->at_hand;
     unsigned long long id = 0;
+    int evicts;
     (void)access;
-    int i = 0;
+    /* If one of these fails the device is lost, and whatever comes next will say so. */
     cudaStreamGetId(stream, &id);
-    while (i < p->count && p->streams[i] != id)
-        i++;
-    if (i == KEPT_STREAMS) { /* more streams than events: the oldest call is waited for */
-        cudaEventSynchronize(p->events[0]);
-        i = 0;
-    }
-    /* If this fails the device is lost, and whatever comes next will say so. */
-    cudaEventRecord(p->events[i], stream);
-    p->streams[i] = id;
-    p->count = i < p->count ? p->count : i + 1;
+    int place = kept_streams_place(&p->streams, id, &evicts);
+    if (evicts) /* more streams than events: the oldest call is waited for */
+        cudaEventSynchronize(p->events[place]);
+    cudaEventRecord(p->events[place], stream);
     pthread_mutex_unlock(&order->lock);
 }

@@ -29,6 +29,7 @@
  *   cuda_stage.cu        memory that host arrays pass through
  *   cuda_rows.cu         rows of arrays selected, taken out and put back
  *   cuda_order.cu        calls on one table put in order across streams
+ *   cuda_kept_streams.h  which of them it remembers
  *   cuda_limits.cu       what the device can do at most
  *   cuda_machine.cu      the machine, and the module's entry */
 #ifndef LOOM_CUDA_STATE_CUH
@@ -83,7 +84,9 @@ cudaError_t cuda_step(cudaError_t error);
 
 enum {
     COUNT_COPIES = 32, /* blocks add to different ones: they would wait for each other at one address */
-    COUNT_SLOTS = 64   /* calls in flight; one more waits, in its stream, for the first */
+    COUNT_SLOTS =
+        64 /* calls in flight; one more waits, in its stream, for the first. As many host threads make calls at the
+                          same time; one more waits for another's call to return */
 };
 
 typedef struct cuda_counts { /* one line */
@@ -95,10 +98,11 @@ enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
 
 typedef struct cuda_slot {
     cudaEvent_t free;          /* recorded when the call that used it is through */
-    cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls */
+    cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after one that failed */
     loom_result *result;       /* pinned: for results that the device cannot reach */
     unsigned long long stream; /* id of the stream of the last call that used it */
     int taken;                 /* by a call that is being launched */
+    int unclear;               /* the last call failed half way: counts are whatever it left */
 } cuda_slot;
 
 /* ---- Staging ---- */
@@ -131,6 +135,7 @@ typedef struct cuda_state {
     loom__machine *host;
     cudaMemPool_t temporary; /* NULL: the device has none, or memory is the caller's */
     pthread_mutex_t slots_lock;
+    pthread_cond_t slot_given; /* back */
     cuda_slot slots[COUNT_SLOTS];
     uint32_t next_slot;
     cuda_counts *slot_memory;
@@ -160,6 +165,8 @@ typedef enum cuda_place {
 
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
+/* Waits on the host while other threads have all slots. No deadlock: a thread has at most one slot, takes none while it holds
+ * the staging lock, and waits for no other table than its call's as long as it has one. */
 loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **slot);
 void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted);
 

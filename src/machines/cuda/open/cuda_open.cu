@@ -291,6 +291,12 @@ bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool
     return wish;
 }
 
+loom_status clear_counts(const cuda_slot *slot, cudaStream_t stream)
+{
+    CUDA_TRY(cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream));
+    return LOOM_OK;
+}
+
 /* By partition if that can be, otherwise sorted. There is memory for both: after giving up one cannot go back. */
 loom_status insert_in_order(loom__machine *machine, const loom__open_view *view, const loom__batch *batch,
                             const cuda_call_arrays *arrays)
@@ -323,8 +329,8 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
         bool sorts = !by_partition;
         if (by_partition)
             status = run_by_partition(cuda, view, batch, arrays, &wish, &fast, own.at, slot, &sorts);
-        if (status == LOOM_OK && by_partition && sorts)
-            cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream);
+        if (status == LOOM_OK && by_partition && sorts) /* what was counted by then is counted again */
+            status = clear_counts(slot, stream);
         if (status == LOOM_OK && sorts)
             status = run_in_order(cuda, view, batch, arrays, &plan, own.at, slot);
         cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
@@ -362,7 +368,7 @@ loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const l
         (unsigned long long)bytes);
     cuda_slot slot = {};
     slot.counts = (cuda_counts *)((unsigned char *)batch->workspace + plan.bytes);
-    CUDA_TRY(cudaMemsetAsync(slot.counts, 0, COUNT_BYTES, (cudaStream_t)batch->stream));
+    RETURN_IF_FAILED(clear_counts(&slot, (cudaStream_t)batch->stream));
     return run_by_partition(cuda, view, batch, arrays, &wish, &plan, (unsigned char *)batch->workspace, &slot,
                             &gave_up);
 }
