@@ -9,7 +9,7 @@
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h or an engine's *_layout.h does: structs of
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a header that these include does: structs of
      * theirs cross between the library and a module. */
     LOOM__MACHINE_INTERFACE = 10
 };
