@@ -1,6 +1,7 @@
 /* The module of the cuda machine: what is said when it is not there, or not ours. */
 #include "harness/harness.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +27,78 @@ static void check_refused(const char *module, const char *sentence)
     loom_context_destroy(context);
 }
 
+/* A module that the tests were built with. */
+static const char *built_module(const test_run *t, const char *name)
+{
+    static char path[1024];
+    snprintf(path, sizeof path, "%s", t->program);
+    snprintf(strrchr(path, '/'), 64, "/../lib/libloom_%s.so", name);
+    return path;
+}
+
 TEST(test_api_module_of_another_version_is_refused)
 {
-    char path[1024];
-    snprintf(path, sizeof path, "%s", t->program);
-    snprintf(strrchr(path, '/'), 64, "/../lib/libloom_foreign.so");
-    check_refused(path, "another version");
+    check_refused(built_module(t, "foreign"), "another version");
+}
+
+TEST(test_api_module_without_a_device_is_told)
+{
+    check_refused(built_module(t, "absent"), "no device can be used here");
 }
 
 TEST(test_api_module_that_is_missing_is_told)
 {
     check_refused(test_path(t, "no_such_module.so"), "could not be loaded");
+}
+
+/* That there is no GPU is no failure: the sentence is that of the last call that failed, "" if none did. */
+static void *make_best_contexts(void *unused)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    loom_map_config small = LOOM_MAP_CONFIG_INIT;
+    loom_map *map = NULL;
+    small.key_bytes = small.value_bytes = 4;
+    CHECK_TEXT(loom_last_error(), "");
+    CHECK_OK(loom_machine_present(LOOM_MACHINE_BEST));
+    CHECK_TEXT(loom_last_error(), "");
+    for (int i = 0; i < 2; i++) { /* the module is looked for once */
+        CHECK_OK(loom_context_create(i == 0 ? NULL : &config, &context));
+        CHECK_TEXT(loom_last_error(), "");
+        CHECK_OK(loom_map_create(context, &small, &map));
+        CHECK_TEXT(loom_last_error(), "");
+        loom_map_destroy(map);
+        loom_context_destroy(context);
+        CHECK_TEXT(loom_last_error(), "");
+    }
+    CHECK_REFUSED(loom_map_create(NULL, &small, &map), LOOM_INVALID_ARGUMENT);
+    char sentence[512];
+    snprintf(sentence, sizeof sentence, "%s", loom_last_error());
+    CHECK_OK(loom_context_create(NULL, &context));
+    CHECK_TEXT(loom_last_error(), sentence);
+    loom_context_destroy(context);
+    return unused;
+}
+
+static void check_nothing_is_said(const char *module)
+{
+    pthread_t thread;
+    CHECK_EQ(setenv("LOOM_CUDA_MODULE", module, 1), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, make_best_contexts, NULL), 0); /* where nothing has failed yet */
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+TEST(test_api_context_best_says_nothing_of_a_missing_module)
+{
+    check_nothing_is_said(test_path(t, "no_such_module.so"));
+}
+
+TEST(test_api_context_best_says_nothing_of_a_foreign_module)
+{
+    check_nothing_is_said(built_module(t, "foreign"));
+}
+
+TEST(test_api_context_best_says_nothing_of_a_missing_device)
+{
+    check_nothing_is_said(built_module(t, "absent"));
 }
