@@ -9,8 +9,8 @@
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a header that these include does: structs of
-     * theirs cross between the library and a module. */
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a header that
+     * these include does: their structs cross between the library and a module. */
     LOOM__MACHINE_INTERFACE = 10
 };
 
