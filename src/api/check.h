@@ -12,7 +12,23 @@ typedef struct loom__array {
     char written;
 } loom__array;
 
-/* Every array is there (unless optional or n is 0), aligned, addressable, and no written one overlaps another. */
+/* The same of any length, and of elements of any width: `alignment`, a power of two, divides their address. */
+typedef struct loom__sized_array {
+    const char *name;
+    const void *at;
+    uint64_t width;
+    uint64_t count;
+    uint64_t alignment;
+    char optional; /* one of no elements is, too */
+    char written;
+} loom__sized_array;
+
+enum { LOOM__MOST_ARRAYS = 8 };
+
+/* Every array is there (unless optional), aligned, addressable, and no written one overlaps another. */
+loom_status loom__check_sized_arrays(const loom__sized_array *arrays, int count);
+
+/* At most LOOM__MOST_ARRAYS arrays of n elements each. Elements of 4 and 8 bytes are aligned to that, others may have any address. */
 loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n);
 
 #endif

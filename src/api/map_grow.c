@@ -24,10 +24,10 @@
 #include "api/map.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/key_sample.h"
 #include "core/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
@@ -97,31 +97,20 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 
 enum {
     SAMPLE = 1 << 15, /* keys: two rows in 2^30 / keys of a table are then of the same key, enough to tell 100 M keys */
+    SAMPLE_BYTES = 1 << 24, /* of keys that are so wide: fewer are drawn */
     SEATS = 2 * SAMPLE
 };
 
 typedef struct sample {
     uint64_t rows[SAMPLE];
-    unsigned char keys[SAMPLE * sizeof(uint64_t)];
-    uint64_t seats[SEATS]; /* keys; 0: free */
+    uint64_t seats[SEATS];
+    unsigned char keys[]; /* [sample_rows(key_bytes)] */
 } sample;
 
-/* Different ones among the first n keys of the sample. */
-static uint64_t count_different(sample *one, uint32_t key_bytes, uint64_t n)
+static uint64_t sample_rows(uint32_t key_bytes)
 {
-    uint64_t different = 0, zero = 0; /* which has no seat */
-    memset(one->seats, 0, sizeof one->seats);
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t key = 0;
-        memcpy(&key, one->keys + i * key_bytes, key_bytes);
-        uint64_t at = loom__mix64(key) % SEATS;
-        while (one->seats[at] != 0 && one->seats[at] != key) /* ends: half of the seats stay free */
-            at = (at + 1) % SEATS;
-        different += one->seats[at] != key;
-        one->seats[at] = key;
-        zero |= key == 0;
-    }
-    return different + zero;
+    const uint64_t fit = SAMPLE_BYTES / key_bytes;
+    return fit < 1 ? 1 : fit < SAMPLE ? fit : SAMPLE;
 }
 
 /* The number of keys K of which `drawn` rows, at random, show `different` ones: K (1 - e^(-drawn / K)) on average, if all have
@@ -145,27 +134,28 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
 {
     loom__machine *machine = map->handle.context->machine;
     const loom_allocator *allocator = &machine->allocator;
-    const size_t drawn_bytes = SAMPLE * (sizeof(uint64_t) + map->table->is.key_bytes);
+    const uint64_t key_bytes = map->table->is.key_bytes, most = sample_rows(map->table->is.key_bytes);
+    const size_t drawn_bytes = most * (sizeof(uint64_t) + key_bytes), bytes = sizeof(sample) + most * key_bytes;
     uint64_t estimate = 0;
     unsigned char *drawn = NULL;
-    sample *one = loom__allocate(allocator, sizeof *one, LOOM_MEMORY_HOST, NULL);
+    sample *one = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     if (one == NULL)
         return 0;
-    if (n <= SAMPLE) { /* all of them */
-        if (machine->ops->read_table(machine, one->keys, keys, n * map->table->is.key_bytes, stream) == LOOM_OK)
-            estimate = count_different(one, map->table->is.key_bytes, n);
+    if (n <= most) { /* all of them */
+        if (machine->ops->read_table(machine, one->keys, keys, n * key_bytes, stream) == LOOM_OK)
+            estimate = loom__count_different(one->keys, key_bytes, n, one->seats, SEATS);
     } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
         uint64_t *rows = (uint64_t *)drawn;
-        void *taken = rows + SAMPLE;
-        for (uint64_t i = 0; i < SAMPLE; i++)
+        void *taken = rows + most;
+        for (uint64_t i = 0; i < most; i++)
             one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys in regular order */
-        if (machine->ops->write_table(machine, rows, one->rows, sizeof one->rows, stream) == LOOM_OK &&
-            machine->ops->take_rows(machine, taken, keys, map->table->is.key_bytes, rows, SAMPLE, stream) == LOOM_OK &&
-            machine->ops->read_table(machine, one->keys, taken, SAMPLE * map->table->is.key_bytes, stream) == LOOM_OK)
-            estimate = keys_from_sample(SAMPLE, count_different(one, map->table->is.key_bytes, SAMPLE), n);
+        if (machine->ops->write_table(machine, rows, one->rows, most * sizeof *rows, stream) == LOOM_OK &&
+            machine->ops->take_rows(machine, taken, keys, map->table->is.key_bytes, rows, most, stream) == LOOM_OK &&
+            machine->ops->read_table(machine, one->keys, taken, most * key_bytes, stream) == LOOM_OK)
+            estimate = keys_from_sample(most, loom__count_different(one->keys, key_bytes, most, one->seats, SEATS), n);
         loom__release(allocator, drawn, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream);
     }
-    loom__release(allocator, one, sizeof *one, LOOM_MEMORY_HOST, NULL);
+    loom__release(allocator, one, bytes, LOOM_MEMORY_HOST, NULL);
     return estimate;
 }
 

@@ -1,0 +1,44 @@
+/* How many different keys there are among some: for growth, which makes room for the keys of a sample. */
+#ifndef LOOM_CORE_KEY_SAMPLE_H
+#define LOOM_CORE_KEY_SAMPLE_H
+
+#include "core/hash.h"
+
+#include <string.h>
+
+/* A number for a key of any width: the key itself up to 8 bytes, a hash of all its bytes above. Two of 32,768 different keys then have
+ * the same number once in 2^35 samples. */
+static inline uint64_t loom__sample_number(const unsigned char *key, uint64_t key_bytes)
+{
+    uint64_t number = 0;
+    if (key_bytes <= sizeof number) {
+        memcpy(&number, key, key_bytes);
+        return number;
+    }
+    for (uint64_t at = 0; at < key_bytes; at += sizeof number) {
+        uint64_t word = 0;
+        memcpy(&word, key + at, key_bytes - at < sizeof word ? key_bytes - at : sizeof word);
+        number = loom__mix64(number + 0x9e3779b97f4a7c15u) ^ word;
+    }
+    return loom__mix64(number);
+}
+
+/* Different ones among n keys, which lie one behind the other at any address. `seats` is memory for more than n numbers. */
+static inline uint64_t loom__count_different(const unsigned char *keys, uint64_t key_bytes, uint64_t n, uint64_t *seats,
+                                             uint64_t seat_count)
+{
+    uint64_t different = 0, zero = 0; /* which has no seat: those of 0 are free */
+    memset(seats, 0, seat_count * sizeof *seats);
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t number = loom__sample_number(keys + i * key_bytes, key_bytes);
+        uint64_t at = loom__mix64(number) % seat_count;
+        while (seats[at] != 0 && seats[at] != number) /* ends: a seat stays free */
+            at = (at + 1) % seat_count;
+        different += seats[at] != number;
+        seats[at] = number;
+        zero |= number == 0;
+    }
+    return different + zero;
+}
+
+#endif
