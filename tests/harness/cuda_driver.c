@@ -1,5 +1,7 @@
 #include "cuda_driver.h"
 
+#include "machines/cuda/core/cuda_trial.h"
+
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -108,10 +110,10 @@ void cuda_run_faulty_kernel(void)
     CHECK_EQ(((launch)(uintptr_t)function("cuLaunchKernel"))(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 0);
 }
 
-void cuda_lose_device(uint64_t steps)
+void *cuda_module_function(const char *name)
 {
-    static void (*lose)(uint64_t steps);
-    if (!lose) {
+    static void *module;
+    if (!module) {
         /* The module is loaded already; here it is found again by what it is called. */
         const char *given = getenv("LOOM_CUDA_MODULE");
         char path[1024];
@@ -119,11 +121,17 @@ void cuda_lose_device(uint64_t steps)
         CHECK(length > 0);
         path[length] = 0;
         snprintf(strrchr(path, '/'), 64, "/../lib/libloom_cuda.so.%d", LOOM_VERSION_MAJOR);
-        void *module = dlopen(given ? given : path, RTLD_NOW | RTLD_NOLOAD);
+        module = dlopen(given ? given : path, RTLD_NOW | RTLD_NOLOAD);
         if (!module)
             FAIL("the module is not loaded: %s", dlerror());
-        *(void **)&lose = dlsym(module, "loom__cuda_lose_device");
-        CHECK(lose != NULL);
     }
-    lose(steps);
+    void *found = dlsym(module, name);
+    if (!found)
+        FAIL("the module has no %s", name);
+    return found;
+}
+
+void cuda_lose_device(uint64_t steps)
+{
+    ((cuda_lose_device_function *)(uintptr_t)cuda_module_function(CUDA_LOSE_DEVICE))(steps);
 }

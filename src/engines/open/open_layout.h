@@ -163,6 +163,8 @@ LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
     table.line_stride = open_line_stride(kind);
     table.value_offset = open_value_offset(kind, view->buckets);
     table.value_stride = open_value_stride(kind);
+    table.row_key_bytes = table.row_value_bytes = 0;
+    table.row_offset = table.row_stride = 0;
     table.empty[0] = view->empty[0];
     table.empty[1] = view->empty[1];
     table.exception = view->empty_exception;

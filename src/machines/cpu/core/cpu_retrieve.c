@@ -17,19 +17,26 @@ static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t
                             uint64_t *copied)
 {
     const loom__table_slots *table = work->table;
-    const uint32_t key_bytes = slot_key_bytes(table->kind), value_bytes = slot_value_bytes(table->kind);
+    const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
+    const uint32_t partition = (uint32_t)(bucket / table->buckets), in_partition = (uint32_t)(bucket % table->buckets);
+    const int rows = loom__slots_have_rows(table);
     uint32_t slot = first;
     uint64_t done = 0, key, value;
     for (; slot < table->slots; slot++) {
-        if (!loom__slot_holds(table, (uint32_t)(bucket / table->buckets), (uint32_t)(bucket % table->buckets), slot,
-                              &key, &value))
+        if (!loom__slot_holds(table, partition, in_partition, slot, &key, &value))
             continue;
         if (done == room)
             break;
+        const unsigned char *from_key = (const unsigned char *)&key, *from_value = (const unsigned char *)&value;
+        if (rows) {
+            const unsigned char *row = table->base + loom__slot_row(table, partition, in_partition, slot);
+            from_key = table->row_key_bytes != 0 ? row : from_key;
+            from_value = row + table->row_key_bytes;
+        }
         if (work->keys != NULL)
-            memcpy(work->keys + (at + done) * key_bytes, &key, key_bytes);
+            memcpy(work->keys + (at + done) * key_bytes, from_key, key_bytes);
         if (work->values != NULL)
-            memcpy(work->values + (at + done) * value_bytes, &value, value_bytes);
+            memcpy(work->values + (at + done) * value_bytes, from_value, value_bytes);
         done++;
     }
     *copied = done;

@@ -1,6 +1,8 @@
 /* Rows of arrays selected, taken out and put back, by all threads, a piece each. */
 #include "machines/cpu/core/cpu_rows.h"
 
+#include "core/portable.h"
+
 #include <string.h>
 
 enum { PIECE = 1 << 18, PIECES_AT_ONCE = 256 };
@@ -62,42 +64,83 @@ loom_status loom__cpu_select_rows(loom__machine *machine, const uint8_t *status,
 
 /* ---- take and put ---- */
 
+enum { PIECE_BYTES = 1 << 21 /* of wide rows; no more than PIECE rows */ };
+
 typedef struct movement {
     unsigned char *to;
     const unsigned char *from;
     uint32_t width;
+    uint64_t per_piece;
     const uint64_t *rows;
     uint64_t count;
 } movement;
 
+/* Rows of any alignment. Literal widths: each becomes one load and one store. */
+LOOM_LANE void move_row(unsigned char *to, const unsigned char *from, uint32_t width)
+{
+    if (width == 1)
+        *to = *from;
+    else if (width == 4)
+        memcpy(to, from, 4);
+    else if (width == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, width);
+}
+
+LOOM_LANE void move_some(const movement *all, uint64_t piece, uint32_t width, int put)
+{
+    const uint64_t begin = piece * all->per_piece, left = all->count - begin;
+    const uint64_t end = left < all->per_piece ? all->count : begin + all->per_piece;
+    for (uint64_t i = begin; i < end; i++) {
+        const uint64_t row = all->rows[i];
+        move_row(all->to + (put ? row : i) * width, all->from + (put ? i : row) * width, width);
+    }
+}
+
+LOOM_LANE void move_piece(const movement *all, uint64_t piece, int put)
+{
+    if (all->width == 1)
+        move_some(all, piece, 1, put);
+    else if (all->width == 4)
+        move_some(all, piece, 4, put);
+    else if (all->width == 8)
+        move_some(all, piece, 8, put);
+    else
+        move_some(all, piece, all->width, put);
+}
+
 static void take_piece(void *argument, uint64_t piece)
 {
-    const movement *all = argument;
-    for (uint64_t i = piece * PIECE, end = end_of(i, all->count); i < end; i++)
-        memcpy(all->to + i * all->width, all->from + all->rows[i] * all->width, all->width);
+    move_piece(argument, piece, 0);
 }
 
 static void put_piece(void *argument, uint64_t piece)
 {
-    const movement *all = argument;
-    for (uint64_t i = piece * PIECE, end = end_of(i, all->count); i < end; i++)
-        memcpy(all->to + all->rows[i] * all->width, all->from + i * all->width, all->width);
+    move_piece(argument, piece, 1);
+}
+
+static void move_all(loom__machine *machine, movement *all, void (*task)(void *argument, uint64_t piece))
+{
+    const uint64_t fits = PIECE_BYTES / (all->width > 0 ? all->width : 1);
+    all->per_piece = fits < 1 ? 1 : fits < PIECE ? fits : PIECE;
+    machine->ops->host_parallel(machine, (all->count + all->per_piece - 1) / all->per_piece, task, all);
 }
 
 loom_status loom__cpu_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width,
                                 const uint64_t *rows, uint64_t count, loom_stream stream)
 {
-    movement all = {to, from, width, rows, count};
+    movement all = {.to = to, .from = from, .width = width, .rows = rows, .count = count};
     (void)stream;
-    machine->ops->host_parallel(machine, (count + PIECE - 1) / PIECE, take_piece, &all);
+    move_all(machine, &all, take_piece);
     return LOOM_OK;
 }
 
 loom_status loom__cpu_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                                uint64_t count, loom_stream stream)
 {
-    movement all = {to, from, width, rows, count};
+    movement all = {.to = to, .from = from, .width = width, .rows = rows, .count = count};
     (void)stream;
-    machine->ops->host_parallel(machine, (count + PIECE - 1) / PIECE, put_piece, &all);
+    move_all(machine, &all, put_piece);
     return LOOM_OK;
 }

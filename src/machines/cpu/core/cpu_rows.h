@@ -1,4 +1,4 @@
-/* Rows of arrays selected, taken out and put back: core/machine.h says what these do. */
+/* Rows of arrays selected, taken out and put back: core/machine.h says what these do. Rows have any width and any address. */
 #ifndef LOOM_CPU_ROWS_H
 #define LOOM_CPU_ROWS_H
 

@@ -4,6 +4,7 @@
  * is copied while the other is worked on. */
 #include "machines/cuda/core/cuda_call.cuh"
 
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_finish.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
@@ -14,21 +15,25 @@ enum { BUSY_WARPS = 48 /* of a multiprocessor that has enough to do */ };
 loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes,
                                const loom__batch *batch, cuda_call_arrays *arrays)
 {
-    uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
-    *arrays =
-        cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, 0, PLACE_NONE},
-                          {"values", (void *)batch->values, number_bytes, 0, PLACE_NONE},
-                          {batch->values != NULL ? "found" : "values", batch->found_values, value_bytes, 1, PLACE_NONE},
-                          {"found", batch->found, 1, 1, PLACE_NONE},
-                          {"status", batch->status, 1, 1, PLACE_NONE}},
-                         false,
-                         0};
+    const uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
+    const char *found = batch->values != NULL ? "found" : "values";
+    const uint64_t n = batch->n;
+    *arrays = cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, n, false, false, PLACE_NONE, 1},
+                                {"values", (void *)batch->values, number_bytes, n, false, false, PLACE_NONE, 1},
+                                {found, batch->found_values, value_bytes, n, true, false, PLACE_NONE, 1},
+                                {"found", batch->found, 1, n, true, false, PLACE_NONE, 1},
+                                {"status", batch->status, 1, n, true, false, PLACE_NONE, 1}},
+                               false};
+    return cuda_locate_all(cuda, arrays);
+}
+
+loom_status cuda_locate_all(const cuda_state *cuda, cuda_call_arrays *arrays)
+{
+    arrays->staged = false;
     for (cuda_call_array &array : arrays->all) {
         RETURN_IF_FAILED(cuda_locate(cuda, array.name, array.at, &array.place));
-        if (array.staged()) {
-            arrays->staged = true;
-            arrays->staged_bytes += array.width;
-        }
+        arrays->staged = arrays->staged || array.staged();
+        array.alignment = loom__widest_word(array.width | (array.staged() ? 0 : (uintptr_t)array.at));
     }
     return LOOM_OK;
 }
@@ -73,7 +78,28 @@ struct staged_call {
     void *argument;
     bool writes_back, in_turn;
     uint64_t n, per_chunk;
+    cuda_workspace whole[CALL_ARRAYS]; /* copies of staged arrays that are whole */
     chunk chunks[STAGE_BUFFERS];
+
+    /* Is an array staged chunk by chunk? */
+    bool in_chunks(int i) const
+    {
+        return arrays->all[i].staged() && !arrays->all[i].whole;
+    }
+    /* Elements beyond one for each item. */
+    uint32_t more(int i) const
+    {
+        return (uint32_t)(arrays->all[i].count - n);
+    }
+    /* Bytes of a chunk's elements: of those that it reaches, and of those that it brings home. */
+    uint64_t bytes(int i, const chunk &c) const
+    {
+        return (c.count + more(i)) * arrays->all[i].width;
+    }
+    uint64_t bytes_home(int i, const chunk &c) const
+    {
+        return c.first + c.count == n ? bytes(i, c) : c.count * arrays->all[i].width;
+    }
 };
 
 struct host_copy {
@@ -108,19 +134,23 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
     uint64_t offset = 0;
     for (int i = 0; i < CALL_ARRAYS; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
+        if (array->at == NULL || array->whole) {
+            c->on_device[i] = call->whole[i].at != NULL ? (void *)call->whole[i].at : array->at;
+            continue;
+        }
         unsigned char *there = (unsigned char *)array->at + first * array->width;
-        c->on_device[i] = array->at != NULL ? there : NULL;
+        c->on_device[i] = there;
         if (!array->staged())
             continue;
         c->on_device[i] = stage->device[buffer] + offset;
         c->pinned[i] = array->place == PLACE_PINNED ? there : stage->pinned[buffer] + offset;
-        offset += (call->per_chunk * array->width + 255) / 256 * 256;
+        offset += loom__chunk_column_bytes({array->width, call->more(i)}, call->per_chunk);
         if (array->written)
             continue;
+        const uint64_t bytes = call->bytes(i, *c);
         if (array->place == PLACE_PAGEABLE)
-            copy_on_host(call->cuda, c->pinned[i], there, c->count * array->width);
-        cudaError_t error =
-            cudaMemcpyAsync(c->on_device[i], c->pinned[i], c->count * array->width, cudaMemcpyHostToDevice, stream);
+            copy_on_host(call->cuda, c->pinned[i], there, bytes);
+        cudaError_t error = cudaMemcpyAsync(c->on_device[i], c->pinned[i], bytes, cudaMemcpyHostToDevice, stream);
         if (error != cudaSuccess)
             return error;
     }
@@ -132,9 +162,9 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         error = call->work(call->argument, c->on_device, first, c->count, stream);
     for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess && call->writes_back; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
-        if (array->staged() && array->written)
+        if (call->in_chunks(i) && array->written)
             error =
-                cudaMemcpyAsync(c->pinned[i], c->on_device[i], c->count * array->width, cudaMemcpyDeviceToHost, stream);
+                cudaMemcpyAsync(c->pinned[i], c->on_device[i], call->bytes_home(i, *c), cudaMemcpyDeviceToHost, stream);
     }
     return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
 }
@@ -148,9 +178,9 @@ cudaError_t finish_chunk(staged_call *call, int buffer)
     cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
     for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess && call->writes_back; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
-        if (array->place == PLACE_PAGEABLE && array->written)
+        if (call->in_chunks(i) && array->place == PLACE_PAGEABLE && array->written)
             copy_on_host(call->cuda, (unsigned char *)array->at + c->first * array->width, c->pinned[i],
-                         c->count * array->width);
+                         call->bytes_home(i, *c));
     }
     c->count = 0;
     return error;
@@ -178,12 +208,57 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
     return error;
 }
 
+/* Memory for staged arrays that are whole. It is told what is in them: a call need not write all of what comes back. */
+loom_status take_whole(staged_call *call, cudaStream_t stream)
+{
+    for (int i = 0; i < CALL_ARRAYS; i++) {
+        const cuda_call_array *array = &call->arrays->all[i];
+        const uint64_t bytes = array->count * array->width;
+        if (!array->whole || !array->staged() || bytes == 0)
+            continue;
+        call->whole[i] = cuda_take_workspace(&call->cuda->base, bytes, (loom_stream)stream, NULL);
+        RETURN_ERROR_IF(call->whole[i].at == NULL, LOOM_OUT_OF_MEMORY,
+                        "%llu bytes of temporary memory could not be had for a copy of %s, which lies in host memory",
+                        (unsigned long long)bytes, array->name);
+        CUDA_TRY(cudaMemcpyAsync(call->whole[i].at, array->at, bytes, cudaMemcpyDefault, stream));
+    }
+    return LOOM_OK;
+}
+
+loom_status bring_whole_home(staged_call *call, cudaStream_t stream)
+{
+    bool any = false;
+    for (int i = 0; i < CALL_ARRAYS && call->writes_back; i++) {
+        const cuda_call_array *array = &call->arrays->all[i];
+        if (call->whole[i].at == NULL || !array->written)
+            continue;
+        CUDA_TRY(cudaMemcpyAsync(array->at, call->whole[i].at, call->whole[i].bytes, cudaMemcpyDefault, stream));
+        any = true;
+    }
+    if (any)
+        CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+loom_status run_whole_call(staged_call *call, cudaStream_t stream)
+{
+    RETURN_IF_FAILED(take_whole(call, stream));
+    RETURN_IF_FAILED(cuda_stage_enter(call->cuda));
+    cudaError_t error = cuda_step(run_chunks(call, stream));
+    cuda_stage_leave(call->cuda);
+    if (error != cudaSuccess)
+        return cuda_failed(error, "working on a batch of host arrays");
+    return bring_whole_home(call, stream);
+}
+
 } // namespace
 
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
                             void *argument, bool writes_back, cudaStream_t stream, bool in_turn)
 {
     staged_call call = {};
+    loom__chunk_column columns[CALL_ARRAYS];
+    uint32_t staged = 0;
     call.cuda = cuda;
     call.arrays = arrays;
     call.work = work;
@@ -191,11 +266,19 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
     call.writes_back = writes_back;
     call.in_turn = in_turn;
     call.n = n;
-    call.per_chunk = (STAGE_BYTES - CALL_ARRAYS * 256) / arrays->staged_bytes / 512 * 512;
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    cudaError_t error = cuda_step(run_chunks(&call, stream));
-    cuda_stage_leave(cuda);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch of host arrays");
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        if (call.in_chunks(i))
+            columns[staged++] = {arrays->all[i].width, call.more(i)};
+    const uint64_t fit = loom__chunk_items(columns, staged, STAGE_BYTES);
+    RETURN_ERROR_IF(fit == 0, LOOM_UNSUPPORTED,
+                    "the arrays in host memory have more than %d bytes for each key, which do not pass through the "
+                    "staging buffer; give arrays on the device",
+                    (int)STAGE_BYTES);
+    call.per_chunk = fit < n ? fit : n;
+    loom_status status = run_whole_call(&call, stream);
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        cuda_give_workspace(&cuda->base, &call.whole[i], (loom_stream)stream);
+    return status;
 }
 
 /* ---- results ---- */

@@ -7,13 +7,17 @@
 
 enum { CALL_KEYS, CALL_VALUES, CALL_FOUND_VALUES, CALL_FOUND, CALL_STATUS, CALL_ARRAYS };
 
-/* One array of a call, and the bytes of its elements. */
+/* One array of a call. Its elements have any width and lie at multiples of `alignment`. Element i belongs to item i, and `count` may
+ * be larger than the number of items, as of offsets[n + 1]: whoever works on items first .. first + k - 1 then reaches the elements
+ * behind those, too. Or the array is `whole`, as values[room]: its elements belong to no item, and all work reaches all of it. */
 struct cuda_call_array {
     const char *name;
     void *at;
     uint32_t width;
-    int written;
+    uint64_t count;
+    bool written, whole;
     cuda_place place;
+    uint32_t alignment; /* of elements where kernels reach them: 16, 8, 4, 2 or 1 */
 
     bool staged() const
     {
@@ -24,7 +28,6 @@ struct cuda_call_array {
 struct cuda_call_arrays {
     cuda_call_array all[CALL_ARRAYS];
     bool staged;
-    uint32_t staged_bytes; /* of one item */
 
     /* As cuda_chunk_work takes them, of a call without staged ones. */
     void addresses(void *at[CALL_ARRAYS]) const
@@ -33,6 +36,9 @@ struct cuda_call_arrays {
             at[i] = all[i].at;
     }
 };
+
+/* Finds out where arrays lie whose other members are set, `alignment` excepted. */
+loom_status cuda_locate_all(const cuda_state *cuda, cuda_call_arrays *arrays);
 
 /* `value_bytes`: of the table's values; 0: it has none. Changes nothing. */
 loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes,
@@ -48,13 +54,14 @@ uint32_t cuda_tile_of(const cuda_state *cuda, uint64_t n);
 /* ---- Host arrays ---- */
 
 /* Launches what is done to items first .. first + count - 1 of a call, count > 0. at[i] is where the first one's element of
- * array i lies on the device; NULL: the call has no such array. */
+ * array i lies on the device, or the beginning of an array that is whole; NULL: the call has no such array. */
 typedef cudaError_t cuda_chunk_work(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
                                     cudaStream_t stream);
 
 /* A call with staged arrays, in chunks: `work` is launched for each, in streams that go on from `stream`; two chunks may run at
  * the same time, unless they go `in_turn`: then only their copies overlap with others' work. `writes_back`: staged arrays that are
- * written are copied to the host. Waits for the end. */
+ * written are copied to the host; elements behind those of the items come home from the last chunk alone. Staged arrays that are whole
+ * are copied to temporary memory first. Waits for the end. UNSUPPORTED if one item is wider than the staging buffer. */
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
                             void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
 

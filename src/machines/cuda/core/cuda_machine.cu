@@ -427,12 +427,6 @@ const loom__machine_ops cuda_machine = {
 
 /* ---- the module ---- */
 
-/* For tests, which find it by its name: the device is lost after so many steps, 0: it is there again. */
-extern "C" __attribute__((visibility("default"))) void loom__cuda_lose_device(uint64_t steps)
-{
-    cuda_steps_until_lost = steps;
-}
-
 static const loom__machine_ops *attach(const loom__services *services)
 {
     cuda_services = services;

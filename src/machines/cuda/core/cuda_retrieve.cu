@@ -1,5 +1,7 @@
 /* Pairs copied out of a table, whichever its engine: occupied slots of a run of buckets are counted, then copied to where the
- * counts say. One lane works on one bucket. */
+ * counts say. One lane works on one bucket. Rows of any width are listed so, by where they lie, and then gathered by several lanes
+ * each. */
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
 #include <cub/block/block_scan.cuh>
@@ -11,13 +13,15 @@ namespace
 enum { THREADS = 256 };
 
 const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
+const uint64_t LISTED = 1 << 16;                    /* rows that are gathered at once */
 
 struct retrieve_end { /* where the first pair lies for which there was no room */
     unsigned long long bucket;
     uint32_t slot, reached;
 };
 
-static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) <= SCRATCH_BYTES, "they share the scratch");
+static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) + LISTED * sizeof(uint64_t) <= SCRATCH_BYTES,
+              "they share the scratch");
 
 /* The same table, of a kind that the compiler knows. */
 template <loom__slot_kind kind> __device__ __forceinline__ loom__table_slots of_kind(const loom__table_slots &given)
@@ -100,6 +104,77 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Of a table with rows: where they lie, in units of so many bytes from its base. Keys that are in the line are copied. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS)
+    list_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
+                uint64_t *rows, uint32_t unit, uint64_t room, retrieve_end *end)
+{
+    const loom__table_slots table = of_kind<kind>(given);
+    typedef cub::BlockScan<uint32_t, THREADS> scan;
+    __shared__ typename scan::TempStorage storage;
+    uint32_t first_slot, before;
+    uint64_t number;
+    uint32_t count = pairs_of_lane(table, from, &first_slot, &number);
+    scan(storage).ExclusiveSum(count, before);
+    if (count == 0)
+        return;
+    const uint32_t partition = (uint32_t)(number / table.buckets), bucket = (uint32_t)(number % table.buckets);
+    uint64_t rank = offsets[blockIdx.x] + before;
+    for (uint32_t slot = first_slot; slot < table.slots; slot++) {
+        uint64_t key, value;
+        if (!loom__slot_holds(&table, partition, bucket, slot, &key, &value))
+            continue;
+        if (rank < room) {
+            rows[rank] = loom__slot_row(&table, partition, bucket, slot) / unit;
+            if (table.row_key_bytes != 0)
+                ; /* in the row */
+            else if (slot_key_bytes(kind) == 4)
+                ((uint32_t *)keys)[rank] = (uint32_t)key;
+            else
+                ((uint64_t *)keys)[rank] = key;
+        } else if (rank == room) {
+            end->bucket = number;
+            end->slot = slot;
+            end->reached = 1;
+        }
+        rank++;
+    }
+}
+
+/* The widest unit that all rows lie at multiples of. */
+uint32_t row_unit(const loom__table_slots *table)
+{
+    return loom__widest_word(table->partition_bytes | table->row_offset | table->row_stride |
+                             ((uint64_t)table->row_key_bytes + table->row_value_bytes));
+}
+
+/* The pairs of some segments, `count` of which there is room for; counts have become offsets. */
+cudaError_t launch_copy(const loom__table_slots *table, const loom__position &from, const unsigned long long *offsets,
+                        uint64_t segments, void *keys, void *values, uint64_t room, uint64_t count, uint64_t *rows,
+                        retrieve_end *end, cudaStream_t stream)
+{
+    if (!loom__slots_have_rows(table)) {
+#define CALL(kind) \
+    copy_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, from, offsets, keys, values, room, end)
+        SLOT_FOR_KIND(table->kind, CALL)
+#undef CALL
+        return cudaGetLastError();
+    }
+    const uint32_t unit = row_unit(table);
+#define CALL(kind) \
+    list_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end)
+    SLOT_FOR_KIND(table->kind, CALL)
+#undef CALL
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess && table->row_key_bytes != 0)
+        error = cuda_gather_rows(keys, table->base, table->row_key_bytes, unit, rows, count, stream);
+    if (error == cudaSuccess && values != NULL && table->row_value_bytes != 0)
+        error = cuda_gather_rows(values, table->base + table->row_key_bytes, table->row_value_bytes, unit, rows, count,
+                                 stream);
+    return error;
+}
+
 /* Into arrays on the device. Under the staging lock. Waits. */
 loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint32_t key_bytes, uint32_t value_bytes, uint64_t room, uint64_t *got,
@@ -107,11 +182,14 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
 {
     unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
+    uint64_t *rows = (uint64_t *)(end + 1);
+    const bool listed = loom__slots_have_rows(table) != 0;
     unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
     uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
-        uint64_t left = room - *got, segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
+        uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got,
+                 segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
         uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
@@ -131,16 +209,12 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
         CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
         unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
         unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
-#define CALL(kind)    \
-    copy_kernel<kind> \
-        <<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts, to_keys, to_values, left, end)
-        SLOT_FOR_KIND(table->kind, CALL)
-#undef CALL
-        CUDA_TRY(cudaGetLastError());
+        const uint64_t now = total < left ? total : left;
+        CUDA_TRY(launch_copy(table, *position, counts, segments, to_keys, to_values, left, now, rows, end, stream));
         CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
         memcpy(&reached, on_host, sizeof reached);
-        *got += total < left ? total : left;
+        *got += now;
         if (reached.reached) {
             position->bucket = reached.bucket;
             position->slot = reached.slot;
@@ -157,7 +231,17 @@ loom_status retrieve_to_host(cuda_state *cuda, const loom__table_slots *table, l
                              void *values, cuda_place keys_at, cuda_place values_at, uint32_t key_bytes,
                              uint32_t value_bytes, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
-    uint64_t per_chunk = STAGE_BYTES / 16, got_now; /* keys in one buffer, values in the other */
+    /* keys in one buffer, values in the other */
+    const uint64_t key_room = keys_at == PLACE_DEVICE ? UINT64_MAX : STAGE_BYTES / (uint64_t)key_bytes;
+    const bool values_pass = values != NULL && values_at != PLACE_DEVICE && value_bytes > 0;
+    const uint64_t value_room = values_pass ? STAGE_BYTES / (uint64_t)value_bytes : UINT64_MAX;
+    const uint64_t per_chunk = key_room < value_room ? key_room : value_room;
+    uint64_t got_now;
+    RETURN_ERROR_IF(
+        per_chunk == 0, LOOM_UNSUPPORTED,
+        "a pair of %u + %u bytes does not pass through the staging buffer of %d bytes; retrieve into arrays "
+        "on the device",
+        key_bytes, value_bytes, (int)STAGE_BYTES);
     *got = 0;
     do { /* each round brings pairs, or is the last */
         uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
@@ -185,7 +269,7 @@ loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
     cuda_place keys_at, values_at;
-    uint32_t key_bytes = slot_key_bytes(table->kind), value_bytes = slot_value_bytes(table->kind);
+    uint32_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
     RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));

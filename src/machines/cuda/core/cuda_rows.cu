@@ -3,7 +3,11 @@
  *
  * Rows are selected in ascending order: warps count theirs, the counts are summed up by one block, and each warp then knows
  * where its rows go. A status array in host memory is copied, into temporary memory. Rows of other arrays in host memory are
- * moved by the host, through a staging buffer: to tell what became of keys must not fail for want of memory. */
+ * moved by the host, through a staging buffer: to tell what became of keys must not fail for want of memory.
+ *
+ * Rows have any width and any alignment. They are moved in the widest words that divide the width and both addresses: a row of
+ * one word by one lane, a wider one by several lanes beside each other, a warp at most. */
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
 #include <string.h>
@@ -14,6 +18,7 @@ namespace
 enum {
     WARP_ROWS = 1024, /* statuses that a warp looks at */
     THREADS = 256,
+    MOST_BLOCKS = 1 << 20, /* of a kernel that strides */
     SUM_THREADS = 1024
 };
 
@@ -88,16 +93,59 @@ __global__ void move_kernel(element *to, const element *from, const uint64_t *ro
         to[i] = from[rows[i]];
 }
 
-template <bool put>
-void launch_move(void *to, const void *from, uint32_t width, const uint64_t *rows, uint64_t count, cudaStream_t stream)
+/* Rows of `words` words each, moved by 1 << shift lanes. Row i begins rows[i] * unit words behind the first one. */
+template <class word, bool put>
+__global__ void __launch_bounds__(THREADS)
+    move_words_kernel(word *__restrict__ to, const word *__restrict__ from, uint64_t words, uint64_t unit,
+                      const uint64_t *__restrict__ rows, uint64_t count, uint32_t shift)
 {
-    const unsigned blocks = blocks_for(count);
-    if (width == 1)
-        move_kernel<uint8_t, put><<<blocks, THREADS, 0, stream>>>((uint8_t *)to, (const uint8_t *)from, rows, count);
-    else if (width == 4)
-        move_kernel<uint32_t, put><<<blocks, THREADS, 0, stream>>>((uint32_t *)to, (const uint32_t *)from, rows, count);
-    else
-        move_kernel<uint64_t, put><<<blocks, THREADS, 0, stream>>>((uint64_t *)to, (const uint64_t *)from, rows, count);
+    const uint64_t thread = (uint64_t)blockIdx.x * THREADS + threadIdx.x, stride = (uint64_t)gridDim.x * THREADS;
+    const uint32_t lanes = 1u << shift, lane = (uint32_t)thread & (lanes - 1);
+    for (uint64_t i = thread >> shift; i < count; i += stride >> shift) {
+        word *there = to + (put ? rows[i] * unit : i * words);
+        const word *here = from + (put ? i * words : rows[i] * unit);
+#pragma unroll 4
+        for (uint64_t w = lane; w < words; w += lanes)
+            there[w] = here[w];
+    }
+}
+
+template <class word, bool put>
+void launch_words(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
+                  cudaStream_t stream)
+{
+    const uint64_t words = width / sizeof(word);
+    if (words == 1 && unit == width) {
+        move_kernel<word, put><<<blocks_for(count), THREADS, 0, stream>>>((word *)to, (const word *)from, rows, count);
+        return;
+    }
+    const uint32_t lanes = loom__row_lanes(words);
+    uint32_t shift = 0;
+    while (1u << shift < lanes)
+        shift++;
+    const uint64_t all = count > UINT64_MAX / lanes ? UINT64_MAX : count * lanes;
+    const unsigned blocks = all / THREADS < MOST_BLOCKS ? blocks_for(all) : (unsigned)MOST_BLOCKS;
+    move_words_kernel<word, put><<<blocks, THREADS, 0, stream>>>((word *)to, (const word *)from, words,
+                                                                 unit / sizeof(word), rows, count, shift);
+}
+
+/* Row i begins rows[i] * unit bytes behind the first one. */
+template <bool put>
+void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
+                 cudaStream_t stream)
+{
+    switch (loom__widest_word((uintptr_t)to | (uintptr_t)from | width | unit)) {
+    case 1:
+        return launch_words<uint8_t, put>(to, from, width, unit, rows, count, stream);
+    case 2:
+        return launch_words<uint16_t, put>(to, from, width, unit, rows, count, stream);
+    case 4:
+        return launch_words<uint32_t, put>(to, from, width, unit, rows, count, stream);
+    case 8:
+        return launch_words<uint64_t, put>(to, from, width, unit, rows, count, stream);
+    default:
+        return launch_words<uint4, put>(to, from, width, unit, rows, count, stream);
+    }
 }
 
 /* Rows first .. first + count - 1 of those to be moved, between an array in host memory and one on the device. */
@@ -124,16 +172,34 @@ cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsig
     return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
+/* One row that is wider than the staging buffer: copied from where it is to where it goes. */
+template <bool put>
+cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint64_t width,
+                     const uint64_t *rows, uint64_t i, cudaStream_t stream)
+{
+    uint64_t *number = (uint64_t *)stage->pinned[0];
+    cudaError_t error = cudaMemcpyAsync(number, rows + i, sizeof *number, cudaMemcpyDeviceToHost, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(to + (put ? *number : i) * width, from + (put ? i : *number) * width, width,
+                                cudaMemcpyDefault, stream);
+    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+}
+
 template <bool put>
 loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t width, const uint64_t *rows,
                         uint64_t count, cudaStream_t stream)
 {
-    const uint64_t at_once = STAGE_BYTES / (sizeof *rows + width);
+    const uint64_t fit = STAGE_BYTES / (sizeof *rows + (uint64_t)width), at_once = fit > 0 ? fit : 1;
+    unsigned char *there = (unsigned char *)to;
+    const unsigned char *here = (const unsigned char *)from;
     cudaError_t error = cudaSuccess;
     RETURN_IF_FAILED(cuda_stage_enter(cuda));
     for (uint64_t first = 0; first < count && error == cudaSuccess; first += at_once)
-        error = cuda_step(move_on_host<put>(&cuda->stage, (unsigned char *)to, (const unsigned char *)from, width, rows,
-                                            first, count - first < at_once ? count - first : at_once, stream));
+        error = cuda_step(fit == 0 ? move_one<put>(&cuda->stage, there, here, width, rows, first, stream)
+                                   : move_on_host<put>(&cuda->stage, there, here, width, rows, first,
+                                                       count - first < at_once ? count - first : at_once, stream));
     cuda_stage_leave(cuda);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
 }
@@ -195,13 +261,13 @@ loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
     cuda_place place;
-    if (count == 0)
+    if (count == 0 || width == 0)
         return LOOM_OK;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "an array", put ? to : from, &place));
     if (place != PLACE_DEVICE)
         return move_staged<put>(cuda, to, from, width, rows, count, stream);
-    launch_move<put>(to, from, width, rows, count, stream);
+    launch_move<put>(to, from, width, width, rows, count, stream);
     cudaError_t error = cuda_step(cudaGetLastError());
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
@@ -209,6 +275,14 @@ loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32
 }
 
 } // namespace
+
+cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
+                             uint64_t count, cudaStream_t stream)
+{
+    if (count > 0 && width > 0) /* a grid has blocks */
+        launch_move<false>(to, from, width, unit, rows, count, stream);
+    return cudaGetLastError();
+}
 
 loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
                              uint64_t room, uint64_t *count, loom_stream given)

@@ -27,7 +27,8 @@
  *   cuda_retrieve.cu     pairs copied out of tables
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        memory that host arrays pass through
- *   cuda_rows.cu         rows of arrays selected, taken out and put back
+ *   cuda_rows.cu         rows of arrays selected, taken out and put back; of any width
+ *   cuda_trial.cu        what only tests call
  *   cuda_order.cu        calls on one table put in order across streams
  *   cuda_kept_streams.h  which of them it remembers
  *   cuda_limits.cu       what the device can do at most
@@ -290,6 +291,10 @@ loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, u
                            uint64_t count, loom_stream stream);
 loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                           uint64_t count, loom_stream stream);
+
+/* to[i] = the row at from + rows[i] * unit bytes; `width` and `unit` may be anything. All arrays are on the device. */
+cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
+                             uint64_t count, cudaStream_t stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
 
 #endif

@@ -1,0 +1,64 @@
+/* Arrays of a bulk call, and the parts in which a call works on them: chunks that pass through staging buffers, words
+ * in which a row is moved. Arithmetic alone, so that it is tested without a GPU. */
+#ifndef LOOM_CORE_CALL_PARTS_H
+#define LOOM_CORE_CALL_PARTS_H
+
+#include "core/portable.h"
+
+/* ---- Words ---- */
+
+enum {
+    LOOM__WIDEST_WORD = 16,
+    LOOM__MOST_ROW_LANES = 32 /* a warp */
+};
+
+/* The widest word, 16, 8, 4, 2 or 1 bytes, that divides all of some addresses and widths; `bits` is their OR. */
+LOOM_BOTH uint32_t loom__widest_word(uint64_t bits)
+{
+    bits |= LOOM__WIDEST_WORD;
+    return (uint32_t)(bits & (0 - bits));
+}
+
+/* Lanes that move one row of so many words: the least power of two that is enough, a warp at most. */
+LOOM_BOTH uint32_t loom__row_lanes(uint64_t words)
+{
+    uint32_t lanes = 1;
+    while (lanes < words && lanes < LOOM__MOST_ROW_LANES)
+        lanes *= 2;
+    return lanes;
+}
+
+/* ---- Chunks ---- */
+
+/* One staged array whose elements belong to items: item i has element i, and `more` elements follow the last item's, as in
+ * offsets[n + 1]. A chunk of items takes `more` elements of the next one, too. */
+typedef struct loom__chunk_column {
+    uint32_t width; /* bytes of an element; any number */
+    uint32_t more;
+} loom__chunk_column;
+
+enum { LOOM__CHUNK_ALIGNMENT = 256 /* of each array in a staging buffer */ };
+
+/* Bytes of a buffer that the elements of so many items take. */
+LOOM_BOTH uint64_t loom__chunk_column_bytes(loom__chunk_column column, uint64_t items)
+{
+    const uint64_t bytes = (items + column.more) * column.width;
+    return (bytes + LOOM__CHUNK_ALIGNMENT - 1) / LOOM__CHUNK_ALIGNMENT * LOOM__CHUNK_ALIGNMENT;
+}
+
+/* Items of one chunk, whose arrays share a buffer; 0: not even one fits. A multiple of 512 or of 32 where there are that many: arrays
+ * on the device, which are not staged, then keep the alignment that they begin with. */
+LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t count, uint64_t buffer_bytes)
+{
+    uint64_t each = 0, besides = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        each += columns[i].width;
+        besides += (uint64_t)columns[i].more * columns[i].width + LOOM__CHUNK_ALIGNMENT - 1;
+    }
+    if (each == 0)
+        return UINT64_MAX;
+    const uint64_t items = besides < buffer_bytes ? (buffer_bytes - besides) / each : 0;
+    return items >= 512 ? items / 512 * 512 : items >= 32 ? items / 32 * 32 : items;
+}
+
+#endif

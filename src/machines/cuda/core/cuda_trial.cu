@@ -1,0 +1,64 @@
+/* What only tests call: failures, arrays and tables of widths that no public call has yet. */
+#include "machines/cuda/core/cuda_trial.h"
+
+#include "machines/cuda/core/cuda_call.cuh"
+#include "machines/cuda/core/cuda_state.cuh"
+
+#define FOR_TESTS extern "C" __attribute__((visibility("default")))
+
+FOR_TESTS void loom__cuda_lose_device(uint64_t steps)
+{
+    cuda_steps_until_lost = steps;
+}
+
+/* Which of a call's arrays is which here. */
+enum { TRIAL_FROM, TRIAL_OFFSETS, TRIAL_TO, TRIAL_TO_OFFSETS, TRIAL_WHOLE };
+
+static cudaError_t copy(void *to, const void *from, uint64_t bytes, cudaStream_t stream)
+{
+    return to == NULL || bytes == 0 ? cudaSuccess : cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+static cudaError_t copy_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
+                              cudaStream_t stream)
+{
+    const cuda_trial_call *call = (const cuda_trial_call *)argument;
+    const uint64_t left = call->room > first ? call->room - first : 0, kept = left < count ? left : count;
+    unsigned char *whole = (unsigned char *)at[TRIAL_WHOLE];
+    cudaError_t error = copy(at[TRIAL_TO], at[TRIAL_FROM], count * call->width, stream);
+    if (error == cudaSuccess)
+        error = copy(at[TRIAL_TO_OFFSETS], at[TRIAL_OFFSETS], (count + 1) * sizeof(uint64_t), stream);
+    if (error == cudaSuccess && whole != NULL)
+        error = copy(whole + first * call->width, at[TRIAL_FROM], kept * call->width, stream);
+    return error;
+}
+
+FOR_TESTS loom_status loom__cuda_trial_stage(loom__machine *machine, const cuda_trial_call *call, loom_stream given)
+{
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)given;
+    cuda_call_arrays arrays = {
+        {{"from", (void *)call->from, call->width, call->n, false, false, PLACE_NONE, 1},
+         {"offsets", (void *)call->offsets, sizeof(uint64_t), call->n + 1, false, false, PLACE_NONE, 1},
+         {"to", call->to, call->width, call->n, true, false, PLACE_NONE, 1},
+         {"to_offsets", call->to_offsets, sizeof(uint64_t), call->n + 1, true, false, PLACE_NONE, 1},
+         {"whole", call->whole, call->width, call->room, true, true, PLACE_NONE, 1}},
+        false};
+    void *at[CALL_ARRAYS];
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate_all(cuda, &arrays));
+    if (arrays.staged)
+        return cuda_run_staged(cuda, &arrays, call->n, copy_chunk, (void *)call, true, stream);
+    arrays.addresses(at);
+    if (call->n > 0)
+        CUDA_TRY(copy_chunk((void *)call, at, 0, call->n, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+FOR_TESTS loom_status loom__cuda_trial_retrieve(loom__machine *machine, const loom__table_slots *table,
+                                                loom__position *position, void *keys, void *values, uint64_t room,
+                                                uint64_t *got, loom_stream stream)
+{
+    return cuda_retrieve((cuda_state *)machine, table, position, keys, values, room, got, (cudaStream_t)stream);
+}

@@ -1,0 +1,41 @@
+/* What only tests call on the cuda machine; they find these functions in the module, by name. In C: tests are. */
+#ifndef LOOM_CUDA_TRIAL_H
+#define LOOM_CUDA_TRIAL_H
+
+#include "core/map_engine.h"
+#include "core/table_slots.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The device is lost after so many steps; 0: it is there again. */
+typedef void cuda_lose_device_function(uint64_t steps);
+
+/* A call that copies its arrays, each of which lies anywhere, chunk by chunk as any call of host arrays goes. */
+typedef struct cuda_trial_call {
+    uint32_t width;
+    uint64_t n;
+    const void *from;        /* [n] of `width` bytes each */
+    void *to;                /* [n] the same elements */
+    const uint64_t *offsets; /* [n + 1] */
+    uint64_t *to_offsets;    /* [n + 1] the same numbers */
+    void *whole;             /* [room] the first elements of `from`; whatever is behind them stays */
+    uint64_t room;
+} cuda_trial_call;
+typedef loom_status cuda_trial_stage_function(loom__machine *machine, const cuda_trial_call *call, loom_stream stream);
+
+/* `retrieve` of the engines' kernels, of a table that a test has made; `table` is on the host, its `base` on the device. */
+typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const loom__table_slots *table,
+                                                 loom__position *position, void *keys, void *values, uint64_t room,
+                                                 uint64_t *got, loom_stream stream);
+
+#define CUDA_LOSE_DEVICE    "loom__cuda_lose_device"
+#define CUDA_TRIAL_STAGE    "loom__cuda_trial_stage"
+#define CUDA_TRIAL_RETRIEVE "loom__cuda_trial_retrieve"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,104 @@
+/* The parts in which a call works on its arrays: chunks in staging buffers, words of rows; and samples of wide keys. */
+#include "harness/harness.h"
+
+#include "api/check.h"
+#include "core/call_parts.h"
+#include "core/key_sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER = 16 << 20 };
+
+static uint64_t bytes_of(const loom__chunk_column *columns, uint32_t count, uint64_t items)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += loom__chunk_column_bytes(columns[i], items);
+    return bytes;
+}
+
+/* Every chunk has items, as many as fit, whatever their width. */
+TEST(test_core_chunks_have_items_of_any_width)
+{
+    static const uint32_t widths[] = {1, 4, 8, 24, 4096, 32 << 10, (32 << 10) + 1, 100000, 1 << 20, 8 << 20, 15 << 20};
+    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (uint32_t more = 0; more < 2; more++) {
+            const loom__chunk_column columns[3] = {{8, 0}, {widths[w], 0}, {8, more}};
+            const uint64_t items = loom__chunk_items(columns, 3, BUFFER);
+            test_note("%u bytes", widths[w]);
+            CHECK_GT(items, 0);
+            CHECK_LE(bytes_of(columns, 3, items), BUFFER);
+            CHECK_GT(bytes_of(columns, 3, items + (items >= 512 ? 512 : items >= 32 ? 32 : 1)), BUFFER - 3 * 256);
+            CHECK_EQ(items % (items >= 512 ? 512 : items >= 32 ? 32 : 1), 0);
+        }
+}
+
+TEST(test_core_chunks_of_items_beyond_the_buffer_are_refused)
+{
+    const loom__chunk_column fits = {BUFFER - 256, 0}, wide = {BUFFER + 1, 0}, two = {BUFFER / 2, 1}, none = {8, 0};
+    CHECK_EQ(loom__chunk_items(&fits, 1, BUFFER), 1);
+    CHECK_EQ(loom__chunk_items(&wide, 1, BUFFER), 0);
+    CHECK_EQ(loom__chunk_items(&two, 1, BUFFER), 0);
+    CHECK_EQ(loom__chunk_items(&none, 0, BUFFER), UINT64_MAX);
+    CHECK_EQ(loom__chunk_column_bytes(wide, (uint64_t)1 << 32), ((uint64_t)BUFFER + 1) << 32);
+}
+
+TEST(test_core_words_divide_all)
+{
+    static const uint32_t expected[][2] = {{0, 16}, {1, 1}, {2, 2}, {4, 4}, {8, 8}, {16, 16}, {24, 8}, {4096, 16}};
+    for (uint32_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        CHECK_EQ(loom__widest_word(expected[i][0]), expected[i][1]);
+    CHECK_EQ(loom__widest_word(24 | 0x1004), 4);
+    CHECK_EQ(loom__row_lanes(1), 1);
+    CHECK_EQ(loom__row_lanes(3), 4);
+    CHECK_EQ(loom__row_lanes(32), 32);
+    CHECK_EQ(loom__row_lanes(256), 32);
+}
+
+/* Lengths of their own, widths that are no power of two, the alignment that the caller says. */
+TEST(test_api_check_arrays_of_any_length_and_width)
+{
+    unsigned char memory[4096] __attribute__((aligned(16)));
+    loom__sized_array arrays[3] = {
+        {.name = "keys", .at = memory + 1, .width = 24, .count = 10, .alignment = 1},
+        {.name = "offsets", .at = memory + 248, .width = 8, .count = 11, .alignment = 8, .written = 1},
+        {.name = "values", .at = memory + 340, .width = 100, .count = 30, .alignment = 4, .written = 1},
+    };
+    CHECK_OK(loom__check_sized_arrays(arrays, 3));
+    arrays[1].count = 12; /* one more, and it reaches into the values */
+    arrays[2].at = memory + 340;
+    CHECK_REFUSED(loom__check_sized_arrays(arrays, 3), LOOM_INVALID_ARGUMENT);
+    arrays[1].count = 11;
+    arrays[0].alignment = 8;
+    CHECK_REFUSED(loom__check_sized_arrays(arrays, 3), LOOM_INVALID_ARGUMENT);
+    arrays[0].alignment = 1;
+    arrays[2].count = UINT64_MAX / 50;
+    CHECK_REFUSED(loom__check_sized_arrays(arrays, 3), LOOM_INVALID_ARGUMENT);
+    arrays[2].count = 0;
+    arrays[2].at = NULL;
+    CHECK_OK(loom__check_sized_arrays(arrays, 3));
+}
+
+/* Keys of any width at any address are counted; they differ in the last byte, in the first one, or in the middle. */
+TEST(test_core_key_sample_counts_keys_of_any_width)
+{
+    static const uint32_t widths[] = {4, 8, 12, 24, 100, 4096};
+    enum { KEYS = 500, TIMES = 3, SEATS = 4 * KEYS * TIMES };
+    uint64_t *seats = test_allocate(SEATS * sizeof *seats);
+    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (uint32_t where = 0; where < 3; where++) {
+            const uint32_t width = widths[w], at = where == 0 ? 0 : where == 1 ? width - 2 : width / 2;
+            unsigned char *memory = test_allocate((size_t)width * KEYS * TIMES + 1), *keys = memory + 1;
+            memset(memory, 0, (size_t)width * KEYS * TIMES + 1);
+            for (uint32_t i = 0; i < KEYS * TIMES; i++) {
+                const uint16_t number = (uint16_t)(i % KEYS); /* 0 is a key, too */
+                memcpy(keys + (size_t)i * width + at, &number, 2);
+            }
+            test_note("%u bytes, %u", width, where);
+            CHECK_EQ(loom__count_different(keys, width, KEYS * TIMES, seats, SEATS), KEYS);
+            CHECK_EQ(loom__count_different(keys, width, 0, seats, SEATS), 0);
+            free(memory);
+        }
+    free(seats);
+}

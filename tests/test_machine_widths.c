@@ -1,0 +1,338 @@
+/* Rows and pairs of any width and alignment through a machine: taken out, put back, retrieved from a table, and on the cuda machine
+ * staged. No public call has such widths yet, so the machine's own functions are called. */
+#include "harness/cuda_driver.h"
+#include "harness/map_fixture.h"
+
+#include "api/context.h"
+#include "machines/cpu/core/cpu_retrieve.h"
+#include "machines/cpu/core/cpu_state.h"
+#include "machines/cuda/core/cuda_trial.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Arrays ------------------------------------------------------------------------------------------- */
+
+enum { ON_HOST, OF_MACHINE, PINNED }; /* PINNED: on the cuda machine alone */
+
+/* Bytes at an address that is `shift` behind one aligned to 16. */
+typedef struct bytes_at {
+    loom_context *context;
+    int place;
+    unsigned char *memory, *at;
+    size_t bytes, shift;
+} bytes_at;
+
+static bytes_at make_bytes(loom_context *context, int place, const void *from, size_t bytes, size_t shift)
+{
+    bytes_at made = {context, place, NULL, NULL, bytes, shift};
+    if (place == OF_MACHINE)
+        CHECK_OK(loom_array_create(context, bytes + shift + 16, (void **)&made.memory));
+    else if (place == PINNED)
+        made.memory = cuda_memory_create(CUDA_PINNED, bytes + shift + 16);
+    else
+        made.memory = test_allocate(bytes + shift + 16);
+    made.at = made.memory + (16 - (uintptr_t)made.memory % 16) % 16 + shift;
+    if (from)
+        CHECK_OK(loom_array_copy(context, made.at, from, bytes, NULL));
+    return made;
+}
+
+/* What is there now must be this. */
+static void check_bytes_at(const bytes_at *made, const void *wanted)
+{
+    unsigned char *got = test_allocate(made->bytes + 1);
+    CHECK_OK(loom_array_copy(made->context, got, made->at, made->bytes, NULL));
+    CHECK_BYTES(got, wanted, made->bytes);
+    free(got);
+}
+
+static void free_bytes(bytes_at *made)
+{
+    if (made->place == OF_MACHINE)
+        loom_array_destroy(made->context, made->memory, made->bytes + made->shift + 16);
+    else if (made->place == PINNED)
+        cuda_memory_destroy(CUDA_PINNED, made->memory);
+    else
+        free(made->memory);
+}
+
+static unsigned char *random_bytes(test_run *t, size_t bytes)
+{
+    unsigned char *made = test_allocate(bytes + 8);
+    for (size_t i = 0; i < bytes; i += 8) {
+        const uint64_t word = random_u64(&t->random);
+        memcpy(made + i, &word, 8);
+    }
+    return made;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------- */
+
+/* `place`: of the call's own array; the other one is the machine's. */
+static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t shift, int place)
+{
+    loom__machine *machine = context->machine;
+    const uint64_t n = width <= 100 ? 20011 : width <= 4096 ? 5003 : width <= 40000 ? 61 : 7, count = n / 3;
+    const size_t all_bytes = n * width, some_bytes = count * width;
+    unsigned char *all = random_bytes(t, all_bytes), *some = random_bytes(t, some_bytes);
+    uint64_t *numbers = test_allocate(count * sizeof *numbers);
+    for (uint64_t i = 0; i < count; i++) /* different ones, in no order */
+        numbers[i] = (i * 3 + 7) % n;
+    for (uint64_t i = count - 1; i > 0; i--) {
+        const uint64_t j = random_below(&t->random, i + 1), other = numbers[j];
+        numbers[j] = numbers[i];
+        numbers[i] = other;
+    }
+    test_note("%u bytes, shifted by %zu, place %d", width, shift, place);
+    bytes_at rows = make_bytes(context, OF_MACHINE, numbers, count * sizeof *numbers, 0);
+    bytes_at from = make_bytes(context, place, all, all_bytes, shift);
+    bytes_at to = make_bytes(context, OF_MACHINE, some, some_bytes, shift);
+    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, (const uint64_t *)rows.at, count, NULL));
+    unsigned char *taken = test_allocate(some_bytes + 1);
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(taken + i * width, all + numbers[i] * width, width);
+    check_bytes_at(&to, taken);
+    check_bytes_at(&from, all);
+    /* Back again, other ones: rows between them stay. */
+    CHECK_OK(loom_array_copy(context, to.at, some, some_bytes, NULL));
+    CHECK_OK(machine->ops->put_rows(machine, from.at, to.at, width, (const uint64_t *)rows.at, count, NULL));
+    for (uint64_t i = 0; i < count; i++)
+        memcpy(all + numbers[i] * width, some + i * width, width);
+    check_bytes_at(&from, all);
+    CHECK_OK(machine->ops->take_rows(machine, to.at, from.at, width, (const uint64_t *)rows.at, 0, NULL));
+    free(taken);
+    free_bytes(&rows);
+    free_bytes(&from);
+    free_bytes(&to);
+    free(all);
+    free(some);
+    free(numbers);
+}
+
+static void move_all_widths(test_run *t, loom_context *context, int places)
+{
+    static const uint32_t widths[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 100, 520, 4096, 40000};
+    static const size_t shifts[] = {0, 1, 2, 4, 8};
+    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (uint32_t s = 0; s < sizeof shifts / sizeof *shifts; s++)
+            for (int place = 0; place < places; place++)
+                move_rows(t, context, widths[w], shifts[s], place);
+}
+
+TEST(test_machine_rows_of_any_width, .timeout_seconds = 180)
+{
+    loom_context *context = make_context(t);
+    move_all_widths(t, context, 1);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_rows_of_any_width, .timeout_seconds = 300)
+{
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    move_all_widths(t, context, 3);
+    move_rows(t, context, 17 << 20, 1, ON_HOST); /* a row is wider than the staging buffer */
+    loom_context_destroy(context);
+}
+
+/* ---- Retrieval ---------------------------------------------------------------------------------------- */
+
+/* A table of lines with 7 numbers of 8 bytes, and rows behind all lines of a partition, which begin at any address. */
+enum { PARTITIONS = 3, SLOTS = 7, LINE = 64 };
+
+typedef struct wide_table {
+    loom__table_slots slots;
+    unsigned char *memory; /* as it is on the host */
+    size_t bytes;
+    unsigned char *keys, *values; /* [n] in the order of slots */
+    uint64_t n;
+} wide_table;
+
+static wide_table make_table(test_run *t, uint32_t buckets, uint32_t key_bytes, uint32_t value_bytes, uint32_t gap)
+{
+    wide_table table = {0};
+    const uint64_t row = key_bytes + value_bytes, rows_at = (uint64_t)buckets * LINE + gap;
+    const uint64_t partition = (rows_at + (buckets * SLOTS + 1) * row + 127) / 64 * 64;
+    const uint64_t empty[2] = {0x1111111111111111, 0x2222222222222222};
+    const uint32_t out_key = key_bytes ? key_bytes : 8;
+    loom__table_slots slots = {.partition_bytes = partition,
+                               .partitions = PARTITIONS,
+                               .buckets = buckets,
+                               .slots = SLOTS,
+                               .kind = SLOT_KEY_8,
+                               .line_stride = LINE,
+                               .row_key_bytes = key_bytes,
+                               .row_value_bytes = value_bytes,
+                               .row_offset = rows_at,
+                               .row_stride = SLOTS * row,
+                               .empty = {empty[0], empty[1]},
+                               .exception = 1};
+    table.slots = slots;
+    table.bytes = PARTITIONS * partition;
+    table.memory = random_bytes(t, table.bytes);
+    table.keys = test_allocate((size_t)PARTITIONS * buckets * SLOTS * out_key + 1);
+    table.values = test_allocate((size_t)PARTITIONS * buckets * SLOTS * value_bytes + 1);
+    for (uint32_t p = 0; p < PARTITIONS; p++)
+        for (uint32_t b = 0; b < buckets; b++)
+            for (uint32_t s = 0; s < SLOTS; s++) {
+                unsigned char *number = table.memory + p * partition + (size_t)b * LINE + s * 8;
+                const unsigned char *at = table.memory + p * partition + rows_at + ((uint64_t)b * SLOTS + s) * row;
+                if (random_below(&t->random, 10) < 3) {
+                    memcpy(number, &empty[p == 1], 8);
+                    continue;
+                }
+                memcpy(table.keys + table.n * out_key, key_bytes ? at : number, out_key);
+                memcpy(table.values + table.n * value_bytes, at + key_bytes, value_bytes);
+                table.n++;
+            }
+    return table;
+}
+
+static void free_table(wide_table *table)
+{
+    free(table->memory);
+    free(table->keys);
+    free(table->values);
+}
+
+static void retrieve_some(loom_context *context, const loom__table_slots *slots, loom__position *position, void *keys,
+                          void *values, uint64_t room, uint64_t *got)
+{
+    if (context->config.machine == LOOM_MACHINE_CPU)
+        loom__cpu_retrieve(((loom__cpu_machine_state *)context->machine)->pool, slots, position, keys, values, room,
+                           got);
+    else
+        CHECK_OK(((cuda_trial_retrieve_function *)(uintptr_t)cuda_module_function(CUDA_TRIAL_RETRIEVE))(
+            context->machine, slots, position, keys, values, room, got, NULL));
+}
+
+/* All pairs, at most `room` at a time, into arrays at `place`, behind `shift` bytes. */
+static void retrieve_table(test_run *t, loom_context *context, uint32_t key_bytes, uint32_t value_bytes, uint64_t room,
+                           int place, size_t shift)
+{
+    wide_table table = make_table(t, value_bytes > 100 ? 701 : 4001, key_bytes, value_bytes, (uint32_t)shift);
+    const uint32_t out_key = key_bytes ? key_bytes : 8;
+    bytes_at memory = make_bytes(context, OF_MACHINE, table.memory, table.bytes, 0);
+    bytes_at keys = make_bytes(context, place, NULL, table.n * out_key, key_bytes ? shift : 0);
+    bytes_at values = make_bytes(context, place, NULL, table.n * value_bytes, shift);
+    loom__position position = {0, 0};
+    uint64_t done = 0, got = 1;
+    test_note("%u + %u bytes, %llu at a time, place %d, shifted by %zu", key_bytes, value_bytes,
+              (unsigned long long)room, place, shift);
+    table.slots.base = memory.at;
+    while (got > 0) {
+        const uint64_t left = table.n - done, now = left < room ? left : room;
+        retrieve_some(context, &table.slots, &position, keys.at + done * out_key,
+                      value_bytes ? values.at + done * value_bytes : NULL, now > 0 ? now : 1, &got);
+        CHECK_EQ(got, now);
+        done += got;
+    }
+    check_bytes_at(&keys, table.keys);
+    check_bytes_at(&values, table.values);
+    free_bytes(&memory);
+    free_bytes(&keys);
+    free_bytes(&values);
+    free_table(&table);
+}
+
+static void retrieve_all_widths(test_run *t, loom_context *context, int places)
+{
+    static const uint32_t widths[][2] = {{0, 24}, {0, 4096}, {24, 24}, {12, 4096}, {16, 0}, {5, 3}};
+    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (int place = 0; place < places; place++)
+            for (size_t shift = 0; shift < 2; shift++) {
+                retrieve_table(t, context, widths[w][0], widths[w][1], UINT64_MAX, place, shift);
+                retrieve_table(t, context, widths[w][0], widths[w][1], 1777, place, shift);
+            }
+}
+
+TEST(test_machine_retrieve_of_any_width, .timeout_seconds = 180)
+{
+    loom_context *context = make_context(t);
+    retrieve_all_widths(t, context, 1);
+    loom_context_destroy(context);
+}
+
+/* Several times the staging buffer, to the host; before, 4,096 bytes of value overran it. */
+TEST(test_cuda_retrieve_of_any_width, .timeout_seconds = 300)
+{
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    retrieve_all_widths(t, context, 3);
+    loom_context_destroy(context);
+}
+
+/* ---- Staging ------------------------------------------------------------------------------------------ */
+
+/* Through a call with arrays of these places: from, to, offsets, to_offsets, whole. */
+static void stage(test_run *t, loom_context *context, uint32_t width, uint64_t n, const int *places, size_t shift)
+{
+    cuda_trial_stage_function *run = (cuda_trial_stage_function *)(uintptr_t)cuda_module_function(CUDA_TRIAL_STAGE);
+    const uint64_t room = n / 2 + 3;
+    unsigned char *elements = random_bytes(t, n * width), *offsets = random_bytes(t, (n + 1) * 8),
+                  *before = random_bytes(t, (room + 5) * width);
+    bytes_at from = make_bytes(context, places[0], elements, n * width, shift);
+    bytes_at to = make_bytes(context, places[1], NULL, n * width, shift);
+    bytes_at counts = make_bytes(context, places[2], offsets, (n + 1) * 8, 0);
+    bytes_at to_counts = make_bytes(context, places[3], NULL, (n + 1) * 8, 0);
+    bytes_at whole = make_bytes(context, places[4], before, (room + 5) * width, shift);
+    const cuda_trial_call call = {.width = width,
+                                  .n = n,
+                                  .from = from.at,
+                                  .to = to.at,
+                                  .offsets = (const uint64_t *)counts.at,
+                                  .to_offsets = (uint64_t *)to_counts.at,
+                                  .whole = whole.at,
+                                  .room = room};
+    test_note("%u bytes, %llu, places %d %d %d %d %d, shifted by %zu", width, (unsigned long long)n, places[0],
+              places[1], places[2], places[3], places[4], shift);
+    CHECK_OK(run(context->machine, &call, NULL));
+    check_bytes_at(&to, elements);
+    check_bytes_at(&to_counts, offsets);
+    memcpy(before, elements, (room < n ? room : n) * width);
+    check_bytes_at(&whole, before);
+    free_bytes(&from);
+    free_bytes(&to);
+    free_bytes(&counts);
+    free_bytes(&to_counts);
+    free_bytes(&whole);
+    free(elements);
+    free(offsets);
+    free(before);
+}
+
+/* Widths from 32 KiB on left chunks without a row before, and such a call never ended. */
+TEST(test_cuda_staging_of_any_width, .timeout_seconds = 300)
+{
+    static const uint32_t widths[] = {3, 8, 24, 4096, 32 << 10, 40001, 5 << 20};
+    static const int places[][5] = {{ON_HOST, ON_HOST, ON_HOST, ON_HOST, ON_HOST},
+                                    {PINNED, PINNED, PINNED, PINNED, PINNED},
+                                    {OF_MACHINE, ON_HOST, ON_HOST, OF_MACHINE, OF_MACHINE},
+                                    {ON_HOST, OF_MACHINE, OF_MACHINE, PINNED, ON_HOST},
+                                    {OF_MACHINE, OF_MACHINE, OF_MACHINE, OF_MACHINE, PINNED},
+                                    {OF_MACHINE, OF_MACHINE, OF_MACHINE, OF_MACHINE, OF_MACHINE}};
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        for (uint32_t p = 0; p < sizeof places / sizeof *places; p++) {
+            stage(t, context, widths[w], (uint64_t)(36 << 20) / widths[w] + 3, places[p], p % 2);
+            stage(t, context, widths[w], 1, places[p], 1);
+        }
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_staging_of_items_beyond_the_buffer_is_refused)
+{
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    cuda_trial_stage_function *run = (cuda_trial_stage_function *)(uintptr_t)cuda_module_function(CUDA_TRIAL_STAGE);
+    const uint32_t width = 17 << 20;
+    void *from = calloc(2, width), *to = calloc(2, width);
+    const cuda_trial_call call = {.width = width, .n = 2, .from = from, .to = to};
+    CHECK(from != NULL && to != NULL);
+    CHECK_REFUSED(run(context->machine, &call, NULL), LOOM_UNSUPPORTED);
+    free(from);
+    free(to);
+    loom_context_destroy(context);
+}
