@@ -1,4 +1,4 @@
-/* The parts in which a call works on its arrays: chunks in staging buffers, words of rows; and samples of wide keys. */
+/* The parts in which a call works on its arrays: chunks in staging buffers, turns, words of rows; and samples of wide keys. */
 #include "harness/harness.h"
 
 #include "api/check.h"
@@ -42,6 +42,22 @@ TEST(test_core_chunks_of_items_beyond_the_buffer_are_refused)
     CHECK_EQ(loom__chunk_items(&two, 1, BUFFER), 0);
     CHECK_EQ(loom__chunk_items(&none, 0, BUFFER), UINT64_MAX);
     CHECK_EQ(loom__chunk_column_bytes(wide, (uint64_t)1 << 32), ((uint64_t)BUFFER + 1) << 32);
+}
+
+TEST(test_core_turns_cover_the_batch)
+{
+    static const uint64_t most[] = {1, 2, 511, 512, 513, 7001, (uint64_t)1 << 30, ((uint64_t)1 << 32) - (1 << 24)};
+    for (uint32_t m = 0; m < sizeof most / sizeof *most; m++)
+        for (int k = 0; k < 200; k++) {
+            const uint64_t n = random_below(&t->random, most[m] * 5) + 1;
+            const uint64_t each = loom__turn_items(n, most[m]), turns = (n + each - 1) / each;
+            test_note("%llu in turns of %llu", (unsigned long long)n, (unsigned long long)most[m]);
+            CHECK_LE(each, most[m]);
+            CHECK_LE(turns, (n + most[m] - 1) / most[m]);
+            CHECK_GT(each, 0);
+        }
+    CHECK_EQ(loom__turn_items(0, 10), 0);
+    CHECK_EQ(loom__turn_items(((uint64_t)1 << 30) + 1, (uint64_t)1 << 30), ((uint64_t)1 << 29) + 512);
 }
 
 TEST(test_core_words_divide_all)

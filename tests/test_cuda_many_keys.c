@@ -58,7 +58,7 @@ static void check_numbers(loom_context *context, const uint32_t *device, uint32_
     free(piece);
 }
 
-/* Built at once, asked for at once, inserted directly beside itself, erased at once. */
+/* Built by partition in two turns and at once, inserted again by partition and directly, asked for at once, erased at once. */
 TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
 {
     loom_context *context = context_with_memory(t, (uint64_t)100 << 30);
@@ -67,7 +67,13 @@ TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     config.capacity = many;
     loom_map *map = make_map_from(context, &config);
     uint32_t *keys = numbers_on_device(context, key_number), *values = numbers_on_device(context, value_number);
-    CHECK_OK(loom_map_build(map, keys, values, many, LOOM_KEEP, NULL, NULL, NULL));
+    cuda_set_turn(context, ((uint64_t)1 << 30) + (1 << 20));
+    CHECK_OK(loom_map_build(map, keys, values, many, LOOM_BY_PARTITION, NULL, NULL, NULL));
+    CHECK_EQ(map_size(map), many);
+    cuda_set_turn(context, 0);
+    CHECK_OK(loom_map_build(map, keys, values, many, LOOM_BY_PARTITION, NULL, NULL, NULL));
+    CHECK_EQ(map_size(map), many);
+    CHECK_OK(loom_map_insert(map, keys, values, many, LOOM_KEEP | LOOM_BY_PARTITION, NULL, NULL, NULL));
     CHECK_EQ(map_size(map), many);
     CHECK_OK(loom_map_insert(map, keys, values, many, LOOM_KEEP | LOOM_DIRECTLY, NULL, NULL, NULL));
     CHECK_EQ(map_size(map), many);
@@ -83,11 +89,32 @@ TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     loom_context_destroy(context);
 }
 
-/* Inserted as the library chooses, and directly; all are found, and counted by the bits. */
+TEST(test_cuda_perfect_map_of_more_than_2_31_keys, .timeout_seconds = 300)
+{
+    loom_context *context = context_with_memory(t, (uint64_t)100 << 30);
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.engine = LOOM_ENGINE_PERFECT;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = many;
+    loom_map *map = make_map_from(context, &config);
+    uint32_t *keys = numbers_on_device(context, key_number), *values = numbers_on_device(context, value_number);
+    CHECK_OK(loom_map_build(map, keys, values, many, LOOM_BY_PARTITION, NULL, NULL, NULL));
+    CHECK_EQ(map_size(map), many);
+    cuda_memory_destroy(CUDA_DEVICE, values);
+    values = cuda_memory_create(CUDA_DEVICE, many * sizeof *values);
+    CHECK_OK(loom_map_find(map, keys, many, values, NULL, NULL, NULL));
+    check_numbers(context, values, value_number);
+    cuda_memory_destroy(CUDA_DEVICE, keys);
+    cuda_memory_destroy(CUDA_DEVICE, values);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Inserted by partition, and directly; all are found, and counted by the bits. */
 TEST(test_cuda_filter_of_more_than_2_31_keys, .timeout_seconds = 300)
 {
     loom_context *context = context_with_memory(t, (uint64_t)40 << 30);
-    static const uint32_t ways[] = {LOOM_KEEP, LOOM_DIRECTLY}; /* the first: as the library chooses */
+    static const uint32_t ways[] = {LOOM_BY_PARTITION, LOOM_DIRECTLY};
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
     config.key_bytes = 4;
     config.capacity = many;

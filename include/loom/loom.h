@@ -326,9 +326,9 @@ typedef enum loom_insert_flags {
     LOOM_IN_ORDER = 2,  /* of equal keys in the batch exactly the first (keep) or the last (overwrite) wins;
                            without it, any one. Takes temporary memory (loom_memory.order_bytes). The cpu machine goes
                            by partition; so does the cuda machine for builds without statuses of no more keys than the
-                           table has slots, at 60 % of a build's speed and more, and waits; else it sorts the batch, of
-                           at most 2^31 keys (else UNSUPPORTED). Of more keys than there is room for any may be refused,
-                           each in all its places */
+                           table has slots, at 60 % of a build's speed and more, and waits; else it sorts the batch, in
+                           turns of at most 2^31 keys. Of more keys than there is room for any may be refused, each in
+                           all its places */
     /* How the keys go into the table; without either the library chooses, by measured break-even points. */
     LOOM_BY_PARTITION = 4, /* sorted by partition first, then each partition filled whole; overlaps with nothing.
                               UNSUPPORTED if the batch cannot go that way, unless with LOOM_IN_ORDER */
@@ -386,7 +386,7 @@ typedef struct loom_memory {
     uint64_t status_bytes;     /* instead of build_bytes, if that build has a status array */
     uint64_t order_bytes;      /* instead of both, in a build or an insert of `capacity` keys with LOOM_IN_ORDER; on the
                               cuda machine for arrays on the device; on the host they take value_bytes + 1 more for
-                              each key, and a little. 0 also where so many cannot be inserted at once */
+                              each key of a turn, and a little */
     uint64_t low_memory_bytes; /* instead of build_bytes, in a build of `capacity` keys with LOOM_LOW_MEMORY */
 } loom_memory;
 

@@ -1,5 +1,5 @@
-/* Arrays of a bulk call, and the parts in which a call works on them: chunks that pass through staging buffers, words
- * in which a row is moved. Arithmetic alone, so that it is tested without a GPU. */
+/* Arrays of a bulk call, and the parts in which a call works on them: chunks that pass through staging buffers, turns of a batch
+ * that goes by partition, words in which a row is moved. Arithmetic alone, so that it is tested without a GPU. */
 #ifndef LOOM_CORE_CALL_PARTS_H
 #define LOOM_CORE_CALL_PARTS_H
 
@@ -59,6 +59,19 @@ LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t
         return UINT64_MAX;
     const uint64_t items = besides < buffer_bytes ? (buffer_bytes - besides) / each : 0;
     return items >= 512 ? items / 512 * 512 : items >= 32 ? items / 32 * 32 : items;
+}
+
+/* ---- Turns ---- */
+
+/* Items of each turn, the last one excepted, of n items that go in turns of at most `most` > 0: turns of about one size, a
+ * multiple of 512 where there are that many. */
+LOOM_BOTH uint64_t loom__turn_items(uint64_t n, uint64_t most)
+{
+    if (n <= most)
+        return n;
+    const uint64_t turns = n / most + (n % most > 0), each = n / turns + (n % turns > 0);
+    const uint64_t rounded = (each + 511) / 512 * 512;
+    return rounded <= most ? rounded : each;
 }
 
 #endif

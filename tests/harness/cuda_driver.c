@@ -1,5 +1,6 @@
 #include "cuda_driver.h"
 
+#include "api/context.h"
 #include "machines/cuda/core/cuda_trial.h"
 
 #include <dlfcn.h>
@@ -134,4 +135,9 @@ void *cuda_module_function(const char *name)
 void cuda_lose_device(uint64_t steps)
 {
     ((cuda_lose_device_function *)(uintptr_t)cuda_module_function(CUDA_LOSE_DEVICE))(steps);
+}
+
+void cuda_set_turn(loom_context *context, uint64_t keys)
+{
+    ((cuda_set_turn_function *)(uintptr_t)cuda_module_function(CUDA_SET_TURN))(context->machine, keys);
 }

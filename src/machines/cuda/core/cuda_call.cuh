@@ -35,6 +35,17 @@ struct cuda_call_arrays {
         for (int i = 0; i < CALL_ARRAYS; i++)
             at[i] = all[i].at;
     }
+    /* Of n items, `items` from `first` on. */
+    cuda_call_arrays part(uint64_t n, uint64_t first, uint64_t items) const
+    {
+        cuda_call_arrays some = *this;
+        for (cuda_call_array &array : some.all)
+            if (array.at != NULL && !array.whole) {
+                array.at = (unsigned char *)array.at + first * array.width;
+                array.count -= n - items;
+            }
+        return some;
+    }
 };
 
 /* Finds out where arrays lie whose other members are set, `alignment` excepted. */

@@ -7,19 +7,18 @@ namespace
 {
 
 enum {
-    ONE_PASS = 1024,        /* parts that one pass splits well */
-    SPILL_SHARE = 256,      /* one record of so many may spill */
-    LARGEST_BATCH = 1 << 30 /* records; positions are 31 bits wide */
+    ONE_PASS = 1024,  /* parts that one pass splits well */
+    SPILL_SHARE = 256 /* one record of so many may spill */
 };
 
 static_assert((int)ONE_PASS <= (int)SPLIT_MOST_BINS, "a bin for each part");
 
 /* Room for what a region gets of n records: the mean and six deviations. They are those of its different keys, which come
  * equally often. */
-uint32_t room_for(uint64_t n, uint64_t keys, double regions)
+uint64_t room_for(uint64_t n, uint64_t keys, double regions)
 {
     double mean = (double)n / regions, different = (double)(keys < n ? keys : n) / regions;
-    return ((uint32_t)ceil(mean + 6 * mean / sqrt(different > 1 ? different : 1) + 16) + 31) / 32 * 32;
+    return ((uint64_t)ceil(mean + 6 * mean / sqrt(different > 1 ? different : 1) + 16) + 31) / 32 * 32;
 }
 
 /* Of one region, or one list, with all its columns. */
@@ -35,8 +34,9 @@ bool split_plan_passes(const split_wish *wish, split_plan *plan)
 {
     const uint64_t n = wish->n;
     const uint32_t parts = wish->parts;
+    uint64_t coarse_room = 0;
     *plan = split_plan{};
-    if (n > LARGEST_BATCH)
+    if (n > SPLIT_MOST_RECORDS)
         return false;
     plan->with_index = wish->with_index;
     plan->fine = parts;
@@ -46,15 +46,17 @@ bool split_plan_passes(const split_wish *wish, split_plan *plan)
             plan->shift++;
         plan->coarse = (parts + (1u << plan->shift) - 1) >> plan->shift;
         plan->fine = plan->coarse << plan->shift;
-        plan->coarse_room = room_for(n, wish->keys, (double)parts / (1u << plan->shift));
+        coarse_room = room_for(n, wish->keys, (double)parts / (1u << plan->shift));
+        plan->coarse_room = (uint32_t)coarse_room;
         plan->coarse_bytes = region_bytes(wish, plan->coarse_room, wish->with_index);
         plan->per_turn = plan->coarse;
     }
-    plan->fine_room = room_for(n, wish->keys, parts);
+    const uint64_t fine_room = room_for(n, wish->keys, parts);
+    plan->fine_room = (uint32_t)fine_room;
     plan->fine_bytes = region_bytes(wish, plan->fine_room, wish->with_index);
     plan->spill_room = wish->with_index ? 0 : (uint32_t)(n / SPILL_SHARE + 1024) / 1024 * 1024;
-    if (plan->coarse > SPLIT_MOST_BINS || (1u << plan->shift) > SPLIT_MOST_BINS ||
-        (uint64_t)plan->fine * plan->fine_room > INT32_MAX || (uint64_t)plan->coarse * plan->coarse_room > INT32_MAX)
+    if (plan->coarse > SPLIT_MOST_BINS || (1u << plan->shift) > SPLIT_MOST_BINS || fine_room > INT32_MAX ||
+        coarse_room > INT32_MAX)
         return false;
     const uint64_t counters = (uint64_t)plan->fine + plan->coarse + 1, all_coarse = plan->coarse * plan->coarse_bytes;
     plan->counter_bytes = (counters * SPLIT_FILL_STRIDE * sizeof(uint32_t) + 255) / 256 * 256;

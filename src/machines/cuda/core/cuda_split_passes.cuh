@@ -55,6 +55,10 @@ struct split_plan {
     }
 };
 
+/* Regions count records in 32 bits, and so does the spill list. When it is full the split gives up, but blocks at work still add
+ * their tiles: 2^24 is more than those of any device have. Places in the batch have 32 bits, too. */
+#define SPLIT_MOST_RECORDS (((uint64_t)1 << 32) - ((uint64_t)1 << 24))
+
 /* In one turn; false if that is beyond the kernels. */
 bool split_plan_passes(const split_wish *wish, split_plan *plan);
 

@@ -135,6 +135,7 @@ typedef struct cuda_state {
     uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
     cudaMemPool_t temporary; /* NULL: the device has none, or memory is the caller's */
+    uint64_t turn_keys; /* of a batch that go by partition at once; further ones go in further turns. Tests lower it */
     pthread_mutex_t slots_lock;
     pthread_cond_t slot_given; /* back */
     cuda_slot slots[COUNT_SLOTS];
@@ -240,7 +241,7 @@ typedef struct cuda_order_plan {
     uint64_t bytes;
 } cuda_order_plan;
 
-#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of a batch: their positions have 32 bits */
+#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of a turn: their positions have 32 bits */
 
 /* The table that records are inserted into in order, whichever its engine. */
 typedef struct cuda_order_table {

@@ -1,7 +1,8 @@
-/* What only tests call: failures, arrays and tables of widths that no public call has yet. */
+/* What only tests call: failures, small turns, arrays and tables of widths that no public call has yet. */
 #include "machines/cuda/core/cuda_trial.h"
 
 #include "machines/cuda/core/cuda_call.cuh"
+#include "machines/cuda/core/cuda_split_passes.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 
 #define FOR_TESTS extern "C" __attribute__((visibility("default")))
@@ -9,6 +10,11 @@
 FOR_TESTS void loom__cuda_lose_device(uint64_t steps)
 {
     cuda_steps_until_lost = steps;
+}
+
+FOR_TESTS void loom__cuda_set_turn(loom__machine *machine, uint64_t keys)
+{
+    ((cuda_state *)machine)->turn_keys = keys > 0 && keys < SPLIT_MOST_RECORDS ? keys : SPLIT_MOST_RECORDS;
 }
 
 /* Which of a call's arrays is which here. */

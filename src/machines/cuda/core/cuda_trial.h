@@ -12,6 +12,9 @@ extern "C" {
 /* The device is lost after so many steps; 0: it is there again. */
 typedef void cuda_lose_device_function(uint64_t steps);
 
+/* Batches go by partition in turns of so many keys, at least 1, at most; 0: as many as the machine can. */
+typedef void cuda_set_turn_function(loom__machine *machine, uint64_t keys);
+
 /* A call that copies its arrays, each of which lies anywhere, chunk by chunk as any call of host arrays goes. */
 typedef struct cuda_trial_call {
     uint32_t width;
@@ -31,6 +34,7 @@ typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const l
                                                  uint64_t *got, loom_stream stream);
 
 #define CUDA_LOSE_DEVICE    "loom__cuda_lose_device"
+#define CUDA_SET_TURN       "loom__cuda_set_turn"
 #define CUDA_TRIAL_STAGE    "loom__cuda_trial_stage"
 #define CUDA_TRIAL_RETRIEVE "loom__cuda_trial_retrieve"
 

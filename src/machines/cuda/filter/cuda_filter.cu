@@ -1,5 +1,6 @@
 /* Calls on a filter: arrays where kernels can reach them, kernels, results. As in cuda_open.cu, arrays on the device are used as
  * they are, and the call returns before the work is done if its result, too, is where the device can write it. */
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_call.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
@@ -131,26 +132,26 @@ loom_status contains(loom__machine *machine, const void *any_view, const loom__b
 
 /* ---- insert ---- */
 
-loom_status insert_by_partition(filter_call *call, const loom__batch *batch, const cuda_call_arrays *arrays,
-                                const split_plan *plan, unsigned char *workspace)
+/* One turn: n keys, `arrays` are the turn's. */
+loom_status insert_turn(filter_call *call, uint64_t n, const cuda_call_arrays *arrays, const split_plan *plan,
+                        unsigned char *workspace, cudaStream_t stream)
 {
-    cudaStream_t stream = (cudaStream_t)batch->stream;
     const cuda_rest rest = cuda_filter_bulk_rest(call->view, plan, workspace);
     filter_call splitting = *call;
     splitting.plan = plan;
     splitting.workspace = workspace;
     CUDA_TRY(split_begin(plan, workspace, stream));
-    RETURN_IF_FAILED(run(&splitting, arrays, batch->n, stream));
+    RETURN_IF_FAILED(run(&splitting, arrays, n, stream));
     CUDA_TRY(cuda_filter_bulk_fill(call->view, plan, workspace, stream));
     if (arrays->staged) { /* the batch is not here any more */
         uint32_t spilled = 0;
         CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
         if (spilled > rest.room)
-            return run(call, arrays, batch->n, stream);
+            return run(call, arrays, n, stream);
     }
-    const cuda_filter_batch whole = {arrays->all[CALL_KEYS].at,          NULL, batch->n,
-                                     cuda_tile_of(call->cuda, batch->n), NULL, beyond_cache(call->view)};
+    const cuda_filter_batch whole = {arrays->all[CALL_KEYS].at,   NULL, n,
+                                     cuda_tile_of(call->cuda, n), NULL, beyond_cache(call->view)};
     CUDA_TRY(launcher(call->cuda, FILTER_INSERT)(call->cuda, call->view, &whole, FILTER_INSERT, &rest, stream));
     return LOOM_OK;
 }
@@ -164,11 +165,12 @@ loom_status try_by_partition(filter_call *call, const loom__batch *batch, const 
     *done = false;
     if (batch->n == 0)
         return LOOM_OK;
-    const bool possible = cuda_filter_bulk_plan(call->cuda, call->view, batch->n, &plan);
+    const uint64_t each = loom__turn_items(batch->n, call->cuda->turn_keys);
+    const bool possible = cuda_filter_bulk_plan(call->cuda, call->view, each, &plan);
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
-        "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, or a block of the device "
-        "has less than 64 KiB of shared memory; insert directly, or fewer keys at once");
+        "the batch cannot go by partition (LOOM_BY_PARTITION): the filter has too many partitions, or a block of the "
+        "device has less than 64 KiB of shared memory; insert directly");
     if (!possible)
         return LOOM_OK;
     const cuda_workspace own = cuda_take_workspace(machine, plan.bytes, batch->stream, NULL);
@@ -177,7 +179,12 @@ loom_status try_by_partition(filter_call *call, const loom__batch *batch, const 
                     (unsigned long long)plan.bytes);
     if (own.at == NULL)
         return LOOM_OK;
-    loom_status status = insert_by_partition(call, batch, arrays, &plan, own.at);
+    loom_status status = LOOM_OK;
+    for (uint64_t first = 0; first < batch->n && status == LOOM_OK; first += each) { /* turns, in the same memory */
+        const uint64_t count = batch->n - first < each ? batch->n - first : each;
+        const cuda_call_arrays here = arrays->part(batch->n, first, count);
+        status = insert_turn(call, count, &here, &plan, own.at, (cudaStream_t)batch->stream);
+    }
     if (status != LOOM_OK && arrays->staged)
         cudaStreamSynchronize((cudaStream_t)batch->stream);
     cuda_give_workspace(machine, &own, batch->stream);
@@ -219,15 +226,17 @@ loom_status insert(loom__machine *machine, const void *any_view, const loom__bat
 int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    (void)machine;
-    return n >= LEAST_BY_PARTITION && n >= view->blocks;
+    const uint64_t each =
+        loom__turn_items(n, ((cuda_state *)machine)->turn_keys); /* each turn goes through the filter */
+    return n >= LEAST_BY_PARTITION && each >= view->blocks;
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     split_plan plan;
-    return cuda_filter_bulk_plan((cuda_state *)machine, view, n, &plan) ? plan.bytes : 0;
+    const uint64_t each = loom__turn_items(n, ((cuda_state *)machine)->turn_keys);
+    return cuda_filter_bulk_plan((cuda_state *)machine, view, each, &plan) ? plan.bytes : 0;
 }
 
 } // namespace

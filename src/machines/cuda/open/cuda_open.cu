@@ -2,7 +2,12 @@
  *
  * A call whose arrays are in device or managed memory goes in the caller's stream, and returns before the work is done if its
  * result, too, is where the device can write it. One with host arrays waits for its end; they come in chunks (cuda_call.cu).
- * Only those of a call in order come whole (cuda_in_order.cu). */
+ * Only those of a call in order come whole (cuda_in_order.cu).
+ *
+ * Batches go by partition, are sorted, and have their rows combined, in turns of cuda_state.turn_keys keys at most: the first turn of a
+ * build replaces the table's contents, the others insert. Turns follow each other in the stream and use the same memory; counts
+ * add up until the last one tells them. A key that was refused in one turn is refused in those behind it: its partition is full. */
+#include "core/call_parts.h"
 #include "machines/cuda/core/cuda_call.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/open/cuda_open_bulk.cuh"
@@ -112,19 +117,34 @@ loom_status finish(const loom__open_view *view, const loom__batch *batch, cuda_o
     return cuda_hand_over(batch, arrays, slot, place);
 }
 
-/* Rows with many equal keys; not done: they had better go to the table one by one. */
-loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, cudaStream_t stream,
-                    bool *done)
+/* Items first .. first + count - 1 of a batch on the device, whose arrays are those of `call`. */
+cuda_batch part_of_batch(const cuda_state *cuda, const cuda_call_arrays *arrays, const loom__batch *call,
+                         uint64_t first, uint64_t count, cuda_counts *counts)
 {
+    void *at[CALL_ARRAYS];
+    arrays->part(call->n, first, count).addresses(at);
+    return cuda_batch_of(cuda, at, count, call, counts);
+}
+
+/* Rows with many equal keys; not done: they had better go to the table one by one. */
+loom_status combine(cuda_state *cuda, const loom__open_view *view, const cuda_call_arrays *arrays,
+                    const loom__batch *call, cuda_counts *counts, cudaStream_t stream, bool *done)
+{
+    const uint64_t each = loom__turn_items(call->n, cuda->turn_keys);
     bulk_plan plan;
     cuda_workspace own = {};
-    cuda_combine_way way = batch->status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, batch, &plan);
+    cudaError_t error = cudaSuccess;
+    cuda_batch batch = part_of_batch(cuda, arrays, call, 0, each, counts);
+    cuda_combine_way way = batch.status != NULL ? COMBINE_NOT : cuda_open_combine_way(cuda, view, &batch, &plan);
     if (way == COMBINE_SPLIT)
         own = cuda_take_workspace(&cuda->base, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
     *done = way == COMBINE_SLICES || own.at != NULL;
     if (!*done)
         return LOOM_OK;
-    cudaError_t error = cuda_step(cuda_open_combine(cuda, view, batch, own.at != NULL ? &plan : NULL, own.at, stream));
+    for (uint64_t first = 0; first < call->n && error == cudaSuccess; first += each) {
+        batch = part_of_batch(cuda, arrays, call, first, call->n - first < each ? call->n - first : each, counts);
+        error = cuda_step(cuda_open_combine(cuda, view, &batch, own.at != NULL ? &plan : NULL, own.at, stream));
+    }
     cuda_give_workspace(&cuda->base, &own, stream);
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "combining rows");
 }
@@ -141,7 +161,7 @@ loom_status run_counted(cuda_state *cuda, const loom__open_view *view, const loo
         cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
         bool done = false;
         if (op == OP_COMBINE)
-            RETURN_IF_FAILED(combine(cuda, view, &whole, stream, &done));
+            RETURN_IF_FAILED(combine(cuda, view, arrays, batch, slot->counts, stream, &done));
         if (!done)
             CUDA_TRY(launcher(cuda)(view, &whole, op, stream));
     }
@@ -187,15 +207,54 @@ loom_status write(loom__machine *machine, const void *any_view, const loom__batc
 
 /* ---- by partition ---- */
 
-/* In order, the batch may turn out not to be one for this way: *gave_up, then the table has no keys, and nothing was told. */
-loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                             const cuda_call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
-                             unsigned char *workspace, cuda_slot *slot, bool *gave_up)
+bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool replace, bool with_status)
+{
+    bulk_wish wish = {};
+    wish.n = n;
+    wish.keys = bulk_slots(view);
+    wish.in_order = (flags & LOOM_IN_ORDER) != 0;
+    wish.with_index = with_status || wish.in_order;
+    wish.replace = replace;
+    wish.low_memory = replace && (flags & LOOM_LOW_MEMORY) != 0 && !wish.in_order;
+    return wish;
+}
+
+/* A batch by partition, not in order: the first turn, and what further ones have in common. */
+struct bulk_turns {
+    uint64_t each; /* keys of a turn, the last one excepted */
+    bulk_wish wish[2];
+    bulk_plan plan[2];
+    uint64_t bytes; /* of the workspace, which all turns use */
+};
+
+/* False if that is beyond the kernels. With little memory there is one turn: the table's own memory, which is free then, is free but once. */
+bool plan_turns(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint32_t flags, bool replace,
+                bool with_status, bulk_turns *turns)
+{
+    turns->each = loom__turn_items(n, cuda->turn_keys);
+    for (int i = 0; i < 2; i++) {
+        turns->wish[i] = wish_for(view, turns->each, flags & ~(uint32_t)LOOM_IN_ORDER, replace && i == 0, with_status);
+        turns->plan[i] = bulk_plan{};
+    }
+    if (!cuda_open_bulk_plan(cuda, view, &turns->wish[0], &turns->plan[0]))
+        return false;
+    turns->bytes = turns->plan[0].bytes;
+    if (turns->each == n)
+        return true;
+    if (turns->wish[0].low_memory || !cuda_open_bulk_plan(cuda, view, &turns->wish[1], &turns->plan[1]))
+        return false;
+    turns->bytes = turns->plan[1].bytes > turns->bytes ? turns->plan[1].bytes : turns->bytes;
+    return true;
+}
+
+/* One turn: `batch` and `arrays` are the turn's. Tells nothing, unless `how` is there: the last block of the last kernel does. In
+ * order, the turn may turn out not to be one for this way: *gave_up, then the table has no keys. */
+loom_status run_turn(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                     const cuda_call_arrays *arrays, const bulk_wish *wish, const bulk_plan *plan,
+                     unsigned char *workspace, cuda_slot *slot, const cuda_finish *how, bool *gave_up)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     const cuda_op op = (cuda_op)batch->write;
-    cuda_place place;
-    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
     const bulk_target target = open_bulk_target(view);
     cuda_rest rest = cuda_bulk_rest(target.kind, plan, workspace);
@@ -211,21 +270,40 @@ loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, cons
         CUDA_TRY(cudaStreamSynchronize(stream));
     }
     *gave_up = wish->in_order && spilled > rest.room;
-    if (*gave_up)
+    if (wish->in_order)
         return LOOM_OK;
-    if (!wish->in_order && !arrays->staged &&
-        batch->n > 0) { /* the last block of the last kernel tells: one launch less */
-        cuda_finish how = finish_of(view, batch, op, slot, place);
-        how.replaced = batch->replace != 0;
-        how.arrived = split_arrived(workspace);
-        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, &how, stream));
-        return cuda_hand_over(batch, arrays, slot, place);
-    }
     if (arrays->staged && spilled > rest.room) /* the split gave up */
-        RETURN_IF_FAILED(run_staged(cuda, view, arrays, batch, op, slot->counts, stream));
-    else if (!wish->in_order)
-        CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, NULL, stream));
-    return finish(view, batch, op, arrays, slot, place, batch->replace != 0);
+        return run_staged(cuda, view, arrays, batch, op, slot->counts, stream);
+    CUDA_TRY(cuda_open_launch_rest(cuda, view, &whole, &rest, op == OP_OVERWRITE, how, stream));
+    return LOOM_OK;
+}
+
+loom_status run_by_partition(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                             const cuda_call_arrays *arrays, const bulk_turns *turns, unsigned char *workspace,
+                             cuda_slot *slot)
+{
+    const cuda_op op = (cuda_op)batch->write;
+    const bool at_last = !arrays->staged && batch->n > 0; /* the last kernel tells: one launch less */
+    cuda_place place;
+    bool gave_up;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    cuda_finish how = finish_of(view, batch, op, slot, place);
+    how.replaced = batch->replace != 0;
+    how.arrived = split_arrived(workspace);
+    uint64_t first = 0;
+    do { /* a build of no keys has a turn, too */
+        loom__batch turn = *batch;
+        turn.n = batch->n - first < turns->each ? batch->n - first : turns->each;
+        turn.replace = batch->replace && first == 0;
+        const cuda_call_arrays here = arrays->part(batch->n, first, turn.n);
+        const bool last = first + turn.n == batch->n;
+        const int which = first > 0;
+        RETURN_IF_FAILED(run_turn(cuda, view, &turn, &here, &turns->wish[which], &turns->plan[which], workspace, slot,
+                                  last && at_last ? &how : NULL, &gave_up));
+        first += turn.n;
+    } while (first < batch->n);
+    return at_last ? cuda_hand_over(batch, arrays, slot, place)
+                   : finish(view, batch, op, arrays, slot, place, batch->replace != 0);
 }
 
 /* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
@@ -263,38 +341,57 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
     return LOOM_OK;
 }
 
-loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
-                         const cuda_call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
-                         cuda_slot *slot)
+/* One turn, sorted: `batch` and `arrays` are the turn's. Tells nothing. */
+loom_status run_sorted(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                       const cuda_call_arrays *arrays, const cuda_order_plan *plan, unsigned char *workspace,
+                       cuda_slot *slot)
 {
-    const cuda_op op = (cuda_op)batch->write;
-    cuda_place place;
-    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     cuda_batch whole = whole_batch(cuda, arrays, batch, slot->counts);
     const open_winners into = {cuda, view};
     const cuda_order_table table = {(loom__slot_kind)view->kind, batch->replace ? clear_for_winners : NULL,
                                     insert_winners, &into};
-    RETURN_IF_FAILED(
-        cuda_insert_in_order(cuda, &table, &whole, plan, workspace, op == OP_OVERWRITE, (cudaStream_t)batch->stream));
-    return finish(view, batch, op, arrays, slot, place);
-}
-
-bulk_wish wish_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool replace, bool with_status)
-{
-    bulk_wish wish = {};
-    wish.n = n;
-    wish.keys = bulk_slots(view);
-    wish.in_order = (flags & LOOM_IN_ORDER) != 0;
-    wish.with_index = with_status || wish.in_order;
-    wish.replace = replace;
-    wish.low_memory = replace && (flags & LOOM_LOW_MEMORY) != 0 && !wish.in_order;
-    return wish;
+    return cuda_insert_in_order(cuda, &table, &whole, plan, workspace, batch->write == LOOM__WRITE_OVERWRITE,
+                                (cudaStream_t)batch->stream);
 }
 
 loom_status clear_counts(const cuda_slot *slot, cudaStream_t stream)
 {
     CUDA_TRY(cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream));
     return LOOM_OK;
+}
+
+/* Keys of a turn in order: positions have fewer bits there. */
+uint64_t order_turn(const cuda_state *cuda, uint64_t n)
+{
+    return loom__turn_items(n, cuda->turn_keys < CUDA_ORDER_MOST ? cuda->turn_keys : CUDA_ORDER_MOST);
+}
+
+/* `fast`: how the first turn goes by partition; NULL: it does not. Turns in their order are what one in order would be: who comes in a
+ * later turn finds the key there, and keeps or overwrites it. */
+loom_status run_in_order(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
+                         const cuda_call_arrays *arrays, const bulk_wish *wish, const bulk_plan *fast,
+                         const cuda_order_plan *plan, unsigned char *workspace, cuda_slot *slot)
+{
+    const uint64_t each = order_turn(cuda, batch->n);
+    cuda_place place;
+    bool built = false;
+    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
+    for (uint64_t first = 0; first < batch->n; first += each) {
+        loom__batch turn = *batch;
+        turn.n = batch->n - first < each ? batch->n - first : each;
+        turn.replace = batch->replace && first == 0;
+        const cuda_call_arrays here = arrays->part(batch->n, first, turn.n);
+        bool sorts = fast == NULL || first > 0;
+        if (!sorts) {
+            RETURN_IF_FAILED(run_turn(cuda, view, &turn, &here, wish, fast, workspace, slot, NULL, &sorts));
+            built = !sorts;
+            if (sorts) /* what was counted by then is counted again */
+                RETURN_IF_FAILED(clear_counts(slot, (cudaStream_t)batch->stream));
+        }
+        if (sorts)
+            RETURN_IF_FAILED(run_sorted(cuda, view, &turn, &here, plan, workspace, slot));
+    }
+    return finish(view, batch, (cuda_op)batch->write, arrays, slot, place, built);
 }
 
 /* By partition if that can be, otherwise sorted. There is memory for both: after giving up one cannot go back. */
@@ -304,20 +401,16 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
     const bool asked = (batch->flags & LOOM_BY_PARTITION) != 0;
-    const bulk_wish wish = wish_for(view, batch->n, batch->flags, batch->replace != 0, false);
+    const uint64_t each = order_turn(cuda, batch->n);
+    const bulk_wish wish = wish_for(view, each, batch->flags, batch->replace != 0, false);
     bulk_plan fast;
     cuda_order_plan plan;
     cuda_slot *slot;
     if (batch->n == 0)
         return insert_directly(machine, view, batch, arrays->staged);
-    RETURN_ERROR_IF(
-        batch->n > CUDA_ORDER_MOST, LOOM_UNSUPPORTED,
-        "n = %llu: the cuda machine inserts at most 2^31 keys at once in order (LOOM_IN_ORDER); insert them "
-        "in several calls",
-        (unsigned long long)batch->n);
-    bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL && batch->n <= wish.keys &&
+    bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL && each <= wish.keys &&
                         (asked || batch->n >= LEAST_BY_PARTITION) && cuda_open_bulk_plan(cuda, view, &wish, &fast);
-    CUDA_TRY(cuda_plan_in_order((loom__slot_kind)view->kind, batch->n, arrays->all[CALL_VALUES].staged(),
+    CUDA_TRY(cuda_plan_in_order((loom__slot_kind)view->kind, each, arrays->all[CALL_VALUES].staged(),
                                 arrays->all[CALL_STATUS].staged(), &plan));
     const uint64_t bytes = by_partition && fast.bytes > plan.bytes ? fast.bytes : plan.bytes;
     const cuda_workspace own = cuda_take_workspace(machine, bytes, stream, batch);
@@ -326,13 +419,7 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
                     (unsigned long long)bytes);
     loom_status status = cuda_take_slot(cuda, stream, &slot);
     if (status == LOOM_OK) {
-        bool sorts = !by_partition;
-        if (by_partition)
-            status = run_by_partition(cuda, view, batch, arrays, &wish, &fast, own.at, slot, &sorts);
-        if (status == LOOM_OK && by_partition && sorts) /* what was counted by then is counted again */
-            status = clear_counts(slot, stream);
-        if (status == LOOM_OK && sorts)
-            status = run_in_order(cuda, view, batch, arrays, &plan, own.at, slot);
+        status = run_in_order(cuda, view, batch, arrays, &wish, by_partition ? &fast : NULL, &plan, own.at, slot);
         cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
     }
     if (status != LOOM_OK && arrays->staged)
@@ -349,28 +436,25 @@ loom_status insert_in_order(loom__machine *machine, const loom__open_view *view,
 loom_status capture_build(cuda_state *cuda, const loom__open_view *view, const loom__batch *batch,
                           const cuda_call_arrays *arrays)
 {
-    const bulk_wish wish = wish_for(view, batch->n, batch->flags, true, batch->status != NULL);
-    bulk_plan plan;
+    bulk_turns turns;
     cuda_place place;
-    bool gave_up;
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
     RETURN_ERROR_IF(arrays->staged || place == PLACE_PAGEABLE || batch->flags & (LOOM_IN_ORDER | LOOM_DIRECTLY) ||
-                        !cuda_open_bulk_plan(cuda, view, &wish, &plan),
+                        !plan_turns(cuda, view, batch->n, batch->flags, true, batch->status != NULL, &turns),
                     LOOM_UNSUPPORTED,
                     "the stream is being captured into a graph: there a build goes by partition, neither in order nor "
                     "directly, and has its arrays and its result where the device reaches them; change that, or build "
                     "outside of the capture");
-    const uint64_t bytes = plan.bytes + COUNT_BYTES;
+    const uint64_t bytes = turns.bytes + COUNT_BYTES;
     RETURN_ERROR_IF(
         batch->workspace == NULL || batch->workspace_bytes < bytes, LOOM_OUT_OF_MEMORY,
         "the stream is being captured into a graph, which needs a workspace of %llu bytes; give the table one "
         "(loom_map_set_workspace)",
         (unsigned long long)bytes);
     cuda_slot slot = {};
-    slot.counts = (cuda_counts *)((unsigned char *)batch->workspace + plan.bytes);
+    slot.counts = (cuda_counts *)((unsigned char *)batch->workspace + turns.bytes);
     RETURN_IF_FAILED(clear_counts(&slot, (cudaStream_t)batch->stream));
-    return run_by_partition(cuda, view, batch, arrays, &wish, &plan, (unsigned char *)batch->workspace, &slot,
-                            &gave_up);
+    return run_by_partition(cuda, view, batch, arrays, &turns, (unsigned char *)batch->workspace, &slot);
 }
 
 /* ---- all of them ---- */
@@ -380,7 +464,7 @@ loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
     cuda_call_arrays arrays;
-    bulk_plan plan;
+    bulk_turns turns;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(locate_arrays(cuda, view, batch, &arrays)); /* before anything is cleared */
     if (batch->captured)
@@ -390,26 +474,26 @@ loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom
         return insert_in_order(machine, view, batch, &arrays);
     const bool asked = batch->flags & LOOM_BY_PARTITION,
                staged_status = batch->status != NULL && arrays.all[CALL_STATUS].staged();
-    const bulk_wish wish =
-        wish_for(view, batch->n, batch->flags & ~(uint32_t)LOOM_IN_ORDER, batch->replace != 0, batch->status != NULL);
-    const bool possible = cuda_open_bulk_plan(cuda, view, &wish, &plan) && !staged_status;
+    const bool possible =
+        plan_turns(cuda, view, batch->n, batch->flags, batch->replace != 0, batch->status != NULL, &turns) &&
+        !staged_status;
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
-        "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
-        "memory, or the table's partitions do not fit the device's shared memory; insert directly");
+        "the batch cannot go by partition (LOOM_BY_PARTITION): it has a status array in host memory, too many keys "
+        "for little memory, or the table has too many partitions, or larger ones than the device's shared memory; "
+        "insert directly");
     if (!possible || batch->flags & LOOM_DIRECTLY || (!asked && batch->n < LEAST_BY_PARTITION))
         return insert_directly(machine, view, batch, arrays.staged);
-    const cuda_workspace own = cuda_take_workspace(machine, plan.bytes, batch->stream, batch);
+    const cuda_workspace own = cuda_take_workspace(machine, turns.bytes, batch->stream, batch);
     RETURN_ERROR_IF(own.at == NULL && asked, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
-                    (unsigned long long)plan.bytes);
+                    (unsigned long long)turns.bytes);
     if (own.at == NULL)
         return insert_directly(machine, view, batch, arrays.staged);
     cuda_slot *slot;
-    bool gave_up;
     loom_status status = cuda_take_slot(cuda, (cudaStream_t)batch->stream, &slot);
     if (status == LOOM_OK) {
-        status = run_by_partition(cuda, view, batch, &arrays, &wish, &plan, own.at, slot, &gave_up);
+        status = run_by_partition(cuda, view, batch, &arrays, &turns, own.at, slot);
         cuda_give_slot(cuda, (cudaStream_t)batch->stream, slot, status == LOOM_OK);
     }
     cuda_give_workspace(machine, &own, batch->stream);
@@ -439,24 +523,27 @@ loom_status fold_size(loom__machine *machine, const void *any_view, loom_stream 
 int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    (void)machine;
-    return n >= LEAST_BY_PARTITION && n >= bulk_slots(view) / SLOTS_BY_PARTITION;
+    const uint64_t each =
+        loom__turn_items(n, ((cuda_state *)machine)->turn_keys); /* each turn goes through the table */
+    return n >= LEAST_BY_PARTITION && each >= bulk_slots(view) / SLOTS_BY_PARTITION;
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    bulk_plan plan; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
+    cuda_state *cuda = (cuda_state *)machine;
+    bulk_turns turns; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
+    bulk_plan fast;
     cuda_order_plan order = {};
-    const cuda_device_scope scope((cuda_state *)machine);
-    const bulk_wish wish = wish_for(view, n, flags, true, with_status != 0);
-    const uint64_t bytes =
-        cuda_open_bulk_plan((cuda_state *)machine, view, &wish, &plan) ? plan.bytes + COUNT_BYTES : 0; /* captured */
-    if (!(flags & LOOM_IN_ORDER))
-        return bytes;
-    if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
+    const cuda_device_scope scope(cuda);
+    if (!(flags & LOOM_IN_ORDER)) /* COUNT_BYTES: of builds that are captured */
+        return plan_turns(cuda, view, n, flags, true, with_status != 0, &turns) ? turns.bytes + COUNT_BYTES : 0;
+    if (scope.status != LOOM_OK || n == 0)
         return 0;
-    if (cuda_plan_in_order((loom__slot_kind)view->kind, n, false, false, &order) != cudaSuccess)
+    const uint64_t each = order_turn(cuda, n);
+    const bulk_wish wish = wish_for(view, each, flags, true, with_status != 0);
+    const uint64_t bytes = cuda_open_bulk_plan(cuda, view, &wish, &fast) ? fast.bytes + COUNT_BYTES : 0;
+    if (cuda_plan_in_order((loom__slot_kind)view->kind, each, false, false, &order) != cudaSuccess)
         cudaGetLastError(); /* the call that needs the memory will tell */
     return order.bytes > bytes ? order.bytes : bytes;
 }

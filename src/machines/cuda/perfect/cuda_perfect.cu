@@ -3,6 +3,7 @@
  * Lookups, updates and erasures leave codes alone: chunks of host arrays may overlap, and a call whose arrays and result the device
  * can reach returns before the work is done. Insertions go in chunks that follow each other (cuda_perfect.cuh), in memory that a
  * chunk of them bounds. Only those in order have their arrays whole in memory (cuda_in_order.cu). */
+#include "core/call_parts.h"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 #include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
 
@@ -185,8 +186,10 @@ loom_status insert_directly(loom__machine *machine, const loom__perfect_view *vi
 enum { LEAST_BY_PARTITION = 1 << 16 };
 
 /* What a build by partition has: memory for the split and what is left over, behind it for lists; or for lists alone, if it gives
- * up. */
+ * up, or has keys beyond those of one turn: codes are found for a partition's keys together, so there is no other turn, and further
+ * keys are inserted. */
 struct build_plan {
+    uint64_t keys; /* of the turn */
     perfect_bulk_plan bulk;
     cuda_perfect_plan left, all;
     uint64_t lists_at, bytes;
@@ -194,7 +197,8 @@ struct build_plan {
 
 bool plan_build(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_status, build_plan *plan)
 {
-    if (!cuda_perfect_bulk_plan(cuda, view, n, with_status, &plan->bulk))
+    plan->keys = n < cuda->turn_keys ? n : cuda->turn_keys;
+    if (!cuda_perfect_bulk_plan(cuda, view, plan->keys, with_status, &plan->bulk))
         return false;
     const uint32_t spilled = plan->bulk.split.spill_room, left = plan->bulk.leftover_room;
     plan->left = cuda_perfect_plan_lists(cuda, view, spilled > left ? spilled : left, PERFECT_MOST_SPARES);
@@ -269,6 +273,20 @@ loom_status launch_build(cuda_state *cuda, const loom__perfect_view *view, const
     return LOOM_OK;
 }
 
+/* Keys from `first` on, one by one, into what was built. */
+loom_status insert_further(cuda_state *cuda, const loom__perfect_view *view, const loom__batch *batch,
+                           const cuda_call_arrays *arrays, uint64_t first, const cuda_perfect_plan *plan,
+                           unsigned char *memory, cuda_counts *counts, cudaStream_t stream)
+{
+    loom__batch further = *batch;
+    cuda_perfect_lists lists;
+    further.n = batch->n - first;
+    const cuda_call_arrays here = arrays->part(batch->n, first, further.n);
+    perfect_call call = {cuda, view, &further, &here, (cuda_op)batch->write, counts, &lists, plan->items};
+    CUDA_TRY(cuda_perfect_open_lists(plan, memory, &lists, stream));
+    return run_chunks(cuda, &call, stream);
+}
+
 /* Waits: how much was left over, the device alone knows. */
 loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const loom__batch *batch,
                       const cuda_call_arrays *arrays, const build_plan *plan, unsigned char *workspace, cuda_slot *slot,
@@ -281,9 +299,12 @@ loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const lo
     uint32_t spilled = 0, over = 0;
     void *at[CALL_ARRAYS];
     cuda_perfect_lists lists;
-    arrays->addresses(at);
-    const cuda_batch whole = cuda_batch_of(cuda, at, batch->n, batch, slot->counts);
-    RETURN_IF_FAILED(launch_build(cuda, view, batch, arrays, &whole, plan, workspace, stream));
+    loom__batch turn = *batch;
+    turn.n = plan->keys;
+    const cuda_call_arrays here = arrays->part(batch->n, 0, turn.n);
+    here.addresses(at);
+    const cuda_batch whole = cuda_batch_of(cuda, at, turn.n, &turn, slot->counts);
+    RETURN_IF_FAILED(launch_build(cuda, view, &turn, &here, &whole, plan, workspace, stream));
     CUDA_TRY(cudaMemcpyAsync(&spilled, spill.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaMemcpyAsync(&over, left.count, sizeof over, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
@@ -300,6 +321,9 @@ loom_status run_build(cuda_state *cuda, const loom__perfect_view *view, const lo
         RETURN_IF_FAILED(insert_rest(cuda, view, &whole, op == OP_OVERWRITE, left.keys, left.values, over, left.index,
                                      left.status, &lists, stream));
     }
+    if (turn.n < batch->n)
+        RETURN_IF_FAILED(
+            insert_further(cuda, view, batch, arrays, turn.n, &plan->all, workspace, slot->counts, stream));
     return finish(view, batch, op, arrays, slot, place, true);
 }
 
@@ -319,8 +343,8 @@ loom_status build_by_partition(loom__machine *machine, const loom__perfect_view 
     const bool possible = !staged_status && plan_build(cuda, view, batch->n, batch->status != NULL, &plan);
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
-        "the batch cannot go by partition (LOOM_BY_PARTITION): it has too many keys, a status array in host "
-        "memory, or the table's partitions do not fit the device's shared memory; build directly");
+        "the batch cannot go by partition (LOOM_BY_PARTITION): it has a status array in host memory, or the table has "
+        "too many partitions, or larger ones than the device's shared memory; build directly");
     if (!possible)
         return LOOM_OK;
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
@@ -380,19 +404,30 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
     return LOOM_OK;
 }
 
+/* Keys of a turn in order: positions have fewer bits there. */
+uint64_t order_turn(const cuda_state *cuda, uint64_t n)
+{
+    return loom__turn_items(n, cuda->turn_keys < CUDA_ORDER_MOST ? cuda->turn_keys : CUDA_ORDER_MOST);
+}
+
+/* Turns in their order are what one in order would be: who comes in a later turn finds the key there, and keeps or overwrites it. */
 loom_status run_in_order(cuda_state *cuda, const loom__perfect_view *view, const loom__batch *batch,
                          const cuda_call_arrays *arrays, const cuda_order_plan *order, const cuda_perfect_plan *plan,
                          unsigned char *workspace, cuda_slot *slot, cuda_place place)
 {
     const cuda_op op = (cuda_op)batch->write;
+    const uint64_t each = order_turn(cuda, batch->n);
     const perfect_winners into = {cuda, view, plan, workspace + aligned(order->bytes)};
-    const cuda_order_table table = {(loom__slot_kind)view->kind, batch->replace ? clear_for_winners : NULL,
-                                    insert_winners, &into};
-    void *at[CALL_ARRAYS];
-    arrays->addresses(at);
-    const cuda_batch whole = cuda_batch_of(cuda, at, batch->n, batch, slot->counts);
-    RETURN_IF_FAILED(
-        cuda_insert_in_order(cuda, &table, &whole, order, workspace, op == OP_OVERWRITE, (cudaStream_t)batch->stream));
+    for (uint64_t first = 0; first < batch->n; first += each) {
+        const uint64_t count = batch->n - first < each ? batch->n - first : each;
+        const cuda_order_table table = {(loom__slot_kind)view->kind,
+                                        batch->replace && first == 0 ? clear_for_winners : NULL, insert_winners, &into};
+        void *at[CALL_ARRAYS];
+        arrays->part(batch->n, first, count).addresses(at);
+        const cuda_batch whole = cuda_batch_of(cuda, at, count, batch, slot->counts);
+        RETURN_IF_FAILED(cuda_insert_in_order(cuda, &table, &whole, order, workspace, op == OP_OVERWRITE,
+                                              (cudaStream_t)batch->stream));
+    }
     return finish(view, batch, op, arrays, slot, place);
 }
 
@@ -401,21 +436,16 @@ loom_status insert_in_order(loom__machine *machine, const loom__perfect_view *vi
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
+    const uint64_t each = order_turn(cuda, batch->n);
     cuda_order_plan order;
     cuda_perfect_plan plan;
     cuda_workspace own;
     cuda_slot *slot;
     cuda_place place;
-    RETURN_ERROR_IF(
-        batch->n > CUDA_ORDER_MOST, LOOM_UNSUPPORTED,
-        "n = %llu: the cuda machine inserts at most 2^31 keys at once in order (LOOM_IN_ORDER); insert them "
-        "in several calls",
-        (unsigned long long)batch->n);
     RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
-    CUDA_TRY(cuda_plan_in_order((loom__slot_kind)view->kind, batch->n, arrays->all[CALL_VALUES].staged(),
+    CUDA_TRY(cuda_plan_in_order((loom__slot_kind)view->kind, each, arrays->all[CALL_VALUES].staged(),
                                 arrays->all[CALL_STATUS].staged(), &order));
-    RETURN_IF_FAILED(
-        cuda_perfect_take_lists(machine, view, batch->n, aligned(order.bytes), 0, batch, stream, &plan, &own));
+    RETURN_IF_FAILED(cuda_perfect_take_lists(machine, view, each, aligned(order.bytes), 0, batch, stream, &plan, &own));
     loom_status status = cuda_take_slot(cuda, stream, &slot);
     if (status == LOOM_OK) {
         status = run_in_order(cuda, view, batch, arrays, &order, &plan, own.at, slot, place);
@@ -457,7 +487,7 @@ loom_status write(loom__machine *machine, const void *any_view, const loom__batc
 uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
-    const uint64_t items = flags & LOOM_IN_ORDER ? n : most_at_once(n, flags);
+    const uint64_t items = flags & LOOM_IN_ORDER ? order_turn((cuda_state *)machine, n) : most_at_once(n, flags);
     const uint64_t lists =
         n > 0 ? cuda_perfect_plan_lists((cuda_state *)machine, view, items, PERFECT_MOST_SPARES).bytes : 0;
     cuda_order_plan order = {};
@@ -468,9 +498,9 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
     if (!(flags & LOOM_IN_ORDER))
         return lists;
     const cuda_device_scope scope((cuda_state *)machine);
-    if (scope.status != LOOM_OK || n == 0 || n > CUDA_ORDER_MOST)
+    if (scope.status != LOOM_OK || n == 0)
         return 0;
-    if (cuda_plan_in_order((loom__slot_kind)view->kind, n, false, false, &order) != cudaSuccess)
+    if (cuda_plan_in_order((loom__slot_kind)view->kind, items, false, false, &order) != cudaSuccess)
         cudaGetLastError(); /* the call that needs the memory will tell */
     return aligned(order.bytes) + lists;
 }

@@ -289,7 +289,7 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
         return false;
     const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
                    value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
-    plan->leftover_room = (uint32_t)(n / 64 + 4 * buckets * slots); /* n is at most 2^30 */
+    plan->leftover_room = (uint32_t)(n / 64 + 4 * buckets * slots); /* n is below 2^32 */
     plan->leftover_room = plan->leftover_room < PERFECT_MOST_ITEMS ? plan->leftover_room : (uint32_t)PERFECT_MOST_ITEMS;
     plan->count_at = (plan->split.bytes + 255) / 256 * 256;
     plan->spoiled_at = plan->count_at + 256;
