@@ -110,7 +110,7 @@ static void refuse(loom_map *map, loom_view_access access, loom_status wanted)
 
 /* ---- Calls ---------------------------------------------------------------------------------------------- */
 
-/* What a call does to the table, as loom.h has it: find, other readers, insert, accumulate, update, erase, alone. */
+/* What a call does to the table, as map.h has it: find, other readers, insert, accumulate, update, erase, alone. */
 static const struct {
     const char *name;
     char does;

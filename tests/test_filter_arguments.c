@@ -33,7 +33,6 @@ TEST_EACH_FILTER(test_filter_arguments_null)
     CHECK_REFUSED(loom_filter_contains(filter, NULL, 1, &found, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_merge(NULL, filter, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_merge(filter, NULL, NULL), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_filter_erase(NULL, &key, 1, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clear(NULL, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_save(NULL, path, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_save(filter, NULL, NULL), LOOM_INVALID_ARGUMENT);
@@ -195,7 +194,6 @@ TEST_EACH_FILTER(test_filter_arguments_streams, .cpu_only = 1)
     CHECK_REFUSED(loom_filter_contains(filter, &key, 1, NULL, &result, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clone(filter, &other, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_merge(filter, filter, stream), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_filter_erase(filter, &key, 1, &result, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clear(filter, &result, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_stats(filter, &report, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_save(filter, path, stream), LOOM_INVALID_ARGUMENT);
@@ -206,23 +204,6 @@ TEST_EACH_FILTER(test_filter_arguments_streams, .cpu_only = 1)
     CHECK_REFUSED(loom_filter_view_begin(filter, &view, NULL), LOOM_UNSUPPORTED);
     memset(&view, 0, sizeof view);
     CHECK_REFUSED(loom_filter_view_end(filter, &view, NULL), LOOM_INVALID_ARGUMENT);
-    loom_filter_destroy(filter);
-    loom_context_destroy(context);
-}
-
-TEST_EACH_FILTER(test_filter_erase_unsupported)
-{
-    loom_context *context = make_context(t);
-    loom_filter_config config = make_filter_config(t, 100, 0);
-    loom_filter *filter = make_filter_from(context, &config);
-    batch b = make_batch(t, 100);
-    fill_distinct(&b, 1, 0);
-    checked_filter_insert(NULL, filter, &b, 0);
-    CHECK_REFUSED(loom_filter_erase(filter, b.keys, b.n, NULL, NULL), LOOM_UNSUPPORTED);
-    CHECK(strstr(loom_last_error(), "set") != NULL); /* what to use instead */
-    CHECK_REFUSED(loom_filter_erase(filter, NULL, 0, NULL, NULL), LOOM_UNSUPPORTED);
-    check_all_in(filter, &b);
-    free_batch(&b);
     loom_filter_destroy(filter);
     loom_context_destroy(context);
 }

@@ -276,16 +276,6 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
     return status;
 }
 
-loom_status loom_filter_erase(loom_filter *filter, const void *keys, uint64_t n, loom_result *result,
-                              loom_stream stream)
-{
-    (void)keys, (void)n, (void)result;
-    RETURN_IF_FAILED(loom__filter_check(filter, stream));
-    return loom__fail(LOOM_UNSUPPORTED,
-                      "keys cannot be taken out of a filter, since a bit may belong to several of them; clear it "
-                      "and insert what is left, or use a set");
-}
-
 /* ---- Whole filters ---- */
 
 /* The first thing in which they differ, or OK. */

@@ -10,7 +10,7 @@
 #include "api/context.h"
 #include "core/gate.h"
 
-enum { LOOM__MOST_VIEWS = 16 /* of a table out at once; loom.h says so */ };
+enum { LOOM__MOST_VIEWS = 16 /* of a table out at once; view.h says so */ };
 
 typedef struct loom__handle {
     loom_context *context; /* held */

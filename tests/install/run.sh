@@ -1,7 +1,7 @@
 #!/bin/bash
 # The install test: installs BUILD_DIR into a temporary prefix, moves that, and builds an outside project against it
 # in every way a user might: CMake package and pkg-config, shared and static, C and C++. Also looks at what the
-# shared library exports and at the header by itself.
+# shared library exports and at each header by itself.
 #
 #   tests/install/run.sh BUILD_DIR          CC and CXX choose the compilers
 #
@@ -10,7 +10,7 @@ set -euo pipefail
 
 build=$(cd "${1:?usage: run.sh BUILD_DIR}" && pwd)
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-header=$here/../../include/loom/loom.h
+headers=$here/../../include/loom
 cc=${CC:-$(command -v gcc || command -v cc || command -v clang)}
 cxx=${CXX:-$(command -v g++ || command -v c++ || command -v clang++ || true)}
 
@@ -40,7 +40,7 @@ check install_no_absolute_paths holds_no_build_path
 prefix=$work/moved
 library=$(find "$prefix" -name libloom.so -print -quit)
 libdir=$(dirname "${library:-$prefix/lib/none}")
-version=$(sed -n 's/^#define LOOM_VERSION_\(MAJOR\|MINOR\|PATCH\) *//p' "$header" | paste -sd.)
+version=$(sed -n 's/^#define LOOM_VERSION_\(MAJOR\|MINOR\|PATCH\) *//p' "$headers/base.h" | paste -sd.)
 
 # ---- The shared library ----------------------------------------------------------------------------------------
 
@@ -54,7 +54,7 @@ soname_is_right() {
 
 exports_are_the_header() {
     nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"
-    sed -n 's/^LOOM_API.*\b\(loom_[a-z0-9_]*\)(.*/\1/p' "$header" | sort >"$work/declared"
+    sed -n 's/^LOOM_API.*\b\(loom_[a-z0-9_]*\)(.*/\1/p' "$headers"/*.h | sort >"$work/declared"
     test -s "$work/declared" && diff "$work/declared" "$work/exported" && ! grep -v '^loom_[a-z]' "$work/exported"
 }
 
@@ -67,14 +67,20 @@ check install_soname soname_is_right
 check install_exports_match_header exports_are_the_header
 check install_tool_runs tool_runs
 
-# ---- The header by itself --------------------------------------------------------------------------------------
+# ---- The headers, each by itself -------------------------------------------------------------------------------
 
 strict=(-fsyntax-only -pedantic -Wall -Wextra -Werror "-I$prefix/include")
-echo '#include <loom/loom.h>' >"$work/header.c"
-cp "$work/header.c" "$work/header.cpp"
-check install_header_c11 "$cc" -std=c11 "${strict[@]}" "$work/header.c" "$here/outside/main.c"
+mkdir "$work/alone"
+for header in "$headers"/*.h; do
+    name=$(basename "$header" .h)
+    echo "#include <loom/$name.h>" | tee "$work/alone/$name.c" >"$work/alone/$name.cpp"
+done
+for header in "$headers"/*.cuh; do
+    echo "#include <loom/$(basename "$header")>" >"$work/alone/$(basename "$header" .cuh).cu"
+done
+check install_header_c11 "$cc" -std=c11 "${strict[@]}" "$work/alone"/*.c "$here/outside/main.c"
 if [[ $cxx ]]; then
-    check install_header_cxx11 "$cxx" -std=c++11 "${strict[@]}" "$work/header.cpp" "$here/outside/main.cpp"
+    check install_header_cxx11 "$cxx" -std=c++11 "${strict[@]}" "$work/alone"/*.cpp "$here/outside/main.cpp"
 else
     skip install_header_cxx11 "no C++ compiler"
 fi
@@ -119,11 +125,22 @@ device_header_compiles() {
     nvcc -std=c++17 -arch=sm_90 "${flags[@]}" -c "$here/../../examples/filter_insert.cu" -o "$work/device.o"
 }
 
+device_headers_alone() {
+    local flags unit
+    export PKG_CONFIG_PATH=$libdir/pkgconfig
+    read -ra flags < <(pkg-config --variable=device_cflags hashloom)
+    for unit in "$work/alone"/*.cu; do
+        nvcc -std=c++17 -arch=sm_90 -Werror all-warnings "${flags[@]}" -c "$unit" -o "$work/device.o" || return
+    done
+}
+
 check install_cmake_configure configure_outside
 if command -v nvcc >/dev/null && command -v pkg-config >/dev/null; then
     check install_device_header device_header_compiles
+    check install_device_headers_alone device_headers_alone
 else
     skip install_device_header "no nvcc, or no pkg-config"
+    skip install_device_headers_alone "no nvcc, or no pkg-config"
 fi
 for language in c cxx; do
     for kind in shared static; do

@@ -1,0 +1,325 @@
+/* What every part of hashloom shares: version, status codes, contexts, memory, bulk calls.
+ * loom/loom.h has the guarantees, the costs and an example. */
+#ifndef LOOM_LOOM_BASE_H
+#define LOOM_LOOM_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* LOOM_STATIC: define it in programs that link the static library. Calls are then direct, and a
+ * shared library of yours that contains hashloom does not export its functions. */
+#if defined(__GNUC__) && defined(LOOM_STATIC)
+#define LOOM_API __attribute__((visibility("hidden")))
+#elif defined(__GNUC__)
+#define LOOM_API __attribute__((visibility("default")))
+#else
+#define LOOM_API
+#endif
+
+/* ---- Version --------------------------------------------------------------------------------- */
+
+#define LOOM_VERSION_MAJOR 0
+#define LOOM_VERSION_MINOR 1
+#define LOOM_VERSION_PATCH 0
+#define LOOM_VERSION       (LOOM_VERSION_MAJOR * 10000 + LOOM_VERSION_MINOR * 100 + LOOM_VERSION_PATCH)
+
+/* Returns the version of the running library. LOOM_VERSION is the version of the header. */
+LOOM_API uint32_t loom_version(void);
+
+/* ---- Status codes ---------------------------------------------------------------------------- */
+
+/* X(name, value, text). A value never changes its meaning. Values below 16 are also used for single
+ * keys, as uint8_t. */
+#define LOOM_STATUS_LIST(X)                                                         \
+    X(OK, 0, "done")                                                                \
+    X(NOT_FOUND, 1, "the key is not in the table")                                  \
+    X(EXISTS, 2, "the key was in the table already")                                \
+    X(FULL, 3, "there is no room for the key")                                      \
+    X(INVALID_ARGUMENT, 16, "an argument cannot be used")                           \
+    X(OUT_OF_MEMORY, 17, "memory could not be had")                                 \
+    X(UNSUPPORTED, 18, "this machine, engine or version does not offer the call")   \
+    X(CHANGED, 19, "the table changed while a cursor was reading it")               \
+    X(TOO_SMALL, 20, "an output array is too small")                                \
+    X(NO_MACHINE, 21, "the machine asked for is not present")                       \
+    X(DEVICE, 22, "the device reported an error")                                   \
+    X(IN_USE, 23, "a device view of the table is out")                              \
+    X(OVERFILLED, 24, "the filter holds more keys than it was made for")            \
+    X(IO, 32, "a file could not be read or written")                                \
+    X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \
+    X(FOREIGN_VERSION, 34, "the file was written in another version of the format") \
+    X(INTERNAL, 64, "a fault inside hashloom")
+
+typedef enum loom_status {
+#define LOOM_STATUS_ENUM_(name, value, text) LOOM_##name = value,
+    LOOM_STATUS_LIST(LOOM_STATUS_ENUM_)
+#undef LOOM_STATUS_ENUM_
+        LOOM_STATUS_FORCE_INT_ = 0x7fffffff
+} loom_status;
+
+/* Return "LOOM_FULL" and "there is no room for the key" for LOOM_FULL. Never NULL. */
+LOOM_API const char *loom_status_name(loom_status status);
+LOOM_API const char *loom_status_text(loom_status status);
+
+/* Returns one sentence about the last failed call of this thread: what was wrong, and what to do.
+ * "" if no call failed yet. The string is valid until the next failing call of the same thread.
+ * Successful calls do not clear it. */
+LOOM_API const char *loom_last_error(void);
+
+/* ---- How the comments of calls read ------------------------------------------------------------
+ *
+ * A comment begins with what the call does. Then come its parameters; [n] is the number of elements
+ * of an array, and "optional" means that NULL is fine. Then a list:
+ *   Memory   what the call allocates, beyond what "Memory" under "Bulk calls" says
+ *   Runs     synchronous, or as its `result` says (below); reader, writer or alone: which calls may
+ *            overlap (map.h and filter.h)
+ *   Status   status codes other than OK. Every call may also return INVALID_ARGUMENT, with a
+ *            sentence that names the argument; the list has it where it means something special. On
+ *            the cuda machine every call may also return DEVICE, OUT_OF_MEMORY and UNSUPPORTED
+ *            ("Bulk calls"). OUT_OF_MEMORY: the table is unchanged, unless the comment says
+ *            otherwise. */
+
+/* ---- Context --------------------------------------------------------------------------------- */
+
+typedef struct loom_context loom_context;
+typedef struct loom_map loom_map;
+typedef struct loom_cursor loom_cursor;
+typedef struct loom_filter loom_filter;
+
+/* A stream of the context's machine: a cudaStream_t on the cuda machine. The cpu machine has no
+ * streams and takes only NULL: there, a call is complete when it returns. */
+typedef void *loom_stream;
+
+typedef enum loom_machine {
+    LOOM_MACHINE_BEST = 0, /* the fastest that is present */
+    LOOM_MACHINE_CPU = 1,
+    LOOM_MACHINE_CUDA = 2
+} loom_machine;
+
+/* How the cpu machine compares the slots of a bucket with a key. */
+typedef enum loom_simd {
+    LOOM_SIMD_BEST = 0, /* the widest that the processor has */
+    LOOM_SIMD_SCALAR = 1,
+    LOOM_SIMD_NEON = 2,
+    LOOM_SIMD_AVX2 = 3
+} loom_simd;
+
+typedef enum loom_memory_kind {
+    LOOM_MEMORY_HOST = 0,  /* handles and bookkeeping; the host reads and writes it */
+    LOOM_MEMORY_TABLE = 1, /* tables, and what lives as long; in the machine's memory */
+    /* Also in the memory of the machine, for one call. It is released in the call's stream,
+     * possibly before the work of the call has ended. */
+    LOOM_MEMORY_TEMPORARY = 2
+} loom_memory_kind;
+
+/* Where a context takes memory from. Set both functions or neither.
+ *   - Any thread may call them, at the same time.
+ *   - `allocate` returns NULL if there is no memory. `release` gets the size that was asked for.
+ *   - `stream` is the stream of the call that needs table memory: a clone, a load, temporary memory
+ *     of a build. It is NULL for calls without a stream (create, destroy) and for HOST memory.
+ *   - Memory from `allocate` must be usable by every stream. Memory given to `release` is not in
+ *     use any more.
+ *   - The staging buffers of the cuda machine, 65 MiB for each context, come from CUDA itself. */
+typedef struct loom_allocator {
+    void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
+    void (*release)(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream);
+    void *user;
+} loom_allocator;
+
+typedef enum loom_log_level { LOOM_LOG_INFO = 0, LOOM_LOG_WARNING = 1 } loom_log_level;
+typedef void (*loom_log_function)(void *user, loom_log_level level, const char *message);
+
+typedef struct loom_context_config {
+    size_t struct_size;   /* set by LOOM_CONTEXT_CONFIG_INIT */
+    loom_machine machine; /* LOOM_MACHINE_BEST */
+    int32_t device;       /* of the machine; -1: its current one. cpu machine: -1 or 0 */
+    uint32_t threads;     /* host threads, with the calling one; 0: one per usable core */
+    loom_simd simd;       /* LOOM_SIMD_BEST */
+    uint32_t fixed_seed;  /* 0: every table gets a random seed; 1: every table gets `seed` */
+    uint32_t lanes;       /* cuda machine: lanes per bucket: 1, 2, 4 or 8; 0: chosen */
+    uint64_t seed;        /* any value; used if fixed_seed is 1 */
+    /* All NULL: the library's own, with huge pages for tables where the system has them. */
+    loom_allocator allocator;
+    loom_log_function log; /* NULL: no log. Called on the thread that made the call */
+    void *log_user;
+} loom_context_config;
+
+#define LOOM_CONTEXT_CONFIG_INIT                                                                                       \
+    {                                                                                                                  \
+        sizeof(loom_context_config), LOOM_MACHINE_BEST, -1, 0, LOOM_SIMD_BEST, 0, 0, 0, {NULL, NULL, NULL}, NULL, NULL \
+    }
+
+typedef struct loom_context_info {
+    size_t struct_size; /* set by LOOM_CONTEXT_INFO_INIT before the call */
+    loom_machine machine;
+    loom_simd simd;
+    uint32_t threads;
+    uint32_t reserved;
+    char machine_name[16];    /* "cpu" */
+    char simd_name[16];       /* "neon" */
+    char device_name[96];     /* the processor, as the system names it */
+    uint64_t memory_bytes;    /* all memory of the device */
+    uint64_t huge_page_bytes; /* page size of tables, if available; 0: ordinary pages */
+} loom_context_info;
+
+#define LOOM_CONTEXT_INFO_INIT                                                                  \
+    {                                                                                           \
+        sizeof(loom_context_info), LOOM_MACHINE_BEST, LOOM_SIMD_BEST, 0, 0, {0}, {0}, {0}, 0, 0 \
+    }
+
+/* Creates a context: a machine, its threads, and the source of memory. Its tables keep it alive.
+ *   config   NULL: LOOM_CONTEXT_CONFIG_INIT
+ *   - Memory   allocates
+ *   - Runs     synchronous; from any thread
+ *   - Status   NO_MACHINE: the machine, device or SIMD kind is not present, and the sentence says
+ *              why (never with LOOM_MACHINE_BEST); OUT_OF_MEMORY; INVALID_ARGUMENT: a field has no
+ *              meaning, and the sentence names it */
+LOOM_API loom_status loom_context_create(const loom_context_config *config, loom_context **context);
+
+/* Releases the context. It is destroyed together with the last table made from it. NULL is fine. */
+LOOM_API void loom_context_destroy(loom_context *context);
+
+/* Describes what the context runs on. Synchronous; allocates nothing. */
+LOOM_API loom_status loom_context_describe(loom_context *context, loom_context_info *info);
+
+/* Returns OK if a context for this machine can be created here. Otherwise NO_MACHINE, and the
+ * sentence says what is missing. */
+LOOM_API loom_status loom_machine_present(loom_machine machine);
+
+typedef enum loom_type {
+    LOOM_TYPE_DEFAULT = 0, /* a map */
+    LOOM_TYPE_MAP = 1,
+    LOOM_TYPE_SET = 2,     /* keys without values */
+    LOOM_TYPE_COUNTER = 3, /* a map whose values are counts */
+    LOOM_TYPE_FILTER = 4   /* a loom_filter */
+} loom_type;
+
+typedef enum loom_engine {
+    LOOM_ENGINE_DEFAULT = 0, /* open for maps, sets and counters; bloom for filters */
+    LOOM_ENGINE_OPEN = 1,
+    LOOM_ENGINE_BLOOM = 2,  /* filters only */
+    LOOM_ENGINE_PERFECT = 3 /* read-mostly maps, sets and counters: every lookup reads one bucket */
+} loom_engine;
+
+typedef enum loom_feature {
+    LOOM_FEATURE_BUILD = 1,
+    LOOM_FEATURE_INSERT = 2,
+    LOOM_FEATURE_INSERT_IN_ORDER = 3, /* LOOM_IN_ORDER in insert and build */
+    LOOM_FEATURE_FIND = 4,
+    LOOM_FEATURE_ERASE = 5,
+    LOOM_FEATURE_RETRIEVE_ALL = 6,
+    LOOM_FEATURE_SAVE = 7,
+    LOOM_FEATURE_CLONE = 8,
+    LOOM_FEATURE_GROW = 9, /* loom_map_reserve, loom_map_shrink, loom_map_config.growth */
+    /* find while a call of another stream inserts, accumulates, updates or erases */
+    LOOM_FEATURE_CONCURRENT_READS = 10,
+    LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a result may return before they are done */
+    LOOM_FEATURE_FIND_OR_INSERT = 12,
+    LOOM_FEATURE_UPDATE = 13,
+    LOOM_FEATURE_ACCUMULATE = 14,   /* also loom_map_count */
+    LOOM_FEATURE_VIEWS = 15,        /* loom_map_view_begin with LOOM_VIEW_FIND at least */
+    LOOM_FEATURE_MERGE = 16,        /* loom_filter_merge */
+    LOOM_FEATURE_WRITING_VIEWS = 17 /* views through which kernels write: all but LOOM_VIEW_FIND */
+} loom_feature;
+
+/* Returns OK if tables of this type and engine offer the feature on the context's machine.
+ *   - Status   UNSUPPORTED: they do not, and the sentence says what to do instead;
+ *              INVALID_ARGUMENT: a value that this version does not know */
+LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature);
+
+/* ---- Bulk calls -------------------------------------------------------------------------------
+ *
+ * Arrays. Keys and values are plain bytes of the table's widths, in the machine's byte order,
+ * aligned to their width.
+ *   - cpu machine: arrays are in host memory.
+ *   - cuda machine: each array, and the result, may be in host memory (pinned or pageable), in
+ *     managed memory, or in memory of the context's device. The library finds out which. Host
+ *     arrays are copied in overlapping chunks, and the call is synchronous then. Arrays on another
+ *     device are refused.
+ *   - An output array must not overlap any other array of the call. With n = 0 arrays may be NULL.
+ *
+ * `status`, [n], optional: one loom_status below 16 for each key.
+ *
+ * `result`, optional.
+ *   - Without a result the call is synchronous and returns the outcome of the batch.
+ *   - With a result the call is stream-ordered. Its return value covers the arguments and the
+ *     launch. The outcome is written to *result and to the arrays in stream order. So a table that
+ *     is full gives result->status == LOOM_FULL, and the call itself returns LOOM_OK.
+ *   - On the cpu machine, with host arrays, and with a result in pageable host memory, the outcome
+ *     is written before the call returns.
+ *
+ * Memory. "Allocates nothing" leaves out two cases:
+ *   - cuda machine: the first call that takes host arrays or reads a whole table makes the staging
+ *     buffers of the context. Any call may therefore return OUT_OF_MEMORY.
+ *   - cpu machine: a call that reorganises worn partitions (upkeep, CAVEATS in loom.h) takes host
+ *     memory meanwhile: 4 to 8 bytes for each slot of a partition, per thread. If there is none,
+ *     upkeep does with less and leaves more keys outside of their home buckets.
+ *
+ * Capture. On the cuda machine a call returns UNSUPPORTED while its stream is being captured into a
+ * graph. Only loom_map_build can be captured.
+ *
+ * Threads. Any number of host threads may use a handle. A call uses all threads of its context.
+ * Destroying a table waits for the calls that have begun. To begin a call afterwards is an error
+ * that cannot be detected. */
+
+typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
+    int32_t status;          /* of the batch: OK; FULL: a key was refused; OVERFILLED (filters) */
+    uint32_t reserved0;
+    uint64_t keys;      /* n */
+    uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
+    uint64_t exists;    /* was present, or came earlier in the batch (calls that insert) */
+    uint64_t not_found; /* absent (find, contains, update, erase) */
+    uint64_t full;      /* refused (build, insert, find_or_insert, accumulate, count) */
+    uint64_t reserved[2];
+} loom_result;
+
+/* LOOM_KEEP or LOOM_OVERWRITE, combined with others by |. */
+typedef enum loom_insert_flags {
+    LOOM_KEEP = 0,      /* a key that exists keeps its value */
+    LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
+
+    /* Of equal keys in the batch exactly the first (keep) or the last (overwrite) wins. Without
+     * this flag any one wins. Takes temporary memory (loom_memory.order_bytes); docs/guide.md has
+     * the costs. If the batch does not fit, any of its keys may be refused, each at all its places
+     * in the batch. */
+    LOOM_IN_ORDER = 2,
+
+    /* Which path the keys take. Without either flag the library chooses by measured break-even
+     * points. INVALID_ARGUMENT: LOOM_DIRECTLY together with LOOM_BY_PARTITION or with
+     * LOOM_IN_ORDER. Both sort the batch, and direct insertion does not. */
+    LOOM_BY_PARTITION = 4, /* sort by partition, then fill each partition as a whole; runs alone.
+                              UNSUPPORTED, without LOOM_IN_ORDER: the batch cannot take this path */
+    LOOM_DIRECTLY = 8,     /* insert one by one, without temporary memory */
+
+    /* A build takes temporary memory of less than a quarter of the bytes of its pairs, and a tenth
+     * more time. Below a million keys it takes a few percent more memory
+     * (loom_memory.low_memory_bytes). If this path is not possible, and always on the cpu machine,
+     * the build goes directly. No effect with LOOM_IN_ORDER and on inserts. */
+    LOOM_LOW_MEMORY = 16
+} loom_insert_flags;
+
+/* What a table takes; filled in by loom_map_memory_required and loom_filter_memory_required. */
+typedef struct loom_memory {
+    size_t struct_size;    /* set by LOOM_MEMORY_INIT before the call */
+    uint64_t table_bytes;  /* for the life of the table, bookkeeping included */
+    uint64_t build_bytes;  /* in addition, during a build of `capacity` keys */
+    uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
+    /* Instead of both, in a build or insert of `capacity` keys with LOOM_IN_ORDER. On the cuda
+     * machine it holds for arrays on the device. Host arrays take value_bytes + 1 more per key of a
+     * turn (at most 2^31 keys), and a little. */
+    uint64_t order_bytes;
+    uint64_t low_memory_bytes; /* instead of build_bytes, in a build with LOOM_LOW_MEMORY */
+} loom_memory;
+
+#define LOOM_MEMORY_INIT                   \
+    {                                      \
+        sizeof(loom_memory), 0, 0, 0, 0, 0 \
+    }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,438 @@
+/* Maps, sets and counters. loom/base.h has what all bulk calls share: arrays, `status`, `result`,
+ * streams, memory, and how the comments below read. docs/guide.md tells more about engines, sizes,
+ * growth and streams.
+ *
+ * One handle serves three types, chosen by config.type:
+ *   map       keys and values.
+ *   set       keys only: value_bytes is 0, and every array of values is NULL. find and contains
+ *             tell whether a key is present. find_or_insert, update, accumulate and count are
+ *             UNSUPPORTED. 4-byte keys: 14 in a bucket of 64 bytes, 16 in perfect tables.
+ *   counter   a map whose values are counts of 4 or 8 bytes. loom_map_count adds one for each key
+ *             that it is given. loom_map_find returns the counts, 0 for keys that were never
+ *             counted. All other calls of a map work too.
+ *
+ * Which calls may overlap ("Runs" in the comments)
+ *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
+ *   Readers run at the same time; a writer runs alone. A call waits for the calls it may not
+ *   overlap, first come first served. Readers are find, contains, size, retrieve_all, save, clone
+ *   and stats.
+ *
+ *   Device. Calls that return before their work has ended (LOOM_FEATURE_ASYNCHRONOUS) are ordered
+ *   on the device, whatever their streams:
+ *     - The table below says which calls may overlap. Other calls run one after the other.
+ *     - contains counts as find. size, retrieve_all, save, clone and stats wait for all writers.
+ *     - These run alone: build, clear, reserve, shrink, LOOM_IN_ORDER, LOOM_BY_PARTITION, and large
+ *       inserts (loom_map_insert).
+ *     - A call that might grow the table runs alone and synchronously: it first counts the stored
+ *       keys and, if the batch may still not fit, waits until it is done. This concerns calls that
+ *       insert when their n keys, plus all keys given to the table before, exceed the capacity.
+ *       With growth = 0 it concerns no call.
+ *
+ *                | find      insert*   accumulate  update    erase
+ *     -----------+--------------------------------------------------
+ *     find       | yes       coherent  coherent    coherent  coherent
+ *     insert*    | coherent  yes       no          no        no
+ *     accumulate | coherent  no        yes         no        no
+ *     update     | coherent  no        no          yes       no
+ *     erase      | coherent  no        no          no        yes
+ *
+ *     yes        always
+ *     coherent   in tables created with concurrent_reads, whose loads may cost more
+ *     no         one after the other
+ *     *          find_or_insert counts as insert
+ *
+ *   The same table says what the lanes and threads of one batch may do at the same time. Between
+ *   batches it decides on machines with LOOM_FEATURE_CONCURRENT_READS. The lane simulator
+ *   (docs/simulator.md) runs every allowed pair under thousands of schedules. The table claims no
+ *   more than what the simulator verified.
+ *
+ *   A lookup overlaps writers of one kind only. If an erase and then an insert arrive while a find
+ *   is in flight, the insert waits for the find. Only kernels through a mixed view
+ *   (LOOM_VIEW_MIXED) insert and erase at the same time, and nothing else overlaps with such a
+ *   view.
+ *
+ *   Operations on one key are linearizable: each takes effect at one moment between the begin and
+ *   the end of its call. A key that is present throughout is found. A key stored before another
+ *   call began is found by that call. Values are never torn. Nothing is stored or erased twice.
+ *
+ *   While a device view is lent, calls that may not overlap with it return IN_USE (loom/view.h). */
+#ifndef LOOM_LOOM_MAP_H
+#define LOOM_LOOM_MAP_H
+
+#include <loom/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Create, destroy ------------------------------------------------------------------------- */
+
+typedef struct loom_map_config {
+    size_t struct_size;             /* set by LOOM_MAP_CONFIG_INIT */
+    uint32_t key_bytes;             /* 4 or 8; no default */
+    uint32_t value_bytes;           /* 4 or 8; no default; 0 for sets */
+    uint64_t capacity;              /* keys that the table must be able to hold; 0 is fine */
+    double max_load;                /* most capacity / slots; 0.01 to 0.95; 0: 0.8 (memory_limit) */
+    loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
+    uint32_t concurrent_reads;      /* 0, or 1 on machines with LOOM_FEATURE_CONCURRENT_READS */
+    uint32_t buckets_per_partition; /* 0: chosen. open: prime, to 3499; perfect: 9, 17, ... 3497 */
+    loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
+
+    /* Above 1, up to 16: a table that would exceed its capacity grows to at least this many times
+     * its capacity (loom_map_reserve). 0: a full table refuses keys. LOOM_MAP_CONFIG_INIT: 2. Files
+     * do not store it. */
+    double growth;
+
+    /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. If max_load is 0,
+     * a table that would take more is made fuller, up to 0.95, and keeps that load factor. The
+     * table grows as far as the limit allows and then refuses keys. While a table moves, its old
+     * memory comes in addition. Files do not store it: a loaded table has no limit
+     * (loom_map_set_memory_limit). */
+    uint64_t memory_limit;
+
+    /* Perfect tables: keys that share a code when the table is full to max_load; above 0, up to 12.
+     * More keys per cell mean fewer codes and a lower load factor: the table gets the slots that
+     * these cells need. 0: chosen by the library for the load factor. Up to load factor 0.8 it
+     * takes larger cells where codes would exceed a third of the device's L2 cache and the load
+     * factor leaves room. Open tables: 0. */
+    double keys_per_cell;
+} loom_map_config;
+
+#define LOOM_MAP_CONFIG_INIT                                                                             \
+    {                                                                                                    \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0 \
+    }
+
+/* Tells how much memory loom_map_create(config) and builds will take.
+ *   - Memory   allocates nothing
+ *   - Runs     synchronous
+ *   - Status   as loom_map_create; OUT_OF_MEMORY: by memory_limit only */
+LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_map_config *config,
+                                              loom_memory *memory);
+
+/* Creates an empty table. *map is set only on success.
+ *   - Memory   allocates table_bytes
+ *   - Runs     synchronous
+ *   - Status   INVALID_ARGUMENT: the sentence names the field; UNSUPPORTED; OUT_OF_MEMORY: also if
+ *              the table does not fit its memory_limit */
+LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
+
+/* Waits for calls in flight, then frees the table. NULL is fine. Close its cursors before. End its
+ * device views before, too. If views are still lent (perhaps because the device is lost), destroy
+ * waits for all work on the device, in any stream, and logs a warning. The views are gone then:
+ * kernels that were launched with them have ended, and launching another one is an error that
+ * cannot be detected for certain. */
+LOOM_API void loom_map_destroy(loom_map *map);
+
+/* ---- Size of the table ----------------------------------------------------------------------- */
+
+/* Makes room for `capacity` keys in all: moves the table if its capacity is
+ * smaller.
+ *   - max_load, type and seed stay; a given buckets_per_partition or keys_per_cell does not.
+ *     Lookups are then as fast as in a fresh table.
+ *   - Memory   allocates the larger table; both are in memory until the move ends
+ *   - Runs     synchronous; alone
+ *   - Status   the table is unchanged after each of these. IN_USE: a device view is lent;
+ *              OUT_OF_MEMORY: no memory, or memory_limit; FULL: too many keys collide in one
+ *              partition of the new table (they are very unlucky or constructed): ask for a larger
+ *              capacity; INVALID_ARGUMENT: the engine cannot address that many keys
+ * Tables with `growth` do the same by themselves; docs/guide.md tells when and what it costs. */
+LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
+
+/* Moves the table into one for the keys that it holds, if that one is smaller. Otherwise it does
+ * nothing. Memory, Runs and Status as loom_map_reserve, FULL included. */
+LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
+
+/* Changes loom_map_config.growth of an existing table, for example of a loaded one. Calls that have
+ * begun keep the old value.
+ *   - Memory   allocates nothing
+ *   - Runs     waits for calls of other host threads; writer
+ *   - Status   INVALID_ARGUMENT: as loom_map_create */
+LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
+
+/* Changes loom_map_config.memory_limit, in bytes; 0: no limit. The load factor does not change.
+ *   - Memory, Runs   as loom_map_set_growth
+ *   - Status         OUT_OF_MEMORY: the table takes more already; the limit is unchanged */
+LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit);
+
+/* Lends the table a workspace. Builds and inserts whose temporary memory fits take it from there
+ * instead of allocating.
+ *   workspace   memory of the kind that the context's tables have (loom_array_create makes some),
+ *               aligned to LOOM_WORKSPACE_ALIGNMENT
+ *   bytes       loom_map_memory_required tells how many a build needs
+ *   - The memory stays the caller's. Nothing else may use it until another workspace, or NULL and
+ *     0, is set and all calls before have ended.
+ *   - Runs     waits for calls of other host threads, not for work on the device */
+#define LOOM_WORKSPACE_ALIGNMENT 64
+LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes);
+
+/* ---- Insert ---------------------------------------------------------------------------------- */
+
+/* Replaces the contents of the table by the batch. This is the fastest way to fill a table.
+ *   keys     [n] of key_bytes
+ *   values   [n] of value_bytes
+ *   flags    loom_insert_flags: which of equal keys in the batch wins, and which path the keys take
+ *   status   [n], optional: OK, EXISTS or FULL
+ *   - Memory   temporary memory (loom_map_memory_required); memory for growth
+ *   - Runs     as `result` says; builds of perfect tables are synchronous; alone
+ *   - Status   FULL: the table must not or could not grow, and some keys were refused; the others
+ *              are stored, and `status` tells which. After OUT_OF_MEMORY, UNSUPPORTED (flags) and
+ *              INVALID_ARGUMENT the table is unchanged
+ * A build in a captured stream becomes part of the CUDA graph. It needs a workspace and a result,
+ * and has rules of its own: docs/guide.md. Perfect tables: UNSUPPORTED. */
+LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                                    uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Inserts the batch into what the table holds. Parameters and statuses as in loom_map_build.
+ *   - Large inserts: on the cuda machine a batch of at least 2^18 keys, and of one key for every
+ *     ten slots, goes by partition and runs alone. It must have no status array and no flag that
+ *     says otherwise, and temporary memory must be available.
+ *   - Memory   none, with three exceptions: by partition as a build, up to twice as much on the
+ *              cuda machine; LOOM_IN_ORDER takes loom_memory.order_bytes; growth
+ *   - Runs     as `result` says; writer, alone if the keys go by partition or in order
+ *   - Status   FULL: as in loom_map_build; UNSUPPORTED: see loom_insert_flags; OUT_OF_MEMORY
+ * Perfect tables: every call that may store keys (insert, find_or_insert, accumulate, count) runs
+ * alone.
+ *   - cpu machine: these calls behave as with LOOM_IN_ORDER. They take temporary memory as a build,
+ *     if there is some, and some host memory where room is hard to make.
+ *   - cuda machine: they take as much as a build, or less if there is less. OUT_OF_MEMORY: none. */
+LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
+                                     uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Looks the keys up and stores absent ones with the given values. Of equal keys in the batch one is
+ * stored, and the others find it.
+ *   keys     [n] of key_bytes
+ *   values   [n] of value_bytes: for keys that are absent
+ *   found    [n] of value_bytes, optional: the value of each key, found or stored; zero if refused
+ *   status   [n], optional: OK (stored as new), EXISTS or FULL
+ *   - Memory   only for growth; perfect tables as loom_map_insert
+ *   - Runs     as `result` says; writer
+ *   - Status   FULL: as in loom_map_build; UNSUPPORTED: a set */
+LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n,
+                                             void *found, uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Gives new values to keys that are present. Absent keys stay absent. Of equal keys in the batch
+ * any one's value stays.
+ *   keys     [n] of key_bytes
+ *   values   [n] of value_bytes
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; writer
+ *   - Status   UNSUPPORTED: a set */
+LOOM_API loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
+                                     loom_result *result, loom_stream stream);
+
+/* ---- Accumulate, count ----------------------------------------------------------------------- */
+
+typedef enum loom_combine {
+    LOOM_COMBINE_ADD = 0,
+    LOOM_COMBINE_MIN = 1,
+    LOOM_COMBINE_MAX = 2,
+    LOOM_COMBINE_ADD_AND_COUNT = 3 /* sum and count in one value of 8 bytes */
+} loom_combine;
+
+/* The type of the input numbers. The stored values have the same type, or its wider one. */
+typedef enum loom_number {
+    LOOM_NUMBER_U32 = 0,
+    LOOM_NUMBER_I32 = 1,
+    LOOM_NUMBER_F32 = 2,
+    LOOM_NUMBER_U64 = 3,
+    LOOM_NUMBER_I64 = 4,
+    LOOM_NUMBER_F64 = 5
+} loom_number;
+
+/* LOOM_COMBINE_ADD_AND_COUNT keeps the sum in the lower 40 bits of a value and the count in the
+ * upper 24. That holds while the sum of a key is below 2^40 and its rows are at most 2^24 - 1.
+ * Beyond, sums run into counts and counts wrap around, without notice. Use two tables then.
+ * LOOM_SUM_OF and LOOM_COUNT_OF take a value apart. LOOM_COUNTED is the value of one 32-bit number,
+ * for kernels that add these values themselves. */
+#define LOOM_SUM_OF(value)   ((uint64_t)(value) & (((uint64_t)1 << 40) - 1))
+#define LOOM_COUNT_OF(value) ((uint64_t)(value) >> 40)
+#define LOOM_COUNTED(number) ((uint64_t)(number) + ((uint64_t)1 << 40))
+
+/* Combines each number with the value of its key: adds it, or keeps the smaller or larger one. An
+ * absent key is stored with the number. Every row counts, also rows with equal keys: this is
+ * group-by.
+ *   combine  LOOM_COMBINE_ADD, _MIN, _MAX or _ADD_AND_COUNT
+ *   number   the type of the numbers in `values`
+ *   keys     [n] of key_bytes
+ *   values   [n] of the number's bytes
+ *   status   [n], optional: OK (stored as new), EXISTS or FULL
+ *   - Widths: numbers are as wide as the values, or 4 bytes wide with values of 8. Those are
+ *     widened before they are combined: U32 to U64, I32 to I64, F32 to F64. A row then reads 4
+ *     bytes, and sums have 64 bits. LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and values of
+ *     8 bytes.
+ *   - Integer sums wrap around modulo 2^32 or 2^64. Float sums depend on the order of the
+ *     additions, which differs from run to run. On the cuda machine float sums in values of 4 bytes
+ *     may treat subnormal numbers as zero. Minima and maxima ignore a NaN in the batch; a stored
+ *     NaN stays.
+ *   - Memory   temporary memory if it is available and faster (cuda machine, several rows for each
+ *              key of the table); memory for growth
+ *   - Runs     as `result` says; writer
+ *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also if the numbers do not fit the
+ *              values; UNSUPPORTED: a set */
+LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
+                                         loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
+                                         loom_stream stream);
+
+/* Adds one to the value of each key, an unsigned number of value_bytes. An absent key is stored
+ * with one. The same as loom_map_accumulate with LOOM_COMBINE_ADD and ones, without reading them.
+ *   keys     [n] of key_bytes
+ *   status   [n], optional: OK (counted for the first time), EXISTS or FULL
+ *   - Memory, Runs   as loom_map_accumulate
+ *   - Status         FULL: as in loom_map_build; UNSUPPORTED: a set */
+LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                                    loom_stream stream);
+
+/* ---- Find, erase ----------------------------------------------------------------------------- */
+
+/* Looks the keys up. An absent key is no failure: the call returns OK.
+ *   keys     [n] of key_bytes
+ *   values   [n] of value_bytes: zero bytes for absent keys; NULL for a set
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; reader */
+LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
+                                   loom_result *result, loom_stream stream);
+
+/* Tells which keys are present.
+ *   keys     [n] of key_bytes
+ *   found    [n], optional: 1 or 0
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; reader */
+LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
+                                       loom_result *result, loom_stream stream);
+
+/* Erases the keys. Of equal keys in the batch one gets OK, the others NOT_FOUND.
+ *   keys     [n] of key_bytes
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; writer */
+LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
+                                    loom_stream stream);
+
+/* ---- Whole tables ---------------------------------------------------------------------------- */
+
+/* Returns the exact number of keys. Allocates nothing; synchronous; reader. */
+LOOM_API loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream);
+
+/* Erases all keys. Allocates nothing; runs as `result` says, alone. */
+LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
+
+/* Creates a second table with the same contents, shape, seed, growth and memory_limit, on the same
+ * context.
+ *   - Memory   as loom_map_create
+ *   - Runs     reader
+ *   - Status   OUT_OF_MEMORY */
+LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream stream);
+
+/* Writes all pairs, in no particular order, and their number.
+ *   keys     [room]; NULL with room = 0: count only
+ *   values   [room], optional
+ *   count    the number of pairs in the table
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; reader
+ *   - Status   TOO_SMALL: room < *count; nothing was written */
+LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
+                                           loom_result *result, loom_stream stream);
+
+/* Return all pairs in chunks, each pair once: open, then next until *got is 0, then close.
+ *   count    optional: pairs in all
+ *   keys     [room]
+ *   values   [room], optional
+ *   got      pairs that were written
+ *   - Between calls the table may be read. After any writing call, even one that changed nothing,
+ *     next returns CHANGED, now and later: close the cursor and open another.
+ *   - Memory   only open allocates
+ *   - Runs     synchronous; reader; one thread at a time uses a cursor
+ *   - Status   CHANGED; OUT_OF_MEMORY; INVALID_ARGUMENT: also room = 0 */
+LOOM_API loom_status loom_map_cursor_open(loom_map *map, loom_cursor **cursor, uint64_t *count, loom_stream stream);
+LOOM_API loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint64_t room, uint64_t *got,
+                                      loom_stream stream);
+LOOM_API void loom_cursor_close(loom_cursor *cursor);
+
+/* Calls `visit` with all pairs, in no particular order, a few thousand at a time, on the calling
+ * thread.
+ *   visit    returns 0 to go on; another value ends the visits
+ *   stopped  optional: that value, or 0 at the end
+ *   - `visit` gets keys and values, [n], in host memory on every machine, valid during the visit. A
+ *     set has values = NULL. It may make any call: the table is not locked meanwhile.
+ *   - Memory   allocates
+ *   - Runs     synchronous; reader
+ *   - Status   CHANGED: a call wrote to the table, and the visits ended; OUT_OF_MEMORY
+ * In kernels: for_each of loom/device.cuh. */
+typedef int (*loom_visit)(void *user, const void *keys, const void *values, uint64_t n);
+LOOM_API loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *stopped, loom_stream stream);
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* Writes the table to a file (docs/format.md) and replaces an old file as a whole.
+ *   - It writes a temporary file in the same directory, syncs it, renames it to `path`, and syncs
+ *     the directory. If a step fails, the old file is untouched and the temporary one is gone. If
+ *     only the last step fails, the new file is in place but may not survive a power failure.
+ *   - The new file has the permissions of the old one. A symbolic link is replaced, not followed.
+ *   - Memory   allocates
+ *   - Runs     synchronous; reader
+ *   - Status   IO: the sentence has the system's reason; OUT_OF_MEMORY */
+LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream);
+
+/* Creates a table from a file that any machine wrote. *map is set only on success. The table has
+ * the growth of LOOM_MAP_CONFIG_INIT (loom_map_set_growth) and no memory limit
+ * (loom_map_set_memory_limit).
+ *   - Memory   as loom_map_create
+ *   - Runs     synchronous
+ *   - Status   IO; BAD_FILE: truncated, damaged, or not a hashloom file; FOREIGN_VERSION;
+ *              UNSUPPORTED; OUT_OF_MEMORY */
+LOOM_API loom_status loom_map_load(loom_context *context, const char *path, loom_map **map, loom_stream stream);
+
+/* ---- Statistics ------------------------------------------------------------------------------ */
+
+typedef struct loom_stats {
+    size_t struct_size; /* set by LOOM_STATS_INIT before the call */
+    loom_engine engine;
+    uint32_t key_bytes;
+    uint32_t value_bytes;
+    uint32_t slots_per_bucket;
+    uint64_t capacity; /* as asked for */
+    uint64_t size;     /* keys in the table */
+    uint64_t slots;    /* places for keys */
+    uint64_t partitions;
+    uint64_t buckets_per_partition;
+    /* Keys in the fullest partition. It refuses keys at slots / partitions, if perfect earlier. */
+    uint64_t fullest_partition;
+    uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
+    uint64_t longest_chain; /* buckets of the longest probe sequence that finds a key */
+    uint64_t memory_bytes;
+    uint64_t seed;
+    double load;              /* load factor: size / slots */
+    double accesses_per_hit;  /* buckets read per lookup of a stored key, over all keys */
+    double accesses_per_miss; /* of random absent keys, from the filter bits; perfect: 1 */
+    loom_type type;
+    uint32_t reserved;
+    /* Perfect tables: bytes of all codes, of which a lookup reads 8. Best if a cache holds them. */
+    uint64_t code_bytes;
+    /* Perfect tables: keys that no code places, in stash buckets. They are found as fast as
+     * others. */
+    uint64_t stashed;
+} loom_stats;
+
+#define LOOM_STATS_INIT                                                                                                \
+    {                                                                                                                  \
+        sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, LOOM_TYPE_DEFAULT, 0, \
+            0, 0                                                                                                       \
+    }
+
+/* Measures the table; reads all of it. Allocates nothing; synchronous; reader. */
+LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
+
+/* Returns the bytes that the table takes now, bookkeeping included. Allocates nothing; reader. */
+LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
+
+/* Returns a config from which an equal, empty table can be created. Allocates nothing; reader. */
+LOOM_API loom_status loom_map_get_config(loom_map *map, loom_map_config *config);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
