@@ -17,7 +17,7 @@
  * same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: there an iteration has 25
  * instructions, so five page walks overlap. (Inferred from timings, without hardware counters: the host seems to back that
  * machine with 4 KiB pages, so that the TLB reaches 5 MB however large the guest's pages are, and nearly every lookup in a
- * larger table takes a page walk of some 20 ns. docs/performance.md has the numbers.)
+ * larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.)
  */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"

@@ -10,7 +10,7 @@
  * random, which alone goes at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status, in order. A loop that does
  * just that, with the same tiles and no table, reaches 0.89 of the rate without keys and answers: keys cost 2 %, any
  * write at all 6, since DRAM turns between reading and writing, values and statuses together 9. Lookups reach 0.98 of that
- * (docs/performance.md has figures, commands and dates). Between the L2 cache and DRAM nothing else is near its end: DRAM is busy 58 % of the
+ * (docs/performance.md and docs/notes/open.md have figures, commands and dates). Between the L2 cache and DRAM nothing else is near its end: DRAM is busy 58 % of the
  * time, with opening rows; the link between the halves of the L2 cache 85 %.
  *
  * Measured with 100 M pairs of 4 + 4 bytes: a kernel for lookups written for the GPU alone is not faster (within 1 %; with
