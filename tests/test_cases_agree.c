@@ -331,7 +331,6 @@ static void agree_as_filter(test_run *t)
         compare_filters(t, filter, reference, &in, &out);
         test_note("refused");
         CHECK(!offers(t, context, LOOM_FEATURE_ERASE));
-        CHECK_REFUSED(loom_filter_erase(filter, in.keys, in.n, NULL, NULL), LOOM_UNSUPPORTED);
         if (offers(t, context, LOOM_FEATURE_CLONE)) {
             CHECK_OK(loom_filter_clone(filter, &other, NULL));
             compare_filters(t, other, reference, &in, &out);

@@ -181,14 +181,6 @@ static void step_save_and_load(tour *t)
     loom_filter_destroy(loaded);
 }
 
-static void step_erase(tour *t)
-{
-    const loom_status status = loom_filter_erase(t->filter, t->all_keys, 1, NULL, NULL);
-    t->answers++;
-    if (status != LOOM_UNSUPPORTED)
-        tour_wrong(t, "erase answers %s", loom_status_name(status));
-}
-
 static void step_clear(tour *t)
 {
     uint64_t positives;
@@ -211,7 +203,6 @@ const tour_step tour_filter_steps[] = {
     {.name = "merge", .run = step_merge, .needs = LOOM_FEATURE_MERGE},
     {.name = "clone", .run = step_clone, .needs = LOOM_FEATURE_CLONE},
     {.name = "save and load", .run = step_save_and_load, .needs = LOOM_FEATURE_SAVE},
-    {.name = "erase refuses", .run = step_erase},
     {.name = "clear", .run = step_clear},
     {0},
 };

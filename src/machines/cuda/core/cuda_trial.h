@@ -2,7 +2,8 @@
 #ifndef LOOM_CUDA_TRIAL_H
 #define LOOM_CUDA_TRIAL_H
 
-#include "core/map_engine.h"
+#include "core/batch.h"
+#include "core/machine.h"
 #include "core/table_slots.h"
 
 #ifdef __cplusplus
