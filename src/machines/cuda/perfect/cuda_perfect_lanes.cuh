@@ -1,15 +1,26 @@
 /* Lookups in perfect tables for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh) and goes through it twice: every lane hashes keys of its own, loads their
- * words of codes, and has the one line in which each key can lie; then groups look at those lines. In both there are several
- * loads under way before the first one is looked at. Words of codes are to stay in the L2 cache, lines pass through it: they are
- * the first to leave (CUDA_STREAMED_LINES). Trial kernels on an H200, 10^8 keys at load 0.9: more than 35 G/s, and 28 if lines are
- * loaded like everything else. */
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh) and goes through it in rounds of 32. A lane hashes one key of the next round
+ * and starts the load of its word of codes; then groups look at the lines of this round, several loads under way to each. So the
+ * first lines are under way after one word of codes, and every later word arrives while lines do. The word of a key tells the one
+ * line in which it can lie; tile->lines passes that from the lane that hashed the key to the group that looks.
+ *
+ * Words of codes are to stay in the L2 cache, lines pass through it: they are the first to leave (CUDA_STREAMED_LINES). Trial
+ * kernels on an H200, 10^8 keys at load 0.9: more than 35 G/s, and 28 if lines are loaded like everything else.
+ *
+ * PERFECT_FIND_VARIANT, to be measured against each other:
+ *   0  all words of a tile first, then all lines
+ *   1  rounds, as above
+ *   2  rounds, and half of a group's lines are loaded before the other half is looked at, so that lines are under way at all times */
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
 #include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
+
+#ifndef PERFECT_FIND_VARIANT
+#define PERFECT_FIND_VARIANT 1
+#endif
 
 namespace
 {
@@ -18,16 +29,25 @@ enum {
     THREADS = 256,
     WARPS = THREADS / 32,
     GROUPS = 32 / CUDA_LANES, /* of a warp */
-    WORDS_AT_ONCE = TILE_ITEMS / 32,
-    LINES_AT_ONCE = CUDA_LANES < 4 ? CUDA_LANES : 4 /* of a group: a lane has 8 words of them, with 8 lanes 4 */
+    ROUND = 32,               /* items of a tile, one for each lane */
+    WORDS_AT_ONCE = TILE_ITEMS / ROUND,
+#if PERFECT_FIND_VARIANT == 2
+    LINES_AT_ONCE = CUDA_LANES <= 2 ? 1 : CUDA_LANES / 2, /* of a group, twice: a lane has 4 words, with 1 lane 8 */
+#else
+    LINES_AT_ONCE = CUDA_LANES < 4 ? CUDA_LANES : 4, /* of a group: a lane has 8 words of them, with 8 lanes 4 */
+#endif
+    STEP = GROUPS * LINES_AT_ONCE /* items that a warp looks at together */
 };
 
-static_assert(32 % (GROUPS * LINES_AT_ONCE) == 0, "a tile has a multiple of 32 items");
+static_assert(ROUND % STEP == 0 && TILE_ITEMS % ROUND == 0, "a tile has a multiple of 32 items");
 
 /* On one multiprocessor; more would leave too few registers for several keys at once. */
 __host__ __device__ constexpr int find_blocks(loom__slot_kind kind)
 {
-    return CUDA_LANES == 1 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 4 : 5;
+    return CUDA_LANES == 1 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ||
+                   (PERFECT_FIND_VARIANT == 2 && kind == SLOT_KEY_4_VALUE_8)
+               ? 4
+               : 5;
 }
 
 /* What the L2 cache is told of words of codes; `keeps`: they leave it last. */
@@ -46,6 +66,92 @@ __device__ __forceinline__ uint64_t load_code_word(const uint64_t *at, uint64_t 
     return word;
 }
 
+/* A key, and the word with its cell's code, as soon as it arrives. */
+struct coming_key {
+    perfect_seek seek;
+    uint64_t word;
+};
+
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ coming_key load_code(const loom__perfect_view &view, const tile_type *tile, uint32_t item,
+                                                uint64_t policy)
+{
+    coming_key coming;
+    coming.seek = perfect_start(kind, &view, tile->keys[item]);
+    coming.word = load_code_word(perfect_word_of(&view, &coming.seek), policy);
+    return coming;
+}
+
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ void settle_line(const loom__perfect_view &view, tile_type *tile, uint32_t item,
+                                            coming_key coming)
+{
+    perfect_settle(&view, &coming.seek, coming.word);
+    const unsigned char *line = perfect_line(kind, coming.seek.partition, coming.seek.bucket);
+    tile->lines[item] = (uint32_t)((uint64_t)(line - view.base) / PERFECT_LINE_BYTES);
+}
+
+template <class tile_type>
+__device__ __forceinline__ const unsigned char *line_of(const loom__perfect_view &view, const tile_type *tile,
+                                                        uint32_t item)
+{
+    return view.base + loom__multiply_wide(tile->lines[item], PERFECT_LINE_BYTES);
+}
+
+/* Starts the loads of the group's lines of a step, whose first item is `first`. */
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ void take_lines(lane_group group, const loom__perfect_view &view, const tile_type *tile,
+                                           uint32_t first, lane_line line[LINES_AT_ONCE])
+{
+#pragma unroll
+    for (int i = 0; i < LINES_AT_ONCE; i++) {
+        const uint32_t item = first + threadIdx.x % 32 / CUDA_LANES + GROUPS * i;
+        lane_take(group, &line[i], line_of(view, tile, item), 0, true, perfect_span(kind));
+    }
+}
+
+/* Looks at them, and puts the answers into the tile. */
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ void answer_lines(lane_group group, const loom__perfect_view &view, tile_type *tile,
+                                             const tile_range &range, bool wants_values, uint32_t first,
+                                             const lane_line line[LINES_AT_ONCE])
+{
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    perfect_look look[LINES_AT_ONCE];
+    value answer[LINES_AT_ONCE];
+    first += range.lane / CUDA_LANES;
+#pragma unroll
+    for (int i = 0; i < LINES_AT_ONCE; i++) {
+        const uint32_t item = first + GROUPS * i;
+        const key sought = tile->keys[item];
+        look[i] = perfect_look_in(kind, group, &line[i], sought, item < range.count);
+        answer[i] = 0;
+        if (kind == SLOT_PAIR_4_4) {
+            answer[i] = (value)(look[i].mine ? look[i].pair >> 32 : 0);
+        } else if (slot_values_apart(kind) && wants_values && look[i].mine) { /* on one lane at most (P1) */
+            const unsigned char *at = line_of(view, tile, item);
+            const unsigned char *from = at + PERFECT_LINE_BYTES + look[i].slot * slot_value_bytes(kind);
+            if (kind == SLOT_KEY_8_VALUE_4) {
+                unsigned char *partition = perfect_start(kind, &view, sought).partition;
+                const uint32_t bucket = (uint32_t)(at - partition) / PERFECT_LINE_BYTES;
+                from = perfect_value(kind, &view, partition, bucket, look[i].slot);
+            }
+            answer[i] = (value)slot_load_value(kind, from);
+        }
+    }
+    __syncwarp(); /* an answer takes the place of a key that others of the group have read */
+#pragma unroll
+    for (int i = 0; i < LINES_AT_ONCE; i++) {
+        const uint32_t item = first + GROUPS * i;
+        if (item < range.count && (look[i].found ? look[i].mine : lane_leads(group))) {
+            if (slot_value_bytes(kind) != 0)
+                tile->values()[item] = answer[i];
+            tile->status[item] = look[i].found ? LOOM_OK : LOOM_NOT_FOUND;
+        }
+    }
+}
+
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     find_kernel(const loom__perfect_view view, const cuda_batch batch, bool keeps_codes)
@@ -57,66 +163,62 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
     const bool wants_values = slot_value_bytes(kind) != 0 && batch.found_values != NULL;
+    const uint64_t policy = code_policy(keeps_codes);
     tile_read(tile->keys, range, (const key *)batch.keys); /* zero behind the last: every item has a line */
     __syncwarp();
+#if PERFECT_FIND_VARIANT == 0
     {
-        perfect_seek seek[WORDS_AT_ONCE];
-        uint64_t word[WORDS_AT_ONCE];
-        const uint64_t policy = code_policy(keeps_codes);
+        coming_key coming[WORDS_AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < WORDS_AT_ONCE; i++) {
-            seek[i] = perfect_start(kind, &view, tile->keys[range.lane + 32 * i]);
-            word[i] = load_code_word(perfect_word_of(&view, &seek[i]), policy);
-        }
+        for (int i = 0; i < WORDS_AT_ONCE; i++)
+            coming[i] = load_code<kind>(view, tile, range.lane + ROUND * i, policy);
 #pragma unroll
-        for (int i = 0; i < WORDS_AT_ONCE; i++) {
-            perfect_settle(&view, &seek[i], word[i]);
-            const unsigned char *line = perfect_line(kind, seek[i].partition, seek[i].bucket);
-            tile->lines[range.lane + 32 * i] = (uint32_t)((uint64_t)(line - view.base) / PERFECT_LINE_BYTES);
-        }
+        for (int i = 0; i < WORDS_AT_ONCE; i++)
+            settle_line<kind>(view, tile, range.lane + ROUND * i, coming[i]);
     }
     __syncwarp();
-
-    for (uint32_t first = range.lane / CUDA_LANES; first < batch.tile; first += GROUPS * LINES_AT_ONCE) {
-        key sought[LINES_AT_ONCE];
-        const unsigned char *at[LINES_AT_ONCE];
+    for (uint32_t first = 0; first < batch.tile; first += STEP) {
         lane_line line[LINES_AT_ONCE];
-        perfect_look look[LINES_AT_ONCE];
-        value answer[LINES_AT_ONCE];
+        take_lines<kind>(group, view, tile, first, line);
+        answer_lines<kind>(group, view, tile, range, wants_values, first, line);
+    }
+#elif PERFECT_FIND_VARIANT == 1 || CUDA_LANES == 1
+    coming_key coming = load_code<kind>(view, tile, range.lane, policy);
+    for (uint32_t round = 0; round < batch.tile; round += ROUND) {
+        settle_line<kind>(view, tile, round + range.lane, coming);
+        if (round + ROUND < batch.tile)
+            coming = load_code<kind>(view, tile, round + ROUND + range.lane, policy);
+        __syncwarp();
 #pragma unroll
-        for (int i = 0; i < LINES_AT_ONCE; i++) {
-            const uint32_t item = first + GROUPS * i;
-            sought[i] = tile->keys[item];
-            at[i] = view.base + loom__multiply_wide(tile->lines[item], PERFECT_LINE_BYTES);
-            lane_take(group, &line[i], at[i], 0, true, perfect_span(kind));
-        }
-#pragma unroll
-        for (int i = 0; i < LINES_AT_ONCE; i++) {
-            look[i] = perfect_look_in(kind, group, &line[i], sought[i], first + GROUPS * i < range.count);
-            answer[i] = 0;
-            if (kind == SLOT_PAIR_4_4) {
-                answer[i] = (value)(look[i].mine ? look[i].pair >> 32 : 0);
-            } else if (slot_values_apart(kind) && wants_values && look[i].mine) { /* on one lane at most (P1) */
-                const unsigned char *from = at[i] + PERFECT_LINE_BYTES + look[i].slot * slot_value_bytes(kind);
-                if (kind == SLOT_KEY_8_VALUE_4) {
-                    unsigned char *partition = perfect_start(kind, &view, sought[i]).partition;
-                    const uint32_t bucket = (uint32_t)(at[i] - partition) / PERFECT_LINE_BYTES;
-                    from = perfect_value(kind, &view, partition, bucket, look[i].slot);
-                }
-                answer[i] = (value)slot_load_value(kind, from);
-            }
-        }
-        __syncwarp(); /* an answer takes the place of a key that others of the group have read */
-#pragma unroll
-        for (int i = 0; i < LINES_AT_ONCE; i++) {
-            const uint32_t item = first + GROUPS * i;
-            if (item < range.count && (look[i].found ? look[i].mine : lane_leads(group))) {
-                if (slot_value_bytes(kind) != 0)
-                    tile->values()[item] = answer[i];
-                tile->status[item] = look[i].found ? LOOM_OK : LOOM_NOT_FOUND;
-            }
+        for (uint32_t first = 0; first < ROUND; first += STEP) {
+            lane_line line[LINES_AT_ONCE];
+            take_lines<kind>(group, view, tile, round + first, line);
+            answer_lines<kind>(group, view, tile, range, wants_values, round + first, line);
         }
     }
+#else
+    static_assert(ROUND == 2 * STEP, "a round has two halves");
+    lane_line here[LINES_AT_ONCE], next[LINES_AT_ONCE];
+    coming_key coming = load_code<kind>(view, tile, range.lane, policy);
+    settle_line<kind>(view, tile, range.lane, coming);
+    if (ROUND < batch.tile)
+        coming = load_code<kind>(view, tile, ROUND + range.lane, policy);
+    __syncwarp();
+    take_lines<kind>(group, view, tile, 0, here);
+    for (uint32_t round = 0; round < batch.tile; round += ROUND) {
+        const uint32_t after = round + ROUND;
+        take_lines<kind>(group, view, tile, round + STEP, next);
+        answer_lines<kind>(group, view, tile, range, wants_values, round, here);
+        if (after < batch.tile) {
+            settle_line<kind>(view, tile, after + range.lane, coming);
+            if (after + ROUND < batch.tile)
+                coming = load_code<kind>(view, tile, after + ROUND + range.lane, policy);
+            __syncwarp();
+            take_lines<kind>(group, view, tile, after, here);
+        }
+        answer_lines<kind>(group, view, tile, range, wants_values, round + STEP, next);
+    }
+#endif
     __syncwarp();
 
     tell_found<kind>(tile, range, batch, wants_values);
