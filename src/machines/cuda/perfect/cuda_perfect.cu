@@ -520,13 +520,17 @@ cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__pe
     plan.spare_bytes = aligned(view->partition_bytes + view->words * (uint64_t)8);
     plan.repair_bytes = cuda_perfect_repair_bytes(view);
     plan.most_bytes = (uint32_t)cuda->shared_bytes - PERFECT_STATIC_BYTES;
-    if (plan.repair_bytes > plan.most_bytes)
+    if (plan.repair_bytes > plan.most_bytes || PERFECT_WITHOUT_REPAIR)
         plan.repair_bytes = 0;
     /* Items are noted at random: the mean and some deviations; those of a refill come partition by partition. No more than slots: a byte
      * counts the keys that are planned for a bucket. */
     const double mean = (double)plan.items / view->partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
     const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
     plan.most_pending = (uint32_t)fmin((double)view->partitions * PERFECT_MOST_BESIDE, PERFECT_MOST_ITEMS);
+    if (PERFECT_WITHOUT_REPAIR == 2)
+        plan.most_pending = PERFECT_MOST_ITEMS;
+    if (PERFECT_WITHOUT_RECODE)
+        plan.most_pending = 0;
     plan.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
     const uint64_t each = aligned(view->partitions * sizeof(uint32_t));
     plan.counts_at = aligned(sizeof(cuda_perfect_counters));

@@ -45,6 +45,21 @@ enum {
 
 #define CUDA_PERFECT_LATE 0xffffffffu /* instead of a list's next item */
 
+/* Switches that leave a way to make room out, to measure what it is worth. Only the last one changes results.
+ *   PERFECT_WITHOUT_RECODE=1  step 2 leaves every item to step 3
+ *   PERFECT_WITHOUT_REPAIR=1  step 3 is left out; step 4 takes its items
+ *   PERFECT_WITHOUT_REPAIR=2  step 3 is left out; step 2 takes any number of items
+ *   PERFECT_WITHOUT_RESEED=1  step 5 refuses its items; a table holds fewer keys than it is made for */
+#ifndef PERFECT_WITHOUT_RECODE
+#define PERFECT_WITHOUT_RECODE 0
+#endif
+#ifndef PERFECT_WITHOUT_REPAIR
+#define PERFECT_WITHOUT_REPAIR 0
+#endif
+#ifndef PERFECT_WITHOUT_RESEED
+#define PERFECT_WITHOUT_RESEED 0
+#endif
+
 /* Zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
     uint32_t pending;   /* items */

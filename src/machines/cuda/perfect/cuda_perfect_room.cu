@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(TEAM)
     const uint32_t partitions = lists.counters->left_over;
     if (blockIdx.x >= partitions)
         return;
-    perfect_desk *desk = open_desk(view, lists.spare + blockIdx.x * lists.spare_bytes);
+    perfect_desk *desk = open_desk(view, PERFECT_WITHOUT_RESEED ? NULL : lists.spare + blockIdx.x * lists.spare_bytes);
     outcome_counts counts = {};
     for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
         const uint32_t partition = lists.left_over[i];

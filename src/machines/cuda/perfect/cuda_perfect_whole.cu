@@ -144,7 +144,8 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
     CUDA_TRY(cudaMemsetAsync(shared, 0, sizeof *shared, stream));
     CUDA_TRY(cuda_perfect_open_lists(plan, behind, &lists, stream));
     lists.length = &shared->length;
-    lists.most_pending = 0; /* they come partition by partition: many to each */
+    if (PERFECT_WITHOUT_REPAIR != 2)
+        lists.most_pending = 0; /* they come partition by partition: many to each */
     for (uint64_t first = 0; first < slots; first += plan->items) {
         const uint64_t count = slots - first < plan->items ? slots - first : plan->items;
         const unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
