@@ -109,9 +109,10 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
     return LOOM_OK;
 }
 
-/* What a type of table has, on whichever engine. */
-static loom_status type_supports(loom_type type, loom_feature feature)
+/* What a type of table has, on whichever engine, and what an engine's properties rule out. */
+static loom_status table_supports(loom_type type, const loom__engine *engine, loom_feature feature)
 {
+    const int views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;
     if (type == LOOM_TYPE_FILTER)
         return LOOM_OK; /* its engine says */
     RETURN_ERROR_IF(feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
@@ -119,6 +120,16 @@ static loom_status type_supports(loom_type type, loom_feature feature)
     RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
                                               feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
                     LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS && !(engine->options & LOOM__OPTION_CONCURRENT_READS),
+                    LOOM_UNSUPPORTED, "lookups in a table of the %s engine wait for writers; use another engine",
+                    engine->name);
+    RETURN_ERROR_IF(views && engine->view_layout == 0, LOOM_UNSUPPORTED,
+                    "the %s engine has no device views; use the bulk calls, or another engine", engine->name);
+    RETURN_ERROR_IF(
+        feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys, LOOM_UNSUPPORTED,
+        "kernels may look keys up in a table of the %s engine, not write to it: keys move when others come; write with "
+        "the bulk calls, or use another engine",
+        engine->name);
     return LOOM_OK;
 }
 
@@ -133,7 +144,7 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     RETURN_ERROR_IF(asked == NULL, LOOM_UNSUPPORTED, "engine %d is none of %s; ask for LOOM_ENGINE_DEFAULT",
                     (int)engine, type == LOOM_TYPE_FILTER ? "filters" : "maps, sets and counters");
     loom__machine *machine = context->machine;
-    RETURN_IF_FAILED(type_supports(type, feature));
+    RETURN_IF_FAILED(table_supports(type, asked, feature));
     RETURN_IF_FAILED(loom__table_offered(machine, asked));
     return asked->supports != NULL ? asked->supports(machine, type, feature) : machine->ops->supports(machine, feature);
 }

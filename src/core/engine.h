@@ -31,7 +31,8 @@ typedef struct loom__engine {
     /* Insertions may move keys that are stored: each call that inserts has the table alone, and views may only find. */
     uint32_t moves_keys;
 
-    /* OK, or UNSUPPORTED and a sentence. Optional: the machine is asked. */
+    /* OK, or UNSUPPORTED and a sentence. Not asked for what `options`, `view_layout` and `moves_keys` of maps rule out. A kind of write
+     * that is refused here is refused by the kernels, too. Optional: the machine is asked. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
     /* OK, or `status` and a sentence, for widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE). Optional: keys and values have 4
@@ -85,7 +86,7 @@ const loom__engine *loom__engine_of(loom_type type, uint32_t id);
 /* Is there any engine with this number? */
 int loom__engine_is_known(uint32_t id);
 
-/* Adds an engine that is not part of the library. Not thread-safe: before the first context. 0: there is no room. */
+/* Adds an engine that is not part of the library. Not thread-safe: before the first context. 0: its number is taken, or there is no room. */
 int loom__engine_register(const loom__engine *engine);
 
 /* The library's own, in the order in which they are asked; ends with NULL (engines/engines.c). */

@@ -12,14 +12,15 @@ typedef struct loom__map_kernels {
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
     /* Sets the totals; all other state becomes that of a table without marks. The contents were written by other means. Waits.
-     * Optional: the core writes the totals. */
+     * Optional where the totals are all the state: the core writes them. */
     loom_status (*reset_totals)(loom__machine *machine, const void *view, const loom__totals *totals,
                                 loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const void *view, const loom__batch *batch);
 
-    /* Whatever batch->write says. Without `insert_bulk` builds come here too (batch->replace). OUT_OF_MEMORY leaves the table as it
-     * was. UNSUPPORTED and a sentence for a kind of write that the engine does not have. */
+    /* Whatever batch->write says. Without `insert_bulk` builds come here too (batch->replace), and insertions in order or by partition
+     * (batch->flags). OUT_OF_MEMORY leaves the table as it was. UNSUPPORTED and a sentence for a kind of write that the engine does not
+     * have. */
     loom_status (*write)(loom__machine *machine, const void *view, const loom__batch *batch);
 
     /* Insert by partition, after splitting the batch, unless the flags or the machine say directly; in order where that is asked for,

@@ -209,7 +209,8 @@ loom__access loom__map_table_access(const loom__table *table, loom__batch *batch
 
 int loom__map_table_wants_upkeep(const loom__table *table)
 {
-    return table->engine->upkeep_after != NULL && table->worn > table->engine->upkeep_after(table);
+    return table->engine->upkeep_after != NULL && kernels_of(table)->upkeep != NULL &&
+           table->worn > table->engine->upkeep_after(table);
 }
 
 loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream)
@@ -260,16 +261,17 @@ loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *v
 /* ---- another size ---- */
 
 /* Where partitions cannot be filled whole: through arrays. */
-static loom_status refill_directly(loom__table *from, loom__table *to, loom_stream stream)
+static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t keys, loom_stream stream)
 {
-    enum { AT_ONCE = 1 << 20 };
+    enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* pairs: then the values are, too */ };
     const loom_allocator *allocator = &from->machine->allocator;
     const uint64_t key_bytes = from->is.key_bytes, value_bytes = from->is.value_bytes;
-    const uint64_t bytes = AT_ONCE * (key_bytes + value_bytes);
+    const uint64_t at_once = keys < MOST_AT_ONCE ? keys / ALIGNED * ALIGNED + ALIGNED : MOST_AT_ONCE;
+    const uint64_t bytes = at_once * (key_bytes + value_bytes);
     unsigned char *pairs = loom__allocate(allocator, bytes, LOOM_MEMORY_TEMPORARY, stream);
     if (pairs == NULL)
         return LOOM_OUT_OF_MEMORY;
-    void *values = value_bytes != 0 ? pairs + AT_ONCE * key_bytes : NULL;
+    void *values = value_bytes != 0 ? pairs + at_once * key_bytes : NULL;
     loom__position position = {0};
     loom_result result = {0};
     loom__batch batch = {
@@ -277,7 +279,7 @@ static loom_status refill_directly(loom__table *from, loom__table *to, loom_stre
     loom_status status = kernels_of(to)->clear(to->machine, to->view, stream);
     do {
         if (status == LOOM_OK)
-            status = loom__map_table_retrieve(from, &position, pairs, values, AT_ONCE, &batch.n, stream);
+            status = loom__map_table_retrieve(from, &position, pairs, values, at_once, &batch.n, stream);
         if (status == LOOM_OK && batch.n > 0)
             status = kernels_of(to)->write(to->machine, to->view, &batch);
     } while (status == LOOM_OK && batch.n > 0 && result.full == 0);
@@ -293,7 +295,7 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
     if (kernels->refill != NULL)
         status = kernels->refill(from->machine, from->view, to->view, &refused, stream);
     if (status == LOOM_UNSUPPORTED)
-        status = refill_directly(from, to, stream);
+        status = refill_directly(from, to, keys, stream);
     RETURN_ERROR_IF(
         status == LOOM_FULL || (status == LOOM_OK && refused > 0), LOOM_FULL,
         "%llu keys did not fit a table for %llu, since too many fell into one partition (their hashes are very "

@@ -33,7 +33,7 @@ int loom__engine_is_known(uint32_t id)
 
 int loom__engine_register(const loom__engine *engine)
 {
-    if (more_count == MOST_MORE)
+    if (more_count == MOST_MORE || engine->id == LOOM_ENGINE_DEFAULT || loom__engine_is_known(engine->id))
         return 0;
     more[more_count++] = engine;
     return 1;

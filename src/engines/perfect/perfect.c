@@ -21,18 +21,6 @@ static loom__perfect_shape shape_of(const loom__description *is)
     return shape;
 }
 
-static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
-{
-    (void)type;
-    RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS, LOOM_UNSUPPORTED,
-                    "in a perfect table keys move while others are inserted, so lookups wait");
-    RETURN_ERROR_IF(
-        feature == LOOM_FEATURE_WRITING_VIEWS, LOOM_UNSUPPORTED,
-        "kernels may look keys up in a perfect table, not write to it: keys move when others come; write with "
-        "the bulk calls, or use LOOM_ENGINE_OPEN");
-    return machine->ops->supports(machine, feature);
-}
-
 static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
 {
     loom__perfect_shape shape;
@@ -98,7 +86,6 @@ const loom__engine loom__perfect_engine = {
     .options = LOOM__OPTION_KEYS_PER_CELL,
     .view_layout = LOOM_PERFECT_VIEW_LAYOUT,
     .moves_keys = 1,
-    .supports = supports,
     .choose = choose,
     .check = check,
     .lay_out = lay_out,

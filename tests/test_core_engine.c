@@ -1,0 +1,130 @@
+/* What the core does for an engine that leaves optional members out: the toy engine (tests/toy_engine), changed a little and registered
+ * under a number of its own. Each test is a process of its own, so the registry is as it was for the next one. */
+#include "core/engine.h"
+#include "core/table.h"
+#include "harness/counting_allocator.h"
+#include "harness/map_fixture.h"
+#include "toy_engine/toy_engine.h"
+
+#include <string.h>
+
+#define OTHER_ENGINE ((loom_engine)101)
+
+static loom__engine other;
+
+/* Registers a copy of the toy engine; the test has changed it, or will. */
+static void register_other(test_run *t)
+{
+    other = toy_engine;
+    other.id = OTHER_ENGINE;
+    other.name = "other";
+    CHECK(loom__engine_register(&other));
+    t->engine = OTHER_ENGINE;
+}
+
+TEST(test_core_engine_register_taken_number)
+{
+    CHECK(loom__engine_of(LOOM_TYPE_MAP, TOY_ENGINE) == &toy_engine);
+    CHECK(!loom__engine_register(&toy_engine));
+    loom__engine impostor = toy_engine;
+    impostor.id = LOOM_ENGINE_PERFECT;
+    CHECK(!loom__engine_register(&impostor));
+    impostor.id = LOOM_ENGINE_DEFAULT;
+    CHECK(!loom__engine_register(&impostor));
+    register_other(t);
+    CHECK(loom__engine_of(LOOM_TYPE_SET, OTHER_ENGINE) == &other);
+    CHECK(loom__engine_of(LOOM_TYPE_COUNTER, OTHER_ENGINE) == NULL);
+}
+
+static const void *no_kernels(const loom__machine *machine)
+{
+    (void)machine;
+    return NULL;
+}
+
+/* Each way to a table is refused, whichever the question. */
+TEST(test_core_engine_not_offered_by_the_machine)
+{
+    register_other(t);
+    loom_context *context = make_context(t);
+    loom_map_config config = make_config(t, 100);
+    loom_map *map = make_map_from(context, &config), *refused = NULL;
+    loom_memory memory = LOOM_MEMORY_INIT;
+    CHECK_OK(loom_map_save(map, test_path(t, "other.loom"), NULL));
+    loom_map_destroy(map);
+    other.kernels = no_kernels;
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, OTHER_ENGINE, LOOM_FEATURE_FIND), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_create(context, &config, &refused), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_memory_required(context, &config, &memory), LOOM_UNSUPPORTED);
+    CHECK_REFUSED(loom_map_load(context, test_path(t, "other.loom"), &refused, NULL), LOOM_UNSUPPORTED);
+    loom_context_destroy(context);
+}
+
+/* Properties that rule a feature out speak for themselves: the sentence is about the engine, and `supports` is not asked. */
+TEST(test_core_engine_supports_follows_from_properties)
+{
+    static const loom_feature ruled_out[] = {LOOM_FEATURE_CONCURRENT_READS, LOOM_FEATURE_VIEWS,
+                                             LOOM_FEATURE_WRITING_VIEWS};
+    register_other(t);
+    other.supports = NULL;
+    loom_context *context = make_context(t);
+    for (int i = 0; i < 3; i++) {
+        CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, OTHER_ENGINE, ruled_out[i]), LOOM_UNSUPPORTED);
+        CHECK(strstr(loom_last_error(), "other engine") != NULL);
+    }
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MAP, OTHER_ENGINE, LOOM_FEATURE_ERASE));
+    other.view_layout = 1;
+    other.moves_keys = 1;
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, OTHER_ENGINE, LOOM_FEATURE_WRITING_VIEWS), LOOM_UNSUPPORTED);
+    CHECK(strstr(loom_last_error(), "other engine") != NULL);
+    loom_context_destroy(context);
+}
+
+static uint64_t always(const loom__table *table)
+{
+    (void)table;
+    return 0;
+}
+
+/* An engine wears out, but the machine's kernels have no upkeep for it. */
+TEST(test_core_engine_upkeep_without_a_kernel)
+{
+    register_other(t);
+    other.upkeep_after = always;
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, 100);
+    batch b = make_batch(t, 100);
+    fill_distinct(&b, 1, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
+    CHECK_EQ(checked_erase(map, &b).ok, b.n);
+    checked_verify(map);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* Without a `refill` keys move through an array, which is not much longer than there are keys. */
+TEST(test_core_engine_resize_takes_memory_for_its_keys)
+{
+    enum { KEYS = 100, ARRAY = 128, CAPACITY = 1000 };
+    counting_allocator *c = counting_create();
+    register_other(t);
+    loom_context *context = make_counting_context(t, c, 1);
+    loom_map_config config = make_config(t, KEYS), larger = make_config(t, CAPACITY);
+    loom_memory memory = LOOM_MEMORY_INIT;
+    CHECK_OK(loom_map_memory_required(context, &larger, &memory));
+    loom_map *map = make_map_from(context, &config);
+    CHECK_OK(loom_map_reserve(map, KEYS + 1, NULL)); /* of an empty table */
+    batch b = make_batch(t, KEYS);
+    fill_distinct(&b, 1, 0);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
+    const uint64_t before = counting_bytes(c);
+    counting_reset_peak(c);
+    CHECK_OK(loom_map_reserve(map, CAPACITY, NULL));
+    CHECK_LE(counting_peak(c), before + memory.table_bytes + ARRAY * (b.key_bytes + b.value_bytes));
+    check_contents(map, &b);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    counting_destroy(c);
+}
