@@ -319,7 +319,7 @@ static void write_then_meet(void *argument)
     if (use_neither)
         simt_ballot(simt_warp_mask(), 1, SIMT_HERE); /* a ballot orders nothing */
     else if (use_barrier)
-        simt_barrier(SIMT_HERE);
+        (void)simt_barrier(0, SIMT_HERE);
     else
         simt_sync(simt_warp_mask(), SIMT_HERE);
     if ((use_barrier || simt.current->warp == 0) && simt_load(X, 8, 1, SIMT_HERE) != 7)
@@ -338,6 +338,36 @@ TEST(test_simt_collective_sync_orders)
     for (uint64_t seed = 0; seed < 200; seed++)
         missed += !run_warp(&one_warp, write_then_meet, seed);
     CHECK_GT(missed, 0);
+}
+
+/* Bytes of a team's memory: each of eight lanes stores one of a word, and a barrier counts those that did. */
+static int one_byte_for_all;
+
+static void store_bytes(void *argument)
+{
+    (void)argument;
+    const uint32_t lane = simt.current->index;
+    uint8_t *byte = (uint8_t *)X + (one_byte_for_all ? 0 : lane);
+    if (lane < 8) {
+        simt_touch(byte, 1, SIMT_STORES, lane + 1, SIMT_HERE);
+        simt_store(byte, 1, lane + 1, SIMT_HERE);
+    }
+    const uint32_t count = simt_barrier(lane < 8, SIMT_HERE);
+    simt_touch(X, 8, SIMT_LOADS, 0, SIMT_HERE);
+    const uint64_t word = simt_load(X, 8, 1, SIMT_HERE);
+    if (count != 8 || word != 0x0807060504030201u)
+        simt_fail("lane %u counts %u, and reads %llx", lane, count, (unsigned long long)word);
+}
+
+TEST(test_simt_team_bytes_and_counts)
+{
+    one_byte_for_all = 0;
+    for (uint64_t seed = 0; seed < 200; seed++)
+        if (!run_warp(&one_warp, store_bytes, seed))
+            FAIL("%s", simt.failure);
+    one_byte_for_all = 1;
+    CHECK(!run_warp(&one_warp, store_bytes, 0));
+    CHECK(strstr(simt.failure, "another lane touches, too") != NULL);
 }
 
 /* Lanes may part and meet again, as long as each collective finds the lanes of its mask. */
@@ -397,7 +427,7 @@ static void barrier_without_a_warp(void *argument)
 {
     (void)argument;
     if (simt.current->warp == 0)
-        simt_barrier(SIMT_HERE);
+        (void)simt_barrier(0, SIMT_HERE);
 }
 
 /* A chain of waiting that no pair of lanes shows. */

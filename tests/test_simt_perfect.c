@@ -35,6 +35,11 @@ TEST(test_simt_perfect_recode, .timeout_seconds = 240)
     run_case(t, "perfect/recode", RUNS / 2);
 }
 
+TEST(test_simt_perfect_repair, .timeout_seconds = 240)
+{
+    run_case(t, "perfect/repair", RUNS);
+}
+
 TEST(test_simt_perfect_room, .timeout_seconds = 240)
 {
     run_case(t, "perfect/room", RUNS / 4); /* its runs are long */

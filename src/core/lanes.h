@@ -72,6 +72,13 @@
  *                                      8 or 4 bytes of the team's memory; lanes that touch the same ones wait in between
  *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
  *   lane_team_least(at, x)             4 bytes of it become x if that is less; many lanes may do so at once
+ *   lane_team_or(at, bits), lane_team_swap(at, expected, wanted)
+ *                                      4 bytes of it: sets bits, or compares and swaps; returns what was there. Many lanes may
+ *                                      do so at once
+ *   lane_team_load_1 / lane_team_store_1(at[, x])
+ *                                      1 byte of it
+ *   lane_team_add(team, at, x)         all lanes of a warp arrive, and each adds its x to the same 4 bytes of it, as by a draw
+ *   lane_team_count(team, mine)        waits, as lane_team_wait, and tells on how many lanes `mine` is true
  *
  * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group turns by itself, as
  * those of a team do; lane_sync may stand in one that a group takes as a whole. */

@@ -77,6 +77,35 @@ LOOM_LANE uint32_t loom__dot_bytes(uint64_t a, uint64_t b)
     return sum;
 }
 
+/* The same for the bytes of 4, plus `more`. */
+LOOM_LANE uint32_t loom__dot_4(uint32_t a, uint32_t b, uint32_t more)
+{
+#if defined(__CUDA_ARCH__)
+    return __dp4a(a, b, more);
+#else
+    return more + loom__dot_bytes(a, b);
+#endif
+}
+
+/* `low` and `high` beside each other, shifted by less than 32 bits: the upper half, or the lower one. */
+LOOM_LANE uint32_t loom__funnel_left(uint32_t low, uint32_t high, uint32_t bits)
+{
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_l(low, high, bits);
+#else
+    return (uint32_t)((((uint64_t)high << 32 | low) << bits) >> 32);
+#endif
+}
+
+LOOM_LANE uint32_t loom__funnel_right(uint32_t low, uint32_t high, uint32_t bits)
+{
+#if defined(__CUDA_ARCH__)
+    return __funnelshift_r(low, high, bits);
+#else
+    return (uint32_t)(((uint64_t)high << 32 | low) >> bits);
+#endif
+}
+
 /* The upper half of the product maps a uniform 32-bit x to 0 .. range - 1 without a division. */
 LOOM_LANE uint32_t loom__multiply_high(uint32_t x, uint32_t range)
 {

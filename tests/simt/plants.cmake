@@ -10,16 +10,19 @@
 set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h)
 set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
-    engines/perfect/perfect_recode.h)
+    engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
+set(plant_kernel_perfect/repair simt_perfect_repair.c)
 set(plant_kernel_perfect/room simt_perfect_room.c)
 set(plant_kernel_core/slot_ops.h simt_open.c)
 set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
 set(plant_kernel_engines/perfect/perfect_cells.h simt_perfect_room.c)
 set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
 set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_recode.c)
+set(plant_kernel_engines/perfect/perfect_codes.h simt_perfect_repair.c)
+set(plant_kernel_engines/perfect/perfect_repair.h simt_perfect_repair.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
@@ -704,6 +707,225 @@ plant(perfect_stored_is_not_told perfect/recode
 "    stored = lane_some(lane_poll(owner->alone, stored));
 "
 "")
+
+# ---- perfect tables: many keys at once, by a team ----
+
+plant(perfect_sum_of_counters_reset_too_late perfect/repair
+"        lane_team_store_4(sum, 0);
+    lane_team_wait(codes->team);
+"
+"        lane_team_store_4(sum, 0);
+")
+
+plant(perfect_sum_of_counters_read_too_early perfect/repair
+"    lane_team_add(codes->team, sum, missing);
+    lane_team_wait(codes->team);
+"
+"    lane_team_add(codes->team, sum, missing);
+")
+
+plant(perfect_round_reset_too_late perfect/repair
+"        lane_team_store_4(&codes->round->wanted, 0);
+    }
+    lane_team_wait(codes->team);
+"
+"        lane_team_store_4(&codes->round->wanted, 0);
+    }
+")
+
+plant(perfect_trouble_of_other_lanes_not_seen perfect/repair
+"    return lane_team_count(codes->team, wanted != 0);"
+"    lane_team_wait(codes->team);
+    return wanted != 0;")
+
+plant(perfect_suspects_of_all_cells_still_listed perfect/repair
+"each part of a warp by itself */
+    }
+    lane_team_wait(codes->team);
+"
+"each part of a warp by itself */
+    }
+")
+
+plant(perfect_fills_added_without_an_atomic perfect/repair
+"    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: takes keys away, too */"
+"    const uint32_t was = lane_team_load_4(&codes->fills[bucket / 4]);
+    lane_team_store_4(&codes->fills[bucket / 4], was + (keys << at));
+    return was >> at & 255;")
+
+plant(perfect_counted_while_counters_are_cleared perfect/repair
+"        lane_team_store_4(&repair->own->room, 0);
+    }
+    lane_team_wait(repair->owner.team);
+"
+"        lane_team_store_4(&repair->own->room, 0);
+    }
+")
+
+plant(perfect_coming_counted_while_the_table_is perfect/repair
+"    uint32_t mine = perfect_count_table(kind, view, repair);
+    lane_team_wait(repair->owner.team);
+"
+"    uint32_t mine = perfect_count_table(kind, view, repair);
+")
+
+plant(perfect_cell_marked_without_an_atomic perfect/repair
+"    return (lane_team_or(&repair->bits[cell / 32], bit) & bit) == 0;"
+"    const uint32_t was = lane_team_load_4(&repair->bits[cell / 32]);
+    lane_team_store_4(&repair->bits[cell / 32], was | bit);
+    return (was & bit) == 0;")
+
+plant(perfect_troubles_listed_while_cleared perfect/repair
+"    perfect_clear_bits(repair);
+    lane_team_wait(repair->owner.team);
+    perfect_list_troubles(kind, repair);
+"
+"    perfect_clear_bits(repair);
+    perfect_list_troubles(kind, repair);
+")
+
+plant(perfect_troubles_read_while_listed perfect/repair
+"    perfect_list_troubles(kind, repair);
+    lane_team_wait(repair->owner.team);
+"
+"    perfect_list_troubles(kind, repair);
+")
+
+plant(perfect_suspects_still_listed perfect/repair
+"perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+    lane_team_wait(repair->owner.team);
+"
+"perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+")
+
+plant(perfect_empty_list_reset_before_it_is_seen perfect/repair
+"        lane_team_wait(codes->team); /* all have seen it, before it becomes zero again */
+"
+"")
+
+plant(perfect_moves_while_others_bid perfect/repair
+"            lane_team_least(&codes->bids[own.bucket], own.value);
+    }
+    lane_team_wait(codes->team);
+"
+"            lane_team_least(&codes->bids[own.bucket], own.value);
+    }
+")
+
+plant(perfect_fills_read_while_cells_move perfect/repair
+"            perfect_note_move(repair, perfect_bidder(value));
+    }
+    lane_team_wait(codes->team);
+"
+"            perfect_note_move(repair, perfect_bidder(value));
+    }
+")
+
+plant(perfect_moved_cell_not_noted perfect/repair
+"            perfect_note_move(repair, perfect_bidder(value));
+"
+"            (void)repair;
+")
+
+plant(perfect_fill_read_beside_draws perfect/repair
+"bucket == UINT32_MAX || perfect_add_fill(&repair->codes, bucket, 0) > perfect_slots(kind);"
+"bucket == UINT32_MAX || perfect_fill(&repair->codes, bucket) > perfect_slots(kind);")
+
+plant(perfect_nothing_withdrawn perfect/repair
+"        lane_team_store_1(&repair->states[i], left ? PERFECT_LEFT : PERFECT_COMES);"
+"        lane_team_store_1(&repair->states[i], PERFECT_COMES);")
+
+plant(perfect_plan_that_overfills_carried_out perfect/repair
+"    if (perfect_look_for_trouble(&repair->codes, perfect_slots(kind)) != 0)
+        return 0;
+"
+"    (void)perfect_look_for_trouble(&repair->codes, perfect_slots(kind));
+")
+
+plant(perfect_plan_where_nothing_may_move perfect/repair
+"    if (lane_load_4(&view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+        return 0; /*"
+"    if (0)
+        return 0; /*")
+
+plant(perfect_too_many_moves_carried_out perfect/repair
+"    if (moves > repair->most.moves)
+        return 0;
+"
+"    if (0)
+        return 0;
+")
+
+plant(perfect_changes_written_over_moves perfect/repair
+"        lane_team_wait(codes->team); /* bits are cleared, and all have been read that may be written over */
+        if (i >= moves"
+"        if (i >= moves")
+
+plant(perfect_changes_read_while_listed perfect/repair
+"cell << 4 | before);
+    }
+    lane_team_wait(codes->team);
+"
+"cell << 4 | before);
+    }
+")
+
+plant(perfect_lifted_beyond_the_memory perfect/repair
+"    return lane_team_load_4(&repair->own->room) * sizeof(perfect_lifted) <= 2 * codes->words * 16 * sizeof(uint32_t);"
+"    return 1;")
+
+plant(perfect_put_back_by_old_codes_or_not_lifted perfect/repair
+"| (uint64_t)repair->owner.salt << 60);
+    lane_team_wait(repair->owner.team);
+"
+"| (uint64_t)repair->owner.salt << 60);
+")
+
+plant(perfect_codes_without_their_salt perfect/repair
+"perfect_packed_codes(&repair->codes, i) | (uint64_t)repair->owner.salt << 60);"
+"perfect_packed_codes(&repair->codes, i));")
+
+plant(perfect_inserted_while_keys_are_put_back perfect/repair
+"LOOM__ADD, 1, owner->alone, view, &seek, &value);
+    }
+    lane_team_wait(owner->team);
+"
+"LOOM__ADD, 1, owner->alone, view, &seek, &value);
+    }
+")
+
+plant(perfect_state_read_by_all_lanes perfect/repair
+"    if (lane_leads(repair->owner.alone))
+        left = lane_team_load_1"
+"    if (1)
+        left = lane_team_load_1")
+
+plant(perfect_left_and_not_listed perfect/repair
+"        lane_team_store_1(&repair->states[i], PERFECT_LEFT);
+"
+"        (void)i;
+")
+
+plant(perfect_left_counted_before_it_is_zero perfect/repair
+"        lane_team_store_4(&repair->own->lifted, 0);
+    lane_team_wait(team);
+"
+"        lane_team_store_4(&repair->own->lifted, 0);
+")
+
+plant(perfect_left_written_over_items perfect/repair
+"        lane_team_wait(team); /* all have been read that may be written over */
+        if (left)"
+"        if (left)")
+
+plant(perfect_left_counted_too_early perfect/repair
+"            lane_store_4(repair->coming + lane_team_draw(&repair->own->lifted, 1), index);
+    }
+    lane_team_wait(team);
+"
+"            lane_store_4(repair->coming + lane_team_draw(&repair->own->lifted, 1), index);
+    }
+")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

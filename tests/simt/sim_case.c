@@ -6,6 +6,7 @@
 #include "simt/sim_filter.h"
 #include "simt/sim_history.h"
 #include "simt/sim_perfect.h"
+#include "simt/sim_perfect_repair.h"
 #include "simt/sim_perfect_room.h"
 
 #include <stdlib.h>
@@ -340,7 +341,9 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
         return;
     }
     if (c->perfect) {
-        (c->streams[0] & SIM_MOVES ? sim_perfect_room_draw : sim_perfect_draw)(c, seed, tiny);
+        (c->streams[0] & SIM_REPAIR  ? sim_perfect_repair_draw
+         : c->streams[0] & SIM_MOVES ? sim_perfect_room_draw
+                                     : sim_perfect_draw)(c, seed, tiny);
         return;
     }
     now.seed = seed;
@@ -633,7 +636,9 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
     if (now.c->filter)
         return sim_filter_run(schedule, options);
     if (now.c->perfect)
-        return (now.c->streams[0] & SIM_MOVES ? sim_perfect_room_run : sim_perfect_run)(schedule, options);
+        return (now.c->streams[0] & SIM_REPAIR  ? sim_perfect_repair_run
+                : now.c->streams[0] & SIM_MOVES ? sim_perfect_room_run
+                                                : sim_perfect_run)(schedule, options);
     simt_begin(&now.config, schedule, table_memory, (now.bytes + 7) / 8 * 8);
     for (uint32_t i = 0; i < now.call_count; i++) {
         scenario_call *call = &now.calls[i];
@@ -678,7 +683,8 @@ int sim_run(const sim_case *c, uint64_t seed, const sim_options *options)
         simt_schedule_random(&schedule, seed);
     else
         simt_schedule_priority(&schedule, seed,
-                               32u << (loom__mix64(seed) >> 1) % (c->streams[0] & SIM_MOVES ? 10 : 6)); /* long runs */
+                               32u << (loom__mix64(seed) >> 1) %
+                                          (c->streams[0] & (SIM_MOVES | SIM_REPAIR) ? 10 : 6)); /* long runs */
     return run_once(&schedule, options);
 }
 

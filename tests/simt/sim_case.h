@@ -1,5 +1,5 @@
 /* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run. (On a filter: sim_filter.h;
- * on a perfect table: sim_perfect.h, sim_perfect_room.h.)
+ * on a perfect table: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h.)
  *
  * A *case* names the operations of two streams that may overlap. A *scenario* is drawn from a case by a seed: widths,
  * lanes of a group, buckets, what the table holds, what each call asks for; the table is small and the keys are few, so
@@ -30,6 +30,7 @@ enum {
     SIM_UPKEEP = 1 << SIMT_MAP_UPKEEP, /* alone, in a stream of its own */
     SIM_ROOM = 1 << SIMT_MAP_ROOM,     /* of perfect tables; alone, too */
     SIM_RECODE = 1 << SIMT_MAP_RECODE, /* the same */
+    SIM_REPAIR = 1 << SIMT_MAP_REPAIR, /* the same */
     SIM_MOVES = SIM_ROOM | SIM_RECODE, /* cells move: sim_perfect_room.h */
     SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
     SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE,              /* may run at the same time if keys are retired */

@@ -50,6 +50,7 @@ static int apply(const sim_operation *operation, sim_state *state)
     case SIMT_MAP_OVERWRITE:
     case SIMT_MAP_ROOM:
     case SIMT_MAP_RECODE:
+    case SIMT_MAP_REPAIR:
         if (operation->status == LOOM_FULL)
             return !state->present;
         if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK))

@@ -50,6 +50,11 @@ void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, u
         sim_perfect_set_codes(partition, 0, NULL);
 }
 
+void *sim_perfect_take(size_t bytes)
+{
+    return take(bytes, 16);
+}
+
 void sim_perfect_set_codes(uint32_t partition, uint32_t salt, const uint64_t *codes)
 {
     perfect_owner owner = own(partition);
@@ -223,6 +228,8 @@ void sim_perfect_name_word(const void *at, char *text, size_t bytes)
         snprintf(text, bytes, "size");
     else if (here < (const unsigned char *)(view->marks + 2))
         snprintf(text, bytes, "marks");
+    else if (sim_perfect.desk == NULL)
+        snprintf(text, bytes, "team + %u", (unsigned)(here - (const unsigned char *)(view->marks + 2)));
     else if (here >= sim_perfect.spare)
         snprintf(text, bytes, "spare %u", (unsigned)((here - sim_perfect.spare) / 8));
     else if (here >= (const unsigned char *)(sim_perfect.desk + 1))

@@ -31,6 +31,8 @@ extern unsigned char sim_perfect_memory[]; /* all that lanes may touch; the tabl
 
 /* An empty table, all codes 0. `for_team`: with a desk. */
 void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, uint64_t seed, int for_team);
+/* More memory behind it, aligned to 16 bytes, for a team without a desk. */
+void *sim_perfect_take(size_t bytes);
 /* Gives a partition another salt, and with `codes` != NULL, words of codes: [words], whose salt counts for nothing. It is empty. */
 void sim_perfect_set_codes(uint32_t partition, uint32_t salt, const uint64_t *codes);
 

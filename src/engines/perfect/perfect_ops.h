@@ -1,5 +1,6 @@
 /* The perfect engine's algorithms, as long as no code changes: what a lane group does to the one bucket of a key. Written once;
- * every machine compiles them. How room is made in a full bucket, which changes codes: perfect_recode.h, perfect_room.h.
+ * every machine compiles them. How room is made in a full bucket, which changes codes: perfect_recode.h, perfect_repair.h,
+ * perfect_room.h.
  *
  * From "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures" (Cao, Xu, Yiu, Qin and others, SIGMOD
  * 2025) come cells with a mapping Φ and an offset Δ, R = 8 virtual buckets for each cell, and insertion in two steps: where there

@@ -315,17 +315,19 @@ static simt_part part_at(const void *at, uint32_t bytes)
     return (simt_part){(uint32_t)word, (uint32_t)((uintptr_t)at % 8 * 8), bytes};
 }
 
+static uint64_t low_bytes(uint32_t bytes)
+{
+    return ~(uint64_t)0 >> (64 - 8 * bytes);
+}
+
 static uint64_t part_of(uint64_t word, simt_part part)
 {
-    return part.bytes == 8 ? word : word >> part.shift & 0xffffffffu;
+    return word >> part.shift & low_bytes(part.bytes);
 }
 
 static uint64_t with_part(uint64_t word, simt_part part, uint64_t value)
 {
-    if (part.bytes == 8)
-        return value;
-    uint64_t mask = (uint64_t)0xffffffffu << part.shift;
-    return (word & ~mask) | value << part.shift;
+    return (word & ~(low_bytes(part.bytes) << part.shift)) | value << part.shift;
 }
 
 /* Before every access to memory and every fence. */
@@ -421,13 +423,13 @@ uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted,
     return old;
 }
 
-static uint64_t modify(simt_op op, void *at, uint64_t operand, const simt_site *site)
+static uint64_t modify(simt_op op, void *at, uint32_t bytes, uint64_t operand, const simt_site *site)
 {
     simt_lane *lane = point(op, site);
-    simt_part part = part_at(at, 8);
-    uint64_t old = simt_memory_newest(&simt.memory, &lane->memory, part);
+    simt_part part = part_at(at, bytes);
+    uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t value = op == SIMT_AND ? old & operand : op == SIMT_FETCH_OR ? old | operand : old + operand;
-    simt_memory_append(&simt.memory, &lane->memory, part, value);
+    simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, value));
     record(lane, op, part.word, old, value, 0);
     return old;
 }
@@ -446,40 +448,40 @@ uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, c
     return old;
 }
 
-uint64_t simt_fetch_or(void *at, uint64_t bits, const simt_site *site)
+uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site)
 {
-    return modify(SIMT_FETCH_OR, at, bits, site);
+    return modify(SIMT_FETCH_OR, at, bytes, bits, site);
 }
 
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site)
 {
-    return modify(SIMT_AND, at, bits, site);
+    return modify(SIMT_AND, at, 8, bits, site);
 }
 
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site)
 {
-    return modify(SIMT_ADD, at, addend, site);
+    return modify(SIMT_ADD, at, 8, addend, site);
 }
 
-/* Who has touched four bytes of a team's memory, in each way, since when. */
+/* Who has touched a byte of a team's memory, in each way, since when. */
 typedef struct team_touch {
     uint64_t age[3];
     uint32_t lane[3];
-    uint64_t stored;
+    uint8_t stored;
 } team_touch;
 
 enum { SEVERAL_LANES = SIMT_MOST_LANES };
 
 void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, const simt_site *site)
 {
-    static team_touch touches[2 * SIMT_MOST_WORDS];
+    static team_touch touches[8 * SIMT_MOST_WORDS];
     simt_lane *lane = simt.current;
     lane->site = site;
     simt_part part = part_at(at, bytes);
-    for (uint32_t half = part.shift / 32; half < part.shift / 32 + bytes / 4; half++) {
-        team_touch *touch = &touches[2 * part.word + half];
+    for (uint32_t i = 0; i < bytes; i++, value >>= 8) {
+        team_touch *touch = &touches[8 * part.word + part.shift / 8 + i];
         for (uint32_t other = SIMT_LOADS; other <= SIMT_DRAWS; other++) {
-            int both_may = other == use && (use != SIMT_STORES || touch->stored == value);
+            int both_may = other == use && (use != SIMT_STORES || touch->stored == (uint8_t)value);
             if (touch->age[other] == lane->age && touch->lane[other] != lane->index && !both_may)
                 simt_fail("%s:%d (%s): lane %u touches memory of its team that another lane touches, too, and has not "
                           "waited in between",
@@ -489,7 +491,7 @@ void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, co
         touch->lane[use] = first ? lane->index : SEVERAL_LANES;
         touch->age[use] = lane->age;
         if (use == SIMT_STORES)
-            touch->stored = value;
+            touch->stored = (uint8_t)value;
     }
 }
 
@@ -535,6 +537,8 @@ static void complete(simt_lane *last)
             continue;
         if (last->op == SIMT_BALLOT)
             votes |= (uint32_t)(lane->given != 0) << lane->in_warp;
+        if (last->op == SIMT_BARRIER)
+            votes += lane->given != 0;
         if (orders) {
             simt_memory_drain_all(&simt.memory, &lane->memory);
             simt_memory_join(&simt.memory, seen, &lane->memory.seen);
@@ -610,9 +614,9 @@ void simt_sync(uint32_t mask, const simt_site *site)
     collective(SIMT_SYNC, mask, 0, 0, site);
 }
 
-void simt_barrier(const simt_site *site)
+uint32_t simt_barrier(int mine, const simt_site *site)
 {
-    collective(SIMT_BARRIER, 0, 0, 0, site);
+    return (uint32_t)collective(SIMT_BARRIER, 0, (uint64_t)(mine != 0), 0, site);
 }
 
 static uint32_t low_bits(uint32_t count)

@@ -168,7 +168,7 @@ uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *
 void simt_store(void *at, uint32_t bytes, uint64_t value, const simt_site *site);
 uint64_t simt_swap(void *at, uint32_t bytes, uint64_t expected, uint64_t wanted, const simt_site *site);
 void simt_or(void *at, uint64_t bits, const simt_site *site);
-uint64_t simt_fetch_or(void *at, uint64_t bits, const simt_site *site); /* at once */
+uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site); /* at once */
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
 uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site);
@@ -183,8 +183,8 @@ uint32_t simt_ballot(uint32_t mask, int mine, const simt_site *site);
 uint64_t simt_shuffle(uint32_t mask, uint64_t mine, uint32_t source, const simt_site *site);
 /* What any lane of the mask saw or wrote before, all of them see after. */
 void simt_sync(uint32_t mask, const simt_site *site);
-/* The same for a block. */
-void simt_barrier(const simt_site *site);
+/* The same for a block; returns how many of its lanes gave `mine`. */
+uint32_t simt_barrier(int mine, const simt_site *site);
 /* The lanes of the running lane's group, of its warp, and of what turns together with it. */
 uint32_t simt_group_mask(void);
 uint32_t simt_warp_mask(void);

@@ -192,7 +192,7 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_swap_4(at, expected, wanted, shared) \
     ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
 #define lane_or_8(at, bits, shared)            ((void)(shared), simt_or(at, bits, SIMT_HERE))
-#define lane_fetch_or_8(at, bits, shared)      ((void)(shared), simt_fetch_or(at, bits, SIMT_HERE))
+#define lane_fetch_or_8(at, bits, shared)      ((void)(shared), simt_fetch_or(at, 8, bits, SIMT_HERE))
 #define lane_and_8(at, bits, shared)           ((void)(shared), simt_and(at, bits, SIMT_HERE))
 #define lane_combine_8(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 8, how, value, SIMT_HERE))
 #define lane_combine_4(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 4, how, value, SIMT_HERE))
@@ -239,12 +239,30 @@ LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__how how, uint32_t va
     return (uint32_t)simt_combine(at, 4, how, value, site);
 }
 
-#define lane_team_wait(team)         ((void)(team), simt_barrier(SIMT_HERE))
-#define lane_team_load(at)           lane_team_load_at(at, 8, SIMT_HERE)
-#define lane_team_store(at, value)   lane_team_store_at(at, 8, value, SIMT_HERE)
-#define lane_team_load_4(at)         ((uint32_t)lane_team_load_at(at, 4, SIMT_HERE))
-#define lane_team_store_4(at, value) lane_team_store_at(at, 4, value, SIMT_HERE)
-#define lane_team_draw(at, n)        lane_team_combine_at(at, LOOM__ADD, n, SIMT_HERE)
-#define lane_team_least(at, value)   ((void)lane_team_combine_at(at, LOOM__MIN_UNSIGNED, value, SIMT_HERE))
+LOOM_LANE uint32_t lane_team_or_at(uint32_t *at, uint32_t bits, const simt_site *site)
+{
+    simt_touch(at, 4, SIMT_DRAWS, 0, site);
+    return (uint32_t)simt_fetch_or(at, 4, bits, site);
+}
+
+LOOM_LANE uint32_t lane_team_swap_at(uint32_t *at, uint32_t expected, uint32_t wanted, const simt_site *site)
+{
+    simt_touch(at, 4, SIMT_DRAWS, 0, site);
+    return (uint32_t)simt_swap(at, 4, expected, wanted, site);
+}
+
+#define lane_team_wait(team)                 ((void)(team), (void)simt_barrier(0, SIMT_HERE))
+#define lane_team_load(at)                   lane_team_load_at(at, 8, SIMT_HERE)
+#define lane_team_store(at, value)           lane_team_store_at(at, 8, value, SIMT_HERE)
+#define lane_team_load_4(at)                 ((uint32_t)lane_team_load_at(at, 4, SIMT_HERE))
+#define lane_team_store_4(at, value)         lane_team_store_at(at, 4, value, SIMT_HERE)
+#define lane_team_draw(at, n)                lane_team_combine_at(at, LOOM__ADD, n, SIMT_HERE)
+#define lane_team_least(at, value)           ((void)lane_team_combine_at(at, LOOM__MIN_UNSIGNED, value, SIMT_HERE))
+#define lane_team_or(at, bits)               lane_team_or_at(at, bits, SIMT_HERE)
+#define lane_team_swap(at, expected, wanted) lane_team_swap_at(at, expected, wanted, SIMT_HERE)
+#define lane_team_load_1(at)                 ((uint32_t)lane_team_load_at(at, 1, SIMT_HERE))
+#define lane_team_store_1(at, value)         lane_team_store_at(at, 1, (uint8_t)(value), SIMT_HERE)
+#define lane_team_add(team, at, n)           ((void)(team), (void)lane_team_draw(at, n))
+#define lane_team_count(team, mine)          ((void)(team), simt_barrier((int)(mine), SIMT_HERE))
 
 #endif

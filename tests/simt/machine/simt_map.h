@@ -14,7 +14,8 @@ typedef enum simt_map_op {
     SIMT_MAP_ERASE,
     SIMT_MAP_UPKEEP, /* has no items; each lane is a group, and all of them one block */
     SIMT_MAP_ROOM,   /* insertions, one after the other, by a block, which makes room where there is none */
-    SIMT_MAP_RECODE  /* insertions, by groups beside each other, which give other codes to cells */
+    SIMT_MAP_RECODE, /* insertions, by groups beside each other, which give other codes to cells */
+    SIMT_MAP_REPAIR  /* insertions, all at once, by a block, which plans codes for all of them */
 } simt_map_op;
 
 typedef struct simt_map_item {

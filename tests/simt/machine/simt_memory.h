@@ -15,7 +15,7 @@
  *   - An *acquire* adds to the lane's view what was carried by the values it has read.
  *   - The end of a call acquires, releases and empties all its lanes' buffers; the beginning of a call sees all calls that
  *     ended before.
- * Accesses of 4 bytes change half a word and are otherwise the same; no word is ever seen torn. What a value carries it
+ * Accesses of 4 bytes, or of 1, change a part of a word and are otherwise the same; no word is ever seen torn. What a value carries it
  * carries with each half: a store to one half leaves the other, and what came with it, as it was. */
 #ifndef LOOM_SIMT_MEMORY_H
 #define LOOM_SIMT_MEMORY_H

@@ -21,12 +21,19 @@ typedef struct simt_perfect_call {
     int plans;                      /* 0: none, as if all had failed */
     int anew;                       /* reseeds where plans fail */
     void (*at_rest)(uint32_t item); /* by one lane, the others waiting, when an item is done */
+    /* inserting many keys at once, into partition 0: */
+    unsigned char *memory;    /* of the team */
+    uint32_t most[3], rounds; /* perfect_repair_limits: suspects, moves, troubles */
+    const void *keys;         /* of the items, as a batch has them */
+    uint32_t *coming;         /* [n], beside the table: which of the items come; in the end those left come first … */
+    uint32_t left;            /* … so many of them … */
+    int planned;              /* … if a plan was carried out */
 } simt_perfect_call;
 
 /* A kernel; `argument` is a simt_perfect_call. With a plant (tests/simt/plants.cmake) one of them has another name,
  * SIMT_PERFECT_KERNEL. */
 typedef void simt_perfect_kernel(void *argument);
-simt_perfect_kernel simt_perfect_run, simt_perfect_room, simt_perfect_recode;
+simt_perfect_kernel simt_perfect_run, simt_perfect_room, simt_perfect_recode, simt_perfect_repair;
 #ifdef SIMT_PERFECT_KERNEL
 simt_perfect_kernel SIMT_PERFECT_KERNEL;
 #endif

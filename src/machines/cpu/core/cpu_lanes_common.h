@@ -362,4 +362,40 @@ LOOM_LANE void lane_team_least(uint32_t *at, uint32_t value)
     *at = value < *at ? value : *at;
 }
 
+LOOM_LANE uint32_t lane_team_or(uint32_t *at, uint32_t bits)
+{
+    uint32_t old = *at;
+    *at = old | bits;
+    return old;
+}
+
+LOOM_LANE uint32_t lane_team_swap(uint32_t *at, uint32_t expected, uint32_t wanted)
+{
+    uint32_t old = *at;
+    *at = old == expected ? wanted : old;
+    return old;
+}
+
+LOOM_LANE uint32_t lane_team_load_1(const uint8_t *at)
+{
+    return *at;
+}
+
+LOOM_LANE void lane_team_store_1(uint8_t *at, uint32_t value)
+{
+    *at = (uint8_t)value;
+}
+
+LOOM_LANE void lane_team_add(lane_team team, uint32_t *at, uint32_t value)
+{
+    (void)team;
+    *at += value;
+}
+
+LOOM_LANE uint32_t lane_team_count(lane_team team, lane_truth mine)
+{
+    (void)team;
+    return (uint32_t)mine;
+}
+
 #endif

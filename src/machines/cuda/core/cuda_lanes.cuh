@@ -570,4 +570,42 @@ LOOM_LANE void lane_team_least(uint32_t *at, uint32_t value)
     atomicMin(at, value);
 }
 
+LOOM_LANE uint32_t lane_team_or(uint32_t *at, uint32_t bits)
+{
+    return atomicOr(at, bits);
+}
+
+LOOM_LANE uint32_t lane_team_swap(uint32_t *at, uint32_t expected, uint32_t wanted)
+{
+    return atomicCAS(at, expected, wanted);
+}
+
+LOOM_LANE uint32_t lane_team_load_1(const uint8_t *at)
+{
+    return *(const volatile uint8_t *)at;
+}
+
+LOOM_LANE void lane_team_store_1(uint8_t *at, uint32_t value)
+{
+    *at = (uint8_t)value;
+}
+
+LOOM_LANE void lane_team_add(lane_team team, uint32_t *at, uint32_t value)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    (void)team;
+    atomicAdd(at, value);
+#else
+    const uint32_t sum = __reduce_add_sync(CUDA_FULL_MASK, value);
+    if (team.rank % 32 == 0)
+        atomicAdd(at, sum);
+#endif
+}
+
+LOOM_LANE uint32_t lane_team_count(lane_team team, lane_truth mine)
+{
+    (void)team;
+    return (uint32_t)__syncthreads_count(mine);
+}
+
 #endif

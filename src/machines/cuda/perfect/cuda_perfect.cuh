@@ -7,7 +7,7 @@
  *   cuda_perfect_recode.cu  keys whose buckets were full, by groups beside each other: each moves a cell
  *   cuda_perfect_repair.cu  the same where they are many: all those of a partition at once
  *   cuda_perfect_room.cu    what is left, one after the other
- *   cuda_perfect_codes.cuh  codes of a partition in shared memory, and their repair
+ *   cuda_perfect_codes.cuh  blocks that find or repair the codes of a partition in shared memory: their size
  *   cuda_perfect_bulk.cuh   builds by partition: memory; cuda_perfect_codes.cu, cuda_perfect_place.cu
  *   cuda_perfect_whole.cu   what reads or writes whole tables: clear, survey, refill
  *   cuda_perfect.cu         bulk calls

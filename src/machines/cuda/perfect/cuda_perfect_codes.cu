@@ -1,4 +1,4 @@
-/* The codes of a partition's cells, found by one block from all its records at once (cuda_perfect_codes.cuh). All threads waiting
+/* The codes of a partition's cells, found by one block from all its records at once (perfect_codes.h). All threads waiting
  * for each other between steps:
  *   1. count     each record adds one to a counter of its cell, for both Φ.
  *   2. sort      cells by their size, largest first: they are the hardest to place.
@@ -16,6 +16,9 @@
  * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
  * blocks on a multiprocessor are better than for four, and more do not fit shared memory. Lanes that go ahead of others in a loop
  * that lists suspects cost as much again: they must be waited for. */
+#define CUDA_LANES        4
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/perfect/perfect_repair.h"
 #include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
 #include "machines/cuda/perfect/cuda_perfect_codes.cuh"
 
@@ -39,7 +42,7 @@ __host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
 
 /* All threads. Returns how many this one has counted. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t count_records(const codes_block &block, loom__seed seed,
+__device__ __forceinline__ uint32_t count_records(const perfect_codes &block, loom__seed seed,
                                                   const typename bulk_columns<kind>::head *heads, uint32_t count)
 {
     typedef typename bulk_columns<kind>::head head;
@@ -59,8 +62,9 @@ __device__ __forceinline__ uint32_t count_records(const codes_block &block, loom
             for (uint32_t j = 0; j < at_once; j++)
                 if (first + (k * blockDim.x + threadIdx.x) * at_once + j < count) {
                     const uint64_t key = bulk_columns<kind>::key_of(some[k][j]);
-                    count_key(block,
-                              perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), seed), block.words));
+                    perfect_count_key(
+                        &block,
+                        perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), seed), block.words));
                     counted++;
                 }
     }
@@ -69,8 +73,14 @@ __device__ __forceinline__ uint32_t count_records(const codes_block &block, loom
 
 /* ---- 2: sort ---- */
 
-/* All threads: cells that have keys into `order`, the largest first. Returns how many. `places` has CLASSES + 1 words. */
-__device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_t *places)
+/* [words * 16] cells, the largest first; where bids and suspects will be. */
+__device__ __forceinline__ uint16_t *order_of(const perfect_codes &block)
+{
+    return (uint16_t *)block.bids;
+}
+
+/* All threads: cells that have keys into their order, the largest first. Returns how many. `places` has CLASSES + 1 words. */
+__device__ __forceinline__ uint32_t sort_cells(const perfect_codes &block, uint32_t *places)
 {
     const uint32_t cells = block.words * 16, lane = threadIdx.x % 32;
     if (threadIdx.x <= CLASSES)
@@ -78,7 +88,8 @@ __device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_
     __syncthreads();
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t first = threadIdx.x - lane; first < cells; first += blockDim.x) {
-            const uint32_t cell = first + lane, size = cell < cells ? sum_of_counters(*counts_of(block, 0, cell)) : 0;
+            const uint32_t cell = first + lane,
+                           size = cell < cells ? perfect_sum_of_counters(*perfect_counts_of(&block, 0, cell)) : 0;
             const uint32_t which = size < CLASSES ? CLASSES - size : 0; /* CLASSES: no keys */
             const uint32_t peers = __match_any_sync(0xffffffffu, which), before = __popc(peers & ((1u << lane) - 1));
             uint32_t at = 0;
@@ -86,7 +97,7 @@ __device__ __forceinline__ uint32_t sort_cells(const codes_block &block, uint32_
                 at = atomicAdd(&places[which], (uint32_t)__popc(peers));
             at = __shfl_sync(0xffffffffu, at, __ffs((int)peers) - 1);
             if (pass == 1 && which < CLASSES)
-                block.m.order[at + before] = (uint16_t)cell;
+                order_of(block)[at + before] = (uint16_t)cell;
         }
         __syncthreads();
         if (pass == 0 && threadIdx.x < 32) {
@@ -121,35 +132,35 @@ __device__ __forceinline__ bool has_above_8(uint32_t counts)
     return (rest & counts & 0x88888888u) != 0;
 }
 
-template <uint32_t slots> __device__ __forceinline__ void deal_cell(const codes_block &block, uint32_t cell)
+template <uint32_t slots> __device__ __forceinline__ void deal_cell(const perfect_codes &block, uint32_t cell)
 {
-    uint32_t counts = *counts_of(block, 0, cell), mapping = 0;
+    uint32_t counts = *perfect_counts_of(&block, 0, cell), mapping = 0;
     if (slots == 8 && has_above_8(counts)) { /* no Δ would do: one cell in ten millions */
-        counts = *counts_of(block, 1, cell);
+        counts = *perfect_counts_of(&block, 1, cell);
         mapping = 1;
     }
     uint32_t buckets[PERFECT_SUBRANGES];
-    eight_bytes bad = {};
+    perfect_eight bad = {};
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
         buckets[i] = perfect_bucket_in(cell, block.salt, mapping, i, block.subrange);
-        bad.put(i, badness<slots>(fill_of(block, buckets[i])));
+        perfect_put_byte(&bad, i, badness<slots>(perfect_fill(&block, buckets[i])));
     }
-    const eight_bytes keys = expanded(counts);
+    const perfect_eight keys = perfect_eight_of(counts);
     uint32_t best = 0xffffffffu;
 #pragma unroll
     for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
-        const eight_bytes met = bad.back(offset);
+        const perfect_eight met = perfect_turned_back(bad, offset);
         const uint32_t cost = __dp4a(keys.low, met.low, __dp4a(keys.high, met.high, 0u));
         if (offset < 7 || mapping == 0)                          /* the last code is the stash's */
             best = min(best, cost << 3 | ((offset - cell) & 7)); /* ties fall differently for each cell */
     }
-    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = turned(counts, code);
-    block.m.codes[cell] = (uint8_t)code;
+    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = perfect_turned_counts(counts, code);
+    block.codes[cell] = (uint8_t)code;
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
-        if (nibble(placed, i) != 0)
-            add_keys(block, buckets[i], nibble(placed, i));
+        if (perfect_nibble(placed, i) != 0)
+            (void)perfect_add_fill(&block, buckets[i], perfect_nibble(placed, i));
 }
 
 /* ---- All of it ---- */
@@ -164,38 +175,37 @@ enum { SPOILED = 0xffffffff }; /* as troubles */
 
 /* All threads: finds codes with the block's salt. Returns how many threads see buckets that are too full, or SPOILED. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, const codes_block &block,
-                                               uint32_t partition, unsigned char *memory, uint32_t *places,
-                                               repair_state *state)
+__device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, const perfect_codes &block,
+                                               uint32_t partition, uint32_t *places)
 {
     constexpr uint32_t slots = PERFECT_LINE_BYTES / bulk_columns<kind>::slot_stride;
     const uint32_t count = work.records.count(partition);
     if (count > 2 * perfect_buckets(block.subrange) * slots)
         return SPOILED;
-    clear_counters(block, memory);
+    perfect_clear_counters(&block);
     __syncthreads();
     const uint32_t mine = count_records<kind>(block, work.view.seed, work.records.at(partition).heads, count);
     __syncthreads();
-    if (!all_counted(block, mine, &places[0]))
+    if (!perfect_all_counted(&block, mine, &places[0]))
         return SPOILED;
     __syncthreads();
     const uint32_t used = sort_cells(block, places);
     for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
-        deal_cell<slots>(block, block.m.order[i]);
+        deal_cell<slots>(block, order_of(block)[i]);
     __syncthreads();
-    return repair<slots>(block, state, MOST_ROUNDS, all_cells<slots>());
+    return perfect_repair_codes(kind, &work.view, &block, lane_own_group(), NULL, 0, MOST_ROUNDS);
 }
 
 /* All threads: the same with other salts, until one does. Returns it, or the last one. Not inlined: it is rare, and there the salt is
  * no literal. */
 template <loom__slot_kind kind>
-__device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, codes_block block, uint32_t partition,
-                                                  unsigned char *memory, uint32_t *places, repair_state *state)
+__device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, perfect_codes block, uint32_t partition,
+                                                  uint32_t *places)
 {
     for (;;) {
         block.salt++;
         __syncthreads();
-        if (find_codes<kind>(work, block, partition, memory, places, state) == 0 || block.salt + 1 == MOST_SALTS)
+        if (find_codes<kind>(work, block, partition, places) == 0 || block.salt + 1 == MOST_SALTS)
             return block.salt;
     }
 }
@@ -205,20 +215,20 @@ __global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const __grid_constant_
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ uint32_t places[CLASSES + 1];
-    __shared__ repair_state state;
+    __shared__ perfect_round round;
     const uint32_t words = work.view.words, partition = blockIdx.x;
-    const codes_block block = {lay_out(memory, work.view.subrange, words), work.view.subrange, words, 0,
-                               suspects_in(work.view.subrange)};
+    const perfect_codes block = perfect_lay_out_codes(memory, &round, work.view.subrange, words, 0,
+                                                      suspects_in(work.view.subrange), lane_own_team());
     if (work.records.gave_up())
         return;
-    const uint32_t troubles = find_codes<kind>(work, block, partition, memory, places, &state);
+    const uint32_t troubles = find_codes<kind>(work, block, partition, places);
     uint64_t salt = 0;
     if (troubles > 0 && troubles <= FEW_TROUBLES)
-        salt = find_codes_again<kind>(work, block, partition, memory, places, &state);
+        salt = find_codes_again<kind>(work, block, partition, places);
     __syncthreads();
     uint64_t *to = work.view.codes + (uint64_t)partition * words;
     for (uint32_t i = threadIdx.x; i < words; i += blockDim.x)
-        to[i] = troubles == SPOILED ? 0 : packed_codes(block, i) | salt << 60;
+        to[i] = troubles == SPOILED ? 0 : perfect_packed_codes(&block, i) | salt << 60;
     if (threadIdx.x == 0) {
         work.spoiled[partition] = troubles == SPOILED;
         work.view.marks[partition] = PERFECT_UNMARKED;
@@ -234,7 +244,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
     cudaError_t error = allow_shared(codes_kernel<kind>, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
     if (error != cudaSuccess)
         return error;
-    const uint32_t shared = codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
+    const uint32_t shared = perfect_codes_bytes(view->subrange, view->words, suspects_in(view->subrange));
     codes_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(work);
     return cudaGetLastError();
 }
@@ -243,7 +253,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
 
 uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view)
 {
-    return codes_shared_bytes(view->subrange, view->words, suspects_in(view->subrange));
+    return perfect_codes_bytes(view->subrange, view->words, suspects_in(view->subrange));
 }
 
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,

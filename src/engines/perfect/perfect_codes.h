@@ -1,0 +1,412 @@
+/* The codes of a partition's cells in the memory of a team, and how they are repaired: what building a table and
+ * inserting many keys at once have in common. The team owns the partition.
+ *
+ * A cell's keys count by their turn alone (perfect_layout.h): for each mapping Φ a word of eight 4-bit counters says
+ * all that a choice of codes needs, so keys are read once, and neither sorted nor kept. With another offset Δ the
+ * counters turn by as many places. A partition with more than 15 keys of one cell and turn cannot be counted so; they
+ * are equal, in practice.
+ *
+ * Codes with which some buckets are too full are repaired in rounds (perfect_repair.h has the loop). All cells with
+ * keys in such buckets are listed; in two half rounds, for the buckets of the lower and of the upper four subranges,
+ * each of them considers its 14 other codes and bids for the bucket that it would leave: the least new overflow wins,
+ * and its cell moves, if there is none. Who has moved waits two half rounds. Once only some buckets are left it waits
+ * six, moves may add some overflow, and bids are blurred by chance: otherwise a few cells would go in circles, or two
+ * large ones in one bucket never part. All cells choose at once, from counts that are a little old; what goes wrong
+ * thereby is seen in the next round. */
+#ifndef LOOM_PERFECT_CODES_H
+#define LOOM_PERFECT_CODES_H
+
+#include "core/lanes.h"
+#include "engines/perfect/perfect_layout.h"
+
+enum {
+    PERFECT_STUBBORN = 6, /* so few lanes see a bucket that is too full, and bids are blurred */
+    PERFECT_BEARABLE = 4  /* overflow that a move may add then */
+};
+
+#define PERFECT_NO_BID UINT32_MAX
+
+/* ---- The team's memory ---- */
+
+/* A cell bids for the bucket that it would leave. */
+typedef struct perfect_bid {
+    uint32_t bucket; /* PERFECT_NO_BID: none */
+    uint32_t value;  /* the cell, at least */
+} perfect_bid;
+
+/* Of a round. */
+typedef struct perfect_round {
+    uint32_t listed[2]; /* suspects for each half */
+    uint32_t wanted;    /* subranges that have buckets too full */
+} perfect_round;
+
+typedef struct perfect_codes {
+    uint32_t *counts;      /* [2][words * 16], for each Φ: keys of a cell by turn, 4 bits each */
+    uint8_t *codes;        /* [words * 16]: code, and above it when the cell moved (a half round, 1 .. 15; 0: never) */
+    uint32_t *fills;       /* [subranges], a byte each: keys of a bucket */
+    uint32_t *bids;        /* [subranges]: of cells that would leave the bucket */
+    perfect_bid *suspects; /* [2][most_suspects], behind the bids */
+    perfect_round *round;
+    uint32_t subrange, words, salt;
+    uint32_t most_suspects; /* cells that are listed for a half round; others wait for the next one */
+    lane_team team;
+} perfect_codes;
+
+LOOM_BOTH uint32_t perfect_whole_16(uint32_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* Bytes of counts, codes and fills, and of all; a build's order of cells takes the place of bids and suspects. */
+LOOM_BOTH uint32_t perfect_counters_bytes(uint32_t subrange, uint32_t words)
+{
+    return words * 16 * (4 + 4 + 1) + perfect_whole_16(PERFECT_SUBRANGES * subrange);
+}
+
+LOOM_BOTH uint32_t perfect_codes_bytes(uint32_t subrange, uint32_t words, uint32_t suspects)
+{
+    const uint32_t bids = (uint32_t)PERFECT_SUBRANGES * subrange * 4 + 2 * suspects * (uint32_t)sizeof(perfect_bid);
+    const uint32_t order = words * 16 * 2;
+    return perfect_counters_bytes(subrange, words) + perfect_whole_16(bids > order ? bids : order);
+}
+
+/* `memory` is aligned to 16 bytes; `round` may lie anywhere. */
+LOOM_LANE perfect_codes perfect_lay_out_codes(unsigned char *memory, perfect_round *round, uint32_t subrange,
+                                              uint32_t words, uint32_t salt, uint32_t suspects, lane_team team)
+{
+    perfect_codes codes;
+    codes.counts = (uint32_t *)(void *)memory;
+    codes.codes = (uint8_t *)(codes.counts + 2 * words * 16);
+    codes.fills = (uint32_t *)(void *)(codes.codes + words * 16);
+    codes.bids = codes.fills + perfect_whole_16(PERFECT_SUBRANGES * subrange) / 4;
+    codes.suspects = (perfect_bid *)(void *)(codes.bids + PERFECT_SUBRANGES * subrange);
+    codes.round = round;
+    codes.subrange = subrange;
+    codes.words = words;
+    codes.salt = salt;
+    codes.most_suspects = suspects;
+    codes.team = team;
+    return codes;
+}
+
+/* All lanes: counts, codes and fills become zero. */
+LOOM_LANE void perfect_clear_counters(const perfect_codes *codes)
+{
+    const uint32_t words = perfect_counters_bytes(codes->subrange, codes->words) / 8;
+    for (uint32_t i = lane_team_rank(codes->team); i < words; i += lane_team_size(codes->team))
+        lane_team_store((uint64_t *)(void *)codes->counts + i, 0);
+}
+
+LOOM_LANE uint32_t *perfect_counts_of(const perfect_codes *codes, uint32_t mapping, uint32_t cell)
+{
+    return &codes->counts[mapping * (codes->words * 16) + cell];
+}
+
+LOOM_LANE uint32_t perfect_load_counts(const perfect_codes *codes, uint32_t mapping, uint32_t cell)
+{
+    return lane_team_load_4(perfect_counts_of(codes, mapping, cell));
+}
+
+LOOM_LANE uint32_t perfect_planned_code(const perfect_codes *codes, uint32_t cell)
+{
+    return lane_team_load_1(&codes->codes[cell]) & 15;
+}
+
+/* Keys of a bucket, while nobody adds any. */
+LOOM_LANE uint32_t perfect_fill(const perfect_codes *codes, uint32_t bucket)
+{
+    return lane_team_load_1((const uint8_t *)codes->fills + bucket);
+}
+
+/* Returns the bucket's keys before. */
+LOOM_LANE uint32_t perfect_add_fill(const perfect_codes *codes, uint32_t bucket, uint32_t keys)
+{
+    const uint32_t at = 8 * (bucket % 4);
+    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: takes keys away, too */
+}
+
+/* The word of 15 codes; its salt is left zero. */
+LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t word)
+{
+    const uint64_t *bytes = (const uint64_t *)(const void *)(codes->codes + 16 * word);
+    uint64_t packed = 0;
+    LOOM_UNROLL
+    for (uint32_t k = 0; k < 2; k++) {
+        uint64_t x = lane_team_load(bytes + k) & 0x0f0f0f0f0f0f0f0fu;
+        x = k == 1 ? x & 0x00ffffffffffffffu : x;
+        x = (x | x >> 4) & 0x00ff00ff00ff00ffu;
+        x = (x | x >> 8) & 0x0000ffff0000ffffu;
+        packed |= (uint64_t)(uint32_t)(x | x >> 16) << 32 * k;
+    }
+    return packed;
+}
+
+/* ---- Counters of 4 bits, and of a byte ---- */
+
+/* By turn becomes by subrange, as the code has it. */
+LOOM_LANE uint32_t perfect_turned_counts(uint32_t counts, uint32_t code)
+{
+    return loom__funnel_left(counts, counts, 4 * (code & 7));
+}
+
+LOOM_LANE uint32_t perfect_nibble(uint32_t counts, uint32_t i)
+{
+    return counts >> 4 * i & 15;
+}
+
+/* The lower four counters, a byte each. */
+LOOM_LANE uint32_t perfect_lower_bytes(uint32_t counts)
+{
+    uint32_t x = counts & 0xffff;
+    x = (x | x << 8) & 0x00ff00ff;
+    return (x | x << 4) & 0x0f0f0f0f;
+}
+
+/* Two words, not one of 64 bits: a GPU shifts and adds 32. */
+typedef struct perfect_eight {
+    uint32_t low, high;
+} perfect_eight;
+
+LOOM_LANE perfect_eight perfect_eight_of(uint32_t counts)
+{
+    const perfect_eight eight = {perfect_lower_bytes(counts), perfect_lower_bytes(counts >> 16)};
+    return eight;
+}
+
+LOOM_LANE void perfect_put_byte(perfect_eight *eight, uint32_t i, uint32_t byte)
+{
+    if (i < 4)
+        eight->low |= byte << 8 * i;
+    else
+        eight->high |= byte << 8 * (i - 4);
+}
+
+/* Byte t of the result is byte (t + by) mod 8. */
+LOOM_LANE perfect_eight perfect_turned_back(perfect_eight eight, uint32_t by)
+{
+    const uint32_t bits = 8 * (by & 3), first = by & 4 ? eight.high : eight.low,
+                   second = by & 4 ? eight.low : eight.high;
+    const perfect_eight turned = {loom__funnel_right(first, second, bits), loom__funnel_right(second, first, bits)};
+    return turned;
+}
+
+LOOM_LANE perfect_eight perfect_sum_of_eights(perfect_eight one, perfect_eight other)
+{
+    const perfect_eight sum = {one.low + other.low, one.high + other.high};
+    return sum;
+}
+
+LOOM_LANE uint32_t perfect_sum_of_four(uint32_t four)
+{
+    return loom__dot_4(four, 0x01010101u, 0);
+}
+
+/* Which of four bytes, of which none is above 128, are above `slots`? The lowest bit of each says so. */
+LOOM_LANE uint32_t perfect_above_of(uint32_t four, uint32_t slots)
+{
+    return ((four + (127 - slots) * 0x01010101u) & 0x80808080u) >> 7;
+}
+
+/* How much are they, together? */
+LOOM_LANE uint32_t perfect_overflow_of_four(uint32_t four, uint32_t slots)
+{
+    const uint32_t above = perfect_above_of(four, slots);
+    return loom__dot_4((four + (127 - slots) * 0x01010101u) & 0x7f7f7f7fu, above, perfect_sum_of_four(above));
+}
+
+LOOM_LANE uint32_t perfect_overflow_of(perfect_eight all, uint32_t slots)
+{
+    return perfect_overflow_of_four(all.low, slots) + perfect_overflow_of_four(all.high, slots);
+}
+
+/* Counts a key of the partition. */
+LOOM_LANE void perfect_count_key(const perfect_codes *codes, perfect_place place)
+{
+    const uint32_t cell = perfect_cell(place);
+    (void)lane_team_draw(perfect_counts_of(codes, 0, cell), 1u << 4 * perfect_turn(place.rest, codes->salt, 0));
+    (void)lane_team_draw(perfect_counts_of(codes, 1, cell), 1u << 4 * perfect_turn(place.rest, codes->salt, 1));
+}
+
+LOOM_LANE uint32_t perfect_sum_of_counters(uint32_t counts)
+{
+    return perfect_sum_of_four((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu));
+}
+
+/* All lanes, when each has counted `mine` keys: has no counter overflowed? One that does makes the sum of all less, by
+ * 15 or 16, and nothing makes it more. `sum` is a word of the team's memory. */
+LOOM_LANE int perfect_all_counted(const perfect_codes *codes, uint32_t mine, uint32_t *sum)
+{
+    if (lane_team_rank(codes->team) == 0)
+        lane_team_store_4(sum, 0);
+    lane_team_wait(codes->team);
+    uint32_t missing = 2 * mine;
+    for (uint32_t i = lane_team_rank(codes->team); i < 2 * codes->words * 16; i += lane_team_size(codes->team))
+        missing -= perfect_sum_of_counters(lane_team_load_4(&codes->counts[i]));
+    lane_team_add(codes->team, sum, missing);
+    lane_team_wait(codes->team);
+    return lane_team_load_4(sum) == 0;
+}
+
+/* ---- Suspects ---- */
+
+/* A bid's value: new overflow, relative to NO_WORSE, then chance, then cell and code. */
+enum { PERFECT_NO_WORSE = 16, PERFECT_WORSE_AT = 23, PERFECT_CHANCE_AT = 20, PERFECT_CELL_AT = 4 };
+
+LOOM_LANE uint32_t perfect_bidder(uint32_t value)
+{
+    return value >> PERFECT_CELL_AT & 0xffff;
+}
+
+/* All lanes: how many of them see buckets that are too full; round->wanted says where. */
+LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t slots)
+{
+    uint32_t wanted = 0;
+    if (lane_team_rank(codes->team) == 0) {
+        lane_team_store_4(&codes->round->listed[0], 0);
+        lane_team_store_4(&codes->round->listed[1], 0);
+        lane_team_store_4(&codes->round->wanted, 0);
+    }
+    lane_team_wait(codes->team);
+    for (uint32_t four = lane_team_rank(codes->team); four < perfect_whole_16(PERFECT_SUBRANGES * codes->subrange) / 4;
+         four += lane_team_size(codes->team))
+        for (uint32_t above = perfect_above_of(lane_team_load_4(&codes->fills[four]), slots); above != 0;
+             above &= above - 1)
+            wanted |= 1u << (4 * four + loom__lowest_bit(above) / 8) / codes->subrange;
+    if (wanted != 0)
+        (void)lane_team_or(&codes->round->wanted, wanted);
+    return lane_team_count(codes->team, wanted != 0);
+}
+
+/* In which subranges are keys of the cell in a bucket that is too full? Of those in `wanted`, the same for all lanes.
+ * */
+LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
+{
+    const uint32_t code = perfect_planned_code(codes, cell), mapping = code >> 3;
+    const uint32_t placed = perfect_turned_counts(perfect_load_counts(codes, mapping, cell), code);
+    uint32_t trouble = 0;
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
+        if (wanted >> i & 1) {
+            const uint32_t fill =
+                perfect_fill(codes, perfect_bucket_in(cell, codes->salt, mapping, i, codes->subrange));
+            trouble |= (uint32_t)((perfect_nibble(placed, i) != 0) & (fill > slots)) << i; /* no branch: lanes differ */
+        }
+    return trouble;
+}
+
+/* A cell with keys in buckets that are too full becomes a suspect, for the halves in which it has them. */
+LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
+{
+    const uint32_t trouble = perfect_trouble_of(codes, slots, cell, wanted);
+    LOOM_UNROLL
+    for (uint32_t half = 0; half < 2; half++)
+        if (trouble >> 4 * half & 15) {
+            const uint32_t at = lane_team_draw(&codes->round->listed[half], 1);
+            if (at < codes->most_suspects)
+                lane_team_store_4(&codes->suspects[half * codes->most_suspects + at].value, cell << PERFECT_CELL_AT);
+        }
+}
+
+/* All lanes: considers all cells. `together`: the lane's group, which turns with its warp. */
+LOOM_LANE void perfect_consider_all(const perfect_codes *codes, uint32_t slots, lane_group together)
+{
+    const uint32_t wanted = lane_team_load_4(&codes->round->wanted), cells = codes->words * 16;
+    for (uint32_t first = 0; first < cells; first += lane_team_size(codes->team)) {
+        const uint32_t cell = first + lane_team_rank(codes->team);
+        if (cell < cells)
+            perfect_consider_cell(codes, slots, cell, wanted);
+        lane_join(together,
+                  1); /* or a GPU's lanes that had nothing to list would go ahead, each part of a warp by itself */
+    }
+    lane_team_wait(codes->team);
+}
+
+/* ---- Bids ---- */
+
+/* Half rounds are counted from 1 to 15 and again, so that they fit beside a code. */
+LOOM_LANE int perfect_moved_lately(uint32_t moved, uint32_t now, uint32_t rest)
+{
+    return moved != 0 && (now - moved + 15) % 15 <= rest;
+}
+
+LOOM_LANE uint32_t perfect_lesser(uint32_t one, uint32_t other)
+{
+    return one < other ? one : other;
+}
+
+/* What a suspect bids in the half round `now`. */
+LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t half,
+                                      uint32_t now, uint32_t salt, int stubborn)
+{
+    const uint32_t byte = lane_team_load_1(&codes->codes[cell]), code = byte & 15, mapping = code >> 3;
+    const uint32_t placed = perfect_turned_counts(perfect_load_counts(codes, mapping, cell), code);
+    const perfect_bid none = {PERFECT_NO_BID, cell << PERFECT_CELL_AT};
+    if (perfect_moved_lately(byte >> 4, now, stubborn ? 6 : 2) || (half ? placed >> 16 : placed & 0xffff) == 0)
+        return none;
+    /* Keys in the cell's sixteen buckets without its own; and the fullest bucket that it should leave. */
+    perfect_eight others[2] = {{0, 0}, {0, 0}};
+    uint32_t fullest = slots;
+    perfect_bid best = {PERFECT_NO_BID, UINT32_MAX};
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
+        const uint32_t a = perfect_bucket_in(cell, codes->salt, 0, i, codes->subrange);
+        const uint32_t b = perfect_bucket_in(cell, codes->salt, 1, i, codes->subrange);
+        const uint32_t own = perfect_nibble(placed, i), here = mapping ? b : a;
+        const uint32_t fill_a = perfect_lesser(perfect_fill(codes, a), 100);
+        const uint32_t fill_b = perfect_lesser(perfect_fill(codes, b), 100);
+        const uint32_t fill = mapping ? fill_b : fill_a;
+        if (i / 4 == half && own != 0 && fill > fullest) {
+            fullest = fill;
+            best.bucket = here;
+        }
+        perfect_put_byte(&others[0], i, a == here ? fill_a - perfect_lesser(own, fill_a) : fill_a);
+        perfect_put_byte(&others[1], i, b == here ? fill_b - perfect_lesser(own, fill_b) : fill_b);
+    }
+    if (best.bucket == PERFECT_NO_BID)
+        return none;
+    const perfect_eight mine = mapping ? others[1] : others[0];
+    const uint32_t now_over = perfect_overflow_of(perfect_sum_of_eights(mine, perfect_eight_of(placed)), slots) -
+                              perfect_overflow_of(mine, slots);
+    LOOM_UNROLL
+    for (uint32_t phi = 0; phi < 2; phi++) {
+        const perfect_eight keys = perfect_eight_of(perfect_load_counts(codes, phi, cell));
+        const uint32_t without = perfect_overflow_of(others[phi], slots);
+        LOOM_UNROLL
+        for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
+            const uint32_t other = phi << 3 | offset;
+            if (other == PERFECT_STASHED || other == code)
+                continue;
+            const perfect_eight met = perfect_turned_back(others[phi], offset);
+            const uint32_t over = perfect_overflow_of(perfect_sum_of_eights(met, keys), slots) - without;
+            const uint32_t chance = (cell << 4 | other) * 0x9e3779b1u ^ salt;
+            const uint32_t drawn = chance * 0x85ebca77u;
+            int worse = (int)over - (int)now_over + PERFECT_NO_WORSE + (stubborn && drawn >> 30 == 0);
+            worse = worse < 0 ? 0 : worse > 2 * PERFECT_NO_WORSE - 1 ? 2 * PERFECT_NO_WORSE - 1 : worse;
+            best.value = perfect_lesser(best.value, (uint32_t)worse << PERFECT_WORSE_AT |
+                                                        (drawn >> 27 & 7) << PERFECT_CHANCE_AT |
+                                                        cell << PERFECT_CELL_AT | other);
+        }
+    }
+    return best.value >> PERFECT_WORSE_AT > (uint32_t)PERFECT_NO_WORSE + (stubborn ? PERFECT_BEARABLE : 0) ? none
+                                                                                                           : best;
+}
+
+/* One lane: the cell gets another code, in the plan. */
+LOOM_LANE void perfect_move_planned(const perfect_codes *codes, uint32_t cell, uint32_t code, uint32_t now)
+{
+    const uint32_t before = perfect_planned_code(codes, cell);
+    const uint32_t leaving = perfect_turned_counts(perfect_load_counts(codes, before >> 3, cell), before);
+    const uint32_t coming = perfect_turned_counts(perfect_load_counts(codes, code >> 3, cell), code);
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
+        if (perfect_nibble(leaving, i) != 0)
+            (void)perfect_add_fill(codes, perfect_bucket_in(cell, codes->salt, before >> 3, i, codes->subrange),
+                                   0 - perfect_nibble(leaving, i));
+        if (perfect_nibble(coming, i) != 0)
+            (void)perfect_add_fill(codes, perfect_bucket_in(cell, codes->salt, code >> 3, i, codes->subrange),
+                                   perfect_nibble(coming, i));
+    }
+    lane_team_store_1(&codes->codes[cell], now << 4 | code);
+}
+
+#endif

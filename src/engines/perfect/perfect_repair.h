@@ -1,0 +1,489 @@
+/* Many keys inserted into a partition at once: those whose buckets are full. A team of lanes (core/lanes.h) owns the
+ * partition, plans in its own memory where everything will lie, without touching the table, and rewrites only what
+ * changes:
+ *   1. count     keys of the table, by cell and turn, and of each bucket; then those that come, as if they had found
+ *                room.
+ *   2. repair    codes, in rounds, as in a build (perfect_codes.h), which begins with those that are there.
+ *   3. withdraw  a key that comes, and whose bucket is still too full, is left to others. If a bucket is too full then,
+ *                too, or something does not fit, the plan is dropped, nothing was changed, and all of them are left.
+ *   4. move      keys of cells whose codes have changed are lifted out of their buckets; codes are written; the keys
+ *                are put back, where there is room for each of them; then those that come.
+ * So nothing is lost whatever happens: what cannot be planned is not begun. Cells in the stash stay there, and what
+ * comes to them is left.
+ *
+ * Suspects are looked for where they can be: in buckets that are too full, among cells that have moved, and those that
+ * get keys.
+ *
+ * Lanes wait for each other between steps, and touch the same bytes in between by draws alone; the table's slots are
+ * taken by swaps (perfect_ops.h). A round ends when it must: there are PERFECT_REPAIR_ROUNDS at most. */
+#ifndef LOOM_PERFECT_REPAIR_H
+#define LOOM_PERFECT_REPAIR_H
+
+#include "engines/perfect/perfect_cells.h"
+#include "engines/perfect/perfect_codes.h"
+
+enum {
+    PERFECT_REPAIR_ROUNDS = 20,
+    PERFECT_LINES_AT_ONCE = 4, /* of a group, when the table's keys are counted */
+    PERFECT_COMES = 0,         /* states of a key that comes */
+    PERFECT_LEFT = 1
+};
+
+/* A key that was lifted out of its bucket, with its value. They lie where the counters were. */
+typedef struct perfect_lifted {
+    uint64_t key, value;
+} perfect_lifted;
+
+typedef struct perfect_repair_counters {
+    perfect_round round;
+    uint32_t moves, troubles, changes, lifted, room, sum;
+    uint32_t unused[3]; /* whole pieces of 16 bytes */
+} perfect_repair_counters;
+
+/* How much is listed, at most; beyond that all cells are considered, or the plan is dropped. */
+typedef struct perfect_repair_limits {
+    uint32_t suspects, moves, troubles;
+} perfect_repair_limits;
+
+typedef struct perfect_repair {
+    perfect_codes codes;
+    perfect_owner owner;
+    lane_group together; /* the lane's group, which turns with its warp where all lanes go the same way */
+    perfect_repair_limits most;
+    perfect_repair_counters *own;
+    /* [most.moves] cells that have moved, some of them twice; in the end those whose codes change, with their former
+     * codes: cell << 4 | code */
+    uint32_t *moved;
+    uint32_t *troubled; /* [most.troubles] buckets that are too full */
+    uint32_t *bits;     /* one for each cell */
+    uint8_t *states;    /* of each key that comes; where the suspects were */
+    const void *keys;   /* of a batch … */
+    uint32_t *coming;   /* [count] … and which of them come */
+    uint32_t
+        count; /* at most a byte for each fits where the suspects were, and no more than the slots of the subranges */
+} perfect_repair;
+
+LOOM_BOTH perfect_repair_limits perfect_most_repaired(uint32_t subrange)
+{
+    const int small = subrange <= PERFECT_PREFERRED_SUBRANGE;
+    perfect_repair_limits most;
+    most.suspects = small ? 256 : 384;
+    most.moves = small ? 384 : 768;
+    most.troubles = most.moves / 3;
+    return most;
+}
+
+LOOM_BOTH uint32_t perfect_repair_bytes(uint32_t subrange, uint32_t words, perfect_repair_limits most)
+{
+    return perfect_codes_bytes(subrange, words, most.suspects) + (uint32_t)sizeof(perfect_repair_counters) +
+           4 * (most.moves + most.troubles) + (words + 1) / 2 * 4;
+}
+
+/* `memory` has perfect_repair_bytes(), aligned to 16, with anything in it. */
+LOOM_LANE perfect_repair perfect_begin_repair(const loom__perfect_view *view, perfect_owner owner, lane_group together,
+                                              unsigned char *memory, perfect_repair_limits most)
+{
+    perfect_repair repair;
+    repair.own =
+        (perfect_repair_counters *)(void *)(memory + perfect_codes_bytes(view->subrange, view->words, most.suspects));
+    repair.codes = perfect_lay_out_codes(memory, &repair.own->round, view->subrange, view->words, owner.salt,
+                                         most.suspects, owner.team);
+    repair.owner = owner;
+    repair.together = together;
+    repair.most = most;
+    repair.moved = (uint32_t *)(repair.own + 1);
+    repair.troubled = repair.moved + most.moves;
+    repair.bits = repair.troubled + most.troubles;
+    repair.states = (uint8_t *)repair.codes.suspects;
+    repair.keys = NULL;
+    repair.coming = NULL;
+    repair.count = 0;
+    return repair;
+}
+
+LOOM_LANE uint32_t perfect_rank(const perfect_repair *repair)
+{
+    return lane_team_rank(repair->owner.team);
+}
+
+LOOM_LANE uint32_t perfect_size(const perfect_repair *repair)
+{
+    return lane_team_size(repair->owner.team);
+}
+
+/* ---- 1: count ---- */
+
+/* All lanes: codes as they are. */
+LOOM_LANE void perfect_read_codes(const perfect_repair *repair)
+{
+    for (uint32_t i = perfect_rank(repair); i < repair->codes.words; i += perfect_size(repair)) {
+        const uint64_t word = lane_load_8(repair->owner.words + i) & ~(uint64_t)0 >> 4; /* the salt is no code */
+        uint64_t *bytes = (uint64_t *)(void *)(repair->codes.codes + 16 * i);
+        LOOM_UNROLL
+        for (uint32_t k = 0; k < 2; k++)
+            lane_team_store(bytes + k, perfect_lower_bytes((uint32_t)(word >> 32 * k)) |
+                                           (uint64_t)perfect_lower_bytes((uint32_t)(word >> (32 * k + 16))) << 32);
+    }
+}
+
+/* All lanes: the keys of the table, the stash's excepted, whose cells stay where they are. Returns how many this one
+ * has counted. */
+LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect_view *view,
+                                       const perfect_repair *repair)
+{
+    const perfect_owner *owner = &repair->owner;
+    const uint32_t buckets = PERFECT_SUBRANGES * view->subrange, groups = perfect_groups(owner);
+    uint32_t counted = 0;
+    for (uint32_t first = 0; first < buckets; first += PERFECT_LINES_AT_ONCE * groups) { /* the same for all lanes */
+        lane_line lines[PERFECT_LINES_AT_ONCE];
+        LOOM_UNROLL
+        for (uint32_t k = 0; k < PERFECT_LINES_AT_ONCE; k++) {
+            const uint32_t bucket = first + k * groups + perfect_group(owner);
+            perfect_take_line(kind, owner, bucket, &lines[k], bucket < buckets);
+        }
+        LOOM_UNROLL
+        for (uint32_t k = 0; k < PERFECT_LINES_AT_ONCE; k++) {
+            const uint32_t bucket = first + k * groups + perfect_group(owner);
+            uint32_t used = 0;
+            LOOM_UNROLL
+            for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
+                const uint64_t key = perfect_own_key(kind, &lines[k], i);
+                used += lane_count(lane_poll(repair->together, bucket < buckets && key != owner->empty));
+            }
+            LOOM_UNROLL
+            for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
+                const uint64_t key = perfect_own_key(kind, &lines[k], i);
+                if (bucket < buckets && key != owner->empty) {
+                    perfect_count_key(&repair->codes, perfect_place_of_key(kind, view, key));
+                    counted++;
+                }
+            }
+            if (bucket < buckets && lane_leads(owner->alone))
+                lane_team_store_1((uint8_t *)repair->codes.fills + bucket, used);
+        }
+    }
+    return counted;
+}
+
+/* A key that comes, and its place. */
+LOOM_LANE uint64_t perfect_coming_key(loom__slot_kind kind, const perfect_repair *repair, uint32_t i)
+{
+    const uint32_t index = lane_load_4(repair->coming + i);
+    return slot_key_bytes(kind) == 4 ? ((const uint32_t *)repair->keys)[index]
+                                     : ((const uint64_t *)repair->keys)[index];
+}
+
+LOOM_LANE perfect_place perfect_coming_place(loom__slot_kind kind, const loom__perfect_view *view,
+                                             const perfect_repair *repair, uint32_t i)
+{
+    return perfect_place_of_key(kind, view, perfect_coming_key(kind, repair, i));
+}
+
+/* The bucket of a key that comes, as codes are now; UINT32_MAX: the stash. */
+LOOM_LANE uint32_t perfect_planned_bucket(const perfect_repair *repair, perfect_place place)
+{
+    const uint32_t code = perfect_planned_code(&repair->codes, perfect_cell(place));
+    if (code == PERFECT_STASHED)
+        return UINT32_MAX;
+    return perfect_bucket(place, code, repair->codes.salt, repair->codes.subrange);
+}
+
+/* All lanes: the keys that come, as if there were room. Returns how many this one has counted. */
+LOOM_LANE uint32_t perfect_count_coming(loom__slot_kind kind, const loom__perfect_view *view,
+                                        const perfect_repair *repair)
+{
+    uint32_t counted = 0;
+    for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
+        const perfect_place place = perfect_coming_place(kind, view, repair, i);
+        const uint32_t bucket = perfect_planned_bucket(repair, place);
+        if (bucket == UINT32_MAX)
+            continue;
+        perfect_count_key(&repair->codes, place);
+        counted++;
+        (void)perfect_add_fill(&repair->codes, bucket, 1);
+    }
+    return counted;
+}
+
+/* ---- 2: repair ---- */
+
+/* All lanes: no cell has been marked. */
+LOOM_LANE void perfect_clear_bits(const perfect_repair *repair)
+{
+    for (uint32_t i = perfect_rank(repair); i < (repair->codes.words + 1) / 2; i += perfect_size(repair))
+        lane_team_store_4(&repair->bits[i], 0);
+}
+
+/* Marks a cell; true: it was not before. */
+LOOM_LANE int perfect_mark_cell(const perfect_repair *repair, uint32_t cell)
+{
+    const uint32_t bit = 1u << cell % 32;
+    return (lane_team_or(&repair->bits[cell / 32], bit) & bit) == 0;
+}
+
+LOOM_LANE void perfect_consider_near(loom__slot_kind kind, const perfect_repair *repair, uint32_t cell, uint32_t wanted)
+{
+    if (perfect_mark_cell(repair, cell))
+        perfect_consider_cell(&repair->codes, perfect_slots(kind), cell, wanted);
+}
+
+/* All lanes: buckets that are too full. */
+LOOM_LANE void perfect_list_troubles(loom__slot_kind kind, const perfect_repair *repair)
+{
+    const perfect_codes *codes = &repair->codes;
+    for (uint32_t four = perfect_rank(repair); four < perfect_whole_16(PERFECT_SUBRANGES * codes->subrange) / 4;
+         four += perfect_size(repair))
+        for (uint32_t above = perfect_above_of(lane_team_load_4(&codes->fills[four]), perfect_slots(kind)); above != 0;
+             above &= above - 1) {
+            const uint32_t at = lane_team_draw(&repair->own->troubles, 1);
+            if (at < repair->most.troubles)
+                lane_team_store_4(&repair->troubled[at], 4 * four + loom__lowest_bit(above) / 8);
+        }
+}
+
+/* All lanes: considers who can be a suspect: a cell with keys in a bucket that is too full, as the table stands; one
+ * that has moved; one that gets a key. All others have their keys elsewhere. */
+LOOM_LANE void perfect_list_near(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
+{
+    const uint32_t slots = perfect_slots(kind), wanted = lane_team_load_4(&repair->codes.round->wanted);
+    if (perfect_rank(repair) == 0)
+        lane_team_store_4(&repair->own->troubles, 0);
+    perfect_clear_bits(repair);
+    lane_team_wait(repair->owner.team);
+    perfect_list_troubles(kind, repair);
+    lane_team_wait(repair->owner.team);
+    const uint32_t troubles = lane_team_load_4(&repair->own->troubles), moves = lane_team_load_4(&repair->own->moves);
+    if (troubles > repair->most.troubles || moves > repair->most.moves) {
+        perfect_consider_all(&repair->codes, slots, repair->together);
+        return;
+    }
+    for (uint32_t i = perfect_rank(repair); i < troubles * slots; i += perfect_size(repair)) {
+        const uint32_t bucket = lane_team_load_4(&repair->troubled[i / slots]);
+        const uint64_t key = slot_key(kind, perfect_line(kind, repair->owner.partition, bucket), i % slots);
+        if (key != repair->owner.empty)
+            perfect_consider_near(kind, repair, perfect_cell(perfect_place_of_key(kind, view, key)), wanted);
+    }
+    for (uint32_t i = perfect_rank(repair); i < moves; i += perfect_size(repair))
+        perfect_consider_near(kind, repair, lane_team_load_4(&repair->moved[i]), wanted);
+    for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair))
+        perfect_consider_near(kind, repair, perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+    lane_team_wait(repair->owner.team);
+}
+
+/* One lane: notes a cell that moves. */
+LOOM_LANE void perfect_note_move(const perfect_repair *repair, uint32_t cell)
+{
+    const uint32_t at = lane_team_draw(&repair->own->moves, 1);
+    if (at < repair->most.moves)
+        lane_team_store_4(&repair->moved[at], cell);
+}
+
+/* All lanes: suspects bid, and those whose bids win move. `near`, a literal: cells are noted in `repair`, which else is
+ * NULL. */
+LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, const perfect_repair *repair, int near,
+                                  uint32_t number, int stubborn)
+{
+    const uint32_t half = number % 2, now = number % 15 + 1, salt = number * 0xc2b2ae35u;
+    const uint32_t count = perfect_lesser(lane_team_load_4(&codes->round->listed[half]), codes->most_suspects);
+    perfect_bid *suspects = codes->suspects + half * codes->most_suspects;
+    if (count == 0) {
+        lane_team_wait(codes->team); /* all have seen it, before it becomes zero again */
+        return;
+    }
+    for (uint32_t i = lane_team_rank(codes->team); i < count; i += lane_team_size(codes->team)) {
+        const uint32_t cell = perfect_bidder(lane_team_load_4(&suspects[i].value));
+        const perfect_bid own = perfect_bid_for(codes, slots, cell, half, now, salt, stubborn);
+        lane_team_store_4(&suspects[i].bucket, own.bucket);
+        lane_team_store_4(&suspects[i].value, own.value);
+        if (own.bucket != PERFECT_NO_BID)
+            lane_team_least(&codes->bids[own.bucket], own.value);
+    }
+    lane_team_wait(codes->team);
+    for (uint32_t i = lane_team_rank(codes->team); i < count; i += lane_team_size(codes->team)) {
+        const uint32_t bucket = lane_team_load_4(&suspects[i].bucket), value = lane_team_load_4(&suspects[i].value);
+        if (bucket == PERFECT_NO_BID || lane_team_swap(&codes->bids[bucket], value, PERFECT_NO_BID) != value)
+            continue; /* another cell's bid was better, and perhaps that one is done already */
+        perfect_move_planned(codes, perfect_bidder(value), value & 15, now);
+        if (near)
+            perfect_note_move(repair, perfect_bidder(value));
+    }
+    lane_team_wait(codes->team);
+}
+
+/* All lanes. Returns how many of them see buckets that are still too full; 0: there are none. With `near`, a literal,
+ * suspects are looked for where they can be; without it all cells are considered, `repair` is NULL, and `kind` counts
+ * for its slots alone. */
+LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfect_view *view,
+                                        const perfect_codes *codes, lane_group together, const perfect_repair *repair,
+                                        int near, uint32_t rounds)
+{
+    for (uint32_t i = lane_team_rank(codes->team); i < PERFECT_SUBRANGES * codes->subrange;
+         i += lane_team_size(codes->team))
+        lane_team_store_4(&codes->bids[i], PERFECT_NO_BID);
+    for (uint32_t round = 0;; round++) {
+        const uint32_t seen = perfect_look_for_trouble(codes, perfect_slots(kind));
+        if (seen == 0 || round == rounds)
+            return seen;
+        if (near)
+            perfect_list_near(kind, view, repair);
+        else
+            perfect_consider_all(codes, perfect_slots(kind), together);
+        for (uint32_t half = 0; half < 2; half++)
+            perfect_half_round(perfect_slots(kind), codes, repair, near, 2 * round + half, seen <= PERFECT_STUBBORN);
+    }
+}
+
+/* ---- 3: withdraw ---- */
+
+/* All lanes, who wait before they look at fills again: what comes to a bucket that is too full is left. Lanes that see
+ * it at the same time may leave more than they must. */
+LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
+{
+    for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
+        const uint32_t bucket = perfect_planned_bucket(repair, perfect_coming_place(kind, view, repair, i));
+        const int left =
+            bucket == UINT32_MAX || perfect_add_fill(&repair->codes, bucket, 0) > perfect_slots(kind); /* a draw */
+        lane_team_store_1(&repair->states[i], left ? PERFECT_LEFT : PERFECT_COMES);
+        if (left && bucket != UINT32_MAX)
+            (void)perfect_add_fill(&repair->codes, bucket, UINT32_MAX);
+    }
+}
+
+/* All lanes: of the cells that have moved, those whose codes change. False: there were too many, or there is no room
+ * for their keys. */
+LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
+{
+    const perfect_codes *codes = &repair->codes;
+    const uint32_t moves = lane_team_load_4(&repair->own->moves);
+    if (moves > repair->most.moves)
+        return 0;
+    perfect_clear_bits(repair);
+    for (uint32_t first = 0; first < moves; first += perfect_size(repair)) {
+        const uint32_t i = first + perfect_rank(repair), cell = i < moves ? lane_team_load_4(&repair->moved[i]) : 0;
+        lane_team_wait(codes->team); /* bits are cleared, and all have been read that may be written over */
+        if (i >= moves || !perfect_mark_cell(repair, cell))
+            continue;
+        const uint32_t before = perfect_code_of(&repair->owner, cell);
+        if (before == perfect_planned_code(codes, cell))
+            continue;
+        (void)lane_team_draw(&repair->own->room, perfect_sum_of_counters(perfect_load_counts(codes, 0, cell)));
+        lane_team_store_4(&repair->moved[lane_team_draw(&repair->own->changes, 1)], cell << 4 | before);
+    }
+    lane_team_wait(codes->team);
+    return lane_team_load_4(&repair->own->room) * sizeof(perfect_lifted) <= 2 * codes->words * 16 * sizeof(uint32_t);
+}
+
+/* All lanes: steps 1 to 3, of the keys that `repair` names. False: nothing was changed, and all of them are left. */
+LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
+                                  uint32_t rounds)
+{
+    if (lane_load_4(&view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+        return 0; /* a key that was refused there must stay so (perfect_room.h) */
+    perfect_clear_counters(&repair->codes);
+    if (perfect_rank(repair) == 0) {
+        lane_team_store_4(&repair->own->moves, 0);
+        lane_team_store_4(&repair->own->changes, 0);
+        lane_team_store_4(&repair->own->lifted, 0);
+        lane_team_store_4(&repair->own->room, 0);
+    }
+    lane_team_wait(repair->owner.team);
+    perfect_read_codes(repair);
+    uint32_t mine = perfect_count_table(kind, view, repair);
+    lane_team_wait(repair->owner.team);
+    mine += perfect_count_coming(kind, view, repair);
+    if (!perfect_all_counted(&repair->codes, mine, &repair->own->sum))
+        return 0;
+    (void)perfect_repair_codes(kind, view, &repair->codes, repair->together, repair, 1, rounds);
+    perfect_withdraw(kind, view, repair);
+    if (perfect_look_for_trouble(&repair->codes, perfect_slots(kind)) != 0)
+        return 0;
+    return perfect_list_changes(repair);
+}
+
+/* ---- 4: move ---- */
+
+/* All lanes: the keys of cells whose codes change leave their buckets. Nothing reads the table's codes here. */
+LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
+                                    perfect_lifted *lifted)
+{
+    const perfect_owner *owner = &repair->owner;
+    const uint32_t slots = perfect_slots(kind), reach = PERFECT_SUBRANGES * slots;
+    const uint32_t all = lane_team_load_4(&repair->own->changes) * reach;
+    for (uint32_t i = perfect_rank(repair); i < all; i += perfect_size(repair)) {
+        const uint32_t change = lane_team_load_4(&repair->moved[i / reach]), cell = change >> 4;
+        const uint32_t number = i % reach / slots, slot = i % slots;
+        const uint32_t bucket = perfect_bucket_in(cell, owner->salt, change >> 3 & 1, number, view->subrange);
+        unsigned char *line = perfect_line(kind, owner->partition, bucket);
+        const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;
+        const uint64_t key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, slot);
+        if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, view, key)) != cell)
+            continue;
+        const uint32_t at = lane_team_draw(&repair->own->lifted, 1); /* below `room`: they were counted */
+        lane_team_store(&lifted[at].key, key);
+        lane_team_store(&lifted[at].value,
+                        perfect_take_slot(kind, view, owner->partition, bucket, slot, pair, owner->empty));
+    }
+}
+
+/* All lanes: codes as they are to be. */
+LOOM_LANE void perfect_write_codes(const perfect_repair *repair)
+{
+    for (uint32_t i = perfect_rank(repair); i < repair->codes.words; i += perfect_size(repair))
+        lane_store_8(repair->owner.words + i,
+                     perfect_packed_codes(&repair->codes, i) | (uint64_t)repair->owner.salt << 60);
+    lane_team_wait(repair->owner.team);
+}
+
+/* All lanes, when the plan is good: cells move. Afterwards groups insert the keys that come, those that are not left.
+ * */
+LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const loom__perfect_view *view,
+                                        const perfect_repair *repair)
+{
+    const perfect_owner *owner = &repair->owner;
+    perfect_lifted *lifted = (perfect_lifted *)(void *)repair->codes.counts;
+    perfect_lift_changes(kind, view, repair, lifted);
+    perfect_write_codes(repair);
+    for (uint32_t i = perfect_group(owner); i < lane_team_load_4(&repair->own->lifted); i += perfect_groups(owner)) {
+        const perfect_seek seek = perfect_seek_key(kind, view, lane_team_load(&lifted[i].key));
+        uint64_t value = lane_team_load(&lifted[i].value);
+        (void)perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, owner->alone, view, &seek, &value);
+    }
+    lane_team_wait(owner->team);
+}
+
+/* The group: is the i-th key that comes left? Its first lane alone reads, which may write (perfect_leave). */
+LOOM_LANE lane_truth perfect_is_left(const perfect_repair *repair, uint32_t i)
+{
+    lane_truth left = 0;
+    if (lane_leads(repair->owner.alone))
+        left = lane_team_load_1(&repair->states[i]) == PERFECT_LEFT;
+    return lane_some(lane_poll(repair->owner.alone, left));
+}
+
+/* The group: the i-th key that comes is left, too: not for one of many to store (perfect_may_claim). */
+LOOM_LANE void perfect_leave(const perfect_repair *repair, uint32_t i)
+{
+    if (lane_leads(repair->owner.alone))
+        lane_team_store_1(&repair->states[i], PERFECT_LEFT);
+}
+
+/* All lanes, after that: those left move to the front of repair->coming. Returns how many there are. */
+LOOM_LANE uint32_t perfect_keep_left(const perfect_repair *repair)
+{
+    const lane_team team = repair->owner.team;
+    if (perfect_rank(repair) == 0)
+        lane_team_store_4(&repair->own->lifted, 0);
+    lane_team_wait(team);
+    for (uint32_t first = 0; first < repair->count; first += perfect_size(repair)) {
+        const uint32_t i = first + perfect_rank(repair);
+        const uint32_t index = i < repair->count ? lane_load_4(repair->coming + i) : 0;
+        const int left = i < repair->count && lane_team_load_1(&repair->states[i]) == PERFECT_LEFT;
+        lane_team_wait(team); /* all have been read that may be written over */
+        if (left)
+            lane_store_4(repair->coming + lane_team_draw(&repair->own->lifted, 1), index);
+    }
+    lane_team_wait(team);
+    return lane_team_load_4(&repair->own->lifted);
+}
+
+#endif
