@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Fields that only some engines have. */
@@ -42,11 +43,12 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
     RETURN_IF_FAILED(
         loom__map_check_widths(engine, config->type, config->key_bytes, config->value_bytes, LOOM_INVALID_ARGUMENT));
     const int load_is_open = config->max_load == 0;
+    const double largest = loom__engine_largest_load(engine);
     if (load_is_open)
-        config->max_load = LOOM__DEFAULT_LOAD;
-    RETURN_ERROR_IF(!(config->max_load >= LOOM__SMALLEST_LOAD && config->max_load <= LOOM__LARGEST_LOAD),
-                    LOOM_INVALID_ARGUMENT, "max_load = %g: it must be from %g to %g; 0 lets the library choose",
-                    config->max_load, LOOM__SMALLEST_LOAD, LOOM__LARGEST_LOAD);
+        config->max_load = fmin(LOOM__DEFAULT_LOAD, largest);
+    RETURN_ERROR_IF(!(config->max_load >= LOOM__SMALLEST_LOAD && config->max_load <= largest), LOOM_INVALID_ARGUMENT,
+                    "max_load = %g: it must be from %g to %g; 0 lets the library choose", config->max_load,
+                    LOOM__SMALLEST_LOAD, largest);
     RETURN_IF_FAILED(loom__map_check_growth(config->growth));
     RETURN_IF_FAILED(check_options(context, engine, config));
     return loom__map_limit_config(context, load_is_open, config);

@@ -20,12 +20,13 @@ static loom_status check_is_map(const loom__description *is, const char *path, c
     RETURN_ERROR_IF(is->type == LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, "%s holds a filter; load it with loom_filter_load",
                     path);
     RETURN_ERROR_IF(is->type < LOOM_TYPE_MAP || is->type > LOOM_TYPE_COUNTER ||
-                        (is->type == LOOM_TYPE_SET) != (is->value_bytes == 0) ||
-                        !(is->max_load >= LOOM__SMALLEST_LOAD && is->max_load <= LOOM__LARGEST_LOAD),
+                        (is->type == LOOM_TYPE_SET) != (is->value_bytes == 0),
                     LOOM_BAD_FILE, "the header of %s holds values that no map has", path);
     *engine = is->engine == LOOM_ENGINE_DEFAULT ? NULL : loom__engine_of(is->type, is->engine);
     RETURN_ERROR_IF(*engine == NULL, LOOM_UNSUPPORTED,
                     "%s holds a table of engine %u, which this version does not have", path, is->engine);
+    RETURN_ERROR_IF(!(is->max_load >= LOOM__SMALLEST_LOAD && is->max_load <= loom__engine_largest_load(*engine)),
+                    LOOM_BAD_FILE, "the header of %s holds a load factor that no map has", path);
     return loom__map_check_widths(*engine, is->type, is->key_bytes, is->value_bytes, LOOM_BAD_FILE);
 }
 

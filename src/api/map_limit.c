@@ -14,6 +14,8 @@ loom_status loom__map_measure(loom_context *context, const loom_map_config *conf
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config)
 {
     enum { STEPS = 15 }; /* from the usual load to the highest */
+    const double usual = config->max_load,
+                 largest = loom__engine_largest_load(loom__engine_of(config->type, config->engine));
     uint64_t least = UINT64_MAX;
     double least_at = config->max_load;
     if (config->memory_limit == 0)
@@ -21,7 +23,7 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
     for (int i = 0; i <= (load_is_open ? STEPS : 0); i++) {
         loom_memory memory = LOOM_MEMORY_INIT;
         if (load_is_open)
-            config->max_load = LOOM__DEFAULT_LOAD + (LOOM__LARGEST_LOAD - LOOM__DEFAULT_LOAD) * i / STEPS;
+            config->max_load = usual + (largest - usual) * i / STEPS;
         RETURN_IF_FAILED(loom__map_measure(context, config, &memory));
         if (memory.table_bytes <= config->memory_limit)
             return LOOM_OK;

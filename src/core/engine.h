@@ -27,6 +27,7 @@ typedef struct loom__engine {
     uint32_t parameters;     /* how many of a description's it uses */
     uint32_t options;        /* LOOM__OPTION_… */
     uint32_t view_layout;    /* of device views; 0: none */
+    double largest_load;     /* that it offers; 0: LOOM__LARGEST_LOAD */
 
     /* Insertions may move keys that are stored: each call that inserts has the table alone, and views may only find. */
     uint32_t moves_keys;
@@ -82,6 +83,9 @@ struct loom__filter_engine {
 
 /* The engine with this number that can be of this type; with LOOM_ENGINE_DEFAULT the first one that can. NULL: there is none. */
 const loom__engine *loom__engine_of(loom_type type, uint32_t id);
+
+/* The largest load factor that an engine's tables may be made for. */
+double loom__engine_largest_load(const loom__engine *engine);
 
 /* Is there any engine with this number? */
 int loom__engine_is_known(uint32_t id);

@@ -22,6 +22,11 @@ const loom__engine *loom__engine_of(loom_type type, uint32_t id)
     return NULL;
 }
 
+double loom__engine_largest_load(const loom__engine *engine)
+{
+    return engine->largest_load > 0 ? engine->largest_load : LOOM__LARGEST_LOAD;
+}
+
 int loom__engine_is_known(uint32_t id)
 {
     const loom__engine *engine;
