@@ -1,5 +1,5 @@
-/* The open engine as the core sees it: which tables there are, and where their parts lie. The algorithms are in open_ops.h, the bytes in
- * open_layout.h, the sizes in open_shape.c; bulk work is the machine's. */
+/* The open engine as the core sees it: which tables exist, and where their parts lie. The algorithms are in open_ops.h,
+ * the bytes in open_layout.h, the sizes in open_shape.c. The machine does bulk work. */
 #include "engines/open/open.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -38,7 +38,7 @@ static loom_status check(const loom__description *is)
     return LOOM_OK;
 }
 
-/* Behind the partitions: what views add, marks, stale counts, counts of retired slots. */
+/* Behind the partitions: counts added by device views, marks, stale counts, counts of retired slots. */
 static void lay_out(loom__table *table)
 {
     const loom__open_shape shape = shape_of(&table->is);
@@ -65,16 +65,17 @@ static void attach(loom__table *table)
     view->retired_slots = view->stale + shape.partitions;
 }
 
-/* Looking costs a word for each partition; no partition is worn before a good part of it was erased, or refused. */
+/* The upkeep check reads one word per partition. No partition needs upkeep before a good part of its keys was erased or
+ * refused. */
 static uint64_t upkeep_after(const loom__table *table)
 {
     const uint64_t partitions = table->is.partitions, slots = loom__table_slots_in_all(table) / partitions;
     return slots / 16 > partitions / 4 ? slots / 16 : partitions / 4;
 }
 
-/* A file does not tell how many filter bits are stale. It is taken for the most that there may be: the next stale bit has its partition put
- * in order, which reads no more than loading did. Otherwise a table that is loaded, changed a little and saved, time and again, would wear
- * out. */
+/* A file does not say how many filter bits are stale. Each count is set to the most that needs no upkeep: the next
+ * stale bit triggers upkeep of its partition, which reads no more than loading did. Otherwise a table that is
+ * repeatedly loaded, changed a little and saved would collect stale bits without end. */
 static loom_status restored(loom__table *table, loom_stream stream)
 {
     enum { AT_ONCE = 1024 };

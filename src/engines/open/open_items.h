@@ -1,27 +1,28 @@
-/* Turns with their answers, for machines whose lane groups turn together: the lane simulator and GPUs. All lanes of a warp
- * call these together; a group without a key comes along with active = 0. A group whose key is settled takes its next one
- * while the others go on with theirs. (A CPU takes turns in another order: cpu_open_simd.h.) */
+/* Turns that also give answers, for machines whose lane groups turn together: the lane simulator and GPUs. All lanes of
+ * a warp call these functions together; a group without a key takes part with active = 0. A group whose key is settled
+ * takes its next key while the other groups continue with theirs. A CPU takes turns in a different sequence:
+ * cpu_open_simd.h. */
 #ifndef LOOM_OPEN_ITEMS_H
 #define LOOM_OPEN_ITEMS_H
 
 #include "engines/open/open_ops.h"
 
-/* Of a lookup. */
+/* Answer of one turn of a lookup. */
 typedef struct open_found {
-    lane_truth settled; /* the same on all lanes of the group, as is … */
-    lane_truth found;   /* … this */
-    lane_truth reports; /* this lane of the group tells it */
+    lane_truth settled; /* the same on all lanes of the group */
+    lane_truth found;   /* the same on all lanes of the group */
+    lane_truth reports; /* this lane reports the answer */
     uint64_t value;     /* on the lane that reports: the value, or 0 */
 } open_found;
 
-/* Of an insertion, update or erasure. */
+/* Answer of one turn of an insertion, update or erasure. */
 typedef struct open_answer {
     open_outcome outcome; /* the same on all lanes of the group; GO_ON: not settled yet */
-    lane_truth reports;   /* this lane of the group tells it */
+    lane_truth reports;   /* this lane reports the answer */
 } open_answer;
 
-/* Looks for the key in one line. Settled: this line is all that must be looked at. `partition` is looked at only where the
- * values stand at its end (SLOT_KEY_8_VALUE_4). */
+/* Looks for the key in one line. Settled: no other line needs to be read. `partition` is used only where the values
+ * stand at its end (SLOT_KEY_8_VALUE_4). */
 LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        unsigned char *partition, const unsigned char *line, uint64_t key,
                                        uint32_t filter_bit, lane_truth active)
@@ -53,7 +54,7 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
     return answer;
 }
 
-/* FETCH: the lane that reports has the value. */
+/* FETCH: *value is valid on the lane that reports. */
 LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)

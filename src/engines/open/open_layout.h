@@ -1,8 +1,8 @@
-/* The bytes of an open table, in memory and in files; nothing here allocates, loops over data or calls the system.
+/* The bytes of an open table, in memory and in files. Nothing here allocates, loops over data or calls the system.
  *
- * A table is an array of partitions, one after the other; a partition is one piece of memory that is built, saved,
- * moved and checked whole. It holds a prime number of buckets. A bucket is a *line* of 64 bytes and, unless the values
- * lie in the line itself, a row of values.
+ * A table is an array of partitions. A partition is one piece of memory that is built, saved, moved and checked as a
+ * whole. It holds a prime number of buckets. A bucket is a *line* of 64 bytes and, unless the values lie in the line
+ * itself, a row of values.
  *
  *   line, PAIR_4_4     | key value | key value | … 7 pairs of 8 bytes …                | word |
  *   line, KEY_4_*      | key | key | … 14 keys of 4 bytes …                            | word |
@@ -15,15 +15,16 @@
  *   partition          PAIR_4_4, KEY_4, KEY_8   line, line, …                       64 bytes a bucket
  *                      KEY_4_VALUE_8 line, 14 values, 16 bytes unused; line, …     192
  *                      KEY_8_VALUE_8 line, 7 values, 8 bytes unused; line, …       128
- *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, the whole rounded up to 64
+ *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, total rounded up to 64
  *
- * Values lie in the lines that follow their keys, so that a hit costs two neighbouring lines (one DRAM row, one page);
- * with 8 + 4 bytes that would waste a third, so the rows stand together at the end of the partition.
+ * A row of values directly follows its line, so a hit reads two adjacent lines: one DRAM row, one page. With 8 + 4
+ * bytes this would waste a third, so there the rows stand together at the end of the partition.
  *
- * A free slot holds the partition's *empty* key and a value of zero bytes. That key hashes to another partition, so it
- * can be neither asked for nor stored here, and every key is legal: one pattern serves all partitions but its own, which
- * uses a second one. Hence a table has at least two partitions. A *retired* key, another such pattern, stands in slots that
- * were freed where keys are inserted and erased at the same time (open_ops.h); never between calls, never in a file.
+ * A free slot holds the partition's *empty* key and a value of zero bytes. The empty key hashes to another partition,
+ * so no lookup or insertion in this partition can involve it, and every key is legal. One pattern serves all partitions
+ * except the one it hashes to, which uses a second pattern. Hence a table has at least two partitions. The *retired*
+ * key is another pattern of this kind. It stands in slots freed while insertions and erasures run at the same time
+ * (open_ops.h); never between calls, never in a file.
  */
 #ifndef LOOM_OPEN_LAYOUT_H
 #define LOOM_OPEN_LAYOUT_H
@@ -39,19 +40,17 @@ enum {
     OPEN_LINE_BYTES = 64,
     OPEN_WORD_OFFSET = 56,
     OPEN_LEAST_PARTITIONS = 2,
-    OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM … */
-    OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* … which partitions with values apart should fit, too */
-    OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two to an SM, eight to the L2 of a server core */
-    OPEN_WANTED_PARTITIONS = 256,                          /* in tables that are large enough for partitions of … */
-    OPEN_LEAST_WANTED = 251,                               /* … so many buckets, and have not fewer in all than … */
-    OPEN_FEW_BUCKETS = 8192,                               /* … these */
-    OPEN_EAGER_SHARE = 64, /* a key that finds no room leaves its bit in one of so many buckets of its partition */
-    OPEN_STALE_SHARE =
-        100,              /* a partition is put in order when it is worn once for so many filter bits; open_upkeep.h */
-    OPEN_WEAR_SAMPLE = 8, /* a freed slot is counted for one key in so many, as many times */
+    OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM */
+    OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* partitions with values outside the line fit there, too */
+    OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two per SM, eight per L2 cache of a server core */
+    OPEN_WANTED_PARTITIONS = 256,                          /* partitions are made smaller to get this many, */
+    OPEN_LEAST_WANTED = 251,                               /* but not below this many buckets, */
+    OPEN_FEW_BUCKETS = 8192,                               /* and not in a table of fewer buckets than this */
+    OPEN_EAGER_SHARE = 64,  /* a refused key leaves its filter bit in about one of this many buckets of its partition */
+    OPEN_STALE_SHARE = 100, /* upkeep runs when the stale count passes one per this many filter bits; open_upkeep.h */
+    OPEN_WEAR_SAMPLE = 8,   /* one freed slot in this many is counted, with this weight */
     OPEN_ADDED_COPIES = 32,
-    OPEN_MOST_PARTITIONS =
-        1 << 28 /* 16 hash values and more for each; how unevenly they fill, open_shape.c counts in */
+    OPEN_MOST_PARTITIONS = 1 << 28 /* at least 16 hash values each; open_shape.c allows for uneven filling */
 };
 
 LOOM_BOTH uint32_t open_slots(loom__slot_kind kind)
@@ -92,20 +91,21 @@ LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
-/* What kernels of users add to the size, spread so that they do not wait for each other at one address. */
+/* What users' kernels add to the table's size. One counter per cache line, so that kernels do not contend for one
+ * address. */
 typedef struct loom__open_added {
-    uint64_t keys; /* modulo 2^64: erased ones count negative */
+    uint64_t keys; /* modulo 2^64: erased keys count negative */
     uint64_t unused[7];
 } loom__open_added;
 
-/* What insertions tell each other about a partition; not part of files. */
+/* What insertions tell each other about a partition; not in files. */
 typedef enum loom__open_mark {
     OPEN_UNMARKED = 0,
-    OPEN_FULL = 1,   /* it has no free slot */
-    OPEN_CROWDED = 2 /* somebody went far and found none; a hint */
+    OPEN_FULL = 1,   /* no free slot */
+    OPEN_CROWDED = 2 /* an insertion passed view->eager_depth without a free slot; a hint */
 } loom__open_mark;
 
-/* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
+/* The engine's view of a table, for algorithms: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__open_view {
     unsigned char *base;      /* partition 0; aligned to a line */
     uint32_t partition_bytes; /* from one partition to the next */
@@ -113,22 +113,22 @@ typedef struct loom__open_view {
     uint32_t buckets; /* in a partition; prime */
     loom__seed seed;
     uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
-    uint64_t retired[2];      /* likewise */
+    uint64_t retired[2];      /* likewise, with retired_exception */
     uint32_t empty_exception; /* the partition that empty[0] hashes to */
     uint32_t retired_exception;
     uint32_t kind;             /* loom__slot_kind */
-    uint32_t eager_depth;      /* down to this depth insertions set filter bits as they go; open_ops.h */
+    uint32_t eager_depth;      /* down to this depth insertions set filter bits as they advance; open_ops.h */
     uint32_t concurrent_reads; /* lookups may run beside writers */
     loom__totals *totals;      /* behind the last partition */
-    loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a view is out */
-    uint32_t *marks;           /* [partitions], behind those: loom__open_mark */
-    uint32_t *stale;           /* [partitions], behind the marks: how worn each is; open_upkeep.h */
-    uint32_t *retired_slots;   /* [partitions], behind those: slots with the retired key; zero unless a view is out */
+    loom__open_added *added;   /* [OPEN_ADDED_COPIES], behind the totals; zero unless a device view is in use */
+    uint32_t *marks;           /* [partitions], behind `added`: loom__open_mark */
+    uint32_t *stale;           /* [partitions], behind the marks: stale counts; open_upkeep.h */
+    uint32_t *retired_slots;   /* [partitions], behind `stale`: slots with the retired key; zero without device views */
 } loom__open_view;
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
 {
-    /* No index that is computed: on a GPU that would put the view into local memory. */
+    /* A computed index would put the struct into local memory on a GPU. */
     return partition == view->empty_exception ? view->empty[1] : view->empty[0];
 }
 
@@ -137,13 +137,12 @@ LOOM_LANE uint64_t open_retired(const loom__open_view *view, uint32_t partition)
     return partition == view->retired_exception ? view->retired[1] : view->retired[0];
 }
 
-/* So often a partition may be worn … */
+/* The largest stale count that needs no upkeep. */
 LOOM_BOTH uint32_t open_most_stale(const loom__open_view *view)
 {
     return view->buckets * (64 - open_ready_bits((loom__slot_kind)view->kind)) / OPEN_STALE_SHARE;
 }
 
-/* … before it is time to put it in order. */
 LOOM_LANE int open_is_worn(const loom__open_view *view, uint32_t stale)
 {
     return stale > open_most_stale(view);
@@ -181,12 +180,12 @@ typedef struct loom__open_shape {
     uint64_t slots;
 } loom__open_shape;
 
-/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. */
+/* INVALID_ARGUMENT with a sentence if no shape fits the config. `config` has its defaults filled in. */
 loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape);
 
 int loom__open_is_prime(uint32_t number);
 
-/* A view without its memory: seed and empty patterns follow from `seed` and the shape. */
+/* An engine view without memory. Seed, empty and retired patterns follow from `seed` and the shape. */
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed);
 
 #endif

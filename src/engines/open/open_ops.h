@@ -1,77 +1,89 @@
 /* The open engine's algorithms: what a lane group does to a bucket. Written once; every machine compiles them.
  *
- * From "WarpCore: A Library for fast Hash Tables on GPUs" (Jünger, Kobus, Müller, Hundt, Xu, Liu, Schmidt, HiPC 2020)
- * come lane groups that probe a bucket together and a chain that jumps by a second hash. We differ in that a chain stays
- * in its partition; in the *overflow filter*, which ends the search for an absent key after 1.03 buckets at load 0.9,
- * full buckets or not; in erasing without tombstones; and in having no forbidden key.
+ * "WarpCore: A Library for fast Hash Tables on GPUs" (Jünger, Kobus, Müller, Hundt, Xu, Liu, Schmidt, HiPC 2020)
+ * contributes lane groups that probe a bucket together, and double hashing. Four things differ:
+ *   - A probe sequence stays in its partition.
+ *   - An *overflow filter* in each bucket ends the search for an absent key after 1.03 buckets at load 0.9, even if
+ *     buckets are full.
+ *   - Erasing leaves no tombstones.
+ *   - No key is reserved.
  *
- * The chain of a key: its home bucket, then on by its step, round the partition; `buckets` is prime, so the chain visits
- * every bucket once. Chains are followed in *turns* of one bucket, so that a machine can keep many keys in flight.
+ * A key's probe sequence starts at its home bucket and advances by the key's step, modulo the number of buckets.
+ * `buckets` is prime, so the sequence visits every bucket of the partition once. A *turn* handles one bucket of one
+ * key's sequence, so a machine can keep many keys in flight.
  *
  * Invariants, between calls:
- *   I1  A key lies in a bucket of its own partition, on its chain, at most once.
- *   I2  If it lies at depth d, its filter bit is set in the buckets at depth 0 .. d - 1 of its chain.
- *   I3  A slot that holds no key holds the partition's empty key, and zero bytes as its value.
+ *   I1  A key lies in a bucket of its own partition, on its probe sequence, at most once.
+ *   I2  If a key lies at depth d of its sequence, its filter bit is set in the buckets at depth 0 .. d - 1.
+ *   I3  A slot without a key holds the partition's empty key and a value of zero bytes.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
- *   I5  A partition that is marked OPEN_FULL has no free slot. (One without a free slot need not be marked.)
- * Hence a search ends at the first bucket that holds the key or lacks its bit. Bits left behind by erased keys are never
- * wrong, only slow; they are counted, and open_upkeep.h puts worn partitions in order.
+ *   I5  A partition marked OPEN_FULL has no free slot. A partition without a free slot need not be marked.
+ * Hence a search ends at the first bucket that holds the key or lacks its filter bit. Filter bits left by erased keys
+ * never cause a wrong answer; they only make searches longer. Partitions count them, and open_upkeep.h rebuilds
+ * partitions that have too many.
  *
- * Several groups work at the same time (`shared` = OPEN_SHARED). What may overlap: each kind of writers with itself (insertions, with
- * find-or-insert among them; accumulations; updates; erasures), and lookups with one kind, never two kinds; the handle sees to
- * it. So slots are only ever filled,
- * or only ever freed, as long as any one operation lasts: a lookup, too, must not overlap an erasure and then an insertion,
- * which could put another key into the slot whose value it is about to read (the simulator shows it: find+writers). Loads,
- * stores and swaps are relaxed; order comes from the fences alone, each of which has its reason beside it and a test in the
- * lane simulator that fails without it (tests/simt/plants.cmake).
+ * Concurrent groups (`shared` = OPEN_SHARED). There are four kinds of writers: insertions, which include
+ * find-or-insert; accumulations; updates; erasures. Writers of one kind may overlap with each other and with lookups.
+ * Two kinds never overlap; the handle enforces this. So while one operation lasts, slots are only filled or only freed.
+ * A lookup must not overlap an erasure and then an insertion either: the insertion could put another key into the slot
+ * whose value the lookup is about to read (simulator case find+writers). Loads, stores and compare-and-swaps (CAS,
+ * lane_swap_*) are relaxed. Only fences order them. The reason stands beside each fence. For every fence but one in
+ * open_meet, a test in the lane simulator fails without it (tests/simt/plants.cmake).
  *
- *   Insert looks at the whole chain up to the first bucket without its bit, remembers the first free slot, and swaps the
- *   key in; before that its bit is set in all buckets before that slot (I2 holds before the key is visible): it sets the
- *   bit as it leaves a full bucket, so that the fence before the swap finds the bit long set. (Setting all bits right
- *   before the swap cost a GPU 4 % of its insertions at load 0.95, waiting.) *Linearisation: the
- *   successful swap* (with values outside the line: setting the ready bit). Two inserts of one key cannot both succeed:
- *   let A have put it into slot s. B's first free slot was before s on the chain: A saw that slot filled, so B's swap
- *   fails. It was s: the swap fails. It was behind s: B saw s filled while A found it free later, yet slots are not
- *   freed. (A load that returns an old value can only show a filled slot free, and the swap then fails.) After a failed
- *   swap B looks again from that bucket on; all earlier buckets were full, without the key, and stay so. A failed swap
- *   means that somebody filled a slot, so there are at most as many as slots.
- *   With values outside the line, who meets a key whose value is still being stored looks again until it is ready: three
- *   instructions of another group away, and the only place where one group waits for another. Without it a key could be
- *   reported as existing before any lookup can find it, or an overwrite be undone by the first store.
- *   A refused insert has visited every bucket of its partition and found no free slot; it marks the partition (I5). Before
- *   a key leaves a bucket without its bit it asks for the mark. Who sees it looks at its bucket once more and is then
- *   refused at the first bucket without its bit: the partition was full before the mark was set, so by then its key's
- *   bits are there if the key is. Erasing removes the mark.
- *   A refused insert must not leave its bit all over the partition: once it is deeper than view->eager_depth it marks the
- *   partition crowded, which is a hint and no more, and goes on *carefully*: its remaining bits are set when it
- *   has found a slot. So do all who see a mark.
- *   Find-or-insert and accumulate insert a key that is absent. One that is there: find-or-insert tells its value, *its
- *   linearisation point is the load of the pair or value*; accumulate combines, *by an atomic, or by the swap that succeeds*.
- *   Update gives a value to a key that is there, *by a store or a swap*; a swap that fails has met another update of the key,
- *   and counts as having come just before it.
- *   Erase swaps the pair, or a set's key, for an empty one, *its linearisation point*; with values outside the line it is clearing the
- *   ready bit, and whoever cleared it empties the slot. Of two erases of one key exactly one succeeds.
- *   Find reads each word once. With values outside the line a key counts only while its ready bit is set, before and
- *   after the value was read: *its linearisation point is the second reading*.
+ *   Insert searches the sequence up to the first bucket without its filter bit, remembers the first free slot, and
+ *   stores the key there by a CAS. *Linearisation point: the successful CAS*; with values outside the line: setting the
+ *   ready bit. Before the CAS, the key's filter bit is set in all buckets before that slot, so I2 holds before the key
+ *   is visible. Insert sets the bit as it leaves a full bucket, long before the fence that precedes the CAS. Setting
+ *   all bits right before the CAS made that fence wait and cost a GPU 4 % of its insertion rate at load 0.95.
+ *   Two inserts of one key cannot both succeed. Let A have stored the key in slot s. If B's first free slot was before
+ *   s on the sequence: A saw that slot filled, so B's CAS fails. If it was s: B's CAS fails. If it was behind s: B saw
+ *   s filled and A found s free later, but slots are not freed. A stale load can only show a filled slot as free, and
+ *   then the CAS fails. After a failed CAS, B searches again from that slot's bucket on; all earlier buckets were full,
+ *   without the key, and stay so. Each failed CAS means that another group filled a slot, so there are at most as many
+ *   failures as slots.
+ *   With values outside the line, a group that finds a key whose value is still being stored repeats its turn until the
+ *   value is ready. The storing group is three instructions away from that. This is the only place where one group
+ *   waits for another. Without the wait, an insert could report a key as existing before any lookup can find it, or the
+ *   first store of the value could undo an overwrite.
+ *   A refused insert has visited every bucket of its partition and found no free slot; it marks the partition OPEN_FULL
+ *   (I5). An insert reads the mark before its key leaves a bucket without the key's filter bit. If the mark is
+ *   OPEN_FULL, the insert reads that bucket once more and is then refused at the first bucket without its bit. The
+ *   partition was full before the mark was set, so by then the key's bits are visible if the key is in the table.
+ *   Erasing removes the mark.
+ *   A refused insert must not leave its filter bit in the whole partition. An insert deeper than view->eager_depth
+ *   marks the partition OPEN_CROWDED, which is only a hint, and goes on *carefully*: it sets its remaining bits after
+ *   it has found a slot. Inserts that see either mark go on carefully, too.
+ *   Find-or-insert and accumulate insert an absent key. If the key is present, find-or-insert returns its value,
+ *   *linearisation point: the load of the pair or value*; accumulate combines the values, *linearisation point: the
+ *   atomic, or the successful CAS*.
+ *   Update gives a new value to a present key, *linearisation point: the store or CAS*. A failed CAS has met another
+ *   update of the key, and the failed update counts as having come just before that one.
+ *   Erase replaces the pair, or a set's key, by the empty one, *linearisation point: the successful CAS*. With values
+ *   outside the line the linearisation point is clearing the ready bit, and the group that cleared the bit empties the
+ *   slot. Of two erases of one key exactly one succeeds.
+ *   Find reads each word once. With values outside the line, find reads the ready bit before and after the value, and
+ *   the key counts as present only if both readings are set: *linearisation point: the second reading*.
  *
- * Insertions beside erasures (`shared` = OPEN_MIXED; views of users' kernels). With what stands above they would store keys
- * twice: one sees slot 5 free, slot 2 is erased, another puts the same key into 2, the first one's swap on 5 succeeds. So an
- * erasure leaves the *retired* key in the slot, which is neither empty nor anybody's: a slot goes from free to taken to
- * retired and never back while the batch lasts, and the argument of Insert holds as it is, with "not free" for "filled".
- * Between batches a sweep makes retired slots free (I3). What else differs:
- *   - A refused insertion does not mark the partition full: the sweep will make room (I5). A mark from before is
- *     still right: nothing has become free since.
- *   - Who takes a line while its key goes and comes back may see it in two slots; one of them counts. The key was absent
- *     for a moment in between, so either answer is right.
- *   - Who meets a key that is being retired waits for it, as for one that is being stored.
- *   - Find-or-insert looks at the ready bit once more after it has read the value, as lookups do.
- *   - Overwriting, accumulating and updating are not offered: their swap could meet a slot that was just retired.
- * A lookup may overlap all of it: no slot gets another key, so the value that it reads is its key's.
+ * Insertions and erasures at the same time (`shared` = OPEN_MIXED; device views in users' kernels). The rules above
+ * would store a key twice: T1 sees slot 5 free, slot 2 is erased, T2 puts the same key into slot 2, and T1's CAS on
+ * slot 5 succeeds. Therefore an erasure leaves the *retired* key in the slot. The retired key is neither the empty key
+ * nor a key of any user. A slot goes from free to taken to retired and never back while the batch lasts, so the
+ * argument of Insert holds with "not free" in place of "filled". Between batches a sweep makes retired slots free (I3).
+ * Other differences:
+ *   - A refused insertion does not mark the partition full, because the sweep will make room (I5). An older mark is
+ *     still right: no slot has become free since.
+ *   - A group that copies a line while a key is erased and inserted again may see the key in two slots. One of the
+ *     slots counts. The key was absent for a moment in between, so either answer is right.
+ *   - A group that finds a key being retired waits for it, as for a key being stored.
+ *   - Find-or-insert reads the ready bit once more after it has read the value, as lookups do.
+ *   - Overwriting, accumulating and updating are not offered: their CAS could meet a slot that was just retired.
+ * A lookup may overlap all of these operations: no slot gets another key, so the value that the lookup reads is its
+ * key's.
  *
- * Groups of several lanes: every decision that a walk depends on is voted, so that all lanes of a group walk alike; what
- * one lane reads for itself and others could read differently (a mark, a ready bit) never steers a group unvoted. A
- * machine may have all groups of a warp take their turns together: then votes are the warp's, stand outside branches, and
- * a group that is settled comes along with `active` = 0.
+ * Groups of several lanes. The lanes of a group vote on every decision that steers a walk, so all of them walk alike.
+ * Two lanes may read different values of a mark or a ready bit, so neither steers a group without a vote. A machine may
+ * let all groups of a warp take their turns together. Votes then span the warp and stand outside branches, and a group
+ * whose key is settled takes part with `active` = 0.
  */
 #ifndef LOOM_OPEN_OPS_H
 #define LOOM_OPEN_OPS_H
@@ -84,31 +96,31 @@ typedef enum open_outcome {
     OPEN_DONE,      /* found, stored as new, updated or erased */
     OPEN_WAS_THERE, /* insert: the key existed */
     OPEN_ABSENT,    /* find, update, erase: the key is not in the table */
-    OPEN_NO_ROOM    /* insert: every slot of the partition is taken */
+    OPEN_NO_ROOM    /* insert: the partition has no free slot */
 } open_outcome;
 
-/* `shared`: who else is at work on the table. */
+/* Values of `shared`: which other operations run on the table at the same time. */
 enum {
-    OPEN_ALONE = 0,  /* nobody writes; or the caller owns the partition */
-    OPEN_SHARED = 1, /* one kind of writers, and lookups */
+    OPEN_ALONE = 0,  /* no writers; or the caller owns the partition */
+    OPEN_SHARED = 1, /* one kind of writer, and lookups */
     OPEN_MIXED = 2   /* insertions that keep, find-or-insert, erasures and lookups */
 };
 
 #define OPEN_NO_SLOT UINT32_MAX
 #define OPEN_EAGERLY UINT32_MAX
 
-/* One key on its way along its chain. */
+/* One key on its probe sequence. */
 typedef struct open_walk {
     uint64_t key;
-    unsigned char *partition; /* its memory */
+    unsigned char *partition; /* start of its memory */
     uint32_t partition_index;
     uint32_t lower; /* lower half of the hash: home, step and filter bit */
     uint32_t bucket;
-    uint32_t depth; /* buckets passed; below view->buckets, which bounds every walk */
-    /* insert: the first free slot seen on the chain */
+    uint32_t depth; /* buckets passed; always below view->buckets, which bounds every walk */
+    /* insert: the first free slot seen on the sequence */
     uint32_t free_bucket, free_depth, free_slot;
-    uint32_t marked_to;  /* insert: its bit is set in the buckets before this depth; EAGERLY: in all that it leaves */
-    uint32_t knows_full; /* insert: 1 once the partition was seen full (I5): what is read since then is final */
+    uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
+    uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
@@ -116,7 +128,7 @@ LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, 
     return walk->partition + (uint64_t)bucket * open_line_stride(kind);
 }
 
-/* The value of a slot; `line` is its bucket's. */
+/* The value of a slot of the bucket that starts at `line`. */
 LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view *view, unsigned char *partition,
                                     const unsigned char *line, uint32_t slot)
 {
@@ -124,7 +136,7 @@ LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view 
     return partition + open_value_offset(kind, view->buckets) + lines + slot * slot_value_bytes(kind);
 }
 
-/* The key's bit in the word of every bucket it leaves. */
+/* The number of the key's filter bit, the same in every bucket. */
 LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
 {
     uint32_t ready = open_ready_bits(kind);
@@ -160,7 +172,7 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
     walk->depth++;
 }
 
-/* Bytes that a hit reads, if they lie together: fetched at once they are hardly dearer than one line. */
+/* Bytes that a hit reads, if they are adjacent: one fetch of 128 bytes costs little more than one line. */
 LOOM_LANE uint32_t open_span(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
@@ -168,12 +180,12 @@ LOOM_LANE uint32_t open_span(loom__slot_kind kind)
 
 /* ---- find ---- */
 
-/* Numbers, not an outcome: a CPU must not branch on whether a key was found. */
+/* Truth values, not an outcome: a CPU must not branch on whether a key was found. */
 typedef struct open_look {
     lane_truth found;   /* a lane of this group holds the key */
-    lane_truth further; /* its filter bit is set here */
-    lane_truth mine;    /* this lane holds the key … */
-    uint32_t slot;      /* … in this slot */
+    lane_truth further; /* the key's filter bit is set in this bucket */
+    lane_truth mine;    /* this lane holds the key */
+    uint32_t slot;      /* if `mine`: the slot */
     uint64_t pair;      /* PAIR_4_4: the pair itself */
 } open_look;
 
@@ -189,15 +201,15 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
     look.pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, look.slot) : 0;
     lane_votes holders = lane_poll(group, look.mine);
     look.found = lane_some(holders);
-    /* A key that is erased and comes back while the line is taken is seen in two slots: the first one counts. (Where it is
-     * the older one, the key was absent for a moment of this look.) */
+    /* A key that is erased and inserted again while this group copies the line can appear in two slots. The first slot
+     * counts. If it is the older one, the key was absent at some moment of this look. */
     if (shared == OPEN_MIXED)
         look.mine = lane_chosen(group, holders);
     look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
     return look;
 }
 
-/* One bucket of a lookup. Does not advance; `further` is 0 at the end of the chain. */
+/* One turn of a lookup. Does not advance. `further` is 0 at the end of the probe sequence. */
 LOOM_LANE open_look open_find_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                    const open_walk *walk, lane_truth active)
 {
@@ -212,8 +224,8 @@ LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
     return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
 }
 
-/* The value of a key that this lane saw in `slot`. False, while others write: the key is only just being stored or
- * erased, and so counts as absent. */
+/* The value of a key that this lane saw in `slot`. False, if writers are at work: the key is being stored or erased at
+ * this moment and counts as absent. */
 LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const loom__open_view *view,
                                      unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
                                      uint64_t *value)
@@ -227,20 +239,19 @@ LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const loo
     lane_acquire(shared); /* the value was stored before its ready bit */
     const unsigned char *at = open_value(kind, view, partition, line, slot);
     *value = slot_load_value(kind, at);
-    lane_acquire(shared); /* an erase clears the bit before the value: who read the cleared value sees the bit clear */
+    lane_acquire(shared); /* an erase clears the bit first: a lane that read a cleared value sees the bit clear */
     return !shared || open_is_ready(line, slot);
 }
 
 /* ---- insert ---- */
 
-/* Sets the key's filter bit in a bucket. */
 LOOM_LANE void open_set_bit(loom__slot_kind kind, int shared, const open_walk *walk, uint32_t bucket)
 {
     lane_or_8((uint64_t *)(open_line(kind, walk, bucket) + OPEN_WORD_OFFSET),
               (uint64_t)1 << open_filter_bit(kind, walk->lower), shared);
 }
 
-/* Sees to it that the key's bit is set in the buckets at depth 0 .. depth - 1 before the key is stored (I2). At most
+/* Sets the key's filter bit in the buckets at depth 0 .. depth - 1 that lack it, before the key is stored (I2). At most
  * `buckets` rounds. */
 LOOM_LANE void open_mark_path(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                               uint32_t depth)
@@ -257,8 +268,8 @@ LOOM_LANE void open_mark_path(loom__slot_kind kind, int shared, const loom__open
         lane_release(shared); /* the bits come before the key (I2) */
 }
 
-/* Asks, on one lane, whether the key may leave its bucket, which is full and has not got the key's bit; sets the bit if it
- * does so eagerly. */
+/* Runs on one lane: may the key leave its bucket, which is full and lacks the key's filter bit? An eager walk that may
+ * leave sets the bit. */
 LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk)
 {
     uint32_t *mark = &view->marks[walk->partition_index], seen = lane_load_4(mark);
@@ -274,7 +285,7 @@ LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* Puts key and value into a slot that was free. False: somebody else took it. */
+/* Stores key and value in a slot that was free. False: another group took the slot first. */
 LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
 {
@@ -294,9 +305,9 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* Meets a key that is there, in `slot`, complete with its value, and does with it as the mode says; FETCH puts its value
- * into *value, or returns false if this lane does not see the value complete yet. A swap that fails has met another overwrite of the same key, which then counts as the
- * later one; the key itself cannot go while insertions run. */
+/* Applies the mode to a key that is present in `slot` with its value complete. FETCH stores the value in *value, or
+ * returns false if this lane does not see the value complete yet. A failed CAS has met another overwrite of the same
+ * key, which then counts as the later one; the key itself cannot disappear while insertions run. */
 LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
@@ -319,14 +330,15 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__how h
     if (mode != SLOT_KEEP) {
         unsigned char *at = open_value(kind, view, walk->partition, line, slot);
         if (mode == SLOT_FETCH) {
-            if (shared && !open_is_ready(line, slot)) /* seen by this very lane, so that its fence counts */
+            if (shared && !open_is_ready(line, slot)) /* this lane's own load: the fence orders no other */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
             *value = slot_load_value(kind, at);
             return 1;
         }
-        /* The first value was stored before its ready bit, and stays before this one. (The memory models ask for this fence:
-         * on real machines, and in the simulator, a store waits for the load that its branch depends on.) */
+        /* The key's first value was stored before its ready bit and must stay before this store. The memory models
+         * require this fence. Real machines and the simulator do not need it: there a store waits for the load that its
+         * branch depends on. */
         lane_acquire(shared);
         if (mode == SLOT_OVERWRITE)
             slot_store_value(kind, at, *value);
@@ -338,23 +350,23 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__how h
     return 1;
 }
 
-/* Counts what the key has left behind; open_upkeep.h. */
+/* Adds to the partition's stale count; open_upkeep.h. */
 LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const open_walk *walk, uint32_t wear)
 {
     lane_combine_4(&view->stale[walk->partition_index], LOOM__ADD, wear, shared);
 }
 
-/* What a group does at a bucket of an insertion. */
+/* What a group does in one turn of an insertion. */
 typedef enum open_step {
-    OPEN_REST,    /* nothing: it is settled */
+    OPEN_REST,    /* nothing: the key is settled */
     OPEN_MEET,    /* the key is here */
     OPEN_ADVANCE, /* the key may be further on */
     OPEN_CLAIM,   /* the key is not in the table: take the first free slot */
-    OPEN_ASK,     /* the key is not in the table and no free slot was seen yet: may it leave this bucket? */
+    OPEN_ASK,     /* the key is not in the table and no free slot was seen: may it leave this bucket? */
     OPEN_REFUSE   /* the key is not in the table and there is no room for it */
 } open_step;
 
-/* The same on all lanes of the group. */
+/* All lanes of the group get the same step. */
 LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_walk *walk, lane_truth present,
                                      lane_truth further)
 {
@@ -368,8 +380,8 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
     return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
 }
 
-/* One bucket of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: on the one
- * lane where *tells comes back true, *value is the key's value, found or stored. */
+/* One turn of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: *tells is
+ * true on exactly one lane; there *value is the key's value, found or stored. */
 LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)
@@ -393,7 +405,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     }
     open_step step = active ? open_insert_step(view, walk, lane_some(holders), further) : OPEN_REST;
 
-    /* What a lane does and sees by itself comes back to the group as a vote. */
+    /* The result of each single-lane step reaches the group by a vote. */
     lane_truth done = 0;
     if (step == OPEN_MEET && lane_chosen(group, holders)) {
         uint32_t slot = lane_first(hits, stride);
@@ -412,12 +424,12 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     switch (step) {
     case OPEN_REST:
         return OPEN_GO_ON;
-    case OPEN_MEET: /* not done: its first value is still being stored; look again */
+    case OPEN_MEET: /* not done: the first value is still being stored; repeat the turn */
         return done ? OPEN_WAS_THERE : OPEN_GO_ON;
     case OPEN_CLAIM:
         if (done)
             return OPEN_DONE;
-        /* Everything before the lost slot was full and without the key; look again from its bucket on. */
+        /* Everything before the lost slot was full, without the key. Search again from the slot's bucket on. */
         walk->bucket = walk->free_bucket;
         walk->depth = walk->free_depth;
         walk->free_slot = OPEN_NO_SLOT;
@@ -442,9 +454,9 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
             walk->marked_to = walk->depth;
             return OPEN_GO_ON;
         }
-        /* This line may have been read before the key came into the partition's last free slot. What is read from the
-         * next turn on was written before the mark, filter bits included: look at this bucket once more. (Those before
-         * it were full and without the key, and stay so.) */
+        /* This line may have been read before the key came into the partition's last free slot. Everything read from
+         * the next turn on, filter bits included, was written before the mark. So look at this bucket once more. The
+         * buckets before it were full, without the key, and stay so. */
         lane_acquire(shared);
         walk->knows_full = 1;
         return OPEN_GO_ON;
@@ -455,7 +467,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     return OPEN_GO_ON;
 }
 
-/* A whole insertion, by a group of one lane that waits for nobody; bounded as every insertion is. */
+/* A whole insertion by a group of one lane that waits for no other group. Bounded as every insertion is. */
 LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
@@ -470,8 +482,8 @@ LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, l
 
 /* ---- update ---- */
 
-/* One bucket of an update, which gives a new value to a key that is there. GO_ON: `walk` stands at the bucket of the next
- * turn. Keys do not come or go while updates run. */
+/* One turn of an update, which gives a new value to a present key. GO_ON: `walk` stands at the bucket of the next turn.
+ * Keys neither appear nor disappear while updates run. */
 LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                         open_walk *walk, uint64_t value, lane_truth active)
 {
@@ -511,14 +523,15 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
     return 1;
 }
 
-/* What an erasure leaves behind: the key's filter bits, and a slot that a key away from home might come back to. The slot is
- * counted for one key of some, as many times: counting each would cost as much as erasing. */
+/* The stale count of one erasure: the key's filter bits, and the freed slot, to which a key away from home could
+ * return. Only one freed slot in OPEN_WEAR_SAMPLE is counted, with that weight: counting each would cost as much as
+ * erasing. */
 LOOM_LANE uint32_t open_wear_of(const open_walk *walk)
 {
     return walk->depth + (walk->lower % OPEN_WEAR_SAMPLE == 0 ? OPEN_WEAR_SAMPLE : 0);
 }
 
-/* One bucket of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
+/* One turn of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, lane_truth active)
 {
@@ -530,12 +543,12 @@ LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_gr
             lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
         if (erased && open_wear_of(walk) > 0)
             open_add_stale(shared, view, walk, open_wear_of(walk));
-        if (erased && shared == OPEN_MIXED) /* it must be swept */
+        if (erased && shared == OPEN_MIXED) /* for the sweep */
             lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)
-        return erased ? OPEN_DONE : OPEN_ABSENT; /* the key was there once (I1): who came second finds it absent */
+        return erased ? OPEN_DONE : OPEN_ABSENT; /* the key was there once (I1): the second erase finds it absent */
     if (!look.further)
         return OPEN_ABSENT;
     open_advance(view, walk);

@@ -1,11 +1,13 @@
 /* How many partitions and buckets a table gets.
  *
- * Keys fall into partitions like balls into bins (core/partitions.h), and a partition takes keys until its last slot is used
- * (chains visit every bucket), so a table fails exactly when some partition gets more keys than it has slots.
+ * Keys fall into partitions like balls into bins (core/partitions.h). A partition accepts keys until its last slot is
+ * used, because probe sequences visit every bucket. So a table fails exactly when some partition gets more keys than it
+ * has slots.
  *
- * What follows for packed pairs: partitions of 1747 buckets (12,229 slots) are good up to load 0.92 or so; at 0.95 they
- * would fail once in ten thousand builds of 10^8 keys, so such tables get partitions of up to 3499 buckets. With values outside
- * the line partitions have fewer buckets, so that they, too, fit the shared memory of a GPU (OPEN_MOST_BYTES).
+ * Consequences for packed pairs: partitions of 1747 buckets (12,229 slots) suffice up to a load of about 0.92. At 0.95
+ * they would fail once in ten thousand builds of 10^8 keys, so above 0.92 partitions have up to 3499 buckets. With
+ * values outside the line, partitions have fewer buckets so that they, too, fit the shared memory of a GPU
+ * (OPEN_MOST_BYTES).
  */
 #include "core/error.h"
 #include "core/partitions.h"
@@ -42,9 +44,11 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
                         "buckets_per_partition = %u: it is 0 or a prime up to %d", first, OPEN_MOST_BUCKETS);
     }
 
-    /* Of those within 2 % of the smallest table, the largest partitions: fewer pieces, the same bytes. But a table of fewer than
-     * OPEN_WANTED_PARTITIONS has the smallest that do not make it more: then there is a partition for every block that a GPU
-     * can run at once. Small tables have large partitions: they hold more, and nobody builds them in bulk. */
+    /* Candidates are the partition sizes whose table is within 2 % of the smallest. A large table takes the largest
+     * candidate: fewer partitions for the same bytes. A table with fewer than OPEN_WANTED_PARTITIONS takes the smallest
+     * candidate that does not give it more partitions than that, so that every thread block that a GPU runs at once has
+     * one. A table of fewer than OPEN_FEW_BUCKETS takes the largest candidate: large partitions hold more, and nobody
+     * builds small tables in bulk. */
     double all_buckets = keys / config->max_load / slots, least = INFINITY;
     double wanted =
         all_buckets < OPEN_FEW_BUCKETS ? last : fmax(all_buckets / OPEN_WANTED_PARTITIONS, OPEN_LEAST_WANTED);

@@ -1,5 +1,5 @@
-/* Reading a table that nobody writes, bucket by bucket: slots, what a survey finds in one bucket, and how many buckets a
- * lookup reads. Machines share out the buckets and the keys, and add up. */
+/* Reading a table that has no writers, bucket by bucket: slots, the survey of one bucket, and how many buckets a lookup
+ * reads. Machines distribute the buckets and keys, and add up the results. */
 #ifndef LOOM_OPEN_SURVEY_H
 #define LOOM_OPEN_SURVEY_H
 
@@ -9,7 +9,7 @@
 /* ---- One bucket ---- */
 
 typedef struct open_bucket {
-    const unsigned char *line, *values; /* `values` is not used where they lie in the line */
+    const unsigned char *line, *values; /* `values` is unused where values lie in the line */
     uint64_t empty;
 } open_bucket;
 
@@ -39,9 +39,9 @@ LOOM_LANE uint64_t open_bucket_value(loom__slot_kind kind, const open_bucket *bu
     return slot_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
 }
 
-/* ---- Chains ---- */
+/* ---- Probe sequences ---- */
 
-/* Buckets that finding the key reads, or finding that it is absent. */
+/* Buckets that a lookup of the key reads, whether the key is present or absent. */
 LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                        uint64_t key)
 {
@@ -54,7 +54,7 @@ LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, c
     }
 }
 
-/* Buckets that finding the key reads if it is found in this very slot; 0 if it is not. */
+/* Buckets that a lookup of the key reads if it finds the key in exactly this slot; 0 if it does not. */
 LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
                                  uint32_t partition, uint32_t number, uint32_t slot)
 {
@@ -75,10 +75,10 @@ LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const l
 
 typedef struct open_sums {
     uint64_t size, fullest, displaced, longest, accesses, filter_bits;
-    uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
+    uint64_t lowest_bad_inverted; /* ~bucket: the lowest bad bucket is the maximum, and zero means none */
 } open_sums;
 
-/* Adds what one bucket holds, and whether the invariants of open_ops.h hold in it. */
+/* Adds one bucket's contents to `sums`, and checks the invariants of open_ops.h in it. */
 LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                   uint32_t partition, uint32_t number, open_sums *sums)
 {
@@ -110,7 +110,7 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
         sums->lowest_bad_inverted = inverted;
 }
 
-/* What the sums over all buckets tell. */
+/* The survey that follows from the sums over all buckets. */
 LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_sums *sums)
 {
     double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);

@@ -1,32 +1,36 @@
-/* Putting a partition in order: what keeps lookups about as fast as in a fresh table, however often keys come and go.
+/* Upkeep: rebuilds partitions so that lookups stay about as fast as in a fresh table, however often keys come and go.
  *
- * Erasing a key leaves its filter bits behind, and so does an insertion that is refused; keys that came while their home
- * bucket was full stay away when it has room again. At load 0.9, after ten turnovers in batches of a hundredth of the
- * table, a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition counts how worn it
- * is (view->stale): one for each filter bit that may be stale, an upper bound, and one for each slot that was freed, an
- * estimate (open_wear_of). When that makes one for every OPEN_STALE_SHARE of its filter bits the partition is put in order,
- * by a team of lanes (core/lanes.h), alone:
- *   1. lift   retired keys become free slots; keys away from home are taken out into a list; all filter bits go. Every
- *             bucket belongs to one lane, which reads its line once and writes what changes.
- *   2. mark   if the list was too short: keys that stayed away from home set their bits anew.
- *   3. home   keys of the list go home where there is room, and are marked in it by the empty key.
- *   4. chain  the others are inserted as any key is: it cannot fail, since the slots that they came from are free.
- * All wait for each other before the first step, after it, and before the last. Between 2 and 3 nobody need wait: keys that
- * go home need no bits, and who meets one there sets none. Nothing but the list needs memory; a list of half a partition's
- * slots is long enough unless keys were made to collide. Then, or where a CPU has no memory for it, the order is less good,
- * never wrong. The lane simulator runs all of it (case `upkeep`), and finds each wait left out.
+ * An erasure and a refused insertion leave filter bits behind. A key inserted while its home bucket was full stays away
+ * when the home bucket has room again. At load 0.9, after ten turnovers in batches of a hundredth of the table, a miss
+ * would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition has a stale count
+ * (view->stale): one for each filter bit that may be stale, an upper bound, and one for each freed slot, an estimate
+ * (open_wear_of). When the stale count passes one per OPEN_STALE_SHARE filter bits, a team of lanes (core/lanes.h)
+ * rebuilds the partition. No other operation touches the partition meanwhile. The steps:
+ *   1. lift   Retired keys become free slots, keys away from home move to a list, all filter bits are cleared. Every
+ *             bucket belongs to one lane, which reads the line once and writes only what changes.
+ *   2. mark   If the list was too short: keys that stayed away from home set their filter bits again.
+ *   3. home   Keys of the list go to their home bucket if it has room. The empty key replaces them in the list.
+ *   4. chain  The other keys of the list are inserted as any key is. This cannot fail: the slots that they came from
+ *             are free.
+ * The team waits before step 1, after step 1 and before step 4. No wait is needed between steps 2 and 3: keys at home
+ * need no filter bits, and step 2 sets none for a key that it finds at home. The list is the only extra memory. A list
+ * of half the partition's slots is long enough unless keys were chosen to collide. With a shorter list, or on a CPU
+ * that has no memory for one, more keys stay away from home; the result is still correct. The lane simulator runs all
+ * steps (case `upkeep`) and finds each wait that is left out.
  *
- * Retired keys (open_ops.h: insertions beside erasures) are counted apart, view->retired_slots, since they must go after
- * every mixed batch, from partitions that are hardly worn, too: then step 1 does that alone (order = 0).
+ * Retired keys (OPEN_MIXED in open_ops.h) have a count of their own, view->retired_slots: they must go after every
+ * mixed batch, even from partitions with a low stale count. Step 1 then frees retired slots and does nothing else
+ * (order = 0).
  *
- * Measured, by a CPU's counts, 19 partitions of 1699 buckets of 7 slots, ten moments in each of ten turnovers, load 0.9: in
- * batches of a tenth and of a hundredth hits read 1.25 and 1.30 buckets on average if keys are erased at random, 1.28 and
- * 1.33 if the oldest go first (1.37 at worst), misses at most 1.04; a fresh table 1.25 and 1.03. At load 0.8 hits read 1.16
- * (hundredths, the oldest first; fresh 1.12); at 0.95, in partitions of 3499, 1.40 to 1.53 (fresh 1.40). If freed slots did
- * not count, the oldest leaving first would hardly be noticed, since they lie at home and leave no bits: 1.45 to 1.51, and
- * 2.1 at worst. Setting filter bits anew without moving keys leaves hits at 1.83. With batches of a hundredth a partition is
- * read some 12 times in a turnover, with 14 slots to a bucket 22 times: 110 to 130 bytes in order for each key erased, which
- * itself cost a line at random. */
+ * Measured by counting on a CPU: 19 partitions of 1699 buckets of 7 slots, load 0.9, ten samples in each of ten
+ * turnovers. In batches of a tenth and of a hundredth, hits read 1.25 and 1.30 buckets on average if keys are erased at
+ * random, and 1.28 and 1.33 if the oldest go first (1.37 at worst). Misses read at most 1.04. A fresh table reads 1.25
+ * and 1.03. At load 0.8 hits read 1.16 (hundredths, oldest first; fresh 1.12). At 0.95, in partitions of 3499, hits
+ * read 1.40 to 1.53 (fresh 1.40). Without counting freed slots, upkeep would hardly run when the oldest keys go first,
+ * since those lie at home and leave no filter bits: hits would read 1.45 to 1.51, and 2.1 at worst. Setting filter bits
+ * again without moving keys leaves hits at 1.83. With batches of a hundredth, upkeep reads a partition about 12 times
+ * in a turnover, and 22 times with 14 slots per bucket: 110 to 130 sequential bytes for each erased key, whose erasure
+ * itself cost one random line. */
 #ifndef LOOM_OPEN_UPKEEP_H
 #define LOOM_OPEN_UPKEEP_H
 
@@ -36,11 +40,11 @@ typedef struct open_lifted {
     uint64_t key, value;
 } open_lifted;
 
-/* What a team works with beside the table, in memory of its own. */
+/* A team's own memory, apart from the table. */
 typedef struct open_desk {
-    uint64_t *list; /* [room * open_list_words(kind)] all keys, or pairs; then all values that lie apart */
-    uint32_t room;  /* keys that the list takes */
-    uint32_t *away; /* keys found away from home, more perhaps than the list takes */
+    uint64_t *list; /* [room * open_list_words(kind)] keys or pairs; then values that lie outside the line */
+    uint32_t room;  /* keys that fit the list */
+    uint32_t *away; /* keys found away from home; may exceed `room` */
 } open_desk;
 
 /* Words of the list for each key. */
@@ -49,13 +53,13 @@ LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind)
     return slot_values_apart(kind) ? 2 : 1;
 }
 
-/* A list of so many keys is long enough, unless keys were made to collide. */
+/* Keys in a list that is long enough, unless keys were chosen to collide. */
 LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
 {
     return buckets * open_slots(kind) / 2 + 1;
 }
 
-/* A walk that stands at bucket `number` of a partition, as the first one of a key that lies there would. */
+/* A walk that stands at bucket `number` of a partition, at depth 0, with no key of its own. */
 LOOM_LANE open_walk open_stand_at(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
                                   uint32_t number)
 {
@@ -66,7 +70,7 @@ LOOM_LANE open_walk open_stand_at(loom__slot_kind kind, const loom__open_view *v
     return walk;
 }
 
-/* The key in a slot of a line that one lane has taken whole. */
+/* The key in a slot of a line that one lane has copied whole. */
 LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, uint32_t slot)
 {
     uint32_t stride = slot_stride(kind);
@@ -74,7 +78,7 @@ LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, u
     return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> slot * stride % 8 * 8);
 }
 
-/* Step 1, a key of this lane's bucket: from its slot to place `place` of the list. */
+/* Step 1 for one key of this lane's bucket: moves the key from its slot to place `place` of the list. */
 LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view, const open_walk *here,
                               const lane_line *line, uint32_t slot, const open_desk *desk, uint32_t place)
 {
@@ -94,15 +98,15 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
     slot_store_key(kind, at, slot, empty);
 }
 
-/* Step 1, a bucket, which belongs to this lane: its line is read once, and only what changes is written. With order = 0
- * retired keys go, and that is all. */
+/* Step 1 for one bucket, which belongs to this lane: reads its line once and writes only what changes. With order = 0
+ * it only frees retired slots. */
 LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
                                 int order, lane_group alone, const open_desk *desk)
 {
     open_walk here = open_stand_at(kind, view, partition, number);
     unsigned char *at = open_line(kind, &here, number);
     uint64_t empty = open_empty(view, partition), retired = open_retired(view, partition);
-    uint32_t gone = 0, holders = 0, away = 0; /* slots */
+    uint32_t gone = 0, holders = 0, away = 0; /* sets of slots */
     lane_line line;
     lane_take(alone, &line, at, 1, 1, OPEN_LINE_BYTES);
     LOOM_UNROLL
@@ -129,7 +133,7 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
         lane_store_8((uint64_t *)(at + OPEN_WORD_OFFSET), word);
 }
 
-/* Step 2, a bucket. At most `buckets` rounds for each slot. */
+/* Step 2 for one bucket. At most `buckets` rounds for each slot. */
 LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
                                 uint32_t number)
 {
@@ -143,8 +147,8 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
     }
 }
 
-/* Step 3. False: there is no room at home, or others took it. `alone` has one lane. At most as many rounds as a bucket has
- * slots: a claim that fails has seen one filled. */
+/* Step 3 for one key. False: the home bucket has no room, or other lanes took it. `alone` has one lane. At most as many
+ * rounds as a bucket has slots: each failed claim means that another lane filled one. */
 LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
                                      const open_lifted *lifted)
 {
@@ -175,8 +179,9 @@ LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_desk *desk, u
     return one;
 }
 
-/* By all lanes of a team, for one partition, on which nobody else is at work. `alone` is a group of this lane. Returns when
- * this lane's part is done: before it touches what others may still be at, it waits for them in the next partition. */
+/* All lanes of a team call this for one partition, which no other operation touches. `alone` is a group of this lane.
+ * Returns when this lane's part is done. The first wait of the next call keeps this lane from touching what other lanes
+ * still use. */
 LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
                                  int order, lane_team team, lane_group alone, const open_desk *desk)
 {
@@ -186,7 +191,7 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
         if (order)
             lane_store_4(&view->marks[partition], OPEN_UNMARKED); /* slots will be free for a while */
     }
-    lane_team_wait(team); /* places are drawn from 0 on, in a list that nobody reads any more */
+    lane_team_wait(team); /* places are drawn from 0 on, in a list that no lane reads any more */
     for (uint32_t number = first; number < view->buckets; number += lanes)
         open_lift_bucket(kind, view, partition, number, order, alone, desk);
     lane_team_wait(team); /* all keys are lifted, all bits are gone */
@@ -201,8 +206,8 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
             if (open_bring_home(kind, shared, alone, view, &one))
                 lane_team_store(&desk->list[place], empty);
         }
-        /* Who belongs into a bucket has gone there before others take what is left. And all know how many are away: this is
-         * the last wait before the next partition's counting begins. */
+        /* Keys that belong into a bucket have gone there before others take the slots that are left. And all lanes have
+         * read `away`: this is the last wait before the next partition resets it. */
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, desk, place);
