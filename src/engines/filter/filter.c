@@ -1,5 +1,5 @@
-/* The blocked Bloom filter as the core sees it. The algorithms are in filter_ops.h, the bytes in filter_layout.h, sizes and rates in
- * filter_shape.c; bulk work is the machine's. */
+/* The blocked Bloom filter as the core sees it. The algorithms are in filter_ops.h, the bytes in filter_layout.h, sizes
+ * and rates in filter_shape.c. The machine does bulk work. */
 #include "engines/filter/filter.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -82,7 +82,7 @@ static loom_status choose(loom__machine *machine, const void *config, loom__desc
     return LOOM_OK;
 }
 
-/* Any bits are some filter's; the numbers that tell of them must be a filter's. */
+/* Any pattern of bits is a valid filter; only the numbers that describe it can be wrong. */
 static loom_status check(const loom__description *is)
 {
     const uint64_t blocks = (uint64_t)is->partitions * is->buckets;

@@ -1,8 +1,8 @@
-/* The bytes of a filter, and a filter as algorithms see it.
+/* The bytes of a filter, and the engine's view of one for algorithms.
  *
- * A filter is an array of blocks of 64 bytes, zero at first; nothing else. A block is four quarters of 16 bytes, a quarter four
- * words of 32 bits. Blocks come in partitions, each of which fits the shared memory of a GPU and the L2 cache of a CPU: all
- * of FILTER_PARTITION_BLOCKS, but for a filter that has only one, which may be smaller. */
+ * A filter is an array of blocks of 64 bytes, all zero at first, and nothing else. A block has four quarters of 16
+ * bytes; a quarter has four words of 32 bits. Blocks come in partitions that fit the shared memory of a GPU and the L2
+ * cache of a CPU. All partitions have FILTER_PARTITION_BLOCKS blocks, except that a single partition may be smaller. */
 #ifndef LOOM_FILTER_LAYOUT_H
 #define LOOM_FILTER_LAYOUT_H
 
@@ -13,18 +13,18 @@ enum {
     FILTER_LAYOUT_VERSION = 1,
     FILTER_BLOCK_BYTES = 64,
     FILTER_BLOCK_BITS = 512,
-    FILTER_BLOCK_WORDS = 8, /* of 64 bits: half a quarter each */
+    FILTER_BLOCK_WORDS = 8, /* of 64 bits, half a quarter each */
     FILTER_QUARTERS = 4,
     FILTER_PARTITION_SHIFT = 10,
-    FILTER_PARTITION_BLOCKS = 1 << FILTER_PARTITION_SHIFT, /* 64 KiB: three to a Hopper multiprocessor */
+    FILTER_PARTITION_BLOCKS = 1 << FILTER_PARTITION_SHIFT, /* 64 KiB: three per Hopper SM */
     FILTER_PARTITION_BYTES = FILTER_PARTITION_BLOCKS * FILTER_BLOCK_BYTES,
-    FILTER_MOST_PARTITIONS = (1 << (32 - FILTER_PARTITION_SHIFT)) - 1 /* blocks are chosen by 32 bits */
+    FILTER_MOST_PARTITIONS = (1 << (32 - FILTER_PARTITION_SHIFT)) - 1 /* 32 bits of the hash choose a block */
 };
 
 #define FILTER_DEFAULT_PROBES 8
 #define FILTER_LEAST_RATE     1e-9
 #define FILTER_LARGEST_RATE   0.5
-#define FILTER_SAME_BITS      0x1p-32 /* the chance that two keys of one block have the same bits by their hashes */
+#define FILTER_SAME_BITS      0x1p-32 /* the chance that two keys of one block have equal lower hashes */
 
 /* Plain numbers, passed by value, the same on every machine. */
 typedef struct loom__filter_view {
@@ -36,10 +36,10 @@ typedef struct loom__filter_view {
     loom__seed seed;
 } loom__filter_view;
 
-/* Which bits of which block a key has: filter_ops.h. */
+/* A key's block, and the hash bits that choose its bits there (filter_ops.h). */
 typedef struct filter_key {
     uint32_t block;
-    uint32_t lower; /* half of its hash */
+    uint32_t lower; /* lower half of its hash */
 } filter_key;
 
 LOOM_LANE filter_key filter_start(const loom__filter_view *view, uint32_t key_bytes, uint64_t key)
@@ -102,19 +102,19 @@ typedef struct loom__filter_shape {
     uint32_t probes; /* 4, 8, 12 or 16 */
     uint32_t blocks;
     uint64_t capacity;    /* 0: unknown */
-    double designed_rate; /* with so many keys; 0: unknown */
+    double designed_rate; /* false-positive rate with `capacity` keys; 0: unknown */
 } loom__filter_shape;
 
-/* INVALID_ARGUMENT with a sentence if the config has no shape. */
+/* INVALID_ARGUMENT with a sentence if no shape fits the config. */
 loom_status loom__filter_choose_shape(const loom_filter_config *config, loom__filter_shape *shape);
 
-/* Could loom__filter_choose_shape have made so many blocks? */
+/* Could loom__filter_choose_shape have returned this shape? */
 int loom__filter_is_shape(uint64_t blocks, uint64_t probes);
 
-/* The rate expected with `keys` keys. */
+/* The false-positive rate expected with `keys` keys. */
 double loom__filter_rate(double keys, double blocks, uint32_t probes);
 
-/* Different keys that leave so many bits set. */
+/* Estimates how many different keys set `bits_set` bits. */
 double loom__filter_estimate(uint64_t bits_set, uint32_t blocks, uint32_t probes);
 
 #endif

@@ -1,19 +1,21 @@
-/* The filter's algorithms, for every machine: which bits a key has, and how they are set and asked for.
+/* The filter's algorithms, for every machine: which bits a key has, and how they are set and tested.
  *
- * From: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (blocks); H. Lang, T. Neumann,
- * A. Kemper, P. Boncz, "Performance-Optimal Filtering: Bloom Overtakes Cuckoo at High Throughput" (sectors);
+ * Sources: F. Putze, P. Sanders, J. Singler, "Cache-, Hash- and Space-Efficient Bloom Filters" (blocks); H. Lang, T.
+ * Neumann, A. Kemper, P. Boncz, "Performance-Optimal Filtering: Bloom Overtakes Cuckoo at High Throughput" (sectors);
  * D. Juenger et al., "WarpCore" (a filter on a GPU).
  *
- * WHICH BITS. The upper half of a key's hash chooses the block, by a multiply-high. From the lower half come four numbers, by a
- * multiplication each, one for each quarter of the block. What a number's bits choose, from the top down, if a key has in each quarter
- *     one bit    (4 in all)   7 bits: it, among the quarter's 128
- *     two       (8)          6 bits: one in the first half, among 64; 6 bits: one in the second half
- *     three     (12)         4 x 5 bits: one in each of the four words of 32; 2 bits: the word that has none
- *     four      (16)         4 x 5 bits: one in each of the four words
- * A multiplication by an odd number is a bijection: the choices in one quarter are independent of each other, exactly.
+ * WHICH BITS. The upper half of a key's hash chooses the block, by a multiply-high. The lower half gives four numbers,
+ * one for each quarter of the block, by one multiplication each. A key has one to four bits in each quarter. The bits
+ * of the quarter's number choose them, from the top down:
+ *     one bit   (4 in all)   7 bits: the bit, among the quarter's 128
+ *     two       (8)          6 bits: a bit in the first half, among 64; 6 bits: a bit in the second half
+ *     three     (12)         4 x 5 bits: a bit in each of the four words of 32; 2 bits: the word that has none
+ *     four      (16)         4 x 5 bits: a bit in each of the four words
+ * Multiplication by an odd number is a bijection, so the choices within one quarter are exactly independent of each
+ * other.
  *
- * WHY SECTORS. The classic layout has its bits anywhere in the block. Measured on both, 65,536 blocks, 2 * 10^7 absent keys,
- * false positives, with the better number of bits at each size:
+ * WHY SECTORS. The classic layout puts a key's bits anywhere in the block. False positives measured for both layouts,
+ * with 65,536 blocks, 2 * 10^7 absent keys and the better number of bits at each size:
  *     bits per key   4        8        12        16         20          24
  *     bits set       4        4        8         8          12          12
  *     classic        0.1613   0.0251   0.00412   0.000880   0.000203    0.0000523
@@ -21,22 +23,24 @@
  *     theory         0.1622   0.0253   0.00422   0.000909   0.000207    0.0000547   (sectors; loom__filter_rate)
  *     one filter, not in blocks, best number of bits
  *                    0.1469   0.0216   0.00314   0.000459   0.0000671   0.0000098
- * So sectors cost 1 to 4 % of false positives. What they give: each lane of a group finds the bits of its own quarters with
- * no regard to the others', and a CPU those of four words with one vector operation; a classic query computes all positions on
- * every lane and chooses words by them. Other numbers of bits than multiples of four would gain less than 10 %.
+ * Sectors cost 1 to 6 % more false positives. In return, each lane of a group finds the bits of its own quarters
+ * independently of the other lanes, and a CPU finds the bits of four words with one vector operation. A classic query
+ * computes all positions on every lane and chooses words by them. Numbers of bits other than multiples of four would
+ * gain less than 10 %.
  *
- * INVARIANTS. F1: a bit once set stays until the filter is cleared. F2: when an insertion has ended, all bits of its key are set.
- * Bits are set by atomic ORs, or by whoever owns the partition; words are read once each, in any order. So insertions and
- * queries may run at the same time: a query that begins after an insertion has ended finds all its bits (F1, F2), in the order that
- * whatever told it so established; one that overlaps it may see some of them, and answer either way. An insertion linearises at the
- * last of its ORs, a query of an absent key at the load that misses a bit. */
+ * INVARIANTS. F1: a bit once set stays set until the filter is cleared. F2: when an insertion has ended, all bits of
+ * its key are set. Bits are set by atomic ORs, or by the owner of the partition. Words are read once each, in any
+ * sequence. So insertions and queries may run at the same time. A query that begins after an insertion has ended finds
+ * all its bits (F1, F2), if the query learned of the end in a way that orders memory. A query that overlaps an
+ * insertion may see some of the bits, and answer either way. Linearisation points: of an insertion, the last of its
+ * ORs; of a query of an absent key, the load that misses a bit. */
 #ifndef LOOM_FILTER_OPS_H
 #define LOOM_FILTER_OPS_H
 
 #include "core/lanes.h"
 #include "engines/filter/filter_layout.h"
 
-/* The number of a quarter. Odd constants with well spread bits: the first four primes of XXH32 (Y. Collet). */
+/* The number of a quarter. The factors are odd, with well spread bits: the first four primes of XXH32 (Y. Collet). */
 LOOM_LANE uint32_t filter_number(uint32_t lower, uint32_t quarter)
 {
     return lower * (quarter == 0 ? 0x9e3779b1u : quarter == 1 ? 0x85ebca77u : quarter == 2 ? 0xc2b2ae3du : 0x27d4eb2fu);
@@ -46,13 +50,13 @@ LOOM_LANE uint32_t filter_number(uint32_t lower, uint32_t quarter)
 LOOM_LANE uint32_t filter_bit(uint32_t number, uint32_t shift)
 {
 #if defined(__CUDACC__)
-    return __funnelshift_l(0, 1, number >> shift); /* which takes the count modulo 32 */
+    return __funnelshift_l(0, 1, number >> shift); /* takes the count modulo 32 */
 #else
     return 1u << (number >> shift & 31);
 #endif
 }
 
-/* The word of a quarter that its i-th bit lies in, 0 <= i < each, in ascending order … */
+/* The word of the quarter that holds the key's i-th bit, 0 <= i < each, in ascending order. */
 LOOM_LANE uint32_t filter_chosen_word(uint32_t each, uint32_t number, uint32_t i)
 {
     return each == 1   ? number >> 30
@@ -61,13 +65,13 @@ LOOM_LANE uint32_t filter_chosen_word(uint32_t each, uint32_t number, uint32_t i
                        : i;
 }
 
-/* … and the bit. */
+/* The mask of that bit within its word. */
 LOOM_LANE uint32_t filter_chosen_bit(uint32_t each, uint32_t number, uint32_t i, uint32_t word)
 {
     return filter_bit(number, each == 1 ? 25 : each == 2 ? 26 - 6 * i : 27 - 5 * word);
 }
 
-/* The same by halves of the quarter: a key's bits in one (0, 1), a word of 64 bits, from the quarter's number. */
+/* The same by halves of a quarter: the key's bits in half 0 or 1, a word of 64 bits, from the quarter's number. */
 LOOM_LANE uint64_t filter_bits(uint32_t each, uint32_t number, uint32_t half)
 {
     if (each <= 2) {
@@ -81,7 +85,7 @@ LOOM_LANE uint64_t filter_bits(uint32_t each, uint32_t number, uint32_t half)
     return low | (uint64_t)high << 32;
 }
 
-/* Word `word` of a block, 0 to 7. */
+/* The key's bits in word `word` of its block, 0 to 7. */
 LOOM_LANE uint64_t filter_word_bits(uint32_t each, uint32_t lower, uint32_t word)
 {
     return filter_bits(each, filter_number(lower, word / 2), word % 2);
@@ -89,7 +93,7 @@ LOOM_LANE uint64_t filter_word_bits(uint32_t each, uint32_t lower, uint32_t word
 
 #ifdef LANE_HAS_VECTORS
 
-/* The same for a whole quarter, by a machine that has vectors and whose group is one lane. */
+/* The same for a whole quarter, on a machine with vectors whose group is one lane. */
 typedef uint32_t filter_quarter __attribute__((vector_size(16)));
 
 LOOM_LANE filter_quarter filter_quarter_bits(uint32_t each, uint32_t lower, uint32_t quarter)
@@ -108,7 +112,8 @@ LOOM_LANE filter_quarter filter_quarter_bits(uint32_t each, uint32_t lower, uint
 
 #endif
 
-/* Sets the key's bits in the block at `at`: this lane's share of its words. `shared`: others may set bits there, too. */
+/* Sets the key's bits in this lane's words of the block at `at`. `shared`: others may set bits there at the same
+ * time. */
 LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned char *at, uint32_t lower)
 {
 #ifdef LANE_HAS_VECTORS
@@ -127,20 +132,21 @@ LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned 
     }
 }
 
-/* Which of them are not, in one half of a quarter? */
+/* The key's bits that are not set in `word`, one half of a quarter. */
 LOOM_LANE uint64_t filter_missing(uint32_t each, uint32_t number, uint32_t half, uint64_t word)
 {
-    if (each == 2) { /* of the two halves of the word one is looked at */
+    if (each == 2) { /* only one 32-bit half of the word is tested */
         const uint32_t there = (uint32_t)(number >> (31 - 6 * half) & 1 ? word >> 32 : word);
         return filter_bit(number, 26 - 6 * half) & ~there;
     }
     return filter_bits(each, number, half) & ~word;
 }
 
-/* Are all of them set? This lane's share; the key is there if the lanes of the group all say so. */
+/* Are all of the key's bits set in this lane's words? The key is present, perhaps, if all lanes of the group say
+ * yes. */
 LOOM_LANE lane_truth filter_look(uint32_t each, lane_group group, const lane_line *line, uint32_t lower)
 {
-#ifdef LANE_INDEXES /* words are shifted by as much as the number's bits say, which is taken modulo 64 */
+#ifdef LANE_INDEXES /* shifts each word by a bit's number, taken modulo 64 */
     if (each <= 2) {
         uint64_t there = 1;
         for (uint32_t quarter = 0; quarter < FILTER_QUARTERS; quarter++) {
@@ -172,14 +178,15 @@ LOOM_LANE lane_truth filter_look(uint32_t each, lane_group group, const lane_lin
 #endif
 }
 
-/* A query by a group in two halves, so that a kernel may have several under way. First each lane takes its share of the block:
- * coherently, since insertions may be running (F2 is of no use to who reads old bits) … */
+/* A group queries in two steps, so that a kernel can have several queries in flight. First, each lane copies its words
+ * of the block. The load is coherent, since insertions may be running: F2 does not help a query that reads stale
+ * bits. */
 LOOM_LANE void filter_take(lane_group group, lane_line *line, const unsigned char *at, lane_truth active)
 {
     lane_take(group, line, at, 1, active, FILTER_BLOCK_BYTES);
 }
 
-/* … then they vote: is the key there, perhaps? All lanes must arrive, as for a poll. */
+/* Second, the lanes vote: is the key present, perhaps? All lanes must arrive, as for a poll. */
 LOOM_LANE lane_truth filter_agree(uint32_t each, lane_group group, const lane_line *line, uint32_t lower)
 {
     return !lane_some(lane_poll(group, !filter_look(each, group, line, lower)));
@@ -188,8 +195,8 @@ LOOM_LANE lane_truth filter_agree(uint32_t each, lane_group group, const lane_li
 /* ---- What a block tells about the filter ---- */
 
 typedef struct filter_sums {
-    uint64_t bits; /* set */
-    double rate;   /* that a random key whose block this is has all its bits set; summed over blocks */
+    uint64_t bits; /* bits set */
+    double rate;   /* probability that a random key of this block has all its bits set; summed over blocks */
 } filter_sums;
 
 LOOM_LANE void filter_survey_block(uint32_t each, const uint64_t *words, filter_sums *sums)

@@ -1,19 +1,21 @@
-/* How large a filter is, how many bits a key sets, and what follows from a filter's bits.
+/* How large a filter is, how many bits a key sets, and what a filter's bits say about its keys.
  *
- * Keys fall into blocks like balls into bins: a block gets a number of keys that is Poisson's, with a mean of m = keys / blocks.
- * With i keys in a block, a word of 32 bits has a share of 1 - (1 - e / 128)^i of its bits set, where e of the quarter's four words get
- * a bit from each key. A random key asks for e bits in each of the four quarters, so it is taken for one of them with probability
+ * Keys fall into blocks like balls into bins: the number of keys in a block has a Poisson distribution with mean m =
+ * keys / blocks. Let each key set a bit in e of the four words of a quarter. With i keys in a block, a word of 32 bits
+ * has a share of 1 - (1 - e / 128)^i of its bits set. A random key asks for e bits in each of the four quarters, so it
+ * is a false positive with probability
  *     sum over i of  exp(-m) m^i / i!  *  (1 - (1 - e / 128)^i) ^ 4e.
- * (For e = 2 one bit of 64, for e = 1 one of 128: the same.) With e = 3 a key leaves out one of the quarter's words, so that full words
- * are less likely to come together: there three words have the bits that a key asks for with probability, by inclusion and exclusion
- * over those that have not,
+ * For e = 2 a key sets one bit of 64, and for e = 1 one of 128; the formula is the same. With e = 3 a key leaves out
+ * one of the quarter's words, so full words are less likely to come together. There, by inclusion and exclusion over
+ * the words that lack a bit, three words have the bits that a key asks for with probability
  *     sum over k = 0 .. 3 of  (-1)^k C(3, k)  *  (k / 4 q^(k - 1) + (1 - k / 4) q^k)^i,   q = 31 / 32,
- * which is up to 2.5 % lower. To both comes the chance that a key of the block has the same lower half of the hash, and so the same bits:
- * m / 2^32, which counts only for the lowest rates. Measured rates agree with both within their noise; filter_ops.h has them. The
- * best e by this formula: 1 up to 8 bits of memory for each key, 2 up to 17, 3 up to 30, then 4.
+ * which is up to 2.5 % lower. Both rates grow by m / 2^32, the chance that a key of the block has the same lower half
+ * of the hash and therefore the same bits. This matters only for the lowest rates. Measured rates agree with both
+ * formulas within their noise (filter_ops.h). The best e by this formula: 1 up to 8 bits of memory for each key, 2 up
+ * to 17, 3 up to 30, then 4.
  *
- * A key sets each of a filter's b bits with probability p / b, p of them in all, whatever its block: n keys leave
- * b (1 - p / b)^n of them clear. That is how the number of keys is estimated. */
+ * A key sets p of the filter's b bits, each with probability p / b, whatever its block. So n keys leave b (1 - p / b)^n
+ * bits clear. The number of keys is estimated from that. */
 #include "core/error.h"
 #include "engines/filter/filter_layout.h"
 
@@ -21,7 +23,7 @@
 
 enum { MOST_BITS_PER_KEY = 512 /* a block for each key */ };
 
-/* Of a key whose block has so many. */
+/* False-positive rate of a key whose block holds `keys` keys. */
 static double rate_in_block(double keys, uint32_t probes)
 {
     if (probes != 12)
@@ -42,7 +44,7 @@ double loom__filter_rate(double keys, double blocks, uint32_t probes)
         return 0;
     if (mean > 100 * FILTER_BLOCK_BITS) /* nearly all bits are set */
         return 1;
-    for (double i = first; i <= last; i++) /* so at most 5,600 terms */
+    for (double i = first; i <= last; i++) /* at most 5,600 terms */
         rate += exp(i * log(mean) - mean - lgamma(i + 1)) * rate_in_block(i, probes);
     rate += mean * FILTER_SAME_BITS;
     return rate < 1 ? rate : 1;
@@ -62,12 +64,12 @@ static double rate_with(double keys, double blocks, uint32_t probes)
     return loom__filter_rate(keys, blocks, probes != 0 ? probes : best_probes(keys, blocks));
 }
 
-/* The fewest blocks whose rate is at most `wanted`. It falls as they become more. */
+/* The fewest blocks, within 1 / 4096, whose rate is at most `wanted`. The rate falls as the number of blocks grows. */
 static double blocks_needed(double keys, double wanted, uint32_t probes)
 {
     double few = 0, enough = ceil(keys * MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
     while (rate_with(keys, enough, probes) >
-           wanted) /* few probes, low rate: ends, since rates fall at least like 1 / blocks */
+           wanted) /* for few probes and a low rate; ends, since rates fall at least like 1 / blocks */
         enough *= 2;
     while (enough - few > 1 && enough - few > enough / 4096) {
         const double middle = floor((few + enough) / 2);
