@@ -1,29 +1,31 @@
-/* The bytes of a perfect table, in memory and in files; nothing here allocates, loops over data or calls the system.
+/* The bytes of a perfect table, in memory and in files. Nothing here allocates, loops over data or calls the system.
  *
- * A table is an array of partitions, lines and, in some kinds, rows of values. The words of codes of all partitions, one behind the
- * other, are a region of their own.
+ * A table is an array of partitions, which hold lines and, in some kinds, rows of values. The words of codes of all
+ * partitions, one partition after the other, are a region of their own.
  *
- *   partition   8 * subrange + 1 buckets: eight *subranges* of as many buckets, and the *stash*
+ *   partition   8 * subrange + 1 buckets: eight *subranges* of `subrange` buckets each, and the *stash*
  *     line, PAIR_4_4   | key value | … 8 pairs of 8 bytes … |
  *     line, KEY_4_*    | key | … 16 keys of 4 bytes …        |
  *     line, KEY_8_*    | key | … 8 keys of 8 bytes …         |
- *     values      KEY_4_VALUE_8: 16 of them behind each line (192 bytes a bucket); KEY_8_VALUE_8: 8 behind each line (128);
- *                 KEY_8_VALUE_4: rows of 8 behind all lines (64 + 32, the whole rounded up to 64)
- *   word        bits 0..59: the codes of 15 cells, 4 bits each, the first one lowest; bits 60..63: the partition's *salt*, the
- *               same in all of its words, so that whoever reads a code has it
- *   code        15: the cell's keys lie in the stash, the last bucket; or, while keys are inserted, somebody is at work on the cell
- *               (perfect_recode.h). Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
+ *     values      KEY_4_VALUE_8: 16 values behind each line (192 bytes a bucket); KEY_8_VALUE_8: 8 behind each line
+ *                 (128); KEY_8_VALUE_4: rows of 8 behind all lines (64 + 32, the whole rounded up to 64)
+ *   word        bits 0..59: the codes of 15 cells, 4 bits each, the first one lowest; bits 60..63: the partition's
+ *               *salt*, the same in all of its words, so that one load gives both code and salt
+ *   code        15: the cell's keys lie in the stash, the last bucket; or, while keys are inserted, a group is at work
+ *               on the cell (perfect_recode.h). Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
  *
- * Codes lie together, apart from the lines, since a GPU then finds them in its L2 cache, and their addresses translated: trial
- * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 where each partition began with its own.
+ * Codes lie together, apart from the lines, so that a GPU finds them in its L2 cache and their pages in its TLB. Trial
+ * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 with each partition's codes at
+ * its beginning.
  *
- * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15), and, from what is
- * left over and the salt, two *turns* of 0..7, one for each Φ. With the code of its cell it lies in subrange (turn[Φ] + Δ) mod 8,
- * in the bucket that cell, Φ, subrange and salt hash to. So the keys of a cell with one turn share a bucket, keys with different
- * turns never do, and a new Δ moves all of them on by as many subranges.
+ * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15 cells), and,
+ * from the bits left over and the salt, two rotations of 0..7, one for each Φ (perfect_turn). With the code of its cell
+ * the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash to. So keys of a
+ * cell with equal rotations share a bucket, keys with different rotations never do, and a new Δ moves all keys of a
+ * cell on by the same number of subranges.
  *
- * A free slot holds the partition's empty key, one that hashes to another partition, and a value of zero bytes: every key is
- * legal, and a table has at least two partitions. */
+ * A free slot holds a value of zero bytes and the partition's empty key, which hashes to another partition. So every
+ * key is legal, and a table has at least two partitions. */
 #ifndef LOOM_PERFECT_LAYOUT_H
 #define LOOM_PERFECT_LAYOUT_H
 
@@ -38,13 +40,13 @@ enum {
     PERFECT_LINE_BYTES = 64,
     PERFECT_SUBRANGES = 8,
     PERFECT_CELLS_PER_WORD = 15,
-    PERFECT_CODES = 15, /* that place a cell in the subranges */
+    PERFECT_CODES = 15, /* codes that place a cell in the subranges */
     PERFECT_STASHED = 15,
     PERFECT_SALTS = 16,
     PERFECT_LEAST_PARTITIONS = 2,
-    PERFECT_MOST_SUBRANGE = 437, /* 3497 buckets, 224 KB of lines: the shared memory of one Hopper SM … */
-    PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* … which partitions with values apart should fit, too */
-    PERFECT_PREFERRED_SUBRANGE = 216,               /* 1729 buckets, 111 KB: two to an SM */
+    PERFECT_MOST_SUBRANGE = 437, /* 3497 buckets, 224 KB of lines: the shared memory of one Hopper SM */
+    PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* partitions with values outside the line fit there, too */
+    PERFECT_PREFERRED_SUBRANGE = 216,               /* 1729 buckets, 111 KB: two per SM */
     PERFECT_MOST_WORDS = 1 << 16,
     PERFECT_MOST_PARTITIONS = 1 << 28
 };
@@ -69,7 +71,7 @@ LOOM_BOTH uint32_t perfect_value_stride(loom__slot_kind kind)
     return kind == SLOT_KEY_8_VALUE_4 ? 32 : perfect_line_stride(kind);
 }
 
-/* From bucket 0 to its row of values, where they do not lie in the line. */
+/* From the start of bucket 0 to its row of values, where values lie outside the line. */
 LOOM_BOTH uint32_t perfect_value_offset(loom__slot_kind kind, uint32_t buckets)
 {
     return (kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * PERFECT_LINE_BYTES;
@@ -83,35 +85,35 @@ LOOM_BOTH uint64_t perfect_partition_bytes(loom__slot_kind kind, uint32_t subran
     return (bytes + PERFECT_LINE_BYTES - 1) / PERFECT_LINE_BYTES * PERFECT_LINE_BYTES;
 }
 
-/* What is known of a partition; not part of files. */
+/* What is known of a partition; not in files. */
 typedef enum loom__perfect_mark {
     PERFECT_UNMARKED = 0,
-    PERFECT_EXHAUSTED = 1, /* every way to make room was tried in vain, and nothing was erased since */
-    /* Reseeding might help, but there is no memory for it. A machine that sets this removes it when its call ends: until then
-     * nothing moves in the partition, so that a key that was refused stays so. */
+    PERFECT_EXHAUSTED = 1, /* every way to make room has failed, and nothing was erased since */
+    /* Reseeding might help, but there is no memory for it. A machine that sets this mark removes it when its call ends.
+     * Until then no key of the partition moves, so a refused key stays refused. */
     PERFECT_SHORT_OF_MEMORY = 2
 } loom__perfect_mark;
 
-/* A table as an algorithm sees it: plain numbers, passed by value, the same on every machine. */
+/* The engine's view of a table, for algorithms: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__perfect_view {
     unsigned char *base;      /* partition 0; aligned to a line */
     uint32_t partition_bytes; /* from one partition to the next */
     uint32_t partitions;
-    uint32_t subrange; /* buckets in each of the eight */
-    uint32_t words;    /* of codes, in a partition */
-    uint32_t made_for; /* keys that a partition is counted on to hold (perfect_shape.c) */
+    uint32_t subrange; /* buckets in each of the eight subranges */
+    uint32_t words;    /* words of codes in a partition */
+    uint32_t made_for; /* keys that a partition holds, by perfect_shape.c */
     uint32_t kind;     /* loom__slot_kind */
     loom__seed seed;
     uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
     uint32_t empty_exception; /* the partition that empty[0] hashes to */
     uint64_t *codes;          /* [partitions][words] */
-    loom__totals *totals;     /* the beginning of the state */
+    loom__totals *totals;     /* at the beginning of the state */
     uint32_t *marks;          /* [partitions], behind the totals: loom__perfect_mark */
 } loom__perfect_view;
 
 LOOM_LANE uint64_t perfect_empty(const loom__perfect_view *view, uint32_t partition)
 {
-    /* No index that is computed: on a GPU that would put the view into local memory. */
+    /* A computed index would put the struct into local memory on a GPU. */
     return partition == view->empty_exception ? view->empty[1] : view->empty[0];
 }
 
@@ -139,11 +141,11 @@ LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
 
 /* ---- Where keys lie ---- */
 
-/* Where a key may lie, whatever the codes. */
+/* The part of a key's position that does not depend on codes. */
 typedef struct perfect_place {
-    uint32_t word;  /* of the partition's words */
-    uint32_t which; /* of the word's cells */
-    uint32_t rest;  /* what the hash has left */
+    uint32_t word;  /* one of the partition's words */
+    uint32_t which; /* one of the word's cells */
+    uint32_t rest;  /* hash bits left over */
 } perfect_place;
 
 LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
@@ -156,7 +158,7 @@ LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
     return place;
 }
 
-/* The number of a cell in its partition; one in sixteen numbers names none. */
+/* The number of a cell in its partition. One in sixteen numbers is unused. */
 LOOM_LANE uint32_t perfect_cell(perfect_place place)
 {
     return place.word << 4 | place.which;
@@ -175,11 +177,11 @@ LOOM_LANE uint32_t perfect_salt(uint64_t word)
 /* 0 .. 7 */
 LOOM_LANE uint32_t perfect_turn(uint32_t rest, uint32_t salt, uint32_t mapping)
 {
-    uint32_t spread = (rest ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would turn all keys alike */
+    uint32_t spread = (rest ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would rotate all keys alike */
     return mapping ? spread >> 26 & 7 : spread >> 29;
 }
 
-/* The bucket that a cell has in a subrange. */
+/* The bucket of a cell in subrange `number`. */
 LOOM_LANE uint32_t perfect_bucket_in(uint32_t cell, uint32_t salt, uint32_t mapping, uint32_t number, uint32_t subrange)
 {
     uint32_t x = (cell << 8 | salt << 4 | mapping << 3 | number) * 0x9e3779b1u;
@@ -189,7 +191,7 @@ LOOM_LANE uint32_t perfect_bucket_in(uint32_t cell, uint32_t salt, uint32_t mapp
 
 LOOM_STATIC_ASSERT((PERFECT_MOST_WORDS << 4) <= 1 << 24, "the number of a cell has room above eight bits");
 
-/* The one bucket in which the key lies, if it does. */
+/* The only bucket in which the key can lie. */
 LOOM_LANE uint32_t perfect_bucket(perfect_place place, uint32_t code, uint32_t salt, uint32_t subrange)
 {
     uint32_t mapping = code >> 3, number = (perfect_turn(place.rest, salt, mapping) + code) % PERFECT_SUBRANGES;
@@ -208,13 +210,14 @@ typedef struct loom__perfect_shape {
     uint64_t slots;
 } loom__perfect_shape;
 
-/* INVALID_ARGUMENT with a sentence if the config has no shape. `config` has its defaults filled in. cache_bytes: of the machine. */
+/* INVALID_ARGUMENT with a sentence if no shape fits the config. `config` has its defaults filled in. cache_bytes: of
+ * the machine. */
 loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape);
 
-/* How many keys each cell has on average, in a table of this load. */
+/* Keys per cell on average, in a table of this load. */
 double loom__perfect_keys_per_cell(const loom__perfect_shape *shape, double load);
 
-/* A view without its memory: seed and empty patterns follow from `seed` and the shape. */
+/* An engine view without memory. Seed and empty patterns follow from `seed` and the shape. */
 loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed);
 
 #endif

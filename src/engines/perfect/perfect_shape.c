@@ -1,25 +1,28 @@
 /* How many partitions, buckets and cells a table gets.
  *
- * A table for n keys must hold any n keys except with a probability below 10^-9. A partition can be filled up to some share of
- * its slots that depends on how many slots there are to a cell; beyond that keys may be refused. Partitions are so many that none
- * gets more, with that probability (core/partitions.h).
+ * A table for n keys must hold any n keys, except with a probability below 10^-9. A partition can be filled up to a
+ * share of its slots that depends on the number of slots per cell; beyond that share keys may be refused. There are
+ * enough partitions that, except with that probability, none gets more keys than its share (core/partitions.h).
  *
- * Fewer keys to a cell let a partition be fuller, and cost codes: 8 bytes for 15 cells. With 8 slots to a bucket and 4 keys to a
- * cell they are 1.07 bits a key, 13.3 MB for 10^8 keys, with 3 keys 17.8 MB: both stay in the L2 cache of a large GPU. A table
- * that is made for less than 0.9 does with larger cells, which are found in caches more often and are placed sooner. Buckets of 16
- * slots fill more evenly, and do with larger cells, too.
+ * Fewer keys per cell let a partition be fuller, and cost codes: 8 bytes for 15 cells. With 8 slots per bucket and 4
+ * keys per cell, codes take 1.07 bits a key, 13.3 MB for 10^8 keys; with 3 keys per cell 17.8 MB. Both stay in the L2
+ * cache of a large GPU. A table made for a load below 0.9 can have larger cells, which are found in caches more often
+ * and are placed sooner. Buckets of 16 slots fill more evenly, and can have larger cells, too.
  *
- * Codes are to be found in the cache. On an H200 with 60 MB lookups are slower from some 20 MB of codes on, 2 · 10^8 keys. So cells of
- * larger tables have more keys, until a third of the cache holds the codes, or the load leaves no room for more. 4 · 10^8 keys, G
- * lookups/s with the cells of smaller tables and with larger ones: 26.5 and 31.1 at load 0.53 (6 and 8.25 keys to a cell), 23.8 and 25.4
- * at 0.8 (4.5 and 5.375). Insertions near the load are slower for it: 1.1 G/s at 0.8. At 0.9 larger cells need partitions twice as
- * large: lookups were 24.3 instead of 22.9 with 4.75 keys to a cell, but insertions with 4.875 only 0.055 G/s, most likely since of 16,000
- * partitions a few must be reseeded while they fill, which takes 30 ms and more. So above 0.8 that is left to who asks for it.
+ * Codes should be in the cache. On an H200 with 60 MB of L2 cache, lookups are slower from about 20 MB of codes on, 2 ·
+ * 10^8 keys. So cells of larger tables have more keys, until a third of the cache holds the codes, or the load leaves
+ * no room for larger cells. 4 · 10^8 keys, G lookups/s with the cells of smaller tables and with larger ones: 26.5 and
+ * 31.1 at load 0.53 (6 and 8.25 keys per cell), 23.8 and 25.4 at 0.8 (4.5 and 5.375). The price: insertions near the
+ * load are slower, 1.1 G/s at 0.8. At 0.9 larger cells need partitions twice as large. Lookups were 24.3 instead of
+ * 22.9 with 4.75 keys per cell, but insertions with 4.875 only 0.055 G/s, most likely because a few of 16,000
+ * partitions must be reseeded while they fill, which takes 30 ms and more. So above 0.8 cells are larger only if the
+ * config asks for it (keys_per_cell).
  *
- * Sizes of partitions decide about loads: their keys spread, by 8 times the root of their mean in the fullest of thousands. With
- * 1729 buckets of 8 slots that is 0.065 of the slots, so that they reach 0.9 in full, and 0.93 at most. Above that they are twice
- * as large, which makes 0.948 of 0.95 for 10^8 keys, and 0.947 for 10^9. With values beside the lines they are smaller, since a
- * partition must fit a GPU's shared memory: such tables reach 0.93 (8 + 8 bytes) to 0.94. */
+ * The size of partitions limits the load. In the fullest of thousands of partitions, the number of keys exceeds the
+ * mean by 8 times the root of the mean. With 1729 buckets of 8 slots that is 0.065 of the slots: these partitions fully
+ * reach a load of 0.9, and at most 0.93. Above that, partitions are twice as large and reach 0.948 of 0.95 for 10^8
+ * keys, and 0.947 for 10^9. With values outside the lines they are smaller, since a partition must fit a GPU's shared
+ * memory: these tables reach 0.93 (8 + 8 bytes) to 0.94. */
 #include "core/error.h"
 #include "core/partitions.h"
 #include "engines/perfect/perfect_layout.h"
@@ -27,10 +30,10 @@
 #include <math.h>
 
 #define MODERATE_LOAD     0.9
-#define LARGEST_CELLS     12.0 /* keys of a cell, on average */
-#define LARGER_CELLS_LOAD 0.8  /* up to which the library takes larger cells than usual, for a cache */
+#define LARGEST_CELLS     12.0 /* keys per cell, on average */
+#define LARGER_CELLS_LOAD 0.8  /* up to this load the library enlarges cells to keep codes in a cache */
 
-/* A line through some points, level before the first and behind the last. */
+/* A piecewise linear function through some points, constant before the first and behind the last. */
 typedef struct point {
     double x, y;
 } point;
@@ -47,7 +50,7 @@ static double on_line(const point *points, int count, double x)
 
 #define ON_LINE(points, x) on_line(points, sizeof(points) / sizeof *(points), x)
 
-/* Cells of buckets with 16 slots are larger by this. */
+/* With 16 slots per bucket, cells are larger by this factor. */
 static double wider(loom__slot_kind kind)
 {
     return perfect_slots(kind) == 16 ? 5.5 / 4 : 1;
@@ -59,8 +62,9 @@ static double keys_per_cell(loom__slot_kind kind, double max_load)
     return ON_LINE(eight, max_load) * wider(kind);
 }
 
-/* The share of a partition's slots that is counted on. One partition in a hundred refused a key before, at most, one in 60
- * of those with 3497 buckets, one in 25 with 16 slots at load 0.55 (docs/performance.md); it is dealt anew then, up to three times (perfect_room.h). test_perfect_insert_load_reached prints what is reached. */
+/* The share of a partition's slots that the shape relies on. At most 3 partitions in 1,000 refused a key earlier
+ * (docs/performance.md). They are reseeded, up to three times (perfect_room.h). test_perfect_insert_load_reached prints
+ * the loads reached. */
 static double usable_share(loom__slot_kind kind, double slots_per_cell)
 {
     static const point eight[] = {{3.2, 0.9925}, {4.5, 0.967}, {5.65, 0.94}, {8, 0.77},
@@ -72,14 +76,14 @@ static double usable_share(loom__slot_kind kind, double slots_per_cell)
     return x > 40 ? share * 40 / x : share;
 }
 
-/* Words with cells for so many keys. */
+/* Words of codes for `keys` keys. */
 static uint32_t words_for(double keys, double cell_keys)
 {
-    const double rounding = 1e-9; /* a table made again with its own cells gets the same words */
+    const double rounding = 1e-9; /* a table made again with its own keys_per_cell gets the same words */
     return (uint32_t)fmin(fmax(ceil(keys / cell_keys / PERFECT_CELLS_PER_WORD - rounding), 1), PERFECT_MOST_WORDS);
 }
 
-/* Of those whose partitions fit a GPU's shared memory, values and all. */
+/* The largest subrange whose partition fits a GPU's shared memory, values included. */
 static uint32_t largest_subrange(loom__slot_kind kind)
 {
     uint32_t subrange = PERFECT_MOST_SUBRANGE;
@@ -93,7 +97,7 @@ static double slots_in(loom__slot_kind kind, uint32_t subrange)
     return perfect_buckets(subrange) * (double)perfect_slots(kind);
 }
 
-/* Keys that a partition is counted on to hold. */
+/* Keys that a partition holds, by usable_share. */
 static double made_for(loom__slot_kind kind, uint32_t subrange, uint32_t words)
 {
     const double slots = slots_in(kind, subrange);
@@ -115,15 +119,15 @@ static int reaches(loom__slot_kind kind, double keys, double max_load, double ce
            keys * 1.002;
 }
 
-/* The largest that are common: a GPU builds larger ones more slowly. */
+/* The largest subrange in common use: a GPU builds larger partitions more slowly. */
 static uint32_t usual_subrange(loom__slot_kind kind)
 {
     const uint32_t largest = largest_subrange(kind);
     return largest < PERFECT_PREFERRED_SUBRANGE ? largest : (uint32_t)PERFECT_PREFERRED_SUBRANGE;
 }
 
-/* Keys to a cell, on average, where the library chooses: more than usual, as long as a third of the cache does not hold the codes, and
- * partitions of that size reach the load. */
+/* Keys per cell, on average, where the library chooses. Takes larger cells than usual while the codes need more than a
+ * third of the cache and partitions of this size still reach the load. */
 static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint32_t subrange, uint64_t cache_bytes)
 {
     const double step = 0.125, most_cells = (double)cache_bytes / 3 / 8 * PERFECT_CELLS_PER_WORD;
@@ -169,7 +173,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t c
             : choose_cells(kind, keys, load, asked != 0 ? asked : usual_subrange(kind), cache_bytes);
     const uint32_t first = asked != 0 ? asked : 1,
                    last = asked != 0 ? asked : last_subrange(kind, keys, load, cell_keys);
-    /* Of those within 1 % of the smallest table, the largest partitions. */
+    /* Of the sizes whose table is within 1 % of the smallest, takes the largest partitions. */
     double least = INFINITY, partitions = 0;
     uint32_t subrange = 0;
     for (uint32_t size = first; size <= last; size++)

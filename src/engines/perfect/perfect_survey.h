@@ -1,4 +1,5 @@
-/* Reading a perfect table that nobody writes: what a survey finds in a partition. Machines share out the partitions, and add up. */
+/* Reading a perfect table that has no writers: the survey of a partition. Machines distribute the partitions and add up
+ * the results. */
 #ifndef LOOM_PERFECT_SURVEY_H
 #define LOOM_PERFECT_SURVEY_H
 
@@ -7,7 +8,7 @@
 
 typedef struct perfect_sums {
     uint64_t size, fullest, stashed;
-    uint64_t lowest_bad_inverted; /* ~bucket, so that the lowest is the largest and zero means none */
+    uint64_t lowest_bad_inverted; /* ~bucket: the lowest bad bucket is the maximum, and zero means none */
 } perfect_sums;
 
 /* Do all words carry one salt (P3)? */
@@ -20,7 +21,7 @@ LOOM_LANE int perfect_salts_agree(const loom__perfect_view *view, uint32_t parti
     return agree;
 }
 
-/* Adds what one bucket holds, and whether P1 and P2 hold in it. */
+/* Adds one bucket's contents to `sums`, and checks P1 and P2 in it. */
 LOOM_LANE void perfect_survey_bucket(loom__slot_kind kind, lane_group alone, const loom__perfect_view *view,
                                      uint32_t partition, uint32_t number, perfect_sums *sums)
 {
@@ -52,7 +53,7 @@ LOOM_LANE void perfect_survey_bucket(loom__slot_kind kind, lane_group alone, con
         sums->lowest_bad_inverted = inverted;
 }
 
-/* What the sums over all partitions tell. A lookup reads one bucket, whatever the table holds. */
+/* The survey that follows from the sums over all partitions. A lookup always reads one bucket. */
 LOOM_BOTH loom__survey perfect_survey_of(const perfect_sums *sums)
 {
     loom__survey survey;
