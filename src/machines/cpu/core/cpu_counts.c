@@ -20,7 +20,7 @@ void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_cou
     };
 }
 
-/* Ends: a swap fails only when somebody else made *field larger. */
+/* Ends: each failed CAS means that another thread made *field larger. */
 void loom__cpu_keep_larger(uint64_t *field, uint64_t mine)
 {
     uint64_t seen = __atomic_load_n(field, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
-/* Lane primitives with AVX2. A set has 1 bit for each slot of 4 bytes, and for slots of 8 bytes 2 bits of which the lower
- * counts: what the sign mask of a compare gives. */
+/* Lane primitives with AVX2. A set of slots is the sign mask of a compare: 1 bit for each slot of 4 bytes; 2 bits for
+ * each slot of 8 bytes, of which the lower counts. */
 #ifndef LOOM_CPU_LANES_AVX2_H
 #define LOOM_CPU_LANES_AVX2_H
 
-#define LANE_HAS_VECTORS /* four shifts by four distances at once */
+#define LANE_HAS_VECTORS /* one instruction shifts four words by four distances */
 
 #include "machines/cpu/core/cpu_lanes_common.h"
 
@@ -35,7 +35,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
                     (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
     lane_slots set;
     both &= stride == 8 ? 0x5555u : 0xffffu;
-    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* then the last word is no slot */
+    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* then the last word holds no slot */
     return set;
 }
 

@@ -1,4 +1,4 @@
-/* Lane primitives that are the same for every kind of SIMD: a thread is the whole group. */
+/* Lane primitives that are the same for every kind of SIMD. A thread is the whole group. */
 #ifndef LOOM_CPU_LANES_COMMON_H
 #define LOOM_CPU_LANES_COMMON_H
 
@@ -7,22 +7,22 @@
 
 #include <string.h>
 
-#define LANE_INDEXES /* a line is memory: its words may be chosen by computed numbers */
+#define LANE_INDEXES /* a line lies in memory: an index into it may be computed */
 
 typedef uint32_t lane_truth;
 
 typedef struct lane_group {
-    char whole; /* nothing to say */
+    char whole; /* unused */
 } lane_group;
 
-/* A thread that owns the line, or only reads, looks at the table itself; with `shared` it looks at its copy. */
+/* A thread that owns the line, or runs beside readers only, reads the table itself. With `shared` it reads its copy. */
 typedef struct lane_line {
     const unsigned char *at;
     _Alignas(64) unsigned char copy[64];
 } lane_line;
 
 typedef struct lane_slots {
-    uint64_t bits; /* one or several for each slot, lowest slot first: as many as the compare leaves */
+    uint64_t bits; /* one or several bits for each slot, lowest slot first, as the SIMD compare yields them */
 } lane_slots;
 
 LOOM_LANE void lane_prefetch(const void *at)
@@ -222,7 +222,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
 }
 
-/* Ends: a swap fails only when somebody else has combined. */
+/* Ends: each failed CAS means that another thread has combined. */
 LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
 {
     uint64_t seen = lane_load_8(at);
@@ -249,7 +249,7 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int s
             continue;
 }
 
-/* The copy of a line that others may be writing: every word once, as one atomic load. */
+/* Copies a line that other threads may be writing: one atomic load for each word. */
 LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
 {
     for (int word = 0; word < 8; word++) {
@@ -258,10 +258,10 @@ LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
     }
 }
 
-/* The same by vectors, whose 8-byte elements do not tear; each SIMD header supplies it. */
+/* The same with vector loads, whose 8-byte elements do not tear. Each SIMD header supplies it. */
 LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
 
-/* The thread sanitizer knows the atomic loads, but not that a vector load is several of them. */
+/* The thread sanitizer understands atomic loads, but not that a vector load equals several of them. */
 #if defined(__SANITIZE_THREAD__)
 #define LANE_COPY lane_copy_words
 #elif defined(__has_feature)
@@ -276,7 +276,7 @@ LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
 
 LOOM_LANE void lane_release(int shared)
 {
-#ifdef LANE_HAS_FENCES /* the thread sanitizer knows none */
+#ifdef LANE_HAS_FENCES /* the thread sanitizer does not understand fences */
     if (shared)
         __atomic_thread_fence(__ATOMIC_RELEASE);
 #else
@@ -298,8 +298,8 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
                          uint32_t span)
 {
     (void)group;
-    (void)span;   /* it was prefetched */
-    (void)active; /* a thread takes only lines that it wants */
+    (void)span;   /* the caller has prefetched it */
+    (void)active; /* a thread takes only lines that it needs */
     line->at = at;
     if (shared) {
         LANE_COPY(line, at);
@@ -310,7 +310,7 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
 /* ---- Teams: a thread is the whole team, too ---- */
 
 typedef struct lane_team {
-    char whole; /* nothing to say */
+    char whole; /* unused */
 } lane_team;
 
 LOOM_LANE uint32_t lane_team_rank(lane_team team)

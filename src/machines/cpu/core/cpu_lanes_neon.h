@@ -1,9 +1,9 @@
-/* Lane primitives with NEON, which every 64-bit Arm processor has. A set has 8 bits for each slot of 8 bytes and 4 bits
- * for each slot of 4: what narrowing the compare results leaves over. */
+/* Lane primitives with NEON, which every 64-bit Arm processor has. A set of slots is the narrowed compare result: 8
+ * bits for each slot of 8 bytes, 4 bits for each slot of 4. */
 #ifndef LOOM_CPU_LANES_NEON_H
 #define LOOM_CPU_LANES_NEON_H
 
-#define LANE_HAS_VECTORS /* four shifts by four distances at once */
+#define LANE_HAS_VECTORS /* one instruction shifts four words by four distances */
 
 #include "machines/cpu/core/cpu_lanes_common.h"
 
@@ -52,7 +52,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
         uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(bytes), 4);
         set.bits = vget_lane_u64(vreinterpret_u64_u8(nibbles), 0);
     }
-    if (slots * stride < 64) /* the last word is no slot */
+    if (slots * stride < 64) /* the last word holds no slot */
         set.bits &= 0x00ffffffffffffffu;
     return set;
 }

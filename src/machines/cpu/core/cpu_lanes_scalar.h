@@ -15,7 +15,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     lane_slots set = {0};
     for (uint32_t slot = 0; slot < slots; slot++) {
         uint64_t there = 0;
-        memcpy(&there, line->at + slot * stride, key_bytes); /* little-endian: checked when a context is made */
+        memcpy(&there, line->at + slot * stride, key_bytes); /* little-endian: asserted in cpu_machine.c */
         set.bits |= (uint64_t)(there == key) << slot;
     }
     return set;

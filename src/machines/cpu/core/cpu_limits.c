@@ -1,6 +1,6 @@
-/* Limits are the best of several shapes: one thread or all, ordinary or huge pages, several prefetch distances. A table
- * operation that seems faster than its limit means that a shape is missing here. Memory is taken from the system
- * directly: it is given back before the call returns, and the page size is what is being measured. */
+/* A limit is the best of several shapes: one thread or all, ordinary or huge pages, several prefetch distances. If a
+ * table operation seems faster than its limit, a shape is missing here. Memory comes from the system directly: the page
+ * size is part of what is measured, and the memory goes back before the call returns. */
 #define _GNU_SOURCE
 #include "machines/cpu/core/cpu_limits.h"
 #include "core/error.h"
@@ -13,10 +13,10 @@
 #include <time.h>
 
 enum {
-    RING = 128, /* a power of two above the largest distance */
+    RING = 128, /* a power of two above the largest prefetch distance */
     LEAST_NANOSECONDS = 20000000,
     REPETITIONS = 3,
-    TOUCH = 4096 /* every page is written before it is measured */
+    TOUCH = 4096 /* every page is written before measuring starts */
 };
 
 static const uint32_t distances[] = {8, 16, 32, 64};
@@ -28,8 +28,8 @@ typedef struct shape {
     int huge;
     unsigned char *memory;
     uint64_t bytes;
-    uint64_t accesses; /* by each thread */
-    uint64_t round;    /* so that no two runs visit the same places in the same order */
+    uint64_t accesses; /* accesses of each thread */
+    uint64_t round;    /* no two runs visit the same places in the same sequence */
     _Atomic uint64_t sink;
 } shape;
 
@@ -40,7 +40,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The i-th place of a random order; two multiplications, so that finding the place costs next to nothing. */
+/* The i-th place of a random sequence. Two multiplications, so that finding the place costs next to nothing. */
 LOOM_LANE unsigned char *place(const shape *run, uint64_t start, uint64_t i, uint32_t width)
 {
     uint64_t x = (start + i) * 0x9e3779b97f4a7c15u;
@@ -111,7 +111,7 @@ static void run_thread(void *argument, uint64_t thread)
     case LOOM_LIMIT_RANDOM_CAS:
         random_swaps(run, start, run->distance);
         break;
-    case LOOM_LIMIT_HOST_COPY: /* refused before */
+    case LOOM_LIMIT_HOST_COPY: /* refused by the caller */
     case LOOM_LIMIT_HOST_RANDOM_READ:
     case LOOM_LIMIT_ANSWERED_READ:
         break;
@@ -150,7 +150,7 @@ static double rate_of(loom__pool *pool, shape *run)
     int copies = run->kind == LOOM_LIMIT_COPY;
     double best = 0;
     run->accesses = copies ? 1 : 1 << 14;
-    while (seconds_of(pool, run) * 1e9 < LEAST_NANOSECONDS) /* ends: the work doubles */
+    while (seconds_of(pool, run) * 1e9 < LEAST_NANOSECONDS) /* ends: the work doubles each time */
         run->accesses *= 2;
     for (int repetition = 0; repetition < REPETITIONS; repetition++) {
         double work = (double)run->accesses * run->threads;

@@ -1,4 +1,4 @@
-/* What this processor and its memory can do at most. */
+/* Measures the most that this processor and its memory can do. */
 #ifndef LOOM_CPU_LIMITS_H
 #define LOOM_CPU_LIMITS_H
 

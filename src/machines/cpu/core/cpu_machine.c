@@ -1,4 +1,4 @@
-/* The cpu machine: always present, complete, and what every other machine is compared with. */
+/* The cpu machine: always present and complete. Tests compare every other machine with it. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/memory.h"
@@ -48,7 +48,7 @@ static const loom__cpu_open_simd *open_simd_of(loom_simd simd)
     return NULL;
 }
 
-/* There are the same kinds. */
+/* `simd` is one that open_simd_of accepts; filters support the same kinds. */
 static const loom__cpu_filter_simd *filter_simd_of(loom_simd simd)
 {
 #if defined(__aarch64__)
@@ -129,7 +129,7 @@ static void close_machine(loom__machine *machine)
     loom__release(&allocator, cpu, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
 }
 
-/* ---- what the processor is called ---- */
+/* ---- the processor's name ---- */
 
 typedef struct arm_part {
     unsigned implementer, part;
@@ -142,7 +142,7 @@ static const arm_part arm_parts[] = {
     {0x41, 0xd08, "Arm Cortex-A72"},  {0x41, 0xd0b, "Arm Cortex-A76"},  {0xc0, 0xac3, "Ampere-1"},
 };
 
-/* The text behind "name : " in /proc/cpuinfo's first such line; "" if there is none. */
+/* The text behind "name : " in the first line of /proc/cpuinfo that has it; "" if no line does. */
 static void cpuinfo_field(const char *name, char *text, size_t room)
 {
     char line[256];

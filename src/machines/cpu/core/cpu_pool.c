@@ -1,5 +1,6 @@
-/* A job is a counter of tasks that any thread may draw from. The caller draws too, so that a job ends even if no helper
- * ever comes: after fork() none is left, and the child must neither hang nor touch a lock that a lost thread may hold. */
+/* A job is a counter from which any thread draws tasks. The caller draws too, so a job ends even if no helper ever
+ * joins. After fork() there are no helpers: the child must neither hang nor touch a lock that a lost thread may
+ * hold. */
 #include "machines/cpu/core/cpu_pool.h"
 #include "core/memory.h"
 
@@ -13,7 +14,7 @@ typedef struct job {
     void *argument;
     uint64_t tasks;
     _Atomic uint64_t next;
-    uint32_t visitors; /* helpers inside the job; under the pool's lock */
+    uint32_t visitors; /* helpers inside the job; guarded by the pool's lock */
     struct job *following;
 } job;
 

@@ -1,18 +1,19 @@
-/* Pairs copied out of a table of any engine, in the order of its slots: segments are counted by all threads, then copied. */
+/* Copies pairs out of a table of any engine, in the sequence of its slots. All threads count segments, then copy
+ * them. */
 #include "machines/cpu/core/cpu_retrieve.h"
 
-enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts stand on the stack */ };
+enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts are on the stack */ };
 
 typedef struct retrieve_work {
     const loom__table_slots *table;
     loom__position from;
-    uint64_t buckets; /* in the table */
+    uint64_t buckets; /* buckets in the table */
     unsigned char *keys, *values;
     uint64_t counts[WINDOW]; /* pairs in each segment; then where the segment's first pair goes */
 } retrieve_work;
 
-/* Copies the pairs of one bucket from slot `first` on, at most `room`; returns the slot after the last one looked at.
- * With keys == NULL it only counts. */
+/* Copies the pairs of one bucket from slot `first` on, at most `room`. Returns the slot after the last one read. With
+ * keys == NULL it only counts. */
 static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t first, uint64_t at, uint64_t room,
                             uint64_t *copied)
 {
@@ -76,7 +77,7 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
     int out_of_room = 0;
     while (work.from.bucket < work.buckets && done < room && !out_of_room) { /* each round passes a segment or ends */
         uint64_t left = work.buckets - work.from.bucket, segments = (left + SEGMENT - 1) / SEGMENT;
-        uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
+        uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* count little more than what fits */
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
         loom__pool_run(pool, segments, count_segment, &work);
@@ -93,7 +94,7 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
         if (whole > 0)
             work.from.slot = 0;
     }
-    /* Part of a segment: bucket by bucket, until the room is used. */
+    /* A part of a segment: bucket by bucket, until the room is used. */
     while (work.from.bucket < work.buckets && done < room) {
         uint64_t copied;
         work.from.slot = copy_bucket(&work, work.from.bucket, work.from.slot, done, room - done, &copied);

@@ -1,4 +1,4 @@
-/* Rows of arrays selected, taken out and put back, by all threads, a piece each. */
+/* Selects, takes and puts back rows of arrays. All threads take part, a piece at a time. */
 #include "machines/cpu/core/cpu_rows.h"
 
 #include "core/portable.h"
@@ -16,7 +16,7 @@ typedef struct selection {
     uint64_t first; /* row of piece 0 */
     uint64_t *rows;
     uint64_t room;
-    uint64_t counts[PIECES_AT_ONCE]; /* of each piece; then where its rows go */
+    uint64_t counts[PIECES_AT_ONCE]; /* selected rows of each piece; then where the piece's rows go */
 } selection;
 
 static uint64_t end_of(uint64_t begin, uint64_t n)
@@ -64,7 +64,7 @@ loom_status loom__cpu_select_rows(loom__machine *machine, const uint8_t *status,
 
 /* ---- take and put ---- */
 
-enum { PIECE_BYTES = 1 << 21 /* of wide rows; no more than PIECE rows */ };
+enum { PIECE_BYTES = 1 << 21 /* bytes of a piece with wide rows; at most PIECE rows */ };
 
 typedef struct movement {
     unsigned char *to;
@@ -75,7 +75,7 @@ typedef struct movement {
     uint64_t count;
 } movement;
 
-/* Rows of any alignment. Literal widths: each becomes one load and one store. */
+/* Rows have any alignment. With a literal width a move becomes one load and one store. */
 LOOM_LANE void move_row(unsigned char *to, const unsigned char *from, uint32_t width)
 {
     if (width == 1)

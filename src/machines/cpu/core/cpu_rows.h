@@ -1,4 +1,4 @@
-/* Rows of arrays selected, taken out and put back: core/machine.h says what these do. Rows have any width and any address. */
+/* Selects, takes and puts back rows of arrays, as core/machine.h says. Rows have any width and any address. */
 #ifndef LOOM_CPU_ROWS_H
 #define LOOM_CPU_ROWS_H
 

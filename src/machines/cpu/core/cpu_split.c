@@ -1,4 +1,4 @@
-/* Splitting by partition (core/split.h), for any engine: a chunk of the batch to a thread. */
+/* Splits a batch by partition (core/split.h), for any engine. Each thread takes a chunk of the batch. */
 #include "machines/cpu/core/cpu_split.h"
 
 typedef struct split_work {
@@ -24,14 +24,14 @@ LOOM_LANE uint32_t partition_of_8(const void *work, uint64_t key)
 
 static void count_chunk(void *argument, uint64_t chunk)
 {
-    const split_work work = *(const split_work *)argument; /* in registers: the counts cannot alias it */
+    const split_work work = *(const split_work *)argument; /* in registers: stores to the counts cannot alias it */
     if (work.key_bytes == 4)
         loom__split_count(&work.split, chunk, 4, partition_of_4, &work);
     else
         loom__split_count(&work.split, chunk, 8, partition_of_8, &work);
 }
 
-/* Widths as literals: the loop is specialised to each pair of them. */
+/* Widths are literals: the compiler specialises the loop for each pair of them. */
 static void scatter_chunk(void *argument, uint64_t chunk)
 {
     const split_work work = *(const split_work *)argument;

@@ -5,7 +5,8 @@
 #include "core/split.h"
 #include "machines/cpu/core/cpu_pool.h"
 
-/* Deals a batch into partitions, one bin each, by all threads. The split has been laid out; widths are 4 or 8, values' may be 0. */
+/* Scatters a batch into one bin for each partition, on all threads. The split has been laid out. Widths are 4 or 8;
+ * that of values may be 0. */
 void loom__cpu_split(loom__pool *pool, const loom__split *split, loom__seed seed, uint32_t key_bytes,
                      uint32_t value_bytes);
 

@@ -1,4 +1,4 @@
-/* The cpu machine behind its handle, and what all of its engines count. */
+/* The cpu machine's state, and the counts that all of its engines keep. */
 #ifndef LOOM_CPU_STATE_H
 #define LOOM_CPU_STATE_H
 
@@ -19,11 +19,11 @@ typedef struct loom__cpu_counts {
     uint64_t ok, exists, not_found, full;
 } loom__cpu_counts;
 
-/* Adds up what the tasks of one call counted; they run at the same time. */
+/* Adds one task's counts to those of its call. Tasks may do so at the same time. */
 void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part);
 void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts);
 
-/* *field becomes at least `mine`; many threads may do so at once. */
+/* Raises *field to at least `mine`. Many threads may do so at once. */
 void loom__cpu_keep_larger(uint64_t *field, uint64_t mine);
 
 #endif
