@@ -1,8 +1,8 @@
 /* Calls on a filter.
  *
- * Directly, a key fetches a random line and sets its bits by atomic ORs, since other threads may do the same. By partition, keys are
- * split first (core/split.h), and each bin, some neighbouring partitions that fit the L2 cache together, is then filled by a
- * thread that owns it, with vectors. */
+ * Direct insertion: each key fetches a random line and sets its bits by atomic ORs, since other threads may do the
+ * same. Insertion by partition: keys are split first (core/split.h). A bin is a few neighbouring partitions that fit
+ * the L2 cache together. One thread owns the bin and fills it with vector operations. */
 #include "machines/cpu/filter/cpu_filter.h"
 #include "core/memory.h"
 #include "core/split.h"
@@ -13,9 +13,9 @@
 
 enum {
     RANGE = 1 << 14, /* keys that a thread draws at once */
-    BIN_SHIFT = 13,  /* blocks of a bin: 512 KiB */
+    BIN_SHIFT = 13,  /* log2 of the blocks in a bin: 512 KiB */
     LEAST_KEYS_PER_BIN = 256,
-    PIECE_BYTES = 1 << 20 /* of a filter that a thread clears or unites at once */
+    PIECE_BYTES = 1 << 20 /* bytes of a filter that a thread clears or merges at once */
 };
 
 typedef struct range_work {
@@ -58,7 +58,7 @@ static loom_status contains(loom__machine *machine, const void *any_view, const 
     return LOOM_OK;
 }
 
-/* Other calls may insert at the same time, so even a single thread is not alone. */
+/* Always `shared`: even a call with a single thread may overlap other calls that insert. */
 static void insert_range(void *argument, uint64_t index)
 {
     const range_work *work = argument;
@@ -128,7 +128,7 @@ static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_
     return loom__split_lay_out(&split, NULL, view->key_bytes, 0);
 }
 
-/* In a filter that the caches hold there is nothing to gain. */
+/* A filter that fits the caches gains nothing by splitting. */
 static int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = any_view;
@@ -136,7 +136,7 @@ static int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
     return bins_of(view) >= 8 && n >= (uint64_t)bins_of(view) * LEAST_KEYS_PER_BIN;
 }
 
-/* Tells 0 if there is no memory. */
+/* Returns 0 if there is no memory. */
 static int insert_by_partition(loom__machine *machine, const loom__filter_view *view, const loom__batch *batch)
 {
     loom__pool *pool = state_of(machine)->pool;
@@ -172,7 +172,7 @@ static loom_status insert(loom__machine *machine, const void *any_view, const lo
 typedef struct whole_work {
     const loom__cpu_filter_simd *simd;
     const loom__filter_view *view, *other;
-    pthread_mutex_t lock; /* of the sums */
+    pthread_mutex_t lock; /* guards the sums */
     loom__filter_survey sums;
 } whole_work;
 

@@ -1,8 +1,8 @@
 /* Filters on the cpu machine.
  *
  *   cpu_filter_simd.h   ranges of keys through filter_ops.h; compiled once for each kind of SIMD, by cpu_filter_*.c
- *   cpu_filter_neon.h   two keys at once, by NEON
- *   cpu_filter.c        calls: ranges shared out to threads, insertion by partition, results */
+ *   cpu_filter_neon.h   two keys at once, with NEON
+ *   cpu_filter.c        calls: distribute ranges to threads, insert by partition, write results */
 #ifndef LOOM_CPU_FILTER_H
 #define LOOM_CPU_FILTER_H
 
@@ -10,11 +10,11 @@
 #include "engines/filter/filter_layout.h"
 
 typedef struct loom__cpu_filter_simd {
-    /* Keys begin .. end - 1. Returns how many are there, perhaps; `found`, [n] of the whole batch, may be NULL. */
+    /* Keys begin .. end - 1. Returns how many are present, perhaps. `found`, [n] for the whole batch, may be NULL. */
     uint64_t (*contains)(const loom__filter_view *view, const void *keys, uint8_t *found, uint64_t begin, uint64_t end);
-    /* With `shared` others set bits at the same time; without, this thread alone, in every block concerned. */
+    /* With `shared`, other threads set bits at the same time. Without it, this thread owns every block concerned. */
     void (*insert)(const loom__filter_view *view, const void *keys, uint64_t begin, uint64_t end, int shared);
-    /* The blocks of one partition. */
+    /* Surveys the blocks of one partition. */
     void (*survey)(const loom__filter_view *view, uint64_t partition, loom__filter_survey *survey);
 } loom__cpu_filter_simd;
 

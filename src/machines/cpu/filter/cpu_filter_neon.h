@@ -1,12 +1,13 @@
-/* Queries of a filter by NEON: two keys at a time, byte by byte.
+/* Queries of a filter with NEON: two keys at a time, byte by byte.
  *
- * A key's bits lie in 4, 8 or 16 bytes of its block (filter_ops.h), at most one in each. So a key becomes two vectors: the numbers
- * of these bytes, and the bits wanted in them. One table lookup, whose table is the block, fetches the bytes; what is
- * wanted and not there is missing. That takes about 11 instructions a key for 8 bits, where shifting the block's 8 words by
- * 8 distances takes 32. The bytes come in this order: all quarters' first ones, all quarters' second ones …
+ * A key's bits lie in 4, 8 or 16 bytes of its block (filter_ops.h), at most one in each. So a key becomes two vectors:
+ * the numbers of these bytes, and the bits wanted in them. One table lookup with the block as its table fetches the
+ * bytes. Bits that are wanted and not there are missing. A key with 8 bits takes about 11 instructions; shifting the
+ * block's 8 words by 8 distances takes 32. The bytes come in this sequence: the first byte of each quarter, then the
+ * second byte of each quarter, and so on.
  *
- * Insertions may be at work. A bit lies in one byte, and loads do not tear bytes; which of the other bits were read before and
- * which after an insertion matters no more than it does for words. */
+ * Insertions may run at the same time. A bit lies in one byte, and loads do not tear bytes. Whether other bits were
+ * read before or after an insertion matters no more than it does for words. */
 #ifndef LOOM_CPU_FILTER_NEON_H
 #define LOOM_CPU_FILTER_NEON_H
 
@@ -17,13 +18,13 @@
 
 #define CPU_FILTER_HAS_PAIRS
 
-/* Into the L2 cache: measured in cpu_filter_simd.h. */
+/* Prefetches into the L2 cache; cpu_filter_simd.h has the measurements. */
 LOOM_LANE void filter_prefetch(const void *at)
 {
     __builtin_prefetch(at, 0, 2);
 }
 
-/* Bits that are missing, 8 bytes for each of two keys; zero if the key is there. */
+/* Missing bits, 8 bytes for each of two keys; zero if the key is present, perhaps. */
 typedef uint64x2_t filter_pair;
 
 /* The upper bytes of 4 x 4 words of 32 bits. */
@@ -41,7 +42,8 @@ LOOM_LANE uint32x4_t filter_numbers(uint32_t lower)
     return vmulq_n_u32(factors, lower);
 }
 
-/* Bytes whose upper bits, as many as `width`, are a bit's number within some bytes of the block: the byte's number … */
+/* The upper `width` bits of a byte of `upper` are a bit's number within a piece of the block. Returns the number of the
+ * byte in the block that holds the bit; the piece begins at byte `starts`. */
 LOOM_LANE uint8x16_t filter_byte_numbers(uint32_t width, uint8x16_t upper, uint8x16_t starts)
 {
     return width == 5   ? vsriq_n_u8(starts, upper, 6)
@@ -49,7 +51,7 @@ LOOM_LANE uint8x16_t filter_byte_numbers(uint32_t width, uint8x16_t upper, uint8
                         : vsriq_n_u8(starts, upper, 4);
 }
 
-/* … and the bit in it, by the three bits behind. */
+/* The bit within that byte, from the last three of those bits. */
 LOOM_LANE uint8x16_t filter_byte_bits(uint32_t width, uint8x16_t upper)
 {
     const uint8x16_t powers = {1, 2, 4, 8, 16, 32, 64, 128};
@@ -59,7 +61,7 @@ LOOM_LANE uint8x16_t filter_byte_bits(uint32_t width, uint8x16_t upper)
     return vqtbl1q_u8(powers, vshrq_n_u8(behind, 5));
 }
 
-/* One or two bits in each quarter: 8 bytes of each key, with one bit each of them twice. */
+/* One or two bits in each quarter: 8 bytes of each key. With one bit, each byte appears twice. */
 LOOM_LANE filter_pair filter_missing_in_8(uint32_t each, const unsigned char *const at[2], const uint32_t lower[2])
 {
     const uint8x16_t starts = each == 1 ? (uint8x16_t){0, 16, 32, 48, 0, 16, 32, 48, 0, 16, 32, 48, 0, 16, 32, 48}
@@ -74,7 +76,8 @@ LOOM_LANE filter_pair filter_missing_in_8(uint32_t each, const unsigned char *co
     return vreinterpretq_u64_u8(vbicq_u8(bits, vcombine_u8(first, second)));
 }
 
-/* Three or four bits in each quarter: 16 bytes of a key, one in each word; with three a word of each quarter has none. */
+/* Three or four bits in each quarter: 16 bytes of a key, one in each word. With three bits, one word of each quarter
+ * has none. */
 LOOM_LANE uint64x2_t filter_missing_in_16(uint32_t each, const unsigned char *at, uint32_t lower)
 {
     const uint8x16_t starts = {0, 16, 32, 48, 4, 20, 36, 52, 8, 24, 40, 56, 12, 28, 44, 60};
@@ -98,7 +101,7 @@ LOOM_LANE filter_pair filter_missing_of_pair(uint32_t each, const unsigned char 
     return vorrq_u64(vzip1q_u64(a, b), vzip2q_u64(a, b));
 }
 
-/* The answers of eight keys, a byte each. Returns how many of them are there. */
+/* The answers of eight keys, a byte each. Returns how many are present, perhaps. */
 LOOM_LANE uint64_t filter_answer_pairs(const filter_pair missing[4], uint8_t answers[8])
 {
     uint32x4_t there[4];

@@ -1,13 +1,13 @@
 /* Ranges of keys through filter_ops.h, for one kind of SIMD. The including file sets LOOM_LANES_HEADER and
  * CPU_FILTER_SIMD_TABLE.
  *
- * A query costs one DRAM access, so many must be under way at once: keys are started in groups, and their blocks prefetched,
- * AHEAD groups before they are looked at. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS (cpu_filter_neon.h) two keys
- * are looked at together, and the next group's are started in between, pair by pair; otherwise a group is started as a whole
- * (cpu_open_simd.h tells why).
+ * A query costs one DRAM access, so many must be in flight. Keys are started in groups: their blocks are prefetched
+ * AHEAD groups before they are tested. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS (cpu_filter_neon.h) two
+ * keys are tested together, and the keys of the next group are started in between, pair by pair. Otherwise a group is
+ * started as a whole; cpu_open_simd.h gives the reason.
  *
- * Measured on two cores of a Neoverse N1, 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of several, by trial programs;
- * docs/performance.md has the benchmark's. M queries a second:
+ * Measured on two cores of a Neoverse N1, 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of several, by trial
+ * programs. docs/performance.md has the benchmark's numbers. M queries a second:
  *                                                      268 MB       32 MB        in the caches
  *     shifted words, groups of 8, two ahead            100 to 107   133          202
  *     the same, other groups and distances             76 to 104
@@ -15,26 +15,27 @@
  *     pairs, prefetched into the L1 cache              132 to 138   188 to 191   417
  *     the same into the L2 cache                       143 to 145   215 to 218   417
  *     the limit of reads (prefetches into L1)          137 to 139   193 to 200
- * One, two, three and four groups ahead, in 268 MB: 128, 137, 140, 142. With nothing to keep gcc from moving prefetches together pairs (into
- * L1) do 129 to 138, 173 to 177 and 386. Keys and answers cost nothing: with both of them in the caches it was not faster. The limit's
- * loop, too, gains by prefetches into L2, in a trial: 143 and 220. Why is not known; that machine has no hardware counters.
+ * One, two, three and four groups ahead, in 268 MB: 128, 137, 140, 142. If gcc may move prefetches together, pairs
+ * (into L1) reach 129 to 138, 173 to 177 and 386. Keys and answers cost nothing: queries were no faster with both in
+ * the caches. The limit's loop also gains by prefetches into L2, in a trial: 143 and 220. The reason is not known; that
+ * machine has no hardware counters.
  *
- * Queries may run beside insertions: each word of a block is read once, by a load that does not tear. The thread sanitizer
- * does not know that a vector load is several such loads, so there lines are copied word by word first. */
+ * Queries may overlap insertions: each word of a block is read once, by a load that does not tear. The thread sanitizer
+ * does not know that a vector load equals several loads, so under it lines are copied word by word first. */
 #include "core/lanes.h"
 #include "engines/filter/filter_ops.h"
 #include "machines/cpu/filter/cpu_filter.h"
 
 enum {
-    GROUP = 8, /* keys started together, or between the looks at eight others */
+    GROUP = 8, /* keys started together, or between the tests of eight others */
 #ifdef CPU_FILTER_HAS_PAIRS
-    AHEAD = 3, /* groups between prefetch and look */
+    AHEAD = 3, /* groups between prefetch and test */
 #else
     AHEAD = 2,
 #endif
     RING = 4,         /* groups; a power of two above AHEAD */
     WRITE_AHEAD = 16, /* keys between prefetch and setting bits */
-    WRITE_RING = 32,  /* a power of two above that */
+    WRITE_RING = 32,  /* a power of two above WRITE_AHEAD */
 #ifdef LANE_HAS_FENCES
     COPIED = 0
 #else
@@ -49,7 +50,7 @@ LOOM_LANE uint64_t key_at(uint32_t key_bytes, const void *keys, uint64_t index)
     return key_bytes == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
 }
 
-/* A key on its way. */
+/* A key that was started. */
 typedef struct sought {
     unsigned char *block;
     uint32_t lower;
@@ -86,8 +87,8 @@ LOOM_LANE uint8_t look(uint32_t each, const sought *one)
     return (uint8_t)filter_look(each, whole_group, &line, one->lower);
 }
 
-/* A turn looks at the keys of `group` and, with `starting`, starts those of the group that begins at key `next`. Returns
- * how many of the former are there. */
+/* Tests the keys of `group` and, with `starting`, starts the group that begins at key `next`. Returns how many keys of
+ * `group` are present, perhaps. */
 #ifdef CPU_FILTER_HAS_PAIRS
 
 LOOM_LANE void turn_pair(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,
@@ -97,7 +98,7 @@ LOOM_LANE void turn_pair(uint32_t key_bytes, uint32_t each, int starting, const 
     lane_line lines[2];
     for (uint32_t i = 2 * pair; starting && i < 2 * pair + 2; i++) {
         started[i] = start_to_look(view, key_bytes, keys, next + i);
-        __asm__ volatile("" ::: "memory"); /* the compiler must not move prefetches together */
+        __asm__ volatile("" ::: "memory"); /* keeps the compiler from moving prefetches together */
     }
     for (uint32_t i = 0; i < 2; i++)
         lane_take(whole_group, &lines[i], group[2 * pair + i].block, COPIED, 1, FILTER_BLOCK_BYTES);
@@ -111,7 +112,8 @@ LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const l
                         uint8_t answers[GROUP])
 {
     filter_pair missing[GROUP / 2];
-    /* Not a loop, which gcc would not unroll: 338 M queries a second in the caches, and 389 so (both without the barrier). */
+    /* Not a loop: gcc would not unroll it. In the caches a loop does 338 M queries a second, this code 389, both
+     * without the barrier. */
     turn_pair(key_bytes, each, starting, view, keys, next, group, started, 0, &missing[0]);
     turn_pair(key_bytes, each, starting, view, keys, next, group, started, 1, &missing[1]);
     turn_pair(key_bytes, each, starting, view, keys, next, group, started, 2, &missing[2]);
@@ -155,7 +157,7 @@ LOOM_LANE uint64_t contains_rest(uint32_t key_bytes, uint32_t each, const loom__
 LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom__filter_view *given, const void *keys,
                                   uint8_t *found, uint64_t begin, uint64_t end)
 {
-    const loom__filter_view view = *given; /* in registers: the output cannot alias it */
+    const loom__filter_view view = *given; /* a copy in registers: stores to the output cannot alias it */
     const uint64_t groups = (end - begin) / GROUP, rest = begin + groups * GROUP;
     sought ring[RING][GROUP];
     uint8_t unasked[GROUP];
@@ -208,7 +210,7 @@ static void insert(const loom__filter_view *view, const void *keys, uint64_t beg
 #undef CALL
 }
 
-/* Insertions may be at work: words are read as they are, once. */
+/* Insertions may run at the same time: each word is read once. */
 static void survey(const loom__filter_view *view, uint64_t partition, loom__filter_survey *told)
 {
     const uint64_t first = partition * FILTER_PARTITION_BLOCKS, left = view->blocks - first;
