@@ -1,7 +1,7 @@
 #include "machines/cpu/open/cpu_open.h"
 
 enum {
-    RANGE = 1 << 14 /* keys that a thread draws at once: 1 % of them are spent filling and draining its ring */
+    RANGE = 1 << 14 /* keys that a thread draws at once: filling and draining its ring costs 1 % of them */
 };
 
 typedef struct range_work {

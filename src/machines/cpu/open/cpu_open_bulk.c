@@ -1,25 +1,25 @@
 /* Insertion by partition: split the batch, then give each partition to one thread.
  *
  * A direct insertion reads and writes one random line of DRAM per key. Here a batch is first scattered into its
- * partitions, which streams (a partition's current output line stays in the cache until it is full), and each partition
- * is then filled within the L2 cache by a thread that owns it: no atomics, no DRAM latency. For n pairs of p bytes and a
- * table of t bytes the bytes moved are 3 n p (read; scatter, whose lines are also fetched) + n p + 2 t (fetched, written)
- * against 128 n at random.
+ * partitions, which is a streaming access: a partition's current output line stays in the cache until it is full. Then
+ * one thread owns each partition and fills it within the L2 cache: no atomics, no DRAM latency. For n pairs of p bytes
+ * and a table of t bytes, this moves 3 n p bytes for the scatter (read, write, and fetch of the written lines) plus n p
+ * + 2 t for filling (fetch, write). Direct insertion moves 128 n at random.
  *
- * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s
- * against 46 inserted directly; two thirds of the time is filling, a quarter scattering. Collecting a line of records for
- * each partition before writing it was 8 % slower. On 16 cores of a Xeon with its 300 MB of L3 direct insertion wins (510 against
- * 350 at 2^27): so many partitions want two passes.
+ * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s,
+ * and 46 by direct insertion. Filling takes two thirds of the time, scattering a quarter. Collecting a line of records
+ * for each partition before writing it was 8 % slower. On 16 cores of a Xeon with 300 MB of L3 direct insertion wins
+ * (510 against 350 at 2^27): with that many partitions the split would need two passes.
  *
- * The split (core/split.h) counts first, so that no batch, however skewed, can overflow anything, and keeps the order of the batch
- * within each partition. So this is also the way of LOOM_IN_ORDER.
+ * The split (core/split.h) counts first, so no batch, however skewed, can overflow anything. Within each partition it
+ * keeps the order of the batch, so LOOM_IN_ORDER uses this route, too.
  */
 #include "core/error.h"
 #include "core/memory.h"
 #include "machines/cpu/core/cpu_split.h"
 #include "machines/cpu/open/cpu_open.h"
 
-enum { LEAST_KEYS_PER_PARTITION = 4 /* below, splitting costs more than it saves */ };
+enum { LEAST_KEYS_PER_PARTITION = 4 /* with fewer, splitting costs more than it saves */ };
 
 typedef struct bulk_work {
     const loom__cpu_open_simd *simd;
@@ -61,7 +61,7 @@ static void finish(const loom__open_view *view, const loom__batch *batch, const 
     loom__cpu_write_result(batch->result, batch->n, counts);
 }
 
-/* A batch too small to be worth splitting, in order, on the calling thread. */
+/* Inserts a batch that is too small to split, in the order of its keys, on the calling thread. */
 static loom_status insert_alone(loom__cpu_machine_state *cpu, const loom__open_view *view, const loom__batch *batch)
 {
     loom__slot_kind kind = (loom__slot_kind)view->kind;
@@ -86,7 +86,7 @@ static int is_small(const loom__open_view *view, uint64_t n)
     return n / LEAST_KEYS_PER_PARTITION < view->partitions;
 }
 
-/* With little memory a build goes directly, unless that would lose its order. */
+/* With LOOM_LOW_MEMORY a build inserts directly, unless the order of equal keys matters. */
 static int goes_directly(uint32_t flags, int builds)
 {
     return flags & LOOM_DIRECTLY || (builds && flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER));

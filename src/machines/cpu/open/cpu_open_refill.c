@@ -1,10 +1,10 @@
-/* A table filled with the keys of another one: each partition by one thread, from the few partitions whose keys may fall into
- * it. */
+/* Fills a table with the keys of another one. One thread fills each partition, from the few source partitions whose
+ * keys can fall into it. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "engines/open/open_survey.h"
 #include "machines/cpu/open/cpu_open.h"
 
-enum { AT_ONCE = 256 /* keys that are inserted together, so that their lines are fetched ahead */ };
+enum { AT_ONCE = 256 /* keys inserted together, so that their lines are prefetched */ };
 
 typedef struct refill_work {
     const loom__cpu_open_simd *simd;

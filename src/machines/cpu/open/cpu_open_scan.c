@@ -1,4 +1,4 @@
-/* What reads or writes whole tables, bucket after bucket: clear, retrieve, survey. */
+/* Operations that read or write whole tables, bucket by bucket: clear, retrieve, survey. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "engines/open/open_survey.h"
 #include "engines/open/open_upkeep.h"

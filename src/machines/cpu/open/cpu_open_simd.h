@@ -1,23 +1,23 @@
 /* Ranges of keys through the lane algorithms of open_ops.h, for one kind of SIMD. The including file sets
  * LOOM_LANES_HEADER and CPU_OPEN_SIMD_TABLE.
  *
- * A lookup costs one DRAM access of some 100 ns and about ten nanoseconds of work, so many accesses must be under way at
- * once. Three measures see to that:
- *   - a ring: keys are started, and their home lines prefetched, AHEAD groups before they are looked at;
- *   - groups: GROUP keys are started one after the other, then GROUP keys looked at. A prefetch whose page is not in the
- *     TLB holds up everything behind it until the page walk ends; a processor sees only so many instructions ahead (128 on
- *     a Neoverse N1), so prefetches that stand close together overlap their walks;
- *   - deferral: a key that its home bucket does not settle is put aside and taken up again after the block; waiting for
- *     it in place would stall everything behind it.
- * Lookups do not branch on what they find: half-hit batches would mispredict every second key.
+ * A lookup costs one DRAM access of some 100 ns and about ten nanoseconds of work, so many accesses must be in flight.
+ * Three measures achieve that:
+ *   - Ring: keys are started, and their home lines prefetched, AHEAD groups before they are searched for.
+ *   - Groups: GROUP keys are started in a row, then GROUP keys are searched for. A prefetch whose page is not in the
+ *     TLB delays everything behind it until the page walk ends. A processor sees only so many instructions ahead (128
+ *     on a Neoverse N1), so prefetches that stand close together overlap their walks.
+ *   - Deferral: a key that its home bucket does not settle is put aside until the end of the block. Waiting for it in
+ *     place would stall everything behind it.
+ * Lookups do not branch on what they find: with half hits every second key would be mispredicted.
  *
- * Measured, one core of a Neoverse N1 in a virtual machine, 2^24 pairs of 4 + 4 bytes, load 0.8, half hits: 28 M/s with a
- * branch on `found`, 37 without, 41 with one word per key in the ring, 48 with groups of 8 two ahead and 32-bit
- * products; groups of 4: 44, of 16: 43; all addresses of a block first and prefetches spread among the looks: 47. The
- * same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: there an iteration has 25
- * instructions, so five page walks overlap. (Inferred from timings, without hardware counters: the host seems to back that
- * machine with 4 KiB pages, so that the TLB reaches 5 MB however large the guest's pages are, and nearly every lookup in a
- * larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.)
+ * Measured on one core of a Neoverse N1 in a virtual machine, 2^24 pairs of 4 + 4 bytes, load 0.8, half hits: 28 M/s
+ * with a branch on `found`, 37 without, 41 with one word per key in the ring, 48 with groups of 8 two ahead and 32-bit
+ * products. Groups of 4: 44, of 16: 43. All addresses of a block first, with prefetches spread among the searches: 47.
+ * The same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: its loop has 25 instructions
+ * per iteration, so five page walks overlap. Inferred from timings, without hardware counters: the host seems to back
+ * that machine with 4 KiB pages. The TLB then reaches 5 MB however large the guest's pages are, and nearly every lookup
+ * in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
  */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
@@ -25,10 +25,10 @@
 
 enum {
     GROUP = 8,         /* keys started together */
-    AHEAD = 2,         /* groups between prefetch and look */
+    AHEAD = 2,         /* groups between prefetch and search */
     RING = 4,          /* groups; a power of two above AHEAD */
-    BLOCK = 512,       /* keys between two passes over the deferred ones: their state stays in the L1 cache */
-    WRITE_AHEAD = 16,  /* whatever writes: keys between prefetch and look */
+    BLOCK = 512,       /* keys between two passes over the deferred keys, whose state stays in the L1 cache */
+    WRITE_AHEAD = 16,  /* writers: keys between prefetch and the first turn */
     RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
     WRITE_RING = 32    /* a power of two above both */
 };
@@ -43,7 +43,7 @@ LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index
     return ((const uint64_t *)keys)[index];
 }
 
-/* Without values every key brings a one, which counters add up. */
+/* Without values every key counts as a one, which counters add up. */
 LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t index)
 {
     if (slot_value_bytes(kind) == 0 || values == NULL)
@@ -55,11 +55,11 @@ LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t i
 
 /* ---- find ---- */
 
-/* A key on its way to its first look. Its line is aligned, so the lowest bits of the address carry the filter bit: one
- * word to store and load. */
+/* Keys that were started but not searched for yet. A line is aligned, so the lowest bits of its address can carry the
+ * filter bit: one word per key to store and load. */
 typedef struct sought {
     uintptr_t line_and_bit[GROUP];
-    unsigned char *partition[GROUP]; /* only where values lie at its end */
+    unsigned char *partition[GROUP]; /* used only where values lie at the partition's end */
 } sought;
 
 _Static_assert(OPEN_LINE_BYTES == 64, "six bits for the number of a filter bit");
@@ -78,7 +78,7 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, con
     }
 }
 
-/* What one look brought, written without a branch; a key that goes on is written again when it is settled. */
+/* Writes the result of one turn, without a branch. A key that goes on is written again when it is settled. */
 LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                                open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
                                const unsigned char **value_from)
@@ -104,7 +104,7 @@ LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view
 
 _Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_record writes these");
 
-/* The keys of a block that their home bucket did not settle. Returns how many of them were found. */
+/* Continues with the keys of a block that their home bucket did not settle. Returns how many of them were found. */
 LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                              uint64_t block, const uint16_t *late, uint64_t waiting, const unsigned char **value_from)
 {
@@ -117,7 +117,7 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
         open_advance(view, &walks[i]);
         lane_prefetch(open_line(kind, &walks[i], walks[i].bucket));
     }
-    while (waiting > 0) { /* at most view->buckets rounds: each goes one bucket further */
+    while (waiting > 0) { /* at most view->buckets rounds: each advances by one bucket */
         uint64_t still = 0;
         for (uint64_t i = 0; i < waiting; i++) {
             open_walk walk = walks[i];
@@ -137,7 +137,7 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
     return found;
 }
 
-/* The first look at `count` keys, which were started before. Adds those that go on to `late`. */
+/* The first turn of `count` keys that were started before. Adds those that go on to `late`. */
 LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                               uint64_t first, uint32_t count, const sought *ring, uint64_t block, uint16_t *late,
                               uint64_t *waiting, const unsigned char **value_from)
@@ -161,7 +161,7 @@ LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view,
 LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const view_given,
                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
-    const loom__open_view view = *view_given; /* in registers: the outputs cannot alias it */
+    const loom__open_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
     sought ring[RING];
     uint16_t late[BLOCK];
@@ -173,7 +173,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
     for (uint64_t block = begin; block < end; block += BLOCK) {
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK, waiting = 0;
         for (uint64_t first = block; first < block_end; first += GROUP, next += GROUP) {
-            if (end >= next + GROUP) /* nearly always, and then the counts are literal */
+            if (end >= next + GROUP) /* nearly always; the counts are then literals */
                 find_start(kind, &view, batch.keys, next, GROUP, ring);
             else if (end > next)
                 find_start(kind, &view, batch.keys, next, (uint32_t)(end - next), ring);
@@ -196,8 +196,8 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
 
 /* ---- insert and erase ---- */
 
-/* Holds the key, so that it is read once: an array that somebody changes meanwhile cannot put a key where it does not
- * belong. */
+/* Holds the key, so that it is read once: if the caller's array changes meanwhile, the key still goes to its own
+ * bucket. */
 typedef struct started {
     uint64_t key;
     unsigned char *partition;
@@ -209,7 +209,7 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-/* `far`: the partition is not in a cache, so the value's line is fetched ahead as well. */
+/* `far`: the partition is not in a cache, so the value's line is prefetched as well. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring, int far)
 {
@@ -222,8 +222,7 @@ LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uin
     entry->bucket = walk.bucket;
     unsigned char *line = open_line(kind, &walk, walk.bucket);
     lane_prefetch_to_write(line);
-    if (far &&
-        slot_values_apart(kind)) /* the row of values, or its first line: which slot it will be is not known yet */
+    if (far && slot_values_apart(kind)) /* the row of values, or its first line: the slot is not known yet */
         lane_prefetch_to_write(open_value(kind, view, walk.partition, line, 0));
 }
 
@@ -317,8 +316,8 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
             if (batch.status != NULL)
                 batch.status[index] = status_of_outcome[outcome];
         }
-        /* A round goes one bucket further, looks at one again, follows a slot that was just filled, or waits for a value
-         * that another thread is storing. */
+        /* In each round a key advances by one bucket, reads a bucket again, or waits for a value that another thread is
+         * storing. It reads a bucket again after it saw a mark or lost a slot. */
         while (waiting > 0) {
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
@@ -374,7 +373,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, int overwrite, const loom__o
         uint64_t value = record_value(kind, &records, i);
         open_outcome outcome;
         lane_truth tells;
-        do { /* an owner's swap never fails: at most twice view.buckets turns */
+        do { /* an owner's CAS never fails: at most twice view.buckets turns */
             outcome = open_insert_turn(kind, overwrite ? SLOT_OVERWRITE : SLOT_KEEP, LOOM__ADD, 0, whole_group, &view,
                                        &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
@@ -413,7 +412,7 @@ static void find(const loom__open_view *view, const loom__batch *batch, uint64_t
 static void write(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
-/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
+/* A constant expression: operations that sets do not offer are not compiled for them. */
 #define FITS(kind, op) \
     (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
 #define OP(kind, op)                                                   \

@@ -1,4 +1,4 @@
-/* Partitions whose filters are worn put in order (open_upkeep.h): one thread to a partition. */
+/* Upkeep of partitions (open_upkeep.h): one thread per partition. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "core/memory.h"
 #include "engines/open/open_upkeep.h"
@@ -6,7 +6,7 @@
 
 enum {
     LOOKED_AT = 64,   /* partitions that a thread draws at once */
-    SHORT_LIST = 2048 /* words, on the stack, where memory is short: the order is then less good */
+    SHORT_LIST = 2048 /* words on the stack, if memory is short: more keys then stay away from home */
 };
 
 typedef struct upkeep_work {
@@ -46,7 +46,7 @@ static void look_at(void *argument, uint64_t index)
 loom_status loom__cpu_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
 {
     const loom__open_view *view = any_view;
-    (void)sweep; /* no keys are retired on a CPU */
+    (void)sweep; /* a CPU never retires keys */
     (void)stream;
     upkeep_work work = {&machine->allocator, *view};
     uint64_t tasks = (view->partitions + LOOKED_AT - 1) / LOOKED_AT;
