@@ -1,18 +1,19 @@
 /* The bulk calls of perfect tables.
  *
- * Lookups, updates and erasures leave codes alone: ranges of the batch are shared out to threads. Insertions may move any key of
- * their partition, so each partition has one thread: a batch is split by partition first (core/split.h), which streams, and each
- * partition is then worked on within a cache by a thread that owns it, without atomics. Within a partition that keeps the order of
- * the batch, so every insertion is in order. A batch too small to be split, one that must take no memory (LOOM_DIRECTLY,
- * LOOM_LOW_MEMORY), and one that is inserted where there is none, is inserted by the calling thread alone. */
+ * Lookups, updates and erasures do not change codes: threads share the ranges of a batch. An insertion may move any key
+ * of its partition, so one thread owns each partition: a batch is first split by partition (core/split.h), which is a
+ * streaming access. The owner then works on its partition within a cache, without atomics. The split keeps the order of
+ * the batch within a partition, so every insertion is in the order of equal keys. The calling thread alone inserts a
+ * batch that is too small to split, a batch that must not allocate (LOOM_DIRECTLY, LOOM_LOW_MEMORY), and a batch for
+ * whose split there is no memory. */
 #include "machines/cpu/perfect/cpu_perfect.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "machines/cpu/core/cpu_split.h"
 
 enum {
-    RANGE = 1 << 14, /* keys that a thread draws at once: 1 % of them are spent filling and draining its ring */
-    LEAST_KEYS_PER_PARTITION = 4 /* below, splitting costs more than it saves */
+    RANGE = 1 << 14,             /* keys that a thread draws at once: filling and draining its ring costs 1 % of them */
+    LEAST_KEYS_PER_PARTITION = 4 /* with fewer, splitting costs more than it saves */
 };
 
 /* ---- ranges ---- */
@@ -87,7 +88,7 @@ typedef struct insert_work {
     const loom_allocator *allocator;
     const loom__perfect_view *view;
     const loom__batch *batch;
-    uint32_t key_bytes, value_bytes; /* of a record; values may be missing */
+    uint32_t key_bytes, value_bytes; /* of a record; values may be absent */
     loom__split split;
     loom__cpu_counts counts;
 } insert_work;
@@ -100,7 +101,7 @@ static uint32_t value_bytes_of(const loom__perfect_view *view, const loom__batch
     return batch->write == LOOM__WRITE_COMBINE ? loom__number_bytes(batch->widening, bytes) : bytes;
 }
 
-/* Keys of partitions first .. end - 1. */
+/* Inserts records whose keys lie in partitions first .. end - 1. */
 static void insert_records(insert_work *work, const loom__cpu_perfect_records *records, uint32_t first, uint32_t end)
 {
     loom__cpu_perfect_desk desk;

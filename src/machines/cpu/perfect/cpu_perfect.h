@@ -1,10 +1,10 @@
-/* The perfect engine on the cpu machine: what the files of it share.
+/* The perfect engine on the cpu machine: declarations that its files share.
  *
  *   cpu_perfect_simd.h   ranges of keys through the lane algorithms; compiled once for each kind of SIMD
  *   cpu_perfect_*.c      those compilations
- *   cpu_perfect.c        bulk calls: ranges shared out to threads, insertions split by partition, one thread to a partition
- *   cpu_perfect_room.c   room made in full buckets
- *   cpu_perfect_whole.c  what reads or writes whole tables: clear, retrieve, survey, refill
+ *   cpu_perfect.c        bulk calls: distribute ranges to threads; split insertions, one thread per partition
+ *   cpu_perfect_room.c   makes room in full buckets
+ *   cpu_perfect_whole.c  reads or writes whole tables: clear, retrieve, survey, refill
  */
 #ifndef LOOM_CPU_PERFECT_H
 #define LOOM_CPU_PERFECT_H
@@ -13,36 +13,36 @@
 #include "engines/perfect/perfect_layout.h"
 #include "machines/cpu/core/cpu_state.h"
 
-/* Keys in the order in which they are to be inserted, and what is to be told about them; strides in bytes. */
+/* Keys in the sequence in which they are inserted, and where their results go; strides in bytes. */
 typedef struct loom__cpu_perfect_records {
     const unsigned char *keys;
-    const unsigned char *values; /* NULL: ones */
+    const unsigned char *values; /* NULL: every value is a one */
     uint32_t key_stride, value_stride;
-    const uint64_t *index; /* [n] where in the call's arrays each key's status and value go; NULL: at its own place */
+    const uint64_t *index; /* [n] where in the call's arrays each key's status and value go; NULL: at its own index */
     uint64_t n;
 } loom__cpu_perfect_records;
 
 struct perfect_sums; /* perfect_survey.h */
 
-/* What a thread makes room with, on its stack: 14 KB, laid out when room is needed first. Opened for one call, for some of a
- * table's partitions. */
+/* Working memory for making room, on a thread's stack: 14 KB, laid out when room is first needed. Opened for one call
+ * and a range of the table's partitions. */
 typedef struct loom__cpu_perfect_desk {
     _Alignas(64) unsigned char memory[13824]; /* a perfect_desk (perfect_cells.h) */
     const loom_allocator *allocator;
     const loom__perfect_view *view;
-    uint32_t first, end; /* the partitions */
+    uint32_t first, end; /* the range of partitions */
     int laid_out;
-    int short_of_memory; /* a partition is marked so */
+    int short_of_memory; /* a partition is marked PERFECT_SHORT_OF_MEMORY */
 } loom__cpu_perfect_desk;
 
 typedef struct loom__cpu_perfect_simd {
     /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. `counts` belongs to the whole call. */
     void (*find)(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
                  loom__cpu_counts *counts);
-    /* Erase and update; with `shared` other threads do the same to other ranges. */
+    /* Erase and update. With `shared`, other threads do the same to other ranges. */
     void (*write)(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts);
-    /* As batch->write says, one after the other, by a thread that owns every partition concerned. */
+    /* The insertions of batch->write, one key after the other, by a thread that owns every partition concerned. */
     void (*insert)(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_perfect_records *records,
                    loom__cpu_perfect_desk *desk, loom__cpu_counts *counts);
     uint64_t (*count_accesses)(const loom__perfect_view *view, const void *keys, uint64_t begin, uint64_t end);
@@ -59,12 +59,13 @@ extern const loom__cpu_perfect_simd loom__cpu_perfect_avx2;
 
 extern const loom__map_kernels loom__cpu_perfect_kernels;
 
-/* For partitions first .. end - 1, which are the calling thread's. */
+/* The calling thread owns partitions first .. end - 1. */
 void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
                                  const loom__perfect_view *view, uint32_t first, uint32_t end);
 void loom__cpu_perfect_desk_close(loom__cpu_perfect_desk *desk);
 
-/* For a key that is not in the table and whose bucket is full: it will be stored by the next attempt. False: there is no room. */
+/* Makes room for a key that is not in the table and whose bucket is full: the next attempt will store it. False: there
+ * is no room. */
 int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key);
 
 void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t partition);

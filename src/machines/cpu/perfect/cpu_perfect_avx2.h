@@ -1,8 +1,9 @@
-/* The first two stages of a lookup (cpu_perfect_simd.h) for four keys at once, a key to each 64-bit lane of an AVX2 register. The
- * numbers are those of perfect_start and perfect_settle: all factors but the hash's have 32 bits, so that a product is one
- * instruction, and what stands in the upper half of a lane does not matter to it.
+/* The first two stages of a lookup (cpu_perfect_simd.h) for four keys at once, one key in each 64-bit lane of an AVX2
+ * register. The numbers equal those of perfect_start and perfect_settle. All factors except the hash's have 32 bits, so
+ * a product is one instruction, and it ignores the upper half of a lane.
  *
- * Words of codes are loaded one by one. Gathers were not tried: microcode is known to slow them down on many processors. */
+ * Words of codes are loaded one by one. Gathers were not tried: microcode is known to slow them down on many
+ * processors. */
 #ifndef LOOM_CPU_PERFECT_AVX2_H
 #define LOOM_CPU_PERFECT_AVX2_H
 
@@ -12,7 +13,7 @@
 
 #define CPU_PERFECT_HAS_FOURS
 
-/* The lower half of four products of 64 bits. */
+/* The lower 64 bits of four products of 64-bit numbers. */
 LOOM_LANE __m256i fours_multiply(__m256i x, uint64_t by)
 {
     const __m256i low = _mm256_set1_epi64x((long long)by), high = _mm256_set1_epi64x((long long)(by >> 32));
@@ -37,7 +38,7 @@ LOOM_LANE __m256i fours_hash(const void *keys, uint32_t key_bytes, loom__seed se
     return key_bytes == 4 ? x : fours_round(x, 0xe7037ed1a0b428dbu);
 }
 
-/* Products of the lower halves of lanes. */
+/* Multiplies the lower half of each lane. */
 LOOM_LANE __m256i fours_times(__m256i x, uint32_t by)
 {
     return _mm256_mul_epu32(x, _mm256_set1_epi64x((long long)(uint64_t)by));
@@ -48,13 +49,13 @@ LOOM_LANE void fours_store(void *at, __m256i x)
     _mm256_storeu_si256((__m256i *)at, x);
 }
 
-/* Into the L2 cache: measured in cpu_perfect_simd.h. */
+/* Prefetches into the L2 cache; cpu_perfect_simd.h has the measurements. */
 LOOM_LANE void fours_prefetch(const void *at)
 {
     __builtin_prefetch(at, 0, 2);
 }
 
-/* First stage: the addresses of four partitions and of four words of codes; places as cpu_perfect_simd.h packs them. */
+/* First stage: the addresses of four partitions and four words of codes, and places packed as in cpu_perfect_simd.h. */
 LOOM_LANE void fours_start(loom__slot_kind kind, const loom__perfect_view *view, const void *keys,
                            unsigned char **partition, const uint64_t **word, uint64_t *place)
 {
@@ -82,7 +83,7 @@ LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *c
     const __m256i code = _mm256_and_si256(_mm256_srlv_epi64(codes, _mm256_slli_epi64(which, 2)), fifteen);
     const __m256i salt = _mm256_srli_epi64(codes, 60), mapping = _mm256_srli_epi64(code, 3);
 
-    /* perfect_turn: the bits from 29 on with one mapping, from 26 on with the other. */
+    /* perfect_turn: bits 29 and up with one mapping, bits 26 and up with the other. */
     const __m256i spread = fours_times(_mm256_xor_si256(rest, fours_times(salt, 0x9e3779b9u)), 0x85ebca6bu);
     const __m256i thrice = _mm256_add_epi64(mapping, _mm256_slli_epi64(mapping, 1));
     const __m256i turn = _mm256_srlv_epi64(spread, _mm256_sub_epi64(_mm256_set1_epi64x(29), thrice));
@@ -99,7 +100,7 @@ LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *c
                               _mm256_cmpeq_epi64(code, _mm256_set1_epi64x(PERFECT_STASHED)));
 }
 
-/* … and the lines, and the rows of values where they lie behind all lines. */
+/* Second stage, second half: addresses of the lines, and of the rows of values where they lie behind all lines. */
 LOOM_LANE void fours_settle(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *const *partition,
                             const uint64_t *const *word, const uint64_t *place, const unsigned char **line,
                             const unsigned char **values)

@@ -1,4 +1,4 @@
-/* Room made in full buckets (perfect_room.h), by a thread that owns the partition. */
+/* Makes room in full buckets (perfect_room.h), by a thread that owns the partition. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "core/memory.h"
 #include "engines/perfect/perfect_room.h"
@@ -60,7 +60,8 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_desk *given, uin
     if (perfect_make_room(kind, view, &owner, desk, key))
         return 1;
     if (desk->spare == NULL && perfect_is_hopeful(kind, view, &owner, desk)) {
-        /* Straight from the allocator: that there is no memory is no error. The key is refused then, but not those of later calls. */
+        /* Calls the allocator directly: running out of memory is no error here. The key is then refused; keys of later
+         * calls are not. */
         desk->spare =
             given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
         if (desk->spare == NULL) {

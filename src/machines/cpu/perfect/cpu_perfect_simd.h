@@ -1,15 +1,17 @@
 /* Ranges of keys through the lane algorithms of perfect_ops.h, for one kind of SIMD. The including file sets
  * LOOM_LANES_HEADER and CPU_PERFECT_SIMD_TABLE.
  *
- * A lookup reads a word of codes, which is in a cache if the table is not too large, and then a bucket, which is not. So keys go
- * through two stages before they are looked at: AHEAD groups after its word was prefetched a key gets its bucket, which is
- * prefetched; as many groups later it is looked at. Groups, and no branches on what is found: cpu_open_simd.h tells why.
+ * A lookup reads a word of codes, which is in a cache unless the table is too large, and then a bucket, which is not.
+ * So a key goes through three stages. The first prefetches its word of codes. AHEAD groups later the second computes
+ * its bucket and prefetches it. AHEAD groups later the third searches the bucket. cpu_open_simd.h gives the reasons for
+ * groups and for not branching on what is found.
  *
- * The two stages take 13 or 14 multiplications a key. With CPU_PERFECT_HAS_FOURS (cpu_perfect_avx2.h) four keys go through them at
- * once, and buckets are prefetched into the L2 cache.
+ * The first two stages take 13 or 14 multiplications a key. With CPU_PERFECT_HAS_FOURS (cpu_perfect_avx2.h) four keys
+ * go through them at once, and buckets are prefetched into the L2 cache.
  *
- * Measured on one core of a Xeon of 2024 in a virtual machine (2 MB of L2 cache), by a trial program, 2^21 lookups, half of them
- * hits, best of five to nine in turns. Room for 2^24 and 2^26 keys at load 0.9, random codes; M lookups a second:
+ * Measured on one core of a Xeon of 2024 in a virtual machine (2 MB of L2 cache), by a trial program, 2^21 lookups,
+ * half of them hits, best of five to nine interleaved runs. Room for 2^24 and 2^26 keys at load 0.9, random codes; M
+ * lookups a second:
  *                                               4 + 4 bytes, in caches   149 MB   597 MB   keys of 8 bytes, 149 MB
  *     one key at a time, 2 groups of 8 ahead    80                       53       44       55
  *     fours, the same                           203                      78       58       70
@@ -19,9 +21,9 @@
  *     groups of 16, 2 ahead                                              84       59       89
  *     4 ahead, prefetches spread among looks                             99       73       77
  *     the loop of cpu_limits.c, copied                                    101      83       104
- * Of no use: words of codes, too, into the L2 cache (78, 65, 68), more than 2 groups ahead into the L1 cache (76), and one key at a
- * time in other groups, at other distances or with BMI2 (all within a tenth of the first line, most of them below). Without fours
- * distances are what they were; they were not measured again. */
+ * These gave nothing: words of codes, too, into the L2 cache (78, 65, 68); more than 2 groups ahead into the L1 cache
+ * (76); one key at a time in other groups, at other distances or with BMI2 (all within a tenth of the first line, most
+ * of them below). Distances without fours are the earlier ones; they were not measured again. */
 #include "core/lanes.h"
 #include "engines/perfect/perfect_survey.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
@@ -30,13 +32,13 @@ enum {
     GROUP = 8, /* keys that go through a stage together */
 #ifdef CPU_PERFECT_HAS_FOURS
     AHEAD = 4, /* groups between stages */
-    RING = 8,  /* groups between the first stage and the second, and between the second and the third */
+    RING = 8,  /* groups between stages one and two, and between two and three */
 #else
     AHEAD = 2,
     RING = 4,
 #endif
-    BLOCK = 512,      /* keys whose values are fetched together, where they lie apart */
-    WRITE_AHEAD = 16, /* whatever writes: keys between prefetch and look */
+    BLOCK = 512,      /* keys whose values are fetched together, where values lie outside the line */
+    WRITE_AHEAD = 16, /* writers: keys between prefetch and use */
     WRITE_RING = 32
 };
 
@@ -61,7 +63,7 @@ LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t i
 
 #ifdef CPU_PERFECT_HAS_FOURS
 
-typedef uint64_t packed_place; /* what is left of the hash in the upper half, the cell in the lower */
+typedef uint64_t packed_place; /* hash bits left over in the upper half, the cell in the lower */
 
 LOOM_LANE packed_place pack_place(perfect_place place)
 {
@@ -97,7 +99,7 @@ typedef struct sought {
 
 typedef struct settled {
     const unsigned char *line[GROUP];
-    const unsigned char *values[GROUP]; /* only where they lie behind all lines */
+    const unsigned char *values[GROUP]; /* used only where values lie behind all lines */
 } settled;
 
 /* First stage. */
@@ -153,7 +155,7 @@ LOOM_LANE void find_settle(loom__slot_kind kind, const loom__perfect_view *view,
     }
 }
 
-/* Third stage. Returns how many were found. */
+/* Third stage. Returns how many keys were found. */
 LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, uint64_t first, uint32_t count,
                              const settled *ring, uint64_t block, const unsigned char **value_from)
 {
@@ -193,7 +195,7 @@ LOOM_LANE uint32_t group_at(uint64_t first, uint64_t end)
 LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const view_given,
                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
-    const loom__perfect_view view = *view_given; /* in registers: the outputs cannot alias it */
+    const loom__perfect_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
     sought sought_ring[RING];
     settled settled_ring[RING];
@@ -201,7 +203,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
     uint64_t found = 0, started = begin, placed = begin;
 
     for (; started < end && started < begin + 2 * AHEAD * GROUP; started += GROUP) {
-        if (started >= begin + AHEAD * GROUP) { /* keys that were started AHEAD groups before */
+        if (started >= begin + AHEAD * GROUP) { /* keys started AHEAD groups before */
             find_settle(kind, &view, placed, group_at(placed, end), sought_ring, settled_ring);
             placed += GROUP;
         }
@@ -210,7 +212,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
     for (uint64_t block = begin; block < end; block += BLOCK) {
         uint64_t block_end = end - block < BLOCK ? end : block + BLOCK;
         for (uint64_t first = block; first < block_end; first += GROUP) {
-            if (end >= started + GROUP) { /* nearly always, and then all counts are literal */
+            if (end >= started + GROUP) { /* nearly always; all counts are then literals */
                 find_settle(kind, &view, placed, GROUP, sought_ring, settled_ring);
                 find_start(kind, &view, batch.keys, started, GROUP, sought_ring);
                 found += find_look(kind, &batch, first, GROUP, settled_ring, block, value_from);
@@ -251,7 +253,7 @@ LOOM_LANE void count_outcome(loom__cpu_counts *counts, perfect_outcome outcome)
     counts->full += outcome == PERFECT_NO_ROOM;
 }
 
-/* A key is read once: an array that somebody changes meanwhile cannot put it where it does not belong. */
+/* A key is read once: if the caller's array changes meanwhile, the key still goes to its own bucket. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key, uint64_t index,
                           perfect_seek *ring)
 {
@@ -260,7 +262,8 @@ LOOM_LANE void ring_start(loom__slot_kind kind, const loom__perfect_view *view, 
     lane_prefetch(perfect_word_of(view, &seek));
 }
 
-/* Half way to its look the bucket is prefetched. Codes may change until then, so the key is settled again. */
+/* Half way between start and use, prefetches the key's bucket. Codes may change until the key is used, so its bucket is
+ * computed again then. */
 LOOM_LANE void ring_prefetch(loom__slot_kind kind, const loom__perfect_view *view, uint64_t index, perfect_seek *ring)
 {
     perfect_seek *seek = &ring[index % WRITE_RING];
@@ -270,7 +273,7 @@ LOOM_LANE void ring_prefetch(loom__slot_kind kind, const loom__perfect_view *vie
         lane_prefetch_to_write(perfect_value(kind, view, seek->partition, seek->bucket, 0));
 }
 
-/* Erase and update: codes stand still. */
+/* Erase and update: codes do not change. */
 LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__perfect_view *const view_given,
                            const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
@@ -312,7 +315,7 @@ LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_perfect_reco
     return key;
 }
 
-/* Without values every key brings a one, which counters add up. */
+/* Without values every key counts as a one, which counters add up. */
 LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom__batch *batch,
                                 const loom__cpu_perfect_records *records, uint64_t i)
 {
@@ -377,7 +380,7 @@ LOOM_LANE uint64_t accesses_of_range(loom__slot_kind kind, const loom__perfect_v
     for (uint64_t index = begin; index < end; index++) {
         perfect_seek seek = perfect_seek_key(kind, view, key_at(kind, keys, index));
         (void)perfect_find(kind, 0, whole_group, &seek, 1);
-        accesses++; /* that was all there is to read */
+        accesses++; /* a lookup reads one bucket */
     }
     return accesses;
 }
@@ -417,7 +420,7 @@ static void write(const loom__perfect_view *view, const loom__batch *batch, uint
 static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_perfect_records *records,
                    loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
 {
-/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
+/* A constant expression: operations that sets do not offer are not compiled for them. */
 #define OP(kind, op)                                                      \
     case op:                                                              \
         if (slot_value_bytes(kind) != 0 || (op) == LOOM__WRITE_KEEP)      \

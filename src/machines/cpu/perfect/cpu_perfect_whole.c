@@ -1,4 +1,4 @@
-/* What reads or writes whole perfect tables: clear, retrieve, survey, refill. */
+/* Operations that read or write whole perfect tables: clear, retrieve, survey, refill. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
@@ -91,7 +91,7 @@ loom_status loom__cpu_perfect_survey(loom__machine *machine, const void *any_vie
 
 /* ---- refill ---- */
 
-enum { AT_ONCE = 256 /* keys that are inserted together, so that their lines are fetched ahead */ };
+enum { AT_ONCE = 256 /* keys inserted together, so that their lines are prefetched */ };
 
 typedef struct refill_work {
     const loom__cpu_perfect_simd *simd;
