@@ -1,5 +1,4 @@
-/* The streams whose last calls are kept in order: for each a place, of which there are few. Plain C, so that it is tested without
- * a device. */
+/* Remembers the last call of each stream, in one of a few places. Plain C, so that it is tested without a device. */
 #ifndef LOOM_CUDA_KEPT_STREAMS_H
 #define LOOM_CUDA_KEPT_STREAMS_H
 
@@ -8,14 +7,14 @@
 enum { KEPT_STREAMS = 16 };
 
 typedef struct kept_streams {
-    unsigned long long ids[KEPT_STREAMS]; /* which no two streams of a process share: handles are used again */
-    uint64_t turns[KEPT_STREAMS];         /* of the last call of each stream; a later call has a higher one */
+    unsigned long long ids[KEPT_STREAMS]; /* unique in a process; stream handles are reused */
+    uint64_t turns[KEPT_STREAMS];         /* sequence number of each stream's last call */
     uint64_t last_turn;
     int count;
 } kept_streams;
 
-/* The place for a call of this stream: its own, a free one, or else that of the oldest call, which *evicts and has to be waited
- * for. The call has the place from then on. */
+/* Returns a place for a call of this stream, and gives it to the call: the stream's own place, a free one, or else the
+ * place of the oldest call. In the last case *evicts is set, and the caller must wait for the oldest call. */
 static inline int kept_streams_place(kept_streams *kept, unsigned long long id, int *evicts)
 {
     int place = 0, oldest = 0;

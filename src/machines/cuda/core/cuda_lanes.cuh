@@ -1,9 +1,10 @@
-/* The lane primitives of core/lanes.h on a GPU, for groups of CUDA_LANES lanes (1, 2, 4 or 8; the including file sets it).
+/* The lane primitives of core/lanes.h on a GPU, for groups of CUDA_LANES lanes (1, 2, 4 or 8; the including file sets
+ * it).
  *
  * A lane holds 8 / CUDA_LANES words of a line in registers. Sets of slots are predicates, not bits, and every loop over
- * them has a literal trip count: otherwise the words would go to local memory. Groups of a warp take their turns together:
- * votes are ballots of the whole warp with a literal full mask, from which each group takes its part. A group that stands
- * apart, in code where the others of its warp are elsewhere, votes alone: the compiler then has groups take turns. */
+ * them has a literal trip count: otherwise the words would go to local memory. Groups of a warp take their turns
+ * together. Votes are ballots of the whole warp with a literal full mask, from which each group takes its bits. A group
+ * *apart* runs code that the rest of its warp does not. It votes alone, and the compiler serialises groups there. */
 #ifndef LOOM_CUDA_LANES_CUH
 #define LOOM_CUDA_LANES_CUH
 
@@ -16,8 +17,8 @@
 
 #define CUDA_FULL_MASK 0xffffffffu
 
-/* Where the table lies: in global memory, or, if the including file defines CUDA_SHARED_TABLE, in the shared memory of the
- * block, one partition at a time, and with it all that a view points to. */
+/* The table lies in global memory. If the including file defines CUDA_SHARED_TABLE, one partition at a time lies in the
+ * shared memory of the thread block, and with it everything that a view points to. */
 #ifdef CUDA_SHARED_TABLE
 #define CUDA_SCOPE  ".cta"
 #define CUDA_SPACE  ".cta.shared"
@@ -28,19 +29,20 @@
 #define CUDA_AT(at) (at)
 #endif
 
-/* How lines in global memory are loaded, if the including file defines
- *   CUDA_OWNED_TABLE     what a kernel reads its own blocks write, without others (`shared` = 0): loads stay coherent
- *   CUDA_STREAMED_LINES  lines that nobody writes are the first to leave the L2 cache, for what had better stay there */
+/* Macros that the including file may define for loads of lines from global memory:
+ *   CUDA_OWNED_TABLE     the kernel's own blocks write what it reads, and nobody else does (`shared` = 0): loads stay
+ *                        coherent
+ *   CUDA_STREAMED_LINES  lines that nobody writes leave the L2 cache first, in favour of data that should stay there */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
 typedef bool lane_truth;
 
 typedef struct lane_group {
-    uint32_t lane;     /* in the group */
-    uint32_t own;      /* bit of this lane, in its warp */
+    uint32_t lane;     /* number of this lane in its group */
+    uint32_t own;      /* bit of this lane in its warp */
     uint32_t mask;     /* bits of the group's lanes */
-    uint32_t together; /* bits of the lanes that turn together: the whole warp, or the group alone */
+    uint32_t together; /* bits of the lanes that turn together: the whole warp, or only the group */
 } lane_group;
 
 typedef struct lane_line {
@@ -49,12 +51,12 @@ typedef struct lane_line {
 } lane_line;
 
 typedef struct lane_slots {
-    bool low[LANE_WORDS];  /* the slot in the lower half of the word, or the word's only one */
-    bool high[LANE_WORDS]; /* with slots of 4 bytes: the one in the upper half */
+    bool low[LANE_WORDS];  /* the slot in the lower half of the word, or the word's only slot */
+    bool high[LANE_WORDS]; /* with slots of 4 bytes: the slot in the upper half */
     uint32_t first;
 } lane_slots;
 
-typedef uint32_t lane_votes; /* of the group's lanes, where they stand in the warp */
+typedef uint32_t lane_votes; /* the group's bits of a warp's ballot, in their positions */
 
 LOOM_LANE lane_group lane_group_at(uint32_t in_warp)
 {
@@ -66,14 +68,15 @@ LOOM_LANE lane_group lane_group_at(uint32_t in_warp)
     return group;
 }
 
-/* Blocks of our own have one dimension. Asking the hardware instead takes three registers more of find_kernel (4 + 4 bytes,
- * sm_90, nvcc 13.0): 40 for 37. */
+/* The library's own thread blocks have one dimension. Asking the hardware instead costs find_kernel three more
+ * registers (4 + 4 bytes, sm_90, nvcc 13.0): 40 instead of 37. */
 LOOM_LANE lane_group lane_own_group(void)
 {
     return lane_group_at(threadIdx.x % 32);
 }
 
-/* For kernels of users, whose blocks have any shape. Not volatile: it is the same wherever a thread asks. */
+/* For users' kernels, whose thread blocks have any shape. Not volatile: the answer is the same everywhere in a
+ * thread. */
 LOOM_LANE uint32_t lane_in_warp(void)
 {
     uint32_t lane;
@@ -81,7 +84,7 @@ LOOM_LANE uint32_t lane_in_warp(void)
     return lane;
 }
 
-/* A group whose lanes are together, whatever the others of the warp do. */
+/* A group whose lanes stay together, whatever the rest of the warp does. */
 LOOM_LANE lane_group lane_group_apart(uint32_t in_warp)
 {
     lane_group group = lane_group_at(in_warp);
@@ -91,7 +94,7 @@ LOOM_LANE lane_group lane_group_apart(uint32_t in_warp)
 
 LOOM_LANE void lane_prefetch(const void *at)
 {
-    (void)at; /* a load in registers is under way as soon as it is issued */
+    (void)at; /* a load into registers is in flight as soon as it is issued */
 }
 
 LOOM_LANE void lane_prefetch_to_write(const void *at)
@@ -101,7 +104,7 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
 
 #ifdef CUDA_STREAMED_LINES
 
-/* Not volatile: one serves all loads of a kernel. */
+/* Not volatile: one cache policy serves all loads of a kernel. */
 LOOM_LANE uint64_t lane_streamed(void)
 {
     uint64_t policy;
@@ -109,7 +112,7 @@ LOOM_LANE uint64_t lane_streamed(void)
     return policy;
 }
 
-/* A lane's share that is loaded in several pieces stays in the L1 cache for the next one. */
+/* A lane that loads its share in several pieces keeps the line in the L1 cache for the next piece. */
 #define CUDA_STREAM_L1 (LANE_WORDS <= 2)
 
 LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t *a, uint64_t *b)
@@ -135,7 +138,7 @@ LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t 
 
 #endif
 
-/* Two words at once. Each of them is read whole: elements of a vector load are single accesses. */
+/* Loads two words. Neither tears: elements of a vector load are single accesses. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
 #ifdef CUDA_OWNED_TABLE
@@ -188,7 +191,7 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
 {
     line->first = group.lane * LANE_WORDS;
     at += line->first * 8;
-    if (active) { /* otherwise the words are left as they are, which costs nothing */
+    if (active) { /* otherwise the words keep their old values, which costs nothing */
         if (LANE_WORDS == 1) {
             lane_load_one(at, shared, &line->words[0]);
         } else {
@@ -206,7 +209,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     set.first = line->first;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        /* The line's last word may be no slot; only the last lane's last word can be it. */
+        /* The line's last word may hold no slot. Only the last lane's last word can be that word. */
         bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
         if (key_bytes == 8) {
             set.low[i] = is_slot && line->words[i] == key;
@@ -301,7 +304,7 @@ LOOM_LANE lane_truth lane_some(lane_votes votes)
 
 LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
 {
-    return CUDA_LANES == 1 ? votes != 0 : (votes & (2 * group.own - 1)) == group.own; /* this one, and none below */
+    return CUDA_LANES == 1 ? votes != 0 : (votes & (2 * group.own - 1)) == group.own; /* this lane, and no lower one */
 }
 
 LOOM_LANE uint32_t lane_count(lane_votes votes)
@@ -422,7 +425,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return old;
 }
 
-/* Floats have no atomic minimum: they are swapped, which fails only when somebody else has combined. */
+/* Floats have no atomic minimum. They use a CAS loop; each failure means that another lane has combined. */
 LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
 {
     switch (how) {
@@ -490,7 +493,7 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int s
     }
 }
 
-/* One-sided fences, where the compiler knows them, leave out half of the work: a release does not empty the L1 cache, an
+/* One-sided fences, where the compiler knows them, do half the work: a release does not invalidate the L1 cache, an
  * acquire does not wait for stores. */
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
 #define CUDA_RELEASE "fence.release" CUDA_SCOPE ";"

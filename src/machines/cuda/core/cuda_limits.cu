@@ -1,5 +1,5 @@
-/* What the device can do at most, measured: the rates that the benchmark holds operations against. Each is the best of
- * several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can pass it. */
+/* Measures the most that the device can do. The benchmark compares operations with these rates. Each rate is the best
+ * of several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can exceed it. */
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
@@ -18,12 +18,12 @@ __device__ __forceinline__ uint64_t place(uint64_t index, uint64_t range)
     return __umul64hi(x ^ (x >> 32), range);
 }
 
-/* What is said to the caches with each access. */
+/* The cache hint of an access. */
 enum cache_hint {
     HINT_NONE,
-    HINT_PASS_L1, /* do not keep it in the L1 cache */
-    HINT_FIRST,   /* the same, and let it be the first to leave the L2 cache */
-    HINT_LAST,    /* or the last */
+    HINT_PASS_L1, /* not kept in the L1 cache */
+    HINT_FIRST,   /* the same, and first to leave the L2 cache */
+    HINT_LAST,    /* the same, and last to leave the L2 cache */
     CACHE_HINTS
 };
 
@@ -62,7 +62,8 @@ template <bool hinted> __device__ __forceinline__ void read_8(ulonglong2 *got, c
         asm volatile("ld.global.nc.u64 %0, [%1];" : "=l"(got->x) : "l"(at));
 }
 
-/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes to a load; `items` places are under way at once. */
+/* `lanes` lanes read one place of `bytes` bytes together, 8 or 16 bytes per load. `items` places are in flight at
+ * once. */
 template <int bytes, int lanes, int items, bool hinted>
 __global__ void __launch_bounds__(THREADS)
     read_kernel(const unsigned char *memory, uint64_t places, uint64_t n, uint32_t *out, cache_hint hint)
@@ -90,11 +91,11 @@ __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < loads; j++)
             sum ^= (uint32_t)(got[i][j].x + (share >= 16 ? got[i][j].y : 0));
     if (sum == 0x12345678u)
-        *out = sum; /* never, but the compiler cannot know */
+        *out = sum; /* never happens; keeps the loads alive */
 }
 
-/* What a lookup moves and nothing else: a warp reads 128 keys, a random line for each, and writes a value and a status for
- * each, keys and answers in pieces of 16 bytes to a lane. */
+/* Moves what a lookup moves and does nothing else: a warp reads 128 keys and a random line for each, and writes a value
+ * and a status for each. A lane moves keys and answers in pieces of 16 bytes. */
 template <int lanes, bool hinted>
 __global__ void __launch_bounds__(THREADS, 6)
     answer_kernel(const unsigned char *memory, uint64_t places, uint64_t n, const uint32_t *keys, uint32_t *values,
@@ -123,10 +124,10 @@ __global__ void __launch_bounds__(THREADS, 6)
     }
     __syncwarp();
     tile_write(tile, range, values);
-    tile_write((const uint8_t *)tile, range, status); /* any bytes will do */
+    tile_write((const uint8_t *)tile, range, status); /* any bytes do */
 }
 
-/* Swaps take no hints. */
+/* A CAS takes no hints. */
 template <int items>
 __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, uint64_t places, uint64_t n)
 {
@@ -137,7 +138,7 @@ __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, ui
             atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
 }
 
-/* `streams`: what was read and written will not be needed again. */
+/* `streams`: data read and written will not be needed again. */
 template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(uint4 *to, const uint4 *from, uint64_t n)
 {
     uint64_t index = (uint64_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
@@ -155,25 +156,25 @@ template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(u
 }
 
 struct measurement {
-    unsigned char *memory; /* on the device, or pinned on the host where the limit is the link's */
-    unsigned char *device; /* HOST_COPY: where it goes. ANSWERED_READ: keys, values and statuses */
+    unsigned char *memory; /* on the device, or pinned on the host if the limit is that of the link */
+    unsigned char *device; /* HOST_COPY: the destination. ANSWERED_READ: keys, values and statuses */
     uint64_t bytes;
     uint32_t *out;
     loom_limit *limit;
     cudaEvent_t from, to;
 };
 
-/* Keeps the shape if it is the best so far. `work` is what one launch does, in the limit's unit. */
+/* Keeps the shape if it is the best so far. `work`: what one launch does, in the limit's unit. */
 template <class launch_function>
 cudaError_t try_shape(measurement *m, const char *shape, double work, launch_function launch)
 {
     float best = 0, milliseconds;
-    for (int i = 0; i <= REPEATS; i++) { /* the first is to warm up */
+    for (int i = 0; i <= REPEATS; i++) { /* the first one warms up */
         cudaError_t error = cudaEventRecord(m->from);
         if (error != cudaSuccess)
             return error;
         launch();
-        error = cudaGetLastError(); /* whatever it launched, or copied */
+        error = cudaGetLastError(); /* of its launch or copy */
         if (error == cudaSuccess)
             error = cudaEventRecord(m->to);
         if (error == cudaSuccess)

@@ -20,12 +20,12 @@ cudaError_t cuda_step(cudaError_t error)
         cuda_steps_until_lost--;
         return error;
     }
-    return cudaErrorLaunchFailure; /* and so it stays */
+    return cudaErrorLaunchFailure; /* every later step fails, too */
 }
 
 loom_status cuda_failed(cudaError_t error, const char *what)
 {
-    cudaGetLastError(); /* if it is one that goes by being read, it is gone */
+    cudaGetLastError(); /* clears the error, if it can be cleared */
     if (error == cudaErrorMemoryAllocation)
         return CUDA_FAIL(LOOM_OUT_OF_MEMORY,
                          "the device has no memory left (%s); make tables for fewer keys or free "
@@ -69,7 +69,7 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
     if (at == NULL)
         return LOOM_OK;
     cudaError_t error = cudaPointerGetAttributes(&attributes, at);
-    if (error == cudaErrorInvalidValue) { /* older drivers say so of plain host memory */
+    if (error == cudaErrorInvalidValue) { /* older drivers report this for plain host memory */
         cudaGetLastError();
         *place = PLACE_PAGEABLE;
         return LOOM_OK;
@@ -97,7 +97,7 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
 
 /* ---- slots ---- */
 
-/* NULL: all are taken. Under the lock. */
+/* NULL: all slots are taken. The caller holds the lock. */
 static cuda_slot *find_free_slot(cuda_state *cuda)
 {
     for (uint32_t i = 0; i < COUNT_SLOTS; i++) {
@@ -120,7 +120,7 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
 {
     cuda_slot *slot;
     pthread_mutex_lock(&cuda->slots_lock);
-    while ((slot = find_free_slot(cuda)) == NULL) /* ends: whoever has a slot gives it back when its call returns */
+    while ((slot = find_free_slot(cuda)) == NULL) /* ends: a call gives its slot back when it returns */
         pthread_cond_wait(&cuda->slot_given, &cuda->slots_lock);
     slot->taken = 1;
     pthread_mutex_unlock(&cuda->slots_lock);
@@ -143,7 +143,7 @@ loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **ta
 void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
 {
     slot->unclear = !counted;
-    /* If this fails the device is lost, and whatever comes next will say so. */
+    /* If this fails the device is lost; the next step reports it. */
     cudaEventRecord(slot->free, stream);
     put_slot_back(cuda, slot);
 }
@@ -186,7 +186,7 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     if (kind == LOOM_MEMORY_HOST)
         return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
                                                                                                             : NULL;
-    /* aligned to 256 bytes and more */
+    /* the memory is aligned to at least 256 bytes */
     cudaError_t error = kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL
                             ? cudaMallocFromPoolAsync(&memory, bytes, cuda->temporary, (cudaStream_t)stream)
                             : cudaMalloc(&memory, bytes);
@@ -208,8 +208,8 @@ static void release(void *user, void *memory, size_t bytes, loom_memory_kind kin
         cudaFree(memory);
 }
 
-/* Temporary memory comes from a pool, in stream order: without one every build would wait for the device. The pool keeps up to
- * a share of the device's memory between calls, so that it need not be mapped anew. */
+/* Temporary memory comes from a pool, in stream order: without a pool every build would wait for the device. Between
+ * calls the pool keeps up to a share of the device's memory, so that it need not be mapped again. */
 static cudaError_t make_pool(cuda_state *cuda)
 {
     enum { KEPT_SHARE = 32 };

@@ -1,9 +1,9 @@
-/* Equal keys of a block become one before the table is touched, so that a key which makes up a large part of a batch does
- * not have all lanes wait for each other at one address.
+/* Merges equal keys of a thread block before they reach the table. Otherwise a key that makes up a large part of a
+ * batch would make all lanes wait for each other at one address.
  *
- * Every item looks for an owner of its key in a small table in shared memory; the first one of a key owns it, the others
- * give it their values to combine, or leave it to the owner's where any value may win. Two keys that fall into one place of that table are not merged, which costs nothing but the
- * chance. */
+ * A small table in shared memory names the owner of a key: the first item with that key. The other items give the owner
+ * their values to combine, or drop them where any value may win. Two different keys that fall into one place of the
+ * small table are not merged; the only cost is the missed chance. */
 #ifndef LOOM_CUDA_MERGE_CUH
 #define LOOM_CUDA_MERGE_CUH
 
@@ -11,19 +11,19 @@
 #include "machines/cuda/core/cuda_tile.cuh"
 
 enum {
-    MERGE_PLACES = 2048, /* twice as many as a block has items */
+    MERGE_PLACES = 2048, /* twice the items of a thread block */
     MERGE_SHIFT = 64 - 11,
-    MERGED = 0xfe /* instead of a status */
+    MERGED = 0xfe /* stands in place of a status */
 };
 
 static_assert(MERGE_PLACES == 1 << (64 - MERGE_SHIFT), "the upper bits of a product choose a place");
 
 struct merge_table {
-    uint32_t owners[MERGE_PLACES]; /* an item of the block, or NOBODY */
+    uint32_t owners[MERGE_PLACES]; /* an item of the thread block, or NOBODY */
     static constexpr uint32_t NOBODY = 0xffffffffu;
 };
 
-/* A NaN would hide the smallest or largest number among those that it owned: it goes to the table alone. */
+/* A NaN as owner would hide the smallest or largest number of its items, so a NaN goes to the table alone. */
 __device__ __forceinline__ bool may_merge(loom__how how, uint32_t value)
 {
     return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__uint_as_float(value));
@@ -40,7 +40,7 @@ __device__ __forceinline__ void merge_values(uint32_t *at, loom__how how, uint32
         atomicAdd(at, value);
         return;
     }
-    for (uint32_t seen = *at;;) { /* a swap fails only when another item has given its value */
+    for (uint32_t seen = *at;;) { /* each failed CAS means that another item has given its value */
         uint32_t old = atomicCAS(at, seen, loom__combine_4(how, seen, value));
         if (old == seen)
             return;
@@ -63,8 +63,8 @@ __device__ __forceinline__ void merge_values(uint64_t *at, loom__how how, uint64
     }
 }
 
-/* All threads of the block call this, after they have read their tiles of `items` items. An item whose status is MERGED
- * afterwards has its owner in tile->owner. */
+/* All threads of the block call this after they have read their tiles of `items` items. Afterwards an item whose status
+ * is MERGED has its owner in tile->owner. */
 template <bool combines, class tile_type>
 __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table, const tile_range &range,
                                             uint32_t items, loom__how how)
@@ -91,8 +91,8 @@ __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table
     __syncthreads();
 }
 
-/* All threads of the block call this when the owners have their statuses: the others get `stored` if their owner has OK,
- * otherwise the same as their owner. */
+/* All threads of the block call this when the owners have their statuses. The other items get `stored` if their owner
+ * has OK, otherwise their owner's status. */
 template <class tile_type>
 __device__ __forceinline__ void merge_tell(tile_type *tiles, const tile_range &range, uint32_t items,
                                            loom_status stored)

@@ -1,22 +1,23 @@
-/* Calls on one table put in order across streams.
+/* Orders the calls on one table across streams.
  *
- * Calls that may overlap form a *phase*. A call that may not join the phase at hand opens the next one and waits, in its
- * stream, for every call of the phase before; a call that joins waits for the phase before too. (Phases before that one
- * were waited for by it.) So a lookup that joins the phase of an erasure has ended before a later insertion begins, as
- * open_ops.h asks. The host never waits here, unless more streams are at work than events are kept for. */
+ * Calls that may overlap form a *phase*. A call that may not join the current phase opens the next one and waits, in
+ * its stream, for every call of the phase before. A call that joins the current phase also waits for the phase before,
+ * whose calls waited for all earlier phases. So a lookup that joins the phase of an erasure has ended before a later
+ * insertion begins, as open_ops.h requires. The host never waits here, unless more streams are in use than events are
+ * kept. */
 #include "machines/cuda/core/cuda_kept_streams.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
 typedef struct phase {
     kept_streams streams;
-    cudaEvent_t events[KEPT_STREAMS]; /* after the last call of each stream */
+    cudaEvent_t events[KEPT_STREAMS]; /* recorded after the last call of each stream */
 } phase;
 
 struct loom__order {
     cuda_state *cuda;
     int concurrent_reads;
-    pthread_mutex_t lock; /* from begin to end of a call: its event must be there before another begins */
-    loom__access writes;  /* what the phase at hand does to the table; READ: nothing */
+    pthread_mutex_t lock; /* held from begin to end of a call: its event must exist before another call begins */
+    loom__access writes;  /* how the current phase writes; READ: it does not */
     phase at_hand, before;
 };
 
@@ -102,10 +103,10 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
     unsigned long long id = 0;
     int evicts;
     (void)access;
-    /* If one of these fails the device is lost, and whatever comes next will say so. */
+    /* If one of these fails the device is lost; the next step reports it. */
     cudaStreamGetId(stream, &id);
     int place = kept_streams_place(&p->streams, id, &evicts);
-    if (evicts) /* more streams than events: the oldest call is waited for */
+    if (evicts) /* more streams than events: wait for the oldest call */
         cudaEventSynchronize(p->events[place]);
     cudaEventRecord(p->events[place], stream);
     pthread_mutex_unlock(&order->lock);

@@ -1,11 +1,12 @@
-/* One partition in the shared memory of a block, for any engine: places in buckets, lines read, the whole written out. */
+/* One partition in the shared memory of a thread block, for any engine: takes places in buckets, reads lines, writes
+ * the whole out. */
 #ifndef LOOM_CUDA_PARTITION_CUH
 #define LOOM_CUDA_PARTITION_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-/* Takes the next place of a bucket; `taken` has two counters to a word. */
+/* Takes the next place of a bucket. `taken` has two counters in each word. */
 __device__ __forceinline__ uint32_t take_place(uint32_t *taken, uint32_t bucket)
 {
     uint32_t half = bucket % 2 * 16;
@@ -17,7 +18,7 @@ __device__ __forceinline__ uint32_t places_taken(const uint32_t *taken, uint32_t
     return *((const volatile uint16_t *)taken + bucket);
 }
 
-/* A quarter of a line. In one load: the compiler would fetch keys alone, one by one, from few banks. */
+/* Loads a quarter of a line in one access. The compiler would fetch keys one by one, from few banks. */
 __device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
 {
     uint4 quarter;
@@ -28,15 +29,15 @@ __device__ __forceinline__ uint4 load_quarter(const unsigned char *at)
     return quarter;
 }
 
-/* The partition from shared memory to where it belongs. `over`: threads have written there before. */
+/* Writes the partition from shared memory to the table. `over`: threads have written to that memory before. */
 template <bool over>
 __device__ __forceinline__ void write_partition(unsigned char *to, unsigned char *from, uint32_t bytes)
 {
 #if __CUDA_ARCH__ >= 900
     if (over)
-        asm volatile("fence.proxy.async;" ::: "memory"); /* what this thread wrote, anywhere, comes before the copy … */
+        asm volatile("fence.proxy.async;" ::: "memory"); /* orders all of this thread's writes before the copy */
     else
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* … or in shared memory */
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); /* orders its writes to shared memory */
     __syncthreads();
     if (threadIdx.x == 0) {
         asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),

@@ -1,6 +1,6 @@
-/* Pairs copied out of a table, whichever its engine: occupied slots of a run of buckets are counted, then copied to where the
- * counts say. One lane works on one bucket. Rows of any width are listed so, by where they lie, and then gathered by several lanes
- * each. */
+/* Copies pairs out of a table of any engine. Kernels count the occupied slots of a run of buckets, then copy each pair
+ * to where the counts say. One lane works on one bucket. Rows of any width are first listed by their position, then
+ * several lanes gather each row. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
@@ -13,9 +13,9 @@ namespace
 enum { THREADS = 256 };
 
 const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
-const uint64_t LISTED = 1 << 16;                    /* rows that are gathered at once */
+const uint64_t LISTED = 1 << 16;                    /* rows gathered at once */
 
-struct retrieve_end { /* where the first pair lies for which there was no room */
+struct retrieve_end { /* position of the first pair for which there was no room */
     unsigned long long bucket;
     uint32_t slot, reached;
 };
@@ -23,7 +23,7 @@ struct retrieve_end { /* where the first pair lies for which there was no room *
 static_assert(WINDOW * sizeof(unsigned long long) + sizeof(retrieve_end) + LISTED * sizeof(uint64_t) <= SCRATCH_BYTES,
               "they share the scratch");
 
-/* The same table, of a kind that the compiler knows. */
+/* The same table, with its kind as a literal. */
 template <loom__slot_kind kind> __device__ __forceinline__ loom__table_slots of_kind(const loom__table_slots &given)
 {
     loom__table_slots table = given;
@@ -31,7 +31,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ loom__table_slots of_
     return table;
 }
 
-/* The lane's bucket, and how many pairs it has from the position on. */
+/* Finds the lane's bucket, and counts its pairs from the position on. */
 __device__ __forceinline__ uint32_t pairs_of_lane(const loom__table_slots &table, const loom__position &from,
                                                   uint32_t *first_slot, uint64_t *number)
 {
@@ -41,7 +41,7 @@ __device__ __forceinline__ uint32_t pairs_of_lane(const loom__table_slots &table
         return 0;
     const uint32_t partition = (uint32_t)(*number / table.buckets), bucket = (uint32_t)(*number % table.buckets);
     uint32_t count = 0;
-    uint64_t key, value; /* which nobody looks at, and so is not loaded */
+    uint64_t key, value; /* unused, so the compiler loads neither */
     for (uint32_t slot = *first_slot; slot < table.slots; slot++)
         count += loom__slot_holds(&table, partition, bucket, slot, &key, &value) != 0;
     return count;
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Of a table with rows: where they lie, in units of so many bytes from its base. Keys that are in the line are copied. */
+/* For a table with rows: lists where rows lie, in units of `unit` bytes from the base. Copies keys that are in the
+ * line. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     list_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(THREADS)
         if (rank < room) {
             rows[rank] = loom__slot_row(&table, partition, bucket, slot) / unit;
             if (table.row_key_bytes != 0)
-                ; /* in the row */
+                ; /* the row holds the key */
             else if (slot_key_bytes(kind) == 4)
                 ((uint32_t *)keys)[rank] = (uint32_t)key;
             else
@@ -142,14 +143,14 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* The widest unit that all rows lie at multiples of. */
+/* The widest unit of which all row positions are multiples. */
 uint32_t row_unit(const loom__table_slots *table)
 {
     return loom__widest_word(table->partition_bytes | table->row_offset | table->row_stride |
                              ((uint64_t)table->row_key_bytes + table->row_value_bytes));
 }
 
-/* The pairs of some segments, `count` of which there is room for; counts have become offsets. */
+/* Copies the pairs of some segments; there is room for `count` of them. Counts have become offsets. */
 cudaError_t launch_copy(const loom__table_slots *table, const loom__position &from, const unsigned long long *offsets,
                         uint64_t segments, void *keys, void *values, uint64_t room, uint64_t count, uint64_t *rows,
                         retrieve_end *end, cudaStream_t stream)
@@ -175,7 +176,7 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
     return error;
 }
 
-/* Into arrays on the device. Under the staging lock. Waits. */
+/* Copies into arrays on the device. The caller holds the staging lock. Waits for the device. */
 loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint32_t key_bytes, uint32_t value_bytes, uint64_t room, uint64_t *got,
                           cudaStream_t stream)
@@ -184,13 +185,13 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
     uint64_t *rows = (uint64_t *)(end + 1);
     const bool listed = loom__slots_have_rows(table) != 0;
-    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output chunks use the other */
+    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output uses the other buffer */
     uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
         uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got,
                  segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
-        uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count far beyond what fits */
+        uint64_t useful = left / slots / SEGMENT * 2 + 1; /* count little more than what fits */
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
         uint64_t bytes = segments * sizeof *counts, total = 0;

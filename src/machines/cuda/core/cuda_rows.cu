@@ -1,12 +1,12 @@
-/* Rows of arrays selected, taken out and put back; core/machine.h says what these do. For batches of which a part goes to the
- * table once more, after it has grown.
+/* Selects, takes and puts back rows of arrays, as core/machine.h says. For batches of which a part goes to the table
+ * again after the table has grown.
  *
- * Rows are selected in ascending order: warps count theirs, the counts are summed up by one block, and each warp then knows
- * where its rows go. A status array in host memory is copied, into temporary memory. Rows of other arrays in host memory are
- * moved by the host, through a staging buffer: to tell what became of keys must not fail for want of memory.
+ * Rows are selected in ascending order. Each warp counts its rows, one block sums the counts up, and each warp then
+ * knows where its rows go. A status array in host memory is copied into temporary memory. For other arrays in host
+ * memory, the host moves the rows through a staging buffer: reporting results must not fail for lack of memory.
  *
- * Rows have any width and any alignment. They are moved in the widest words that divide the width and both addresses: a row of
- * one word by one lane, a wider one by several lanes beside each other, a warp at most. */
+ * Rows have any width and any alignment. They are moved in the widest words that divide the width and both addresses.
+ * One lane moves a row of one word; several neighbouring lanes, a warp at most, move a wider row. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
@@ -16,9 +16,9 @@ namespace
 {
 
 enum {
-    WARP_ROWS = 1024, /* statuses that a warp looks at */
+    WARP_ROWS = 1024, /* statuses that a warp reads */
     THREADS = 256,
-    MOST_BLOCKS = 1 << 20, /* of a kernel that strides */
+    MOST_BLOCKS = 1 << 20, /* of a kernel with a grid-stride loop */
     SUM_THREADS = 1024
 };
 
@@ -32,7 +32,7 @@ unsigned blocks_for(uint64_t threads)
     return (unsigned)((threads + THREADS - 1) / THREADS);
 }
 
-/* With `rows`, counts[w] is where the rows of warp w go; without, it gets their number. */
+/* With `rows`, counts[w] is where the rows of warp w go. Without, the kernel stores their number there. */
 __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *counts, uint64_t *rows,
                               uint64_t room)
 {
@@ -54,7 +54,7 @@ __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n,
         counts[warp] = at;
 }
 
-/* One block: each count becomes the sum of those before it, and the last element, counts[n], the sum of all. */
+/* One block. Each count becomes the sum of those before it, and counts[n] the sum of all. */
 __global__ void sum_kernel(uint64_t *counts, uint64_t n)
 {
     __shared__ uint64_t sums[2][SUM_THREADS];
@@ -93,7 +93,7 @@ __global__ void move_kernel(element *to, const element *from, const uint64_t *ro
         to[i] = from[rows[i]];
 }
 
-/* Rows of `words` words each, moved by 1 << shift lanes. Row i begins rows[i] * unit words behind the first one. */
+/* Moves rows of `words` words each by 1 << shift lanes. Row i begins rows[i] * unit words behind the first row. */
 template <class word, bool put>
 __global__ void __launch_bounds__(THREADS)
     move_words_kernel(word *__restrict__ to, const word *__restrict__ from, uint64_t words, uint64_t unit,
@@ -129,7 +129,7 @@ void launch_words(void *to, const void *from, uint32_t width, uint32_t unit, con
                                                                  unit / sizeof(word), rows, count, shift);
 }
 
-/* Row i begins rows[i] * unit bytes behind the first one. */
+/* Row i begins rows[i] * unit bytes behind the first row. */
 template <bool put>
 void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
                  cudaStream_t stream)
@@ -148,7 +148,7 @@ void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, cons
     }
 }
 
-/* Rows first .. first + count - 1 of those to be moved, between an array in host memory and one on the device. */
+/* Moves rows first .. first + count - 1 of the selection, between an array in host memory and one on the device. */
 template <bool put>
 cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint32_t width,
                          const uint64_t *rows, uint64_t first, uint64_t count, cudaStream_t stream)
@@ -172,7 +172,7 @@ cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsig
     return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }
 
-/* One row that is wider than the staging buffer: copied from where it is to where it goes. */
+/* One row that is wider than the staging buffer is copied directly. */
 template <bool put>
 cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint64_t width,
                      const uint64_t *rows, uint64_t i, cudaStream_t stream)
@@ -204,7 +204,7 @@ loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t w
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
 }
 
-/* An array of a call where kernels reach it: itself, or a copy. */
+/* An array of a call where kernels can reach it: the array itself, or a copy. */
 struct reachable {
     const loom_allocator *allocator;
     void *given, *at;
@@ -279,7 +279,7 @@ loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
                              uint64_t count, cudaStream_t stream)
 {
-    if (count > 0 && width > 0) /* a grid has blocks */
+    if (count > 0 && width > 0) /* a grid needs at least one block */
         launch_move<false>(to, from, width, unit, rows, count, stream);
     return cudaGetLastError();
 }
@@ -297,7 +297,7 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
         return LOOM_OK;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(array.begin(cuda, "status", status, n, stream));
-    if (array.at != array.given) { /* they will be told through a staging buffer: that must not fail then */
+    if (array.at != array.given) { /* results will pass through a staging buffer, whose allocation must not fail then */
         loom_status staged = cuda_stage_enter(cuda);
         if (staged != LOOM_OK) {
             array.end();

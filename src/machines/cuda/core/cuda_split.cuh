@@ -1,17 +1,17 @@
-/* Splitting on a GPU: records are dealt into regions of memory by a number that a functor gives for each, streaming; for any
- * engine that works by partition. (On the host: core/split.h.)
+/* Splitting on a GPU: scatters records into regions of memory, streaming, by a number that a functor gives for each
+ * record. For any engine that works by partition. The host's split is core/split.h.
  *
- * A block takes a tile of records, counts them by bin in shared memory, asks for room in each bin's region with one addition,
- * puts the tile in the order of bins in shared memory and writes it out, so that neighbouring lanes write neighbouring
- * records of a region. Nothing is counted beforehand: a region has room for what a bin gets on average and some deviations
- * more (cuda_split_passes.cu), and what finds no room goes to a spill list. If that is full, too, the split has *given up*: the count
- * of spilled records is larger than the list, the rest of the blocks do nothing, and whoever comes next takes another way.
- * So no batch, however skewed, can overflow anything.
+ * A thread block takes a tile of records and counts them by bin in shared memory. It reserves room in each bin's region
+ * with one addition, sorts the tile by bin in shared memory and writes it out, so that neighbouring lanes write
+ * neighbouring records of a region. Nothing is counted beforehand: a region has room for the mean and some deviations
+ * (cuda_split_passes.cu), and records without room go to a spill list. If the spill list is full, too, the split has
+ * *given up*: the count of spilled records is larger than the list, the remaining blocks do nothing, and later kernels
+ * process the whole batch another way. So no batch, however skewed, can overflow anything.
  *
- * A record has up to three columns, each an array of its own: a head (the key; with its value where both are of 4 bytes), a
- * tail (a value that does not fit there), and its place in the batch.
+ * A record has up to three columns, each an array of its own: a head (the key; with its value where both have 4 bytes),
+ * a tail (a value that does not fit the head), and its place in the batch.
  *
- * What it must move: each column read and written once. */
+ * Memory traffic: each column read and written once. */
 #ifndef LOOM_CUDA_SPLIT_CUH
 #define LOOM_CUDA_SPLIT_CUH
 
@@ -22,27 +22,27 @@
 enum {
     SPLIT_THREADS = 512,
     SPLIT_MOST_BINS = 1024,
-    SPLIT_FILL_STRIDE = 8 /* counters lie in sectors of their own */
+    SPLIT_FILL_STRIDE = 8 /* each counter lies in a sector of its own */
 };
 
 struct no_column {
 };
 
-/* Where records go, and where they come from. */
+/* The columns that records are read from or written to. */
 template <class head, class tail> struct split_columns {
     head *heads;
-    tail *tails;     /* not used: no_column */
-    uint32_t *index; /* NULL: nobody asks */
+    tail *tails;     /* unused: no_column */
+    uint32_t *index; /* NULL: not wanted */
 };
 
-/* `packed`: a head is two words of 4 bytes, which spill into two arrays, one behind the other. */
+/* `packed`: a head is two words of 4 bytes, which spill into two arrays, one after the other. */
 template <class head, class tail, bool packed> struct split_regions {
-    split_columns<head, tail> to;    /* of the first region */
-    uint64_t stride;                 /* bytes from one region to the next, with all its columns */
-    uint32_t *fill;                  /* [regions * SPLIT_FILL_STRIDE]: records that wanted to go there; zero at first */
-    uint32_t room;                   /* of each region */
-    split_columns<head, tail> spill; /* without places in the batch: who asks for them gives no room here */
-    uint32_t *spilled;               /* records that wanted to go there; zero at first */
+    split_columns<head, tail> to;    /* columns of the first region */
+    uint64_t stride;                 /* bytes from one region to the next, all columns included */
+    uint32_t *fill;                  /* [regions * SPLIT_FILL_STRIDE]: records meant for each region; zero at first */
+    uint32_t room;                   /* records that fit each region */
+    split_columns<head, tail> spill; /* has no places in the batch: with those, spill_room is 0 */
+    uint32_t *spilled;               /* records meant for the spill list; zero at first */
     uint32_t spill_room;
 
     template <class element> __device__ __forceinline__ element *column(element *first, uint32_t region) const
@@ -73,7 +73,7 @@ template <class head, class tail, bool packed> struct split_regions {
     }
 };
 
-/* Exclusive sums over counts[0 .. bins), in place; all threads of the block. `sums` has a place for each warp. */
+/* Exclusive sums over counts[0 .. bins), in place, by all threads of the block. `sums` has a place for each warp. */
 __device__ __forceinline__ void split_scan(uint32_t *counts, uint32_t bins, uint32_t *sums)
 {
     static_assert(SPLIT_MOST_BINS <= 2 * SPLIT_THREADS, "two bins for each thread");
@@ -106,7 +106,7 @@ __device__ __forceinline__ void split_scan(uint32_t *counts, uint32_t bins, uint
     __syncthreads();
 }
 
-/* Neighbouring elements of an array in device memory: one load of 4, 8 or 16 bytes, aligned to that. */
+/* Loads neighbouring elements of an array in device memory by one aligned access of 4, 8 or 16 bytes. */
 template <int some, class element> __device__ __forceinline__ void split_load(const element *at, element *to)
 {
     constexpr int bytes = some * sizeof(element);
@@ -131,7 +131,7 @@ template <class element> struct split_array_reader {
 struct split_no_reader {
 };
 
-/* A record's place in the batch. */
+/* Gives each record's place in the batch. */
 struct split_place_reader {
     uint32_t first;
     template <int some> __device__ __forceinline__ void many(uint32_t i, uint32_t *to) const
@@ -142,14 +142,14 @@ struct split_place_reader {
     }
 };
 
-/* Item k of a thread is this record of the tile: a thread takes `some` neighbours at a time. */
+/* The record of the tile that is item k of a thread. A thread takes `some` neighbours at a time. */
 template <int some> __device__ __forceinline__ uint32_t split_item(int k)
 {
     return k / some * some * SPLIT_THREADS + threadIdx.x * some + k % some;
 }
 
-/* Reads a column of a tile. `wide`: all of it is there, and aligned. That is asked once: loads inside branches of their own
- * would be waited for one after the other, which cost a third. */
+/* Reads a column of a tile. `wide`: the tile is complete and aligned. This is tested once: loads inside separate
+ * branches would be waited for one after the other, which cost a third. */
 template <int items, int some, class element, class reader>
 __device__ __forceinline__ void split_read(element (&elements)[items], uint32_t count, bool wide, reader read)
 {
@@ -165,14 +165,14 @@ __device__ __forceinline__ void split_read(element (&elements)[items], uint32_t 
     }
 }
 
-/* One bin of a tile: its records' places in the tile's new order, and where they go. */
+/* One bin of a tile: where its records lie in the sorted tile, and where they go. */
 struct split_run {
-    uint32_t begin;     /* in the tile; it ends where the next one begins */
-    uint32_t in_region; /* of its first record; at the region's room and beyond: in the spill list … */
-    uint32_t in_spill;  /* … from here on, for the first of those */
+    uint32_t begin;     /* in the tile; the run ends where the next one begins */
+    uint32_t in_region; /* place of the run's first record; records at the region's room and beyond are spilled */
+    uint32_t in_spill;  /* place of the first spilled record in the spill list */
 };
 
-/* Bytes of shared memory that a split into so many bins takes, with so many records to a thread. */
+/* Bytes of shared memory of a split into `bins` bins with `items` records per thread. */
 template <class head, class tail> constexpr size_t split_shared_bytes(int items, uint32_t bins)
 {
     size_t widest = sizeof(head) > sizeof(tail) ? sizeof(head) : sizeof(tail);
@@ -180,12 +180,12 @@ template <class head, class tail> constexpr size_t split_shared_bytes(int items,
            (bins + 1) * sizeof(split_run);
 }
 
-/* One tile of `items` records to a thread, 0 .. count - 1. The readers give columns, each record's once:
- * `read.many<some>(i, to)` of records i .. i + some - 1, `aligned` if they may be asked for so. `bin_of(head)` is below `bins`,
- * whose regions begin with `first_region`. All threads of the block.
+/* Splits one tile, records 0 .. count - 1, with `items` records per thread. The readers give columns, each record once:
+ * `read.many<some>(i, to)` reads records i .. i + some - 1, with some > 1 only if `aligned`. `bin_of(head)` is below
+ * `bins`; the bins' regions begin with `first_region`. All threads of the block call this.
  *
- * A warp writes one bin's run after the other. (Writing the tile in order, whatever the bin, asks the L2 cache for a third more
- * pieces of lines, and for each record's bin once more.) */
+ * A warp writes one bin's run after the other. Writing the sorted tile straight through would ask the L2 cache for a
+ * third more pieces of lines, and need each record's bin once more. */
 template <int items, int some, bool with_index, class head, class tail, bool packed, class head_reader,
           class tail_reader, class index_reader, class chooser>
 __device__ __forceinline__ void split_tile(const split_regions<head, tail, packed> &out, uint32_t first_region,
@@ -196,7 +196,8 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     constexpr bool has_tail = !std::is_same<tail, no_column>::value;
     extern __shared__ __align__(16) unsigned char split_memory[];
     __shared__ bool idle;
-    /* The tile in the order of bins, one column after the other; counts of bins, then where their runs begin; runs. */
+    /* Shared memory: the tile sorted by bin, one column at a time; counts of bins, later the begins of their runs;
+     * runs. */
     constexpr size_t widest = has_tail && sizeof(tail) > sizeof(head) ? sizeof(tail) : sizeof(head);
     uint32_t *offsets = (uint32_t *)(split_memory + tile * widest), *sums = offsets + bins;
     split_run *runs = (split_run *)(sums + SPLIT_THREADS / 32); /* [bins + 1] */
@@ -206,7 +207,7 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     if (threadIdx.x == 0)
         idle = out.gave_up();
     head heads[items];
-    uint32_t at[items]; /* bin and rank in it, then the place in the tile */
+    uint32_t at[items]; /* bin and rank in it; then the place in the sorted tile */
     split_read<items, some>(heads, count, wide, read_heads);
     __syncthreads();
     if (idle)
@@ -274,7 +275,7 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     write_column(out.to.heads, [&](uint32_t to, head one) { out.spill_head(to, one); });
     if constexpr (has_tail)
         next_column(out.to.tails, read_tails, [&](uint32_t to, tail one) { out.spill.tails[to] = one; });
-    if constexpr (with_index) /* who asks for places gives the spill list no room */
+    if constexpr (with_index) /* with places in the batch, the spill list has no room */
         next_column(out.to.index, read_index, [](uint32_t, uint32_t) {});
 }
 

@@ -1,4 +1,4 @@
-/* How a batch is split: passes, regions, memory. */
+/* Plans how a batch is split: passes, regions, memory. */
 #include "machines/cuda/core/cuda_split_passes.cuh"
 
 #include <math.h>
@@ -7,21 +7,21 @@ namespace
 {
 
 enum {
-    ONE_PASS = 1024,  /* parts that one pass splits well */
-    SPILL_SHARE = 256 /* one record of so many may spill */
+    ONE_PASS = 1024,  /* most parts that one pass splits well */
+    SPILL_SHARE = 256 /* one record of this many may spill */
 };
 
 static_assert((int)ONE_PASS <= (int)SPLIT_MOST_BINS, "a bin for each part");
 
-/* Room for what a region gets of n records: the mean and six deviations. They are those of its different keys, which come
- * equally often. */
+/* Room for a region's share of n records: the mean and six standard deviations. The deviation is that of the region's
+ * different keys, taken as equally frequent. */
 uint64_t room_for(uint64_t n, uint64_t keys, double regions)
 {
     double mean = (double)n / regions, different = (double)(keys < n ? keys : n) / regions;
     return ((uint64_t)ceil(mean + 6 * mean / sqrt(different > 1 ? different : 1) + 16) + 31) / 32 * 32;
 }
 
-/* Of one region, or one list, with all its columns. */
+/* Bytes of one region or list, with all its columns. */
 uint64_t region_bytes(const split_wish *wish, uint64_t records, bool with_index)
 {
     return split_column_bytes(records, wish->head_bytes) + split_column_bytes(records, wish->tail_bytes) +
@@ -41,7 +41,7 @@ bool split_plan_passes(const split_wish *wish, split_plan *plan)
     plan->with_index = wish->with_index;
     plan->fine = parts;
     plan->per_turn = 1;
-    if (parts > ONE_PASS || wish->two_passes) { /* both passes have about as many bins */
+    if (parts > ONE_PASS || wish->two_passes) { /* both passes have about the same number of bins */
         while (((uint64_t)1 << 2 * plan->shift) < parts)
             plan->shift++;
         plan->coarse = (parts + (1u << plan->shift) - 1) >> plan->shift;

@@ -1,16 +1,17 @@
-/* A batch split in one pass or two (cuda_split.cuh), for records of any engine, into the regions of so many parts: how, what lies
- * where, and the kernels.
+/* Splits a batch in one pass or two (cuda_split.cuh) into one region for each part, for records of any engine: plans,
+ * workspace and kernels.
  *
- * Up to 1024 parts one pass does. With more the first pass splits into coarse regions of 1 << shift parts each, and the second
- * each of those into the regions of its parts.
+ * One pass splits up to 1024 parts. With more parts, the first pass splits into coarse regions of 1 << shift parts
+ * each, and the second pass splits each coarse region into the regions of its parts.
  *
- * What a record is, a type `columns` says:
- *   key, head, tail    types: a key of the batch; what is split by, a key or a pair; what comes behind it, or no_column
+ * A type `columns` describes a record:
+ *   key, head, tail    types: a key of the batch; a key or a pair, by which records are split; the value behind it, or
+ *                      no_column
  *   packed             a head is a key and a value of 4 bytes each
  *   has_tail           there are values, and they are tails
  *   neighbours         records of a region that a thread reads at once: 16 bytes of the widest column at most
  *   batch_neighbours   the same in a batch, where pairs are not packed yet
- * and which part a head belongs to, a functor: `uint32_t operator()(head) const`, on the device, below the number of parts. */
+ * A functor on the device, `uint32_t operator()(head) const`, gives the part of a head, below the number of parts. */
 #ifndef LOOM_CUDA_SPLIT_PASSES_CUH
 #define LOOM_CUDA_SPLIT_PASSES_CUH
 
@@ -18,31 +19,31 @@
 
 /* ---- Plans ---- */
 
-/* What a plan is to be for. */
+/* The request for a plan. */
 struct split_wish {
     uint64_t n;    /* records */
-    uint64_t keys; /* different ones, about */
+    uint64_t keys; /* estimated number of different keys */
     uint32_t parts;
-    uint32_t head_bytes, tail_bytes; /* 0: there are no tails */
-    bool with_index;                 /* records have their places in the batch; then none may spill */
-    bool two_passes;                 /* even where one would do */
-    uint64_t spare_bytes;            /* of memory besides the workspace that may hold coarse regions; 0: none */
+    uint32_t head_bytes, tail_bytes; /* tail_bytes = 0: no tails */
+    bool with_index;                 /* records carry their places in the batch; then none may spill */
+    bool two_passes;                 /* two passes even where one would do */
+    uint64_t spare_bytes;            /* memory besides the workspace that may hold coarse regions; 0: none */
 };
 
-/* How a batch is split, and what lies where in the workspace: counters, the spill list, regions of parts, and, unless they go
- * into spare memory, coarse regions. There they lie at its end.
+/* How a batch is split, and the layout of the workspace: counters, the spill list, regions of parts, and coarse
+ * regions. Coarse regions may lie in the spare memory instead, at its end.
  *
- * The second pass may take turns, each of some coarse regions, into the same regions of parts: whoever wants that sets
- * `per_turn` and `bytes`. */
+ * The second pass may run in several *turns*. Each turn splits some coarse regions into the same regions of parts. A
+ * caller that wants turns sets `per_turn` and `bytes`. */
 struct split_plan {
-    uint32_t fine;                   /* regions of parts; with two passes there may be more than parts */
-    uint32_t coarse;                 /* regions of the first of two passes; 0: there is one pass */
-    uint32_t shift;                  /* a coarse region is so many parts: 1 << shift */
-    uint32_t per_turn;               /* coarse regions; 1 without any */
+    uint32_t fine;                   /* regions of parts; with two passes possibly more than parts */
+    uint32_t coarse;                 /* regions of the first of two passes; 0: one pass */
+    uint32_t shift;                  /* a coarse region has 1 << shift parts */
+    uint32_t per_turn;               /* coarse regions per turn; 1 if there are none */
     uint32_t fine_room, coarse_room; /* records */
     uint32_t spill_room;
     bool with_index, coarse_in_spare;
-    uint64_t fine_bytes, coarse_bytes; /* of one region */
+    uint64_t fine_bytes, coarse_bytes; /* bytes of one region */
     uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
 
     uint32_t turns() const
@@ -55,14 +56,16 @@ struct split_plan {
     }
 };
 
-/* Regions count records in 32 bits, and so does the spill list. When it is full the split gives up, but blocks at work still add
- * their tiles: 2^24 is more than those of any device have. Places in the batch have 32 bits, too. */
+/* Regions and the spill list count records in 32 bits. When the spill list is full the split gives up, but running
+ * blocks still add their tiles to its count: 2^24 is more than the running blocks of any device hold. Places in the
+ * batch have 32 bits, too. */
 #define SPLIT_MOST_RECORDS (((uint64_t)1 << 32) - ((uint64_t)1 << 24))
 
-/* In one turn; false if that is beyond the kernels. */
+/* Plans for one turn. False: the kernels cannot do it. */
 bool split_plan_passes(const split_wish *wish, split_plan *plan);
 
-/* A counter of the workspace for whoever comes last, zero since split_begin: it lies beside the one of spilled records. */
+/* A counter in the workspace by which a kernel's last block is found. Zero since split_begin. Lies beside the count of
+ * spilled records. */
 inline uint32_t *split_arrived(unsigned char *workspace)
 {
     static_assert(SPLIT_FILL_STRIDE > 1, "room beside it");
@@ -75,7 +78,7 @@ template <class columns> using split_columns_of = split_columns<typename columns
 template <class columns>
 using split_regions_of = split_regions<typename columns::head, typename columns::tail, columns::packed>;
 
-/* Columns one after the other, each aligned. */
+/* Bytes of a column. Columns follow each other, each aligned. */
 inline uint64_t split_column_bytes(uint64_t records, uint32_t width)
 {
     return (records * width + 255) / 256 * 256;
@@ -94,7 +97,7 @@ template <class columns> split_columns_of<columns> split_arrays(unsigned char *a
     return arrays;
 }
 
-/* The regions of a plan: of parts, in one turn, and of the first of two passes. */
+/* The regions of a plan: those of parts in one turn, and those of the first of two passes. */
 template <class columns>
 split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned char *workspace, uint32_t turn)
 {
@@ -123,15 +126,15 @@ split_regions_of<columns> split_coarse_regions(const split_plan *plan, unsigned 
 
 /* ---- Kernels ---- */
 
-/* Records of a thread in each pass of the split, and blocks on one multiprocessor; as measured. Batches so small that their
- * tiles would leave places for blocks empty have smaller ones. */
+/* Records per thread in each pass of the split, and thread blocks per SM, as measured. Small batches have smaller
+ * tiles, since larger ones would leave SMs without blocks. */
 template <class columns> struct split_shape {
     static constexpr int batch_items = columns::has_tail ? 12 : 16, batch_blocks = 2;
     static constexpr int region_items = batch_items, region_blocks = 2;
     static constexpr int small_items = 8;
 };
 
-/* So many records, and the tiles are small. */
+/* Up to this many records, tiles are small. */
 enum { SPLIT_SMALL_BATCH = 1 << 21 };
 
 /* The bin of a part: its coarse region, or its place in one. */
@@ -144,10 +147,10 @@ template <class part_of> struct split_bin_of {
     }
 };
 
-/* Heads of a batch: keys, or keys with their values. */
+/* Reads heads of a batch: keys, or keys with their values. */
 template <class columns> struct split_batch_reader {
     const typename columns::key *keys;
-    const uint32_t *values; /* of pairs */
+    const uint32_t *values; /* values of pairs */
     template <int some> __device__ __forceinline__ void many(uint32_t i, typename columns::head *to) const
     {
         typename columns::key some_keys[some];
@@ -161,7 +164,7 @@ template <class columns> struct split_batch_reader {
     }
 };
 
-/* Some records of a batch. (As arguments of their own these make kernels longer, and cost registers.) */
+/* Some records of a batch. A struct, because separate arguments make kernels longer and cost registers. */
 struct split_piece {
     const void *keys, *values; /* [n] */
     uint64_t n;
@@ -189,7 +192,8 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blo
     }
 }
 
-/* The second pass: one row of blocks to a coarse region, from `first_region` on; the regions of parts are this turn's. */
+/* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this turn's
+ * regions of parts. */
 template <class columns, bool with_index, class chooser>
 __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_blocks)
     split_region_kernel(const split_regions_of<columns> from, uint32_t first_region,
@@ -216,7 +220,7 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_bl
 
 /* ---- Passes ---- */
 
-/* The most that any launch asks for: so host threads may set it at the same time. */
+/* `most` is the most that any launch asks for, so that several host threads may set it at the same time. */
 template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t most)
 {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -247,12 +251,14 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
     return cudaGetLastError();
 }
 
-/* In this order, in one stream: begin; the batch, at once or piece by piece; then, in each turn, split further, after which
- * split_fine_regions are this turn's. Nothing waits. If more has spilled than `spill_room` the split has given up. */
+/* Call in this sequence, in one stream: split_begin; split_batch, once or piece by piece; then, in each turn,
+ * split_further. After that split_fine_regions are this turn's. Nothing waits. If more than `spill_room` records have
+ * spilled, the split has given up. */
 cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
-/* n > 0 records of the batch, from its place `first` on; keys [n] and values [n] (NULL: there are none) are on the device.
- * `spare`: the spare memory, aligned to 256 bytes; not looked at unless the plan uses it. Pieces may be split at the same time. */
+/* Splits n > 0 records of the batch, from its place `first` on. keys [n] and values [n] (NULL: none) are on the device.
+ * `spare`: the spare memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the
+ * same time. */
 template <class columns, class part_of>
 cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare, const void *keys,
                         const void *values, uint64_t n, uint64_t first, part_of part, cudaStream_t stream)

@@ -1,5 +1,5 @@
-/* Memory for host arrays on their way to and from the device. Allocated when the first host array comes, kept until the
- * context goes, used by one call at a time. */
+/* Staging memory for host arrays on their way to and from the device. Allocated for the first host array, kept until
+ * the context is destroyed, used by one call at a time. */
 #include "machines/cuda/core/cuda_state.cuh"
 
 loom_status cuda_stage_create(cuda_state *cuda)

@@ -1,37 +1,37 @@
-/* The cuda machine: what its files share.
+/* The cuda machine: declarations that its files share.
  *
  *   cuda_lanes.cuh       the lane primitives
- *   cuda_tile.cuh        keys and answers of one warp, between its shared memory and the batch
+ *   cuda_tile.cuh        moves keys and answers of one warp between its shared memory and the batch
  *   cuda_items.cuh       widths and tiles of bulk calls on tables
- *   cuda_merge.cuh       equal keys of a block made one
- *   cuda_finish.cuh      what a call has counted becomes its result
- *   cuda_outcomes.cuh    what became of the keys of a block
+ *   cuda_merge.cuh       merges equal keys of a thread block
+ *   cuda_finish.cuh      turns a call's counts into its result
+ *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
- *   cuda_open.cu         bulk calls of the open engine: kernels launched, results
- *   cuda_split.cuh       records dealt into regions
- *   cuda_split_passes.cuh  batches split in one pass or two: plans, memory, kernels; cuda_split_passes.cu
+ *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
+ *   cuda_split.cuh       scatters records into regions
+ *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
  *   cuda_bulk.cuh        records of maps and sets on their way into a table by partition; cuda_bulk.cu
  *   cuda_partition.cuh   one partition in shared memory
- *   cuda_open_bulk.cuh   the same for the open engine: memory, turns; cuda_open_bulk.cu
- *   cuda_open_partition.cuh  the same for the open engine: what build and refill have in common
- *   cuda_open_counts.cuh what became of the keys of a block, in an open table
- *   cuda_open_build.cu   tables built by partition
- *   cuda_open_refill.cu  a table filled with the keys of another one
- *   cuda_open_rest.cu    what is left over from a split
- *   cuda_open_combine.cu rows with equal keys combined before they go to the table
- *   cuda_open_scan.cu    what reads whole tables: clear, survey
- *   cuda_open_upkeep.cu  partitions put in order
+ *   cuda_open_bulk.cuh   bulk insertion into open tables: memory, turns; cuda_open_bulk.cu
+ *   cuda_open_partition.cuh  one partition of an open table in shared memory: what build and refill have in common
+ *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
+ *   cuda_open_build.cu   builds tables by partition
+ *   cuda_open_refill.cu  fills a table with the keys of another one
+ *   cuda_open_rest.cu    inserts the records that a split left over
+ *   cuda_open_combine.cu combines rows with equal keys before they go to the table
+ *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
+ *   cuda_open_upkeep.cu  upkeep of partitions
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
- *   cuda_in_order.cu     batches inserted in order: sorted, one of equal keys taken
- *   cuda_retrieve.cu     pairs copied out of tables
+ *   cuda_in_order.cu     inserts batches in the order of equal keys: sorts them, keeps one of equal keys
+ *   cuda_retrieve.cu     copies pairs out of tables
  *   cuda_filter.cuh      filters, and the list of their files
- *   cuda_stage.cu        memory that host arrays pass through
- *   cuda_rows.cu         rows of arrays selected, taken out and put back; of any width
- *   cuda_trial.cu        what only tests call
- *   cuda_order.cu        calls on one table put in order across streams
- *   cuda_kept_streams.h  which of them it remembers
- *   cuda_limits.cu       what the device can do at most
+ *   cuda_stage.cu        staging memory for host arrays
+ *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
+ *   cuda_trial.cu        functions for tests
+ *   cuda_order.cu        orders calls on one table across streams
+ *   cuda_kept_streams.h  remembers the last calls of streams
+ *   cuda_limits.cu       measures the most that the device can do
  *   cuda_machine.cu      the machine, and the module's entry */
 #ifndef LOOM_CUDA_STATE_CUH
 #define LOOM_CUDA_STATE_CUH
@@ -69,8 +69,8 @@ extern const loom__services *cuda_services;
 /* OUT_OF_MEMORY or DEVICE, with a sentence. */
 loom_status cuda_failed(cudaError_t error, const char *what);
 
-/* For tests: after so many more steps of the machine every one fails, as if the device were lost; 0: none does. A step
- * is whatever passes here. */
+/* For tests: after this many more steps of the machine every step fails, as if the device were lost; 0: none fails. A
+ * step is every error code that passes through cuda_step. */
 extern uint64_t cuda_steps_until_lost;
 cudaError_t cuda_step(cudaError_t error);
 
@@ -84,13 +84,13 @@ cudaError_t cuda_step(cudaError_t error);
 /* ---- Counts of a call ---- */
 
 enum {
-    COUNT_COPIES = 32, /* blocks add to different ones: they would wait for each other at one address */
-    COUNT_SLOTS =
-        64 /* calls in flight; one more waits, in its stream, for the first. As many host threads make calls at the
-                          same time; one more waits for another's call to return */
+    COUNT_COPIES = 32, /* thread blocks add to different copies: they would wait for each other at one address */
+    /* Calls in flight. One more call waits, in its stream, for the oldest. Also the host threads that make calls at the
+     * same time. One more thread waits until another's call returns. */
+    COUNT_SLOTS = 64
 };
 
-typedef struct cuda_counts { /* one line */
+typedef struct cuda_counts { /* one cache line */
     unsigned long long ok, exists, not_found, full;
     unsigned long long unused[4];
 } cuda_counts;
@@ -98,25 +98,25 @@ typedef struct cuda_counts { /* one line */
 enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
 
 typedef struct cuda_slot {
-    cudaEvent_t free;          /* recorded when the call that used it is through */
-    cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after one that failed */
+    cudaEvent_t free;          /* recorded when the call that used the slot has ended */
+    cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after a failed one */
     loom_result *result;       /* pinned: for results that the device cannot reach */
     unsigned long long stream; /* id of the stream of the last call that used it */
-    int taken;                 /* by a call that is being launched */
-    int unclear;               /* the last call failed half way: counts are whatever it left */
+    int taken;                 /* a call that is being launched uses the slot */
+    int unclear;               /* the last call failed half way: counts are undefined */
 } cuda_slot;
 
 /* ---- Staging ---- */
 
 enum {
     STAGE_BUFFERS = 2,
-    STAGE_BYTES = 16 << 20, /* of each buffer, on the device and pinned */
+    STAGE_BYTES = 16 << 20, /* bytes of each buffer, on the device and pinned */
     SCRATCH_BYTES = 1 << 20 /* on the device, for scans of whole tables; used under the staging lock */
 };
 
 typedef struct cuda_stage {
     pthread_mutex_t lock;
-    int ready; /* memory was allocated */
+    int ready; /* memory is allocated */
     unsigned char *device[STAGE_BUFFERS], *pinned[STAGE_BUFFERS];
     cudaStream_t stream[STAGE_BUFFERS];
     cudaEvent_t done[STAGE_BUFFERS];
@@ -129,15 +129,15 @@ typedef struct cuda_stage {
 typedef struct cuda_state {
     loom__machine base;
     int device;
-    pid_t process; /* that made it: a child cannot use the device */
+    pid_t process; /* that created it: a forked child cannot use the device */
     int multiprocessors;
-    int shared_bytes; /* shared memory that a block may have at most */
+    int shared_bytes; /* most shared memory that a thread block may have */
     uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
-    cudaMemPool_t temporary; /* NULL: the device has none, or memory is the caller's */
-    uint64_t turn_keys; /* of a batch that go by partition at once; further ones go in further turns. Tests lower it */
+    cudaMemPool_t temporary; /* NULL: the device has no pools, or the caller supplies memory */
+    uint64_t turn_keys; /* keys that go by partition at once, in one turn; larger batches take more. Tests lower it */
     pthread_mutex_t slots_lock;
-    pthread_cond_t slot_given; /* back */
+    pthread_cond_t slot_given; /* signalled when a slot is given back */
     cuda_slot slots[COUNT_SLOTS];
     uint32_t next_slot;
     cuda_counts *slot_memory;
@@ -145,7 +145,7 @@ typedef struct cuda_state {
     cuda_stage stage;
 } cuda_state;
 
-/* The state's device is the thread's current one as long as this lives; `status` tells if that failed. */
+/* Makes the state's device the thread's current one during its lifetime. `status` tells whether that failed. */
 struct cuda_device_scope {
     int before;
     loom_status status;
@@ -160,19 +160,19 @@ struct cuda_device_scope {
 /* Where an array lies. */
 typedef enum cuda_place {
     PLACE_NONE,     /* NULL */
-    PLACE_DEVICE,   /* device or managed memory: kernels use it as it is */
-    PLACE_PINNED,   /* host memory that the device can copy by itself, and reach */
+    PLACE_DEVICE,   /* device or managed memory: kernels use it directly */
+    PLACE_PINNED,   /* host memory that the device can copy and reach by itself */
     PLACE_PAGEABLE, /* other host memory */
 } cuda_place;
 
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
-/* Waits on the host while other threads have all slots. No deadlock: a thread has at most one slot, takes none while it holds
- * the staging lock, and waits for no other table than its call's as long as it has one. */
+/* Waits on the host while other threads hold all slots. No deadlock: a thread has at most one slot, takes none while it
+ * holds the staging lock, and while it has one waits for no table but its call's. */
 loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **slot);
 void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted);
 
-/* Takes the staging lock; memory is there on success. */
+/* Takes the staging lock. On success the memory is allocated. */
 loom_status cuda_stage_enter(cuda_state *cuda);
 void cuda_stage_leave(cuda_state *cuda);
 loom_status cuda_stage_create(cuda_state *cuda);
@@ -180,22 +180,22 @@ void cuda_stage_destroy(cuda_state *cuda);
 
 /* ---- The open engine ---- */
 
-/* One batch as kernels see it: arrays on the device. */
+/* One batch as kernels see it. All arrays are on the device. */
 typedef struct cuda_batch {
     const void *keys, *values;
     void *found_values;
     uint8_t *found, *status;
     uint64_t n;
-    uint32_t tile;           /* items of a warp */
+    uint32_t tile;           /* items per warp */
     loom__how how;           /* OP_COMBINE */
     loom__widening widening; /* OP_COMBINE */
-    cuda_counts *counts;     /* NULL: nobody wants them */
+    cuda_counts *counts;     /* NULL: not wanted */
 } cuda_batch;
 
-/* What is left over from a split: the device knows how much. */
+/* The records that a split left over. Only the device knows how many. */
 typedef struct cuda_rest {
     const uint32_t *spilled;
-    uint32_t room; /* if more was spilled, it is the whole batch */
+    uint32_t room; /* if more records spilled, the rest is the whole batch */
     const void *keys, *values;
 } cuda_rest;
 
@@ -210,60 +210,63 @@ typedef enum cuda_op {
     OP_FIND
 } cuda_op;
 
-/* What becomes of a call's counts (cuda_finish.cuh). */
+/* Where a call's counts go (cuda_finish.cuh). */
 typedef struct cuda_finish {
     cuda_counts *counts; /* [COUNT_COPIES] */
     uint64_t *size;      /* of the table */
     loom_result *result;
     uint64_t n;
     cuda_op op;
-    bool replaced;     /* the table has no other keys */
-    uint32_t *arrived; /* blocks of a kernel whose last one finishes; zero at first */
+    bool replaced;     /* the call's keys are the table's only keys */
+    uint32_t *arrived; /* thread blocks that are done; the last one finishes the call; zero at first */
 } cuda_finish;
 
 /* Launches the batch with groups of one width. */
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
 
-/* Inserts what is left over from a split of the batch, or any list whose length the device knows. `finish`, for batches that
- * have keys: what the last block does then; NULL: nothing. */
+/* Inserts the records that a split of the batch left over, or any list whose length the device knows. `finish`, for
+ * batches that have keys: what the last block does; NULL: nothing. */
 cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                   const cuda_rest *rest, bool overwrite, const cuda_finish *finish,
                                   cudaStream_t stream);
 
-/* Insertion in order: what lies where in the workspace. Keys and positions are sorted from one buffer to the other and back;
- * the sort's scratch serves the winners afterwards. */
+/* Insertion in the order of equal keys: the layout of the workspace. The sort moves keys and positions from one buffer
+ * to the other and back. Its scratch memory later serves the winners. */
 typedef struct cuda_order_plan {
     uint64_t keys_at[2], positions_at[2];
     uint64_t scratch_at, sort_bytes, chosen_status_at;
-    uint64_t values_at, status_at; /* for arrays on the host */
+    uint64_t values_at, status_at; /* copies of arrays on the host */
     bool values_staged, status_staged;
     uint64_t bytes;
 } cuda_order_plan;
 
-#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of a turn: their positions have 32 bits */
+#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of one turn: their positions have 32 bits */
 
-/* The table that records are inserted into in order, whichever its engine. */
+/* The table for insertion in the order of equal keys, whichever its engine. */
 typedef struct cuda_order_table {
     loom__slot_kind kind;
-    loom_status (*clear)(const void *argument, cudaStream_t stream); /* before winners come; NULL: its keys stay */
-    /* Inserts keys that are all different; the device knows how many. `batch` has all but them: counts and statuses are wanted. */
+    loom_status (*clear)(const void *argument, cudaStream_t stream); /* called before the insertion; NULL: keys stay */
+    /* Inserts keys that are all different; the device knows how many. `batch` has everything but the keys: counts and
+     * statuses are wanted. */
     loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
                           cudaStream_t stream);
     const void *argument;
 } cuda_order_table;
 
-/* For 1 to CUDA_ORDER_MOST records; `…_staged`: that array lies on the host. Asks the device, changes nothing. */
+/* For 1 to CUDA_ORDER_MOST records. `…_staged`: that array lies on the host. Asks the device for sizes; changes
+ * nothing. */
 cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
                                cuda_order_plan *plan);
 
-/* Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Counts are wanted.
- * Does not wait, except for copies of pageable memory. If it fails before its insertion is launched the table is as it was. */
+/* Keys may lie in any memory; values and status on the device, unless the plan says that they are on the host. Counts
+ * are wanted. Waits only for copies of pageable memory. If it fails before its insertion is launched, the table is
+ * unchanged. */
 loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
                                  const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
                                  cudaStream_t stream);
 
-/* Pairs of any table, as `retrieve` of the engines' kernels. */
+/* Copies pairs out of any table, like `retrieve` of the engines' kernels. */
 loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream);
 
@@ -293,7 +296,7 @@ loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, u
 loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                           uint64_t count, loom_stream stream);
 
-/* to[i] = the row at from + rows[i] * unit bytes; `width` and `unit` may be anything. All arrays are on the device. */
+/* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
                              uint64_t count, cudaStream_t stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);

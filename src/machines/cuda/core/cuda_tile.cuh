@@ -1,18 +1,18 @@
 /* Tiles: the keys that one warp takes, and their answers.
  *
- * A tile's arrays lie in shared memory while the warp works on them. They are read from and written to the batch in pieces
- * of 16 bytes to a lane, so that a warp asks the L2 cache for four lines at a time: where keys were read and answers written
- * as their groups came to them, every 16 of them cost a request of their own, and finds had to share the cache with that. */
+ * A tile's arrays lie in shared memory while the warp works on them. A lane reads and writes the batch in pieces of 16
+ * bytes, so a warp asks the L2 cache for four lines at a time. When groups read keys and wrote answers one by one,
+ * every 16 of them cost a request of their own, and lookups had to share the cache with those requests. */
 #ifndef LOOM_CUDA_TILE_CUH
 #define LOOM_CUDA_TILE_CUH
 
 #include <stdint.h>
 
-enum { TILE_ITEMS = 128 }; /* at most; one lane moves 16 bytes of every array at least, of statuses 4 */
+enum { TILE_ITEMS = 128 }; /* at most; a lane moves at least 16 bytes of every array, of statuses 4 */
 
 /* One lane's place in its warp's tile. */
 struct tile_range {
-    uint64_t first; /* item of the batch */
+    uint64_t first; /* first item of the tile in the batch */
     uint32_t count;
     uint32_t lane;
 
@@ -46,7 +46,7 @@ __device__ __forceinline__ void tile_read(element *tile, const tile_range &range
     }
 }
 
-/* Reads numbers of 4 bytes; `widen(number)` is what goes into the tile. */
+/* Reads numbers of 4 bytes and stores `widen(number)` in the tile. */
 template <class element, class widener>
 __device__ __forceinline__ void tile_read_widened(element *tile, const tile_range &range, const uint32_t *array,
                                                   widener widen)
@@ -94,7 +94,7 @@ __device__ __forceinline__ void tile_write(const element *tile, const tile_range
     }
 }
 
-/* How many of this lane's four items have the status. */
+/* How many of this lane's four items have the status `wanted`. */
 __device__ __forceinline__ uint32_t tile_count(const uint8_t *status, const tile_range &range, uint32_t wanted)
 {
     uint32_t four = ((const uint32_t *)status)[range.lane], first = 4 * range.lane;
@@ -104,7 +104,7 @@ __device__ __forceinline__ uint32_t tile_count(const uint8_t *status, const tile
     return __popc(__vcmpeq4(four, wanted * 0x01010101u) & items) / 8;
 }
 
-/* Statuses of a lookup into what `found` tells, and back. */
+/* Converts statuses of a lookup to values of `found`, and back. */
 __device__ __forceinline__ void tile_flip(uint8_t *status, const tile_range &range)
 {
     ((uint32_t *)status)[range.lane] ^= 0x01010101u;

@@ -1,4 +1,4 @@
-/* What only tests call: failures, small turns, arrays and tables of widths that no public call has yet. */
+/* Functions for tests only: failures, small turns, arrays and tables of widths that no public call has yet. */
 #include "machines/cuda/core/cuda_trial.h"
 
 #include "machines/cuda/core/cuda_call.cuh"
@@ -17,7 +17,7 @@ FOR_TESTS void loom__cuda_set_turn(loom__machine *machine, uint64_t keys)
     ((cuda_state *)machine)->turn_keys = keys > 0 && keys < SPLIT_MOST_RECORDS ? keys : SPLIT_MOST_RECORDS;
 }
 
-/* Which of a call's arrays is which here. */
+/* Numbers of the call's arrays. */
 enum { TRIAL_FROM, TRIAL_OFFSETS, TRIAL_TO, TRIAL_TO_OFFSETS, TRIAL_WHOLE };
 
 static cudaError_t copy(void *to, const void *from, uint64_t bytes, cudaStream_t stream)

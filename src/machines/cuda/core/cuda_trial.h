@@ -1,4 +1,4 @@
-/* What only tests call on the cuda machine; they find these functions in the module, by name. In C: tests are. */
+/* Functions of the cuda machine for tests only. Tests find them in the module by name. In C, because tests are. */
 #ifndef LOOM_CUDA_TRIAL_H
 #define LOOM_CUDA_TRIAL_H
 
@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* The device is lost after so many steps; 0: it is there again. */
+/* The device is lost after `steps` steps; 0: it is usable again. */
 typedef void cuda_lose_device_function(uint64_t steps);
 
-/* Batches go by partition in turns of so many keys, at least 1, at most; 0: as many as the machine can. */
+/* Batches go by partition in turns of at most `keys` keys, at least 1; 0: as many as the machine can. */
 typedef void cuda_set_turn_function(loom__machine *machine, uint64_t keys);
 
-/* A call that copies its arrays, each of which lies anywhere, chunk by chunk as any call of host arrays goes. */
+/* A call that copies its arrays, which lie in any memory, chunk by chunk as calls with host arrays do. */
 typedef struct cuda_trial_call {
     uint32_t width;
     uint64_t n;
@@ -24,12 +24,12 @@ typedef struct cuda_trial_call {
     void *to;                /* [n] the same elements */
     const uint64_t *offsets; /* [n + 1] */
     uint64_t *to_offsets;    /* [n + 1] the same numbers */
-    void *whole;             /* [room] the first elements of `from`; whatever is behind them stays */
+    void *whole;             /* [room] the first elements of `from`; elements behind them stay unchanged */
     uint64_t room;
 } cuda_trial_call;
 typedef loom_status cuda_trial_stage_function(loom__machine *machine, const cuda_trial_call *call, loom_stream stream);
 
-/* `retrieve` of the engines' kernels, of a table that a test has made; `table` is on the host, its `base` on the device. */
+/* `retrieve` of the engines' kernels, for a table made by a test. `table` is on the host, its `base` on the device. */
 typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const loom__table_slots *table,
                                                  loom__position *position, void *keys, void *values, uint64_t room,
                                                  uint64_t *got, loom_stream stream);
