@@ -1,20 +1,20 @@
-/* Which calls on one table may overlap: asked by the handle (api/handle.c) and by machines whose calls return early. */
+/* Which calls on one table may overlap. The handle (api/handle.c) asks, and so do machines whose calls return early. */
 #ifndef LOOM_CORE_ACCESS_H
 #define LOOM_CORE_ACCESS_H
 
 /* What a call does to a table. */
 typedef enum loom__access {
-    LOOM__ACCESS_READ,   /* reads a table at rest */
-    LOOM__ACCESS_FIND,   /* looks keys up; may run beside writers in tables with concurrent_reads */
-    LOOM__ACCESS_INSERT, /* find_or_insert is one */
+    LOOM__ACCESS_READ,   /* reads a table that nothing changes */
+    LOOM__ACCESS_FIND,   /* looks keys up; may overlap writers in tables with concurrent_reads */
+    LOOM__ACCESS_INSERT, /* also find_or_insert */
     LOOM__ACCESS_ACCUMULATE,
     LOOM__ACCESS_UPDATE,
     LOOM__ACCESS_ERASE,
     LOOM__ACCESS_ALONE /* overlaps with nothing */
 } loom__access;
 
-/* May two calls on one table run at the same time? Calls of one kind may, unless they need the table alone. A lookup may
- * also run beside a reader, and with concurrent_reads beside one kind of writer. */
+/* Whether two calls on one table may run at the same time. Calls of one kind may, unless they need the table alone. A
+ * lookup may also overlap a reader and, with concurrent_reads, one kind of writer. */
 static inline int loom__may_overlap(loom__access one, loom__access other, int concurrent_reads)
 {
     if (one == LOOM__ACCESS_ALONE || other == LOOM__ACCESS_ALONE)

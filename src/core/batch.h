@@ -1,5 +1,5 @@
-/* Bulk calls in the words that the API, the engines and the machines share. Arguments are checked and the handle's lock is held
- * before a batch reaches a machine. */
+/* Bulk calls, in the terms that the API, the engines and the machines share. Before a batch reaches a machine, the API
+ * has checked its arguments and holds the handle's lock. */
 #ifndef LOOM_CORE_BATCH_H
 #define LOOM_CORE_BATCH_H
 
@@ -15,35 +15,35 @@ typedef enum loom__write {
     LOOM__WRITE_ERASE
 } loom__write;
 
-/* One bulk call. What became of it is written to *result in stream order; `result` is never NULL here. */
+/* One bulk call. The machine writes the outcome to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
     const void *keys;   /* [n] */
     const void *values; /* [n] insert, build, find_or_insert, update; accumulate: of loom__number_bytes() each */
-    void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL else */
+    void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL otherwise */
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
-    uint32_t flags;          /* loom_insert_flags as they were given; LOOM_OVERWRITE is in `write` too */
+    uint32_t flags;          /* loom_insert_flags as given; LOOM_OVERWRITE also sets `write` */
     loom__write write;       /* what a writing call does */
     loom__how how;           /* accumulate */
     loom__widening widening; /* accumulate */
-    void *workspace; /* the caller's, instead of temporary memory, if that takes no more; builds and inserts alone */
+    void *workspace;         /* builds and inserts: the caller's, replaces temporary memory if it is large enough */
     uint64_t workspace_bytes;
     uint32_t captured;     /* build: the stream is being captured into a graph */
-    uint32_t by_partition; /* insert: had better go that way; the table is the call's alone */
-    uint32_t replace;      /* build: the table's former contents go */
-    uint32_t uncounted;    /* nobody will look at the result's counts */
+    uint32_t by_partition; /* insert: faster that way; the call has the table alone */
+    uint32_t replace;      /* build: discards the former contents */
+    uint32_t uncounted;    /* nobody reads the counts of the result */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
 
-/* Where a cursor stands: all pairs in lower buckets, and in lower slots of its bucket, have been given out. */
+/* Where a cursor stands: it has returned all pairs in lower buckets, and in lower slots of its bucket. */
 typedef struct loom__position {
-    uint64_t bucket; /* over all partitions */
+    uint64_t bucket; /* counted over all partitions */
     uint32_t slot;
 } loom__position;
 
-/* What reading a whole table tells. */
+/* What a scan of a whole table finds. */
 typedef struct loom__survey {
     uint64_t size;
     uint64_t fullest_partition;
@@ -55,7 +55,7 @@ typedef struct loom__survey {
     uint64_t first_bad;    /* the lowest bucket that violates an invariant; UINT64_MAX: none */
 } loom__survey;
 
-/* What reading a whole filter tells. */
+/* What a scan of a whole filter finds. */
 typedef struct loom__filter_survey {
     uint64_t bits_set;
     double false_positive_rate;

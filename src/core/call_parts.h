@@ -1,5 +1,5 @@
-/* Arrays of a bulk call, and the parts in which a call works on them: chunks that pass through staging buffers, turns of a batch
- * that goes by partition, words in which a row is moved. Arithmetic alone, so that it is tested without a GPU. */
+/* Arrays of a bulk call, and the parts in which a call processes them: chunks that pass through staging buffers, turns
+ * of a batch that goes by partition, words that move a row. Arithmetic only, so tests need no GPU. */
 #ifndef LOOM_CORE_CALL_PARTS_H
 #define LOOM_CORE_CALL_PARTS_H
 
@@ -12,14 +12,14 @@ enum {
     LOOM__MOST_ROW_LANES = 32 /* a warp */
 };
 
-/* The widest word, 16, 8, 4, 2 or 1 bytes, that divides all of some addresses and widths; `bits` is their OR. */
+/* The widest word, 16, 8, 4, 2 or 1 bytes, that divides all given addresses and widths; `bits` is their OR. */
 LOOM_BOTH uint32_t loom__widest_word(uint64_t bits)
 {
     bits |= LOOM__WIDEST_WORD;
     return (uint32_t)(bits & (0 - bits));
 }
 
-/* Lanes that move one row of so many words: the least power of two that is enough, a warp at most. */
+/* Lanes that move one row of `words` words: the smallest power of two that is enough, at most a warp. */
 LOOM_BOTH uint32_t loom__row_lanes(uint64_t words)
 {
     uint32_t lanes = 1;
@@ -30,24 +30,24 @@ LOOM_BOTH uint32_t loom__row_lanes(uint64_t words)
 
 /* ---- Chunks ---- */
 
-/* One staged array whose elements belong to items: item i has element i, and `more` elements follow the last item's, as in
- * offsets[n + 1]. A chunk of items takes `more` elements of the next one, too. */
+/* One staged array. Item i owns element i, and `more` elements follow the last item's element, as in offsets[n + 1].
+ * Each chunk also takes the first `more` elements of the next chunk. */
 typedef struct loom__chunk_column {
-    uint32_t width; /* bytes of an element; any number */
+    uint32_t width; /* bytes per element; any number */
     uint32_t more;
 } loom__chunk_column;
 
 enum { LOOM__CHUNK_ALIGNMENT = 256 /* of each array in a staging buffer */ };
 
-/* Bytes of a buffer that the elements of so many items take. */
+/* Bytes of a staging buffer that the elements of `items` items take. */
 LOOM_BOTH uint64_t loom__chunk_column_bytes(loom__chunk_column column, uint64_t items)
 {
     const uint64_t bytes = (items + column.more) * column.width;
     return (bytes + LOOM__CHUNK_ALIGNMENT - 1) / LOOM__CHUNK_ALIGNMENT * LOOM__CHUNK_ALIGNMENT;
 }
 
-/* Items of one chunk, whose arrays share a buffer; 0: not even one fits. A multiple of 512 or of 32 where there are that many: arrays
- * on the device, which are not staged, then keep the alignment that they begin with. */
+/* Items of one chunk, whose arrays share a buffer; 0: not even one fits. A multiple of 512 or of 32 if that many fit.
+ * Arrays on the device are not staged, and with this multiple every chunk of them keeps the alignment of the array. */
 LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t count, uint64_t buffer_bytes)
 {
     uint64_t each = 0, besides = 0;
@@ -63,8 +63,8 @@ LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t
 
 /* ---- Turns ---- */
 
-/* Items of each turn, the last one excepted, of n items that go in turns of at most `most` > 0: turns of about one size, a
- * multiple of 512 where there are that many. */
+/* Items of each turn except the last, if n items go in turns of at most `most` > 0 items and about equal size. A
+ * multiple of 512, unless that exceeds `most`. */
 LOOM_BOTH uint64_t loom__turn_items(uint64_t n, uint64_t most)
 {
     if (n <= most)

@@ -1,4 +1,4 @@
-/* XXH64, the published 64-bit checksum, written from its specification: any xxHash library can check our files. */
+/* XXH64, the published 64-bit checksum, written from its specification. Any xxHash library can check our files. */
 #ifndef LOOM_CORE_CHECKSUM_H
 #define LOOM_CORE_CHECKSUM_H
 

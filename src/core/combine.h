@@ -1,12 +1,12 @@
-/* How two values become one: what an accumulation does. The same on every machine, but that a GPU's own addition of floats
- * takes subnormal numbers for zero. */
+/* How an accumulation combines two values. All machines agree, except that a GPU's own addition of floats treats
+ * subnormal numbers as zero. */
 #ifndef LOOM_CORE_COMBINE_H
 #define LOOM_CORE_COMBINE_H
 
 #include "core/portable.h"
 
 typedef enum loom__how {
-    LOOM__ADD = 0, /* integers, signed or not: modulo 2^32 or 2^64 */
+    LOOM__ADD = 0, /* integers, signed or unsigned: modulo 2^32 or 2^64 */
     LOOM__MIN_UNSIGNED,
     LOOM__MAX_UNSIGNED,
     LOOM__MIN_SIGNED,
@@ -28,22 +28,22 @@ typedef union loom__bits_8 {
     double real;
 } loom__bits_8;
 
-/* What becomes of a number of 4 bytes on its way into a value of 8. */
+/* How a number of 4 bytes is widened to a value of 8. */
 typedef enum loom__widening {
     LOOM__WIDEN_NOT = 0, /* numbers are as wide as values */
     LOOM__WIDEN_U32,
     LOOM__WIDEN_I32,
     LOOM__WIDEN_F32,
-    LOOM__WIDEN_COUNTED /* of LOOM_COMBINE_ADD_AND_COUNT: a one comes with it, in the upper 24 bits */
+    LOOM__WIDEN_COUNTED /* LOOM_COMBINE_ADD_AND_COUNT: also adds 1 to the upper 24 bits */
 } loom__widening;
 
-/* Bytes of the numbers that come, for values of so many. */
+/* Bytes of one input number, given the width of the stored value. */
 LOOM_BOTH uint32_t loom__number_bytes(loom__widening widening, uint32_t value_bytes)
 {
     return widening == LOOM__WIDEN_NOT ? value_bytes : 4;
 }
 
-/* Of integers: no branches. */
+/* Integers only: no branches. */
 LOOM_BOTH uint64_t loom__widen_whole(loom__widening widening, uint32_t number)
 {
     loom__bits_4 narrow;
@@ -65,8 +65,8 @@ LOOM_BOTH uint64_t loom__widen(loom__widening widening, uint32_t number)
     return wide.bits;
 }
 
-/* What becomes of the value a when b comes; both as bits. Minima and maxima keep a unless b is really smaller or larger: a
- * NaN that comes is ignored, one that is there stays. */
+/* Combines the stored value a with the new value b, both as bits. Minima and maxima keep a unless b is strictly smaller
+ * or larger: a new NaN is ignored, a stored NaN stays. */
 #define LOOM__COMBINE(bits_of)              \
     bits_of x, y;                           \
     x.bits = a;                             \

@@ -23,11 +23,11 @@ static loom_status io_error(const char *what, const char *path)
 {
     char reason[128];
     int error = errno;
-    const char *text = strerror_r(error, reason, sizeof reason); /* the GNU one: thread-safe, returns the text */
+    const char *text = strerror_r(error, reason, sizeof reason); /* the GNU version: thread-safe, returns the text */
     return loom__fail(LOOM_IO, "%s %s failed: %s", what, path, text);
 }
 
-/* The directory part of a path, with its slash; "./" if it has none. */
+/* The directory part of a path, with its slash; "./" if the path has none. */
 static void directory_of(const char *path, char *directory, size_t room)
 {
     const char *slash = strrchr(path, '/');
@@ -39,23 +39,23 @@ static void directory_of(const char *path, char *directory, size_t room)
 
 /* ---- temporary files ----
  *
- * Whoever writes one holds its lock from before the first byte until it has its final name, or is gone: so one whose lock can be
- * had is a leftover of a process that was killed. Three things can come between:
- *   - A file has no lock for a moment after it was created. Whoever takes the lock then removes the file; its creator sees that
- *     it cannot have the lock, or that the file has no name any more, and tries the next name.
- *   - Between opening a file and locking it, it may have got its final name, and its old name may be another save's: so the name
- *     is looked up again under the lock, and stays what it is as long as the lock is held.
- *   - Hosts that share a file system do not always see each other's locks. Names tell the host, and files of others must also
- *     be old. */
+ * A save locks its temporary file before the first byte, and holds the lock until the file has its final name or is
+ * gone. A temporary file whose lock can be taken is therefore a leftover of a killed process. Three races remain:
+ *   - A new file has no lock for a moment. Another process that takes the lock then removes the file. The creator finds
+ *     that it cannot have the lock, or that the file has no name any more, and tries the next name.
+ *   - Between opening a file and locking it, the file may get its final name, and its old name may go to another save.
+ *     The name is therefore looked up again under the lock; it does not change while the lock is held.
+ *   - Hosts that share a file system do not always see each other's locks. Names carry a tag of the host, and files of
+ *     other hosts must also be old. */
 
 #define TEMPORARY_PREFIX ".hashloom-new-"
 enum {
     PREFIX_LENGTH = sizeof TEMPORARY_PREFIX - 1,
-    NAME_LENGTH = PREFIX_LENGTH + 8 + 1 + 8, /* the host's tag, a dash, a number */
-    OLD_SECONDS = 24 * 3600                  /* no save goes on for so long without a write */
+    NAME_LENGTH = PREFIX_LENGTH + 8 + 1 + 8, /* host tag, dash, number */
+    OLD_SECONDS = 24 * 3600                  /* no save pauses this long between writes */
 };
 
-/* Tells this host from others in names. */
+/* Distinguishes this host from others in file names. */
 static unsigned own_tag(void)
 {
     struct utsname host;
@@ -76,7 +76,7 @@ static int is_temporary_name(const char *name)
            are_digits(name + PREFIX_LENGTH + 9, 8);
 }
 
-/* Some file systems lock only what can be written; some files cannot be. */
+/* Some file systems lock only files opened for writing; some files cannot be opened for writing. */
 static int open_leftover(int directory, const char *name)
 {
     int descriptor = openat(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -88,7 +88,7 @@ static int try_lock(int descriptor)
     int outcome;
     do {
         outcome = flock(descriptor, LOCK_EX | LOCK_NB);
-    } while (outcome != 0 && errno == EINTR); /* ends: it does not wait, and signals come to an end */
+    } while (outcome != 0 && errno == EINTR); /* ends: flock does not block, and signals cease */
     return outcome;
 }
 
@@ -113,26 +113,26 @@ static void remove_if_left(int directory, const char *name, int own)
     close(descriptor);
 }
 
-/* What cannot be removed stays: it is in nobody's way. */
+/* A file that cannot be removed stays; it does no harm. */
 static void remove_leftovers(const char *directory)
 {
     const unsigned own = own_tag();
     DIR *entries = opendir(directory);
     if (entries == NULL)
         return;
-    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) /* ends: with the directory */
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) /* ends with the directory */
         if (is_temporary_name(entry->d_name))
             remove_if_left(dirfd(entries), entry->d_name, strtoul(entry->d_name + PREFIX_LENGTH, NULL, 16) == own);
     closedir(entries);
 }
 
-/* Where there are no locks nobody can take one, and nothing is removed. */
+/* Without file locks no process can take one, so no process removes the file. */
 static int lock_temporary(int descriptor, const char *path)
 {
     return (try_lock(descriptor) == 0 || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, path);
 }
 
-/* Creates the temporary file under a name that nobody has, and locks it. The name is short, so that every legal one can be saved. */
+/* Creates the temporary file under an unused name and locks it. The name is short: every legal name can be saved. */
 static int create_temporary(loom__new_file *file, const char *directory, mode_t mode)
 {
     const unsigned own = own_tag();
@@ -169,7 +169,7 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
     file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->directory < 0)
         return io_error("opening directory", directory);
-    remove_leftovers(directory); /* first: the disk may be full of them */
+    remove_leftovers(directory); /* first: leftovers may fill the disk */
     file->descriptor = create_temporary(file, directory, replaces ? 0600 : 0666);
     if (file->descriptor < 0) {
         loom_status status = io_error("creating", file->temporary);
@@ -184,7 +184,7 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
     return LOOM_OK;
 }
 
-/* pwrite, except that a file-size limit is an error like any other and no signal that ends the process. */
+/* pwrite, except that the file-size limit causes an error and not a signal that ends the process. */
 static ssize_t write_without_signal(int descriptor, const void *from, size_t bytes, off_t offset)
 {
     sigset_t limit, before, pending;
@@ -196,7 +196,7 @@ static ssize_t write_without_signal(int descriptor, const void *from, size_t byt
     int error = errno;
     if (wrote < 0 && error == EFBIG && !sigismember(&pending, SIGXFSZ)) {
         const struct timespec at_once = {0, 0};
-        sigtimedwait(&limit, NULL, &at_once); /* takes ours back; there is none where the program ignores it */
+        sigtimedwait(&limit, NULL, &at_once); /* removes our signal; there is none if the program ignores it */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
@@ -222,7 +222,7 @@ loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t by
     return LOOM_OK;
 }
 
-/* The name goes before the lock, which closing gives up: another save may have the name from then on. */
+/* Unlinks before it closes: closing releases the lock, and then another save may take the name. */
 void loom__file_abandon(loom__new_file *file)
 {
     unlink(file->temporary);
@@ -241,8 +241,8 @@ loom_status loom__file_commit(loom__new_file *file)
         loom__file_abandon(file);
         return status;
     }
-    close(file->descriptor); /* after the name, as above; it cannot lose what was synced */
-    /* Some file systems have nothing to sync in a directory and say so with EINVAL. */
+    close(file->descriptor); /* after the rename, as above; closing cannot lose synced data */
+    /* Some file systems cannot sync a directory and return EINVAL. */
     if (fsync(file->directory) != 0 && errno != EINVAL)
         status = io_error("the new file is in place, but syncing the directory of", file->path);
     close(file->directory);
@@ -253,7 +253,7 @@ loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes)
 {
     RETURN_ERROR_IF(path == NULL || path[0] == 0, LOOM_INVALID_ARGUMENT, "path is NULL or empty");
     struct stat information;
-    /* O_NONBLOCK: a pipe in the place of a file must not make us wait. */
+    /* O_NONBLOCK: a pipe at this path must not block us. */
     *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*descriptor < 0)
         return io_error("opening", path);

@@ -1,5 +1,5 @@
-/* Files that replace others: written under a temporary name, synced, then renamed. Failures are LOOM_IO and a sentence
- * with the system's reason. */
+/* Files that replace others: written under a temporary name, synced, then renamed. Failures return LOOM_IO and a
+ * sentence with the system's reason. */
 #ifndef LOOM_CORE_FILE_H
 #define LOOM_CORE_FILE_H
 
@@ -9,21 +9,22 @@ enum { LOOM__PATH_ROOM = 4096 };
 
 typedef struct loom__new_file {
     int descriptor;
-    int directory;                   /* open, so that it can be synced whatever happens to its permissions */
-    char path[LOOM__PATH_ROOM];      /* where the file is to be */
-    char temporary[LOOM__PATH_ROOM]; /* where it is being written, in the same directory */
+    int directory;                   /* kept open: it can be synced whatever happens to its permissions */
+    char path[LOOM__PATH_ROOM];      /* the final path */
+    char temporary[LOOM__PATH_ROOM]; /* the path while the file is written, in the same directory */
 } loom__new_file;
 
-/* A file that is replaced passes its permissions on. Removes temporary files in the directory that killed saves have left. */
+/* A replaced file passes its permissions on. Also removes temporary files that killed saves left in the directory. */
 loom_status loom__file_begin(loom__new_file *file, const char *path);
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset);
-/* Syncs, renames, syncs the directory. If it fails the temporary file is gone and the old one untouched, except when the
- * directory cannot be synced: then the new file is in place but may not survive a power failure. */
+/* Syncs the file, renames it, syncs the directory. After a failure the temporary file is gone and the old file
+ * untouched. One exception: if the directory cannot be synced, the new file is in place but may not survive a power
+ * failure. */
 loom_status loom__file_commit(loom__new_file *file);
 void loom__file_abandon(loom__new_file *file);
 
 loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes);
-/* BAD_FILE if it ends before. */
+/* BAD_FILE if the file ends too early. */
 loom_status loom__file_read(int descriptor, const char *path, void *data, uint64_t bytes, uint64_t offset);
 
 #endif

@@ -1,7 +1,7 @@
-/* The bytes of a saved table, format 2 (docs/format.md tells the same in prose). All numbers are little-endian.
+/* The bytes of a saved table, format 2 (docs/format.md describes them in prose). All numbers are little-endian.
  *
  *   header        64 bytes
- *   tables        128 bytes each: what a table is
+ *   tables        128 bytes each: the description of a table
  *   sections      64 bytes each: where the parts of the tables lie
  *   then for each section, in order:
  *     checksums   8 bytes for each unit of its data: XXH64 of the unit, seeded with the unit's number
@@ -9,9 +9,9 @@
  *     data        as the engine's layout header describes it
  *     padding     zero bytes up to a multiple of 64
  *
- * A file is exactly that long. Every byte is covered: header, tables and sections by header_checksum, the checksums by their section's
- * checksums_checksum, the data by its checksums, the padding by being zero. Positions follow from the sizes, and a reader compares
- * them: sections neither overlap nor leave gaps.
+ * A file has exactly this length. Every byte is covered: header, tables and sections by header_checksum, the checksums
+ * by their section's checksums_checksum, the data by its checksums, the padding by being zero. Positions follow from
+ * the sizes. A reader compares them: sections neither overlap nor leave gaps.
  *
  * Format 1 (file_format_1.h) is still read. */
 #ifndef LOOM_CORE_FILE_LAYOUT_H
@@ -45,11 +45,11 @@ typedef struct loom__file_header {
 typedef struct loom__file_table {
     uint32_t type;           /* loom_type */
     uint32_t engine;         /* loom_engine */
-    uint32_t layout_version; /* of that engine's sections */
+    uint32_t layout_version; /* of the engine's sections */
     uint32_t key_bytes;
     uint32_t value_bytes;
     uint32_t partitions;
-    uint32_t buckets; /* in a partition */
+    uint32_t buckets; /* per partition */
     uint32_t reserved_4;
     uint64_t capacity;
     uint64_t size;
@@ -60,12 +60,12 @@ typedef struct loom__file_table {
 } loom__file_table;
 
 typedef struct loom__file_section {
-    uint32_t table; /* whose */
-    uint32_t id;    /* loom__section of core/table.h */
+    uint32_t table; /* index of its table */
+    uint32_t id;    /* a loom__section of core/table.h */
     uint64_t checksums_at;
     uint64_t at;
     uint64_t bytes;
-    uint64_t unit;               /* bytes that a checksum covers; the last unit may be shorter */
+    uint64_t unit;               /* bytes per checksum; the last unit may be shorter */
     uint64_t checksums_checksum; /* XXH64 of the checksums, seed 0 */
     uint64_t reserved_8[2];
 } loom__file_section;
@@ -90,7 +90,8 @@ static inline uint64_t loom__file_units(uint64_t bytes, uint64_t unit)
     return bytes / unit + (bytes % unit != 0);
 }
 
-/* Puts a section of `bytes` and `unit` at `at`; returns where it ends. Exact as long as bytes and at stay below 2^61. */
+/* Places a section, whose `bytes` and `unit` are set, at `at`. Returns its end. Exact while bytes and at stay below
+ * 2^61. */
 static inline uint64_t loom__file_place(loom__file_section *section, uint64_t at)
 {
     section->checksums_at = at;

@@ -1,5 +1,5 @@
-/* The lock of a handle: readers share, writers exclude, all in the order of arrival, so that nobody starves and a call
- * that began before a destroy is finished before it. */
+/* The lock of a handle. Readers share it, a writer has it alone, and both enter in the order of arrival. No caller
+ * starves, and a destroy waits for the calls that began before it. */
 #ifndef LOOM_CORE_GATE_H
 #define LOOM_CORE_GATE_H
 
@@ -10,7 +10,7 @@ typedef struct loom__gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     uint64_t arrived;  /* tickets handed out */
-    uint64_t admitted; /* tickets whose turn has come: whoever holds this number is next */
+    uint64_t admitted; /* tickets admitted; the holder of this number is next */
     uint64_t readers;  /* inside */
     int writer;        /* inside */
 } loom__gate;

@@ -1,32 +1,32 @@
 /* The hash: one 64-bit number per key, seeded per table, the same on every machine.
  *
- * For keys of up to 8 bytes it is a bijection of 64-bit words: two rounds for keys of 4 bytes, three for keys of 8, each
- * a multiplication that carries the lower bits up and a fold that brings the upper half down. Folding by 32 costs one
- * instruction on a GPU, where a shift by another distance costs three. (A four-round Feistel network of 32-bit products
- * was as good, one or two instructions shorter on a GPU, and a tenth slower on a CPU, even vectorised.)
+ * For keys of up to 8 bytes the hash is a bijection of 64-bit words. Keys of 4 bytes take two rounds, keys of 8 bytes
+ * three. Each round is a multiplication, which carries the lower bits up, and a fold, which brings the upper half down.
+ * A fold by 32 costs one instruction on a GPU; a shift by another distance costs three. A four-round Feistel network of
+ * 32-bit products was as good. It was one or two instructions shorter on a GPU and a tenth slower on a CPU, even
+ * vectorised.
  *
- * Measured on 2^20 keys, 857 partitions of 1747 buckets, 24 families of structured keys (sequences, strides, shifts by 8
- * to 44, reversed bits, pointers, grids, equal halves, floats, doubles): chi-square of partition, bucket, step and filter
- * bit stays within 4.5 sigma of uniform, the largest of 800 values. With two rounds, keys of 8 bytes that differ only in
- * their upper half miss by 64 sigma. tests/test_core_hash.c repeats this.
+ * Measured on 2^20 keys, 857 partitions of 1747 buckets, 24 families of structured keys (sequences, strides, shifts by
+ * 8 to 44, reversed bits, pointers, grids, equal halves, floats, doubles): chi-square of partition, bucket, step and
+ * filter bit stays within 4.5 sigma of uniform, the largest of 800 values. With two rounds, keys of 8 bytes that differ
+ * only in their upper half miss by 64 sigma. tests/test_core_hash.c repeats the measurement.
  *
- * Not cryptographic: whoever knows the seed can invert it.
+ * The hash is not cryptographic: the seed is enough to invert it.
  *
- * From the top, the hash chooses
- *   bits 63..32  the partition            multiply_high(upper, partitions)
- *   bits 31..0   the bucket in it         multiply_high(lower, buckets)
- *                the step of its chain    from what the bucket left over
- *                the filter bit           from the lowest 16 bits
- * in open tables; what the lower half chooses in others, their *_layout.h tells.
- */
+ * In open tables the hash chooses, from the top:
+ *   bits 63..32  the partition                   multiply_high(upper, partitions)
+ *   bits 31..0   the bucket in it                multiply_high(lower, buckets)
+ *                the step of the probe sequence  from what the bucket left over
+ *                the filter bit                  from the lowest 16 bits
+ * The *_layout.h of each other engine says what the lower half chooses there. */
 #ifndef LOOM_CORE_HASH_H
 #define LOOM_CORE_HASH_H
 
 #include "core/portable.h"
 
 typedef struct loom__seed {
-    uint64_t before;  /* mixed in ahead of the first round */
-    uint64_t between; /* and of the second, so that no difference of two keys survives for every seed */
+    uint64_t before;  /* mixed in before the first round */
+    uint64_t between; /* mixed in before the second, so that no difference of two keys survives for every seed */
 } loom__seed;
 
 /* The finaliser of a counter-based generator: spreads a user's seed, small or large, over 64 bits. */
@@ -66,8 +66,8 @@ LOOM_LANE uint32_t loom__hash_partition(uint64_t hash, uint32_t partitions)
     return loom__multiply_high((uint32_t)(hash >> 32), partitions);
 }
 
-/* Of a table with `from` partitions: those whose keys may fall into partition `index` of one with `to` partitions and the same
- * seed. Partitions are ranges of hashes, so they lie together. */
+/* Of a table with `from` partitions: the range of partitions whose keys may fall into partition `index` of a table with
+ * `to` partitions and the same seed. It is one range because partitions are ranges of hashes. */
 LOOM_BOTH void loom__hash_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t *first, uint32_t *last)
 {
     uint64_t begin = (((uint64_t)index << 32) + to - 1) / to, end = (((uint64_t)(index + 1) << 32) + to - 1) / to;
@@ -80,8 +80,8 @@ LOOM_LANE uint32_t loom__hash_bucket(uint32_t lower, uint32_t buckets)
     return loom__multiply_high(lower, buckets);
 }
 
-/* 1 .. buckets - 1; with a prime number of buckets every such step visits all of them. (1 when there is one bucket:
- * the chain then ends after its first.) */
+/* 1 .. buckets - 1. With a prime number of buckets every step visits all of them. With one bucket the step is 1, and
+ * the probe sequence ends after its first bucket. */
 LOOM_LANE uint32_t loom__hash_step(uint32_t lower, uint32_t buckets)
 {
     return 1 + loom__multiply_high(lower * buckets, buckets - 1);

@@ -1,73 +1,73 @@
-/* The primitives that an engine's algorithms are written against, and that every machine supplies.
+/* The primitives that engines' algorithms are written against. Every machine supplies them.
  *
- * A *lane group* works on one key. On the cpu machine a thread is the whole group; on a GPU it is 1, 2, 4 or 8 lanes,
- * each holding its share of a bucket's line in registers; in the lane simulator each lane is a coroutine. The including
- * file names the machine's header in LOOM_LANES_HEADER; that header defines what follows.
+ * A *lane group* works on one key. On the cpu machine a thread is the whole group. On a GPU a group is 1, 2, 4 or 8
+ * lanes, each with its share of a bucket's line in registers. In the lane simulator each lane is a coroutine. The
+ * including file names the machine's header in LOOM_LANES_HEADER; that header defines what follows.
  *
- * A *team* works on one partition: a block on a GPU, a thread on a CPU, all lanes of a call in the simulator. Its lanes are groups,
- * each of which turns by itself. It has some memory of its own beside the table: shared memory on a GPU.
+ * A *team* works on one partition: a thread block on a GPU, a thread on a CPU, all lanes of a call in the simulator.
+ * Its lanes form groups, and each group runs by itself. A team has some memory of its own beside the table: shared
+ * memory on a GPU.
  *
  *   lane_group                         which lane of which group this is; nothing on a CPU
  *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
  *   lane_slots                         a set of this lane's slots
  *   lane_votes                         how the lanes of a group voted
- *   lane_truth                         0 or 1: a number on a CPU, where it must not become a branch; a predicate on a GPU
+ *   lane_truth                         0 or 1: on a CPU a number that must not become a branch, on a GPU a predicate
  *
  *   lane_prefetch(at), lane_prefetch_to_write(at)
- *                                      say that the line will be taken soon
+ *                                      announce that the line will be taken soon
  *   lane_take(group, line, at, shared, active, span)
- *                                      copies the line: each aligned 8-byte word once, in any order, never re-read. With
- *                                      shared = 0 nobody writes the line meanwhile and the copy may be put off. With
- *                                      active = 0 nothing is read, and what the line holds is of no meaning. `span` bytes from
- *                                      `at` on, 64 or 128, will probably be wanted: a hint
+ *                                      copies the line: each aligned 8-byte word once, in any order, never re-read.
+ *                                      With shared = 0 nobody writes the line meanwhile, and the copy may be deferred.
+ *                                      With active = 0 nothing is read, and the contents of the line are meaningless.
+ *                                      Hint: the `span` bytes from `at` on, 64 or 128, will probably be needed
  *   lane_match(line, key_bytes, stride, slots, key)
- *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`. They fill the
- *                                      line, or all of it but its last word
- *   lane_any(set)                      is there one?
- *   lane_first(set, stride)            the number, in the bucket, of the first one; anything within the line if there is none
- *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; anything if there
- *                                      is none
- *   lane_filter(group, line, bit)      is this bit of the line's last word set? 0 on lanes that do not hold the word
+ *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`. The
+ *                                      slots fill the line, or all of it except its last word
+ *   lane_any(set)                      whether the set has a slot
+ *   lane_first(set, stride)            number in the bucket of the set's first slot; if empty, any within the line
+ *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; if empty, any
+ *   lane_filter(group, line, bit)      whether this bit of the line's last word is set; 0 on lanes without the word
  *
  *   lane_words(group), lane_first_word(group)
  *                                      how many words of a line this lane holds, and the number of the first
- *   lane_own_word(line, i)             the i-th of them; `i` is a literal or counts an unrolled loop
- *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or counts an
- *                                      unrolled loop
- *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes. All must arrive, as for a poll
+ *   lane_own_word(line, i)             the i-th word that this lane holds; `i` is a literal or counts an unrolled loop
+ *   lane_line_word(line, i)            word i of the line, in a group of one lane; cheapest where `i` is a literal or
+ *                                      counts an unrolled loop
+ *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes [poll]
  *
- *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group, or,
- *                                      on a machine whose groups turn together, those of the whole warp. Orders nothing
- *   lane_some(votes)                   did any lane vote for it?
- *   lane_chosen(group, votes)          is this the lowest lane that did?
- *   lane_count(votes)                  how many did?
- *   lane_sum(group, x)                 8 bytes: the sum of what the lanes of the group have. All must arrive, as for a poll
- *   lane_least(group, x)               4 bytes: the least of it. All must arrive, as for a poll
- *   lane_leads(group)                  is this the lowest lane of the group?
- *   lane_going(group, mine)            is `mine` true on any lane of those that turn together? All must arrive
- *   lane_join(group, shared)           what any lane of the group saw or wrote before, all of them see after. All lanes must
- *                                      arrive, as for a poll
- *   lane_sync(group, shared)           all lanes of the group arrive; what any of them saw or wrote before, all see after
+ *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group or, on
+ *                                      a machine whose groups run in lockstep, those of the whole warp. [poll] marks
+ *                                      primitives with the same rule. Orders no memory access
+ *   lane_some(votes)                   whether any lane voted 1
+ *   lane_chosen(group, votes)          whether this is the lowest lane that voted 1
+ *   lane_count(votes)                  how many lanes voted 1
+ *   lane_sum(group, x)                 8 bytes: the sum of x over the lanes of the group [poll]
+ *   lane_least(group, x)               4 bytes: the least x of the group [poll]
+ *   lane_leads(group)                  whether this is the lowest lane of the group
+ *   lane_going(group, mine)            whether `mine` is true on any lane that runs in lockstep with this one [poll]
+ *   lane_join(group, shared)           what any lane of the group saw or wrote before, all of them see after [poll]
+ *   lane_sync(group, shared)           all lanes of the group arrive; what one saw or wrote before, all see after
  *
  *   lane_load_8 / lane_load_4(at)      relaxed load
  *   lane_store_8 / lane_store_4(at, x) relaxed store
  *   lane_swap_8 / lane_swap_4(at, expected, wanted, shared)
- *                                      compare and swap, relaxed; returns what was there
- *   lane_or_8(at, bits, shared)        atomic, relaxed
+ *                                      compare and swap, relaxed; returns the old value
+ *   lane_or_8(at, bits, shared)        atomic OR, relaxed
  *   lane_fetch_or_8 / lane_and_8(at, bits, shared)
- *                                      the same; returns what was there
+ *                                      atomic OR / AND, relaxed; returns the old value
  *   lane_combine_8 / lane_combine_4(at, how, value, shared)
- *                                      atomic, relaxed: what is there becomes loom__combine_8/4 of itself and `value`
+ *                                      atomic, relaxed: stores loom__combine_8/4 of the old value and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
- *   lane_acquire(shared)               what it read before comes before what it reads and writes after
- *   With shared = 0 nobody writes what is read; or the group, which then has one lane, owns what it touches. These are
- *   then plain loads and stores.
+ *   lane_acquire(shared)               what this lane read before comes before what it reads and writes after
+ *   With shared = 0 nobody writes what is read; or the group has one lane and owns what it touches. These primitives
+ *   are then plain loads and stores.
  *
  *   lane_team                          which lane of which team this is; nothing on a CPU
  *   lane_team_rank(team), lane_team_size(team)
- *                                      this lane's number, and how many there are
- *   lane_team_wait(team)               all lanes of the team arrive; what any of them saw or wrote before, in the table or
- *                                      in the team's memory, all see after
+ *                                      this lane's number, and the number of lanes
+ *   lane_team_wait(team)               all lanes of the team arrive; what any of them saw or wrote before, in the table
+ *                                      or in the team's memory, all see after
  *   lane_team_load / lane_team_store(at[, x]), lane_team_load_4 / lane_team_store_4(at[, x])
  *                                      8 or 4 bytes of the team's memory; lanes that touch the same ones wait in between
  *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
@@ -80,8 +80,8 @@
  *   lane_team_add(team, at, x)         all lanes of a warp arrive, and each adds its x to the same 4 bytes of it, as by a draw
  *   lane_team_count(team, mine)        waits, as lane_team_wait, and tells on how many lanes `mine` is true
  *
- * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group turns by itself, as
- * those of a team do; lane_sync may stand in one that a group takes as a whole. */
+ * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group runs
+ * by itself, as a team's groups do. lane_sync may stand in a branch that a group takes as a whole. */
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H
 

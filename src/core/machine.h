@@ -1,7 +1,7 @@
 /* A machine: where tables live and bulk work runs. The cpu machine is part of the library; others are modules that
  * supply the same tables of functions. `api` and the engines know machines only through this header.
  *
- * A machine's functions check nothing: arguments were checked by the caller, the handle's lock is held. */
+ * A machine's functions check nothing: the caller has checked the arguments and holds the handle's lock. */
 #ifndef LOOM_CORE_MACHINE_H
 #define LOOM_CORE_MACHINE_H
 
@@ -9,8 +9,8 @@
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a header that
-     * these include does: their structs cross between the library and a module. */
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a
+     * header that these include changes: their structs cross between the library and a module. */
     LOOM__MACHINE_INTERFACE = 10
 };
 
@@ -19,7 +19,7 @@ typedef struct loom__order loom__order;
 typedef struct loom__machine {
     const struct loom__machine_ops *ops;
     loom_allocator allocator;
-    uint64_t cache_bytes; /* of the cache that all who work on a table share; 0: not known */
+    uint64_t cache_bytes; /* of the cache that all threads working on a table share; 0: unknown */
 } loom__machine;
 
 typedef struct loom__machine_ops {
@@ -30,46 +30,47 @@ typedef struct loom__machine_ops {
     /* OK if the machine can be opened here; otherwise NO_MACHINE and a sentence. */
     loom_status (*present)(void);
 
-    /* `config` is complete and checked, except for what only the machine knows: device, threads, simd. A config
-     * without an allocator gets the machine's own. */
+    /* `config` is complete and checked, except for what only the machine knows: device, threads, simd. A config without
+     * an allocator gets the machine's own. */
     loom_status (*open)(const loom_context_config *config, loom__machine **machine);
     void (*close)(loom__machine *machine);
     void (*describe)(loom__machine *machine, loom_context_info *info);
 
-    /* What the machine offers for an engine: a loom__map_kernels, or of filters a loom__filter_kernels. NULL: it does not offer the
-     * engine. */
+    /* The machine's kernels for an engine: a loom__map_kernels, or a loom__filter_kernels for filters. NULL: not
+     * offered. */
     const void *(*kernels)(const loom__machine *machine, uint32_t engine);
 
-    /* OK or UNSUPPORTED with a sentence; asked only for values of loom_feature. */
+    /* OK, or UNSUPPORTED and a sentence; called only with values of loom_feature. */
     loom_status (*supports)(loom__machine *machine, loom_feature feature);
 
-    /* OK if `stream` is one of this machine's; otherwise INVALID_ARGUMENT and a sentence. */
+    /* OK if `stream` belongs to this machine; otherwise INVALID_ARGUMENT and a sentence. */
     loom_status (*check_stream)(loom__machine *machine, loom_stream stream);
 
-    /* Is the stream being captured into a graph? check_stream then fails. NULL where there are no graphs. */
+    /* Whether the stream is being captured into a graph; check_stream then fails. NULL on machines without graphs. */
     int (*is_captured)(loom__machine *machine, loom_stream stream);
 
-    /* Where calls may return before their work is done: puts those on one table that must not overlap one after the
-     * other, whatever their streams. NULL, all four: a call has ended when it returns, and the handle's lock is enough.
-     * order_begin may fail, then order_end is not called; order_destroy waits for the calls in flight. */
+    /* For machines whose calls may return before their work is done: calls on one table that must not overlap run one
+     * after the other, across all streams. All four are NULL on machines where a call has ended when it returns: the
+     * handle's lock is enough there. If order_begin fails, order_end is not called. order_destroy waits for the calls
+     * in flight. */
     loom_status (*order_create)(loom__machine *machine, int concurrent_reads, loom__order **order);
     void (*order_destroy)(loom__order *order);
     loom_status (*order_begin)(loom__order *order, loom__access access, loom_stream stream);
     void (*order_end)(loom__order *order, loom__access access, loom_stream stream);
 
-    /* Waits for everything that runs on the machine, kernels of users included, in whichever stream. If it cannot, nothing
-     * runs there any more. NULL where there are no such kernels. */
+    /* Waits for everything that runs on the machine, in every stream, users' kernels included. If waiting fails,
+     * nothing runs there any more. NULL on machines without users' kernels. */
     void (*drain)(loom__machine *machine);
 
-    /* Table memory to and from the host, and within the machine. They wait for the copy. */
+    /* Copy table memory to the host, from the host, and within the machine. They wait for the copy. */
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
     loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);
 
-    /* Rows of arrays, by their numbers. `status`, and the array that rows are taken from or put into, are a call's, wherever
-     * it may have them; `rows` and the other array are table memory, or temporary. They wait.
-     * select_rows writes the numbers of those with the status `wanted`, in ascending order, at most `room`; *count is how many
-     * there are. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
+    /* Rows of arrays, by row number. `status`, and the array that rows are taken from or put into, belong to a call and
+     * may lie wherever a call's arrays may; `rows` and the other array are table or temporary memory. They wait.
+     * select_rows writes the numbers of the rows with status `wanted`, ascending, at most `room`; *count is how many
+     * such rows there are. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
     loom_status (*select_rows)(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n,
                                uint64_t *rows, uint64_t room, uint64_t *count, loom_stream stream);
     loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
@@ -77,8 +78,8 @@ typedef struct loom__machine_ops {
     loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                             uint64_t count, loom_stream stream);
 
-    /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: with no other
-     * thread at hand the calling one does it all. */
+    /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: without other
+     * threads the calling thread runs every task. */
     void (*host_parallel)(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
                           void *argument);
 
@@ -89,19 +90,19 @@ extern const loom__machine_ops loom__cpu_machine;
 
 /* ---- Modules: machines that are loaded at run time ---- */
 
-/* What the library lends to a module, which links with nothing of it. */
+/* What the library lends to a module. A module links with nothing of the library. */
 typedef struct loom__services {
     loom_status (*fail)(loom_status status, const char *format, ...);
     const loom__machine_ops *cpu;
 } loom__services;
 
 typedef struct loom__module {
-    uint32_t interface_version; /* LOOM__MACHINE_INTERFACE: anything else is refused before `attach` is called */
-    uint32_t library_version;   /* LOOM_VERSION it was built with */
+    uint32_t interface_version; /* LOOM__MACHINE_INTERFACE; the library refuses any other before it calls `attach` */
+    uint32_t library_version;   /* LOOM_VERSION of its build */
     const loom__machine_ops *(*attach)(const loom__services *services);
 } loom__module;
 
-/* The one symbol of a module, of this type. */
+/* The only symbol of a module, of this type. */
 #define LOOM__MODULE_SYMBOL "loom__module_entry"
 typedef const loom__module *loom__module_entry(void);
 

@@ -1,5 +1,5 @@
-/* What tables of maps, sets and counters have in common: how many keys they may hold, how they are built, resized, lent to kernels of
- * users, and taken from files. */
+/* What tables of maps, sets and counters share: the number of keys they may hold, building, resizing, lending to users'
+ * kernels, loading from files. */
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/memory.h"
@@ -12,15 +12,15 @@ static const loom__map_kernels *kernels_of(const loom__table *table)
     return table->kernels;
 }
 
-/* Tables that get the same memory one after the other have different ones, if their seeds or capacities differ: a view of the first is
- * then noticed. */
+/* Tables that get the same memory one after the other have different generations if their seeds or capacities differ. A
+ * stale device view of the first is then detected. */
 static uint64_t generation_of(const loom__table *table)
 {
     const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
     return loom__mix64(loom__mix64(seed) + table->is.capacity);
 }
 
-/* Waits: the table is then there for every stream. */
+/* Waits: every stream then sees the table. */
 static loom_status set_totals(loom__table *table, uint64_t keys, loom_stream stream)
 {
     const loom__totals totals = {.size = keys, .generation = generation_of(table)};
@@ -129,8 +129,8 @@ static int inserts(const loom__batch *batch)
     return batch->write != LOOM__WRITE_ERASE && batch->write != LOOM__WRITE_UPDATE;
 }
 
-/* Erasures wear partitions. Insertions do only where keys are refused, which does not happen before the table holds what it was made
- * for, except with keys that were made to collide; those wear few partitions, not the table. */
+/* Erasures wear partitions. Insertions wear them only where keys are refused. No key is refused before the table holds
+ * what it was made for, except keys made to collide; those wear few partitions, not the table. */
 static void note_work(loom__table *table, const loom__batch *batch)
 {
     if (inserts(batch))
@@ -186,8 +186,8 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
     return LOOM_OK;
 }
 
-/* A partition is filled by counters if it surely has slots for all keys that are there and come; otherwise key by key, which is no
- * faster than directly. */
+/* A partition that surely has slots for all stored and new keys is filled by counters. Otherwise it is filled key by
+ * key, which is no faster than directly. */
 static int goes_by_partition(const loom__table *table, const loom__batch *batch)
 {
     const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY;
@@ -252,7 +252,7 @@ loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *v
     if (view->access == LOOM_VIEW_FIND)
         return LOOM_OK;
     RETURN_IF_FAILED(kernels->fold_size(table->machine, table->view, stream));
-    table->most = UINT64_MAX; /* nobody counted the keys that came */
+    table->most = UINT64_MAX; /* no call counted the new keys */
     if (kernels->upkeep == NULL)
         return LOOM_OK;
     return kernels->upkeep(table->machine, table->view, view->access == LOOM_VIEW_MIXED, stream);
@@ -362,7 +362,7 @@ loom_status loom__map_table_restored(loom__table *table, const char *path, loom_
     if (table->engine->restored != NULL)
         RETURN_IF_FAILED(table->engine->restored(table, stream));
     RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));
-    /* Checksums tell damage, not malice: lookups in a table without its invariants would quietly be wrong. */
+    /* Checksums detect damage, not malice. Lookups in a table without its invariants would be silently wrong. */
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX || survey.size != size, LOOM_BAD_FILE,
                     "the contents of %s are not a table: %llu keys instead of %llu, or keys out of place", path,
                     (unsigned long long)survey.size, (unsigned long long)size);

@@ -8,7 +8,7 @@ static int surely_fits(double keys, double partitions, double usable, int sharpl
 {
     if (usable >= keys)
         return 1;
-    /* A partition gets at most this share of the 2^32 upper halves: the shares differ by one hash value. */
+    /* A partition gets at most this share of the 2^32 upper halves: shares differ by one hash value. */
     double share = ceil(0x1p32 / partitions) / 0x1p32;
     double mean = keys * share, more = usable + 1;
     if (more <= mean)
@@ -25,7 +25,7 @@ double loom__partitions_needed(double keys, double max_load, double slots, doubl
 {
     double partitions = fmax(least, ceil(keys / (slots * max_load)));
     double step = 1;
-    /* Growing by 1/256 a round, this passes the most partitions after some thousand rounds at the latest. */
+    /* Growing by 1/256 a round, this passes `most` after a few thousand rounds at the latest. */
     while (partitions <= most && !surely_fits(keys, partitions, usable, 0)) {
         partitions += step;
         step = fmax(1, floor(partitions / 256));
@@ -49,8 +49,8 @@ double loom__fewest_partitions(double keys, double max_load, double slots, doubl
     return partitions;
 }
 
-/* There are at least two partitions, so about every second key ends the search; the hash is a bijection of 64-bit words, narrow
- * keys are spread as evenly, and among 2^32 of them one falls elsewhere at once. */
+/* With at least two partitions about every second key ends the search. The hash is a bijection of 64-bit words, and
+ * narrow keys are spread as evenly: among 2^32 of them one falls into another partition at once. */
 uint64_t loom__choose_patterns(loom__seed seed, uint32_t key_bytes, uint32_t partitions, uint64_t from,
                                uint64_t patterns[2], uint32_t *exception)
 {

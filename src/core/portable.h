@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* LOOM_LANE: a function of the lane algorithms. Always inlined, so that a literal argument (a layout kind, a mode)
- * specialises it: this is our template mechanism, the same on every machine. LOOM_BOTH: one that hosts call, too.
- * LOOM_STEP: one that is long and seldom called: not inlined on a CPU, but on a GPU, which else would have one copy for all
- * kinds. LOOM_UNROLL: the loop that follows runs over words of a line that a GPU has in registers, which have no computed index.
+/* LOOM_LANE: a function of the lane algorithms. It is always inlined, so a literal argument (a layout kind, a mode)
+ * specialises it: this is our template mechanism on every machine. LOOM_BOTH: hosts call it, too. LOOM_STEP: a long
+ * function that is seldom called. A CPU does not inline it. A GPU does; it would otherwise have one copy for all kinds.
+ * LOOM_UNROLL: the next loop runs over words of a line that a GPU holds in registers, which have no computed index.
  *
- * LOOM_ONE_COPY, a definition for builds that test and do not measure (the lane simulator, sanitizers): lane functions are
- * ordinary functions, and SLOT_FOR_KIND passes the kind as a variable. The source is the same and each algorithm is compiled once
- * instead of once for each kind and mode. gcc 12 with -O1 -fsanitize=address,undefined compiles cpu_perfect_avx2.c in 1.2 s
- * instead of 10 minutes, and a planted fault of simt_open.c in 0.3 s instead of 4.7. */
+ * LOOM_ONE_COPY is defined in builds that test and do not measure (the lane simulator, sanitizers). Lane functions are
+ * then ordinary functions, and SLOT_FOR_KIND passes the kind as a variable. The source is the same, and each algorithm
+ * is compiled once instead of once for each kind and mode. gcc 12 with -O1 -fsanitize=address,undefined compiles
+ * cpu_perfect_avx2.c in 1.2 s instead of 10 minutes, and a planted fault of simt_open.c in 0.3 s instead of 4.7. */
 #if defined(__CUDACC__)
 #define LOOM_LANE               static __device__ __forceinline__
 #define LOOM_BOTH               static __host__ __device__ __forceinline__
@@ -32,8 +32,9 @@
 #define LOOM_UNROLL
 #endif
 
-/* 32 x 32 -> 64 bits. On Arm the instruction is named outright: gcc, knowing both factors to be zero-extended, would
- * take the 64-bit multiplication, which occupies the multiplier of a Neoverse N1 three times as long (11 % of a lookup). */
+/* 32 x 32 -> 64 bits. On Arm the code names the instruction. gcc knows that both factors are zero-extended and would
+ * take the 64-bit multiplication, which occupies the multiplier of a Neoverse N1 three times as long (11 % of a
+ * lookup). */
 LOOM_LANE uint64_t loom__multiply_wide(uint32_t x, uint32_t y)
 {
 #if defined(__aarch64__) && !defined(__CUDACC__)
@@ -54,7 +55,7 @@ LOOM_LANE uint32_t loom__count_bits(uint64_t word)
 #endif
 }
 
-/* The number of the lowest bit that is set; there is one. */
+/* The number of the lowest set bit; `bits` is not 0. */
 LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
 {
 #if defined(__CUDACC__)
@@ -64,7 +65,7 @@ LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
 #endif
 }
 
-/* The sum of the products of bytes: of the lowest ones, the next ones, and so on. */
+/* The dot product of the bytes of a and b. */
 LOOM_LANE uint32_t loom__dot_bytes(uint64_t a, uint64_t b)
 {
     uint32_t sum = 0;

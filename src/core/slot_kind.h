@@ -1,5 +1,5 @@
-/* What a slot of a table holds: the widths of its key and its value, and whether both lie in the bucket's line. The same for
- * every engine of maps and sets. */
+/* What a slot of a table holds: the widths of its key and its value, and whether both lie in the bucket's line. Every
+ * engine of maps and sets uses these kinds. */
 #ifndef LOOM_CORE_SLOT_KIND_H
 #define LOOM_CORE_SLOT_KIND_H
 
@@ -14,8 +14,8 @@ typedef enum loom__slot_kind {
     SLOT_KEY_8 = 5
 } loom__slot_kind;
 
-/* Runs `call(KIND)` with the kind as a literal, so that everything below is specialised to it; with LOOM_ONE_COPY (portable.h) as a
- * variable. */
+/* Runs `call(KIND)` with the kind as a literal, which specialises the code below it. With LOOM_ONE_COPY (portable.h)
+ * the kind is a variable. */
 #if defined(LOOM_ONE_COPY)
 #define SLOT_FOR_KIND(kind, call)      \
     {                                  \
@@ -67,7 +67,7 @@ LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
     return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 ? 4 : 8;
 }
 
-/* Do values lie outside of the line? Then one swap cannot store a key with its value. */
+/* Whether values lie outside the line. If they do, one compare-and-swap cannot store a key with its value. */
 LOOM_BOTH int slot_values_apart(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;

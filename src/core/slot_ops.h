@@ -1,16 +1,16 @@
-/* What a lane does to one slot: the steps that engines of maps and sets have in common. */
+/* What a lane does to one slot: the steps that engines of maps and sets share. */
 #ifndef LOOM_CORE_SLOT_OPS_H
 #define LOOM_CORE_SLOT_OPS_H
 
 #include "core/lanes.h"
 #include "core/slot_kind.h"
 
-/* What becomes of a key that an insertion finds in the table. */
+/* What an insertion does with a key that is already in the table. */
 typedef enum slot_mode {
     SLOT_KEEP,      /* nothing */
-    SLOT_OVERWRITE, /* it gets the new value */
-    SLOT_FETCH,     /* nothing, and its value is told */
-    SLOT_COMBINE    /* its value and the new one become one */
+    SLOT_OVERWRITE, /* stores the new value */
+    SLOT_FETCH,     /* returns the stored value */
+    SLOT_COMBINE    /* combines the stored value with the new one */
 } slot_mode;
 
 LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
@@ -46,7 +46,7 @@ LOOM_LANE void slot_store_value(loom__slot_kind kind, unsigned char *at, uint64_
         lane_store_4((uint32_t *)at, (uint32_t)value);
 }
 
-/* Swaps a slot's key, which is not part of a pair. False: another one was there. */
+/* Compare-and-swap of a slot's key, which is not part of a pair. False: another key was there. */
 LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned char *at, uint64_t from, uint64_t to)
 {
     if (slot_key_bytes(kind) == 4)
@@ -54,9 +54,9 @@ LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned ch
     return lane_swap_8((uint64_t *)at, from, to, shared) == from;
 }
 
-/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value; of pairs with one
- * key the one with the larger value is the larger. Other ways ask for a swap, which fails only when somebody else has
- * combined; the key itself cannot go while insertions run. */
+/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value. Integer minima
+ * and maxima take the whole pair: of two pairs with one key, the one with the larger value is larger. Floats need a
+ * compare-and-swap. It fails only when another lane has combined; the key itself cannot go while insertions run. */
 LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__how how, uint64_t key, uint64_t value)
 {
     if (how == LOOM__ADD) {

@@ -1,14 +1,15 @@
-/* Splitting on the host: records of a batch dealt into regions of memory by a number that their keys have, a bin each.
- * (The cuda machine's is machines/cuda/core/cuda_split.cuh.) For any engine that works by partition.
+/* Splitting on the host: deals the records of a batch into regions of memory, one for each bin. A key's bin is a number
+ * below `bins`. For any engine that works by partition. The cuda machine has its own:
+ * machines/cuda/core/cuda_split.cuh.
  *
- * Keys are counted first, by as many threads as there are chunks of the batch; the counts become places; then each chunk is
- * scattered by one thread. So regions are exact: no batch, however skewed, can overflow anything. They lie one behind the
- * other, and within each the records are in the order of the batch. A bin's current line stays in the cache until it is full:
- * each column is read and written once, and lines that are written are fetched.
+ * One thread per chunk of the batch counts keys. The counts become positions. Then one thread per chunk scatters.
+ * Regions are therefore exact: no batch, however skewed, can overflow one. Regions lie back to back, and the records of
+ * each are in the order of the batch. A bin's current line stays in the cache until it is full: each column is read and
+ * written once, and lines that are written are fetched.
  *
- * A record is a key and, perhaps, a value behind it; its place in the batch goes to an array of its own, if somebody asks.
- * What a key's bin is, a function tells: `bin_of(by, key)`, below `bins`. All of this is inlined where it is called, with literal
- * widths and a literal function, or it is slow. */
+ * A record is a key and, if the batch has values, the value behind it. Its index in the batch goes to an array of its
+ * own if the caller asks. `bin_of(by, key)` returns a key's bin. Everything here is inlined where it is called, with
+ * literal widths and a literal function; otherwise it is slow. */
 #ifndef LOOM_CORE_SPLIT_H
 #define LOOM_CORE_SPLIT_H
 
@@ -21,16 +22,16 @@ typedef struct loom__split {
     const void *values; /* [n], or NULL */
     uint64_t n;
     uint32_t bins;
-    uint32_t chunks;        /* pieces of the batch, in order */
-    uint64_t *fill;         /* [chunks][bins]: keys counted, then where the chunk's next record goes */
+    uint32_t chunks;        /* parts of the batch, in its order */
+    uint64_t *fill;         /* [chunks][bins]: keys counted, then the position of the chunk's next record */
     uint64_t *region;       /* [bins + 1]: where each bin's records begin */
     unsigned char *records; /* [n]: key, then value */
-    uint64_t *index;        /* [n]: a record's place in the batch; NULL: nobody asks */
+    uint64_t *index;        /* [n]: a record's index in the batch; NULL: not wanted */
 } loom__split;
 
 typedef uint32_t loom__split_bin(const void *by, uint64_t key);
 
-enum { LOOM__SPLIT_LINE = 64 /* arrays begin with lines of their own */ };
+enum { LOOM__SPLIT_LINE = 64 /* each array begins on a line of its own */ };
 
 LOOM_LANE uint64_t loom__split_place(uint64_t *bytes, uint64_t wanted)
 {
@@ -39,7 +40,8 @@ LOOM_LANE uint64_t loom__split_place(uint64_t *bytes, uint64_t wanted)
     return at;
 }
 
-/* Lays fill, region, records and index out in `memory`, and tells how many bytes that takes; NULL: it only tells. */
+/* Lays out fill, region, records and index in `memory` and returns how many bytes they take. NULL: only returns the
+ * bytes. */
 LOOM_LANE uint64_t loom__split_lay_out(loom__split *split, unsigned char *memory, uint32_t record_bytes, int with_index)
 {
     uint64_t bytes = 0;
@@ -67,7 +69,7 @@ LOOM_LANE uint64_t loom__split_key(const loom__split *split, uint32_t key_bytes,
     return key_bytes == 4 ? ((const uint32_t *)split->keys)[i] : ((const uint64_t *)split->keys)[i];
 }
 
-/* First, for each chunk. */
+/* Step 1, for each chunk. */
 LOOM_LANE void loom__split_count(const loom__split *split, uint64_t chunk, uint32_t key_bytes, loom__split_bin *bin_of,
                                  const void *by)
 {
@@ -78,7 +80,7 @@ LOOM_LANE void loom__split_count(const loom__split *split, uint64_t chunk, uint3
         fill[bin_of(by, loom__split_key(split, key_bytes, i))]++;
 }
 
-/* Then: counts become places, bin by bin, and within one chunk by chunk. */
+/* Step 2: counts become positions, bin by bin, and chunk by chunk within a bin. */
 LOOM_LANE void loom__split_sum_up(const loom__split *split)
 {
     uint64_t at = 0;
@@ -93,7 +95,7 @@ LOOM_LANE void loom__split_sum_up(const loom__split *split)
     split->region[split->bins] = at;
 }
 
-/* At last, for each chunk. */
+/* Step 3, for each chunk. */
 LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uint32_t key_bytes, uint32_t value_bytes,
                                    loom__split_bin *bin_of, const void *by)
 {
@@ -102,7 +104,7 @@ LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uin
     const unsigned char *values = (const unsigned char *)split->values;
     for (uint64_t i = loom__split_chunk_begin(split, chunk); i < end; i++) {
         const uint64_t key = loom__split_key(split, key_bytes, i), at = fill[bin_of(by, key)]++;
-        if (at >= split->n) /* only if somebody changed the keys since they were counted */
+        if (at >= split->n) /* only if the caller changed the keys after they were counted */
             continue;
         unsigned char *record = split->records + at * (key_bytes + value_bytes);
         memcpy(record, &key, key_bytes);

@@ -30,7 +30,7 @@ unsigned char *loom__table_state(const loom__table *table)
     return table->totals == NULL ? NULL : (unsigned char *)(table->totals + 1);
 }
 
-/* Regions of one place are one piece of memory, and its last one is not rounded up. */
+/* Regions of one place share one allocation, and its last region is not rounded up. */
 static uint64_t bytes_of(const loom__table *table, loom__place place)
 {
     uint64_t bytes = 0;
@@ -115,7 +115,7 @@ loom_status loom__table_offered(loom__machine *machine, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* The view, and where the totals lie. */
+/* Sets the engine's view and the address of the totals. */
 static void attach(loom__table *table)
 {
     table->totals = NULL;
@@ -196,7 +196,7 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
         else
             status = machine->ops->copy_table(machine, to->memory, from->memory, from->bytes, stream);
     }
-    twin->most = table->replayed ? UINT64_MAX : table->most; /* until somebody counts */
+    twin->most = table->replayed ? UINT64_MAX : table->most; /* until a call counts the keys */
     twin->worn = table->worn;
     if (status != LOOM_OK)
         loom__table_destroy(twin);

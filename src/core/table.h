@@ -1,6 +1,6 @@
-/* A table, whichever its engine: a description, a list of memory regions, and the engine's view of them. Making, cloning, resizing,
- * saving and loading walk the list and know nothing else of an engine (table.c, table_file.c); what only maps have is in map_table.c.
- * An engine adds its shape, its layout and its kernels (engine.h). */
+/* A table of any engine: a description, a list of memory regions, and the engine's view struct. Making, cloning,
+ * resizing, saving and loading walk the list and know nothing else of an engine (table.c, table_file.c). map_table.c
+ * holds what only maps have. An engine adds its shape, its layout and its kernels (engine.h). */
 #ifndef LOOM_CORE_TABLE_H
 #define LOOM_CORE_TABLE_H
 
@@ -10,30 +10,30 @@
 enum {
     LOOM__MOST_REGIONS = 4,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 22 /* of 8 bytes: as many as a public view has for it */
+    LOOM__VIEW_WORDS = 22 /* of 8 bytes, as many as a device view has for it */
 };
 
-/* What a file tells of a table. */
+/* What a file says about a table. */
 typedef struct loom__description {
     loom_type type;
     uint32_t engine;
     uint32_t layout_version; /* of the engine's regions */
     uint32_t key_bytes, value_bytes;
     uint32_t partitions;
-    uint32_t buckets; /* in a partition */
+    uint32_t buckets; /* per partition */
     uint64_t capacity;
-    uint64_t size; /* of files alone: tables count theirs in their totals */
+    uint64_t size; /* files only: tables count theirs in their totals */
     uint64_t seed;
     double max_load;
-    uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; those that it does not use are 0 */
+    uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
 } loom__description;
 
-/* Where a region lies. Pinned host memory and files are refused until an engine needs them. */
+/* Where a region lies. The core refuses pinned host memory and files until an engine needs them. */
 typedef enum loom__place { LOOM__PLACE_DEVICE, LOOM__PLACE_PINNED, LOOM__PLACE_HOST, LOOM__PLACE_FILE } loom__place;
 
-/* What a region holds; its number in files. */
+/* What a region holds, and its number in files. */
 typedef enum loom__section {
-    LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table begins anew */
+    LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table starts afresh */
     LOOM__SECTION_PARTITIONS = 1,
     LOOM__SECTION_CODES = 2
 } loom__section;
@@ -42,58 +42,58 @@ typedef struct loom__region {
     loom__section section;
     loom__place place;
     uint64_t bytes;
-    uint64_t unit;         /* bytes that are read, checked and written together; the last unit may be shorter */
+    uint64_t unit;         /* bytes read, checked and written together; the last unit may be shorter */
     unsigned char *memory; /* aligned to 64 bytes; NULL until the table has memory */
 } loom__region;
 
 struct loom__table {
     const loom__engine *engine;
     loom__machine *machine;
-    const void *kernels; /* loom__map_kernels, or of filters loom__filter_kernels */
+    const void *kernels; /* loom__map_kernels, or loom__filter_kernels for filters */
     loom__description is;
     uint32_t concurrent_reads;
-    uint32_t slots_per_bucket; /* the engine sets it when it lays the table out; 0 in filters */
+    uint32_t slots_per_bucket; /* set by the engine's `lay_out`; 0 in filters */
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
-    loom__totals *totals;            /* the beginning of the state region; NULL where there is none */
-    uint64_t most;                   /* keys that the table may hold: as many as were given to it */
+    loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
+    uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
     uint64_t worn;                   /* keys given to calls that may wear partitions, since the last upkeep */
-    int replayed;                    /* a graph may have changed the contents, unseen */
-    uint64_t view[LOOM__VIEW_WORDS]; /* the engine's, as its kernels take it */
+    int replayed;                    /* a graph may have changed the contents unseen */
+    uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
 };
 
-/* For an engine's `lay_out`: appends a region. Regions of one place are one allocation, in this order. */
+/* For an engine's `lay_out`: appends a region. Regions of one place share one allocation, in this order. */
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit);
 
-/* The same for the region that is not saved: the totals, then `more_bytes` for the engine. */
+/* Appends the region that is not saved: the totals, then `more_bytes` for the engine. */
 void loom__table_add_state(loom__table *table, uint64_t more_bytes);
 
-/* The engine's part of the state region. Without memory: NULL. */
+/* The engine's part of the state region; NULL without memory. */
 unsigned char *loom__table_state(const loom__table *table);
 
-/* What a table of this description takes: its host struct and its regions. */
+/* Bytes of a table: its host struct and its regions. */
 uint64_t loom__table_bytes(const loom__table *table);
 
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);
 
-/* Lays a table out without giving it memory; `table` is the caller's. UNSUPPORTED if the machine does not offer the engine, or a region
- * lies where nothing can. */
+/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine, or a
+ * region's place is not offered. */
 loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table *table);
 
-/* A table with memory whose contents are whatever was there. */
+/* Makes a table with memory; its contents are undefined. */
 loom_status loom__table_make(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table **made, loom_stream stream);
 void loom__table_destroy(loom__table *table);
 
-/* A table of the same description and contents; waits. */
+/* Makes a table of the same description and contents; waits. */
 loom_status loom__table_clone(loom__table *table, loom__table **made, loom_stream stream);
 
 /* OK if the machine offers the engine; otherwise UNSUPPORTED and a sentence. */
 loom_status loom__table_offered(loom__machine *machine, const loom__engine *engine);
 
-/* Part of a region from or to the host; waits. */
+/* Copy part of a region to or from the host; they wait. */
 loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
                               loom_stream stream);
 loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
@@ -101,11 +101,11 @@ loom_status loom__region_write(loom__table *table, const loom__region *region, u
 
 /* ---- maps, sets, counters (map_table.c) ---- */
 
-/* OK, or `status` and a sentence, if the engine has no tables of this type with these widths. */
+/* OK, or `status` and a sentence if the engine has no tables of this type with these widths. */
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
                                    loom_status status);
 
-/* What a config describes. The config is complete. */
+/* The description of the table that a complete config asks for. */
 loom_status loom__map_describe(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                loom__description *is);
 
@@ -113,32 +113,34 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
 loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                    loom__table **made);
 
-/* The config with which a table like this one of another capacity is made. */
+/* The config of a table like this one with another capacity. */
 loom_map_config loom__map_table_config(const loom__table *table, uint64_t capacity);
 
 loom_status loom__map_table_build(loom__table *table, const loom__batch *batch);
 loom_status loom__map_table_find(loom__table *table, const loom__batch *batch);
-loom_status loom__map_table_write(loom__table *table, const loom__batch *batch); /* as batch->write says */
+loom_status loom__map_table_write(loom__table *table, const loom__batch *batch); /* does what batch->write says */
 
-/* The access that an insertion of this batch needs, if no view is out: ALONE where the engine moves keys, and where the batch had better
- * go by partition, which then stands in the batch; otherwise `asked`. Call it before the batch is put in order with others. */
+/* The access that an insertion of this batch needs if no device view is lent. ALONE if the engine moves keys, or if the
+ * batch is faster by partition, which sets batch->by_partition; otherwise `asked`. Call it before the batch is ordered
+ * with other calls. */
 loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked);
 
-/* After calls that write: is there something to put in order? Upkeep then needs the table alone; it does not wait. */
+/* Whether upkeep is due after calls that write. Upkeep needs the table alone; it does not wait. */
 int loom__map_table_wants_upkeep(const loom__table *table);
 loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
 
-/* Device views: fills in `view`, of which only `access` is set; takes it back. UNSUPPORTED and a sentence where there are none. */
+/* Device views: lending fills in `view`, of which only `access` is set. UNSUPPORTED and a sentence if the table has no
+ * views. */
 loom_status loom__map_table_lend(loom__table *table, loom_map_view *view);
 loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *view, loom_stream stream);
 
-/* Do n more keys surely fit? It counts every key ever given as a key stored. `recount` asks the table, and waits; from then on the number
- * is exact. */
+/* Whether n more keys surely fit. Every key ever given counts as stored. `recount` reads the number from the table, and
+ * waits; the number is exact from then on. */
 int loom__map_table_surely_fits(const loom__table *table, uint64_t n);
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream);
 
-/* Moves all keys into a table for `capacity` keys; waits. After a failure the table is as it was. FULL: the keys do not fit, since too
- * many fall into one partition. */
+/* Moves all keys into a table for `capacity` keys; waits. A failure leaves the table unchanged. FULL: the keys do not
+ * fit, since too many fall into one partition. */
 loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream);
 
 loom_status loom__map_table_clear(loom__table *table, loom_stream stream);
@@ -149,7 +151,7 @@ loom_status loom__map_table_survey(loom__table *table, loom__survey *survey, loo
 loom_status loom__map_table_count_accesses(loom__table *table, const void *keys, uint64_t n, uint64_t *accesses,
                                            loom_stream stream);
 
-/* A loaded table takes up its size, and its contents are checked: BAD_FILE and a sentence if they are not a table. */
+/* Sets the totals of a loaded table and checks its contents: BAD_FILE and a sentence if they are not a table. */
 loom_status loom__map_table_restored(loom__table *table, const char *path, loom_stream stream);
 
 #endif

@@ -1,19 +1,20 @@
-/* Tables to and from files, unit by unit, through a buffer of the host: the same for every machine, type and engine. */
+/* Saves and loads tables, unit by unit, through a host buffer. The same for every machine, type and engine. */
 #ifndef LOOM_CORE_TABLE_FILE_H
 #define LOOM_CORE_TABLE_FILE_H
 
 #include "core/table.h"
 
-/* Saves the regions of a table that have sections. The file replaces the old one, or that stays as it was (core/file.h). `size`: keys. */
+/* Saves the regions that have sections. The file replaces the old one, or the old one stays as it was (core/file.h).
+ * `size`: keys. */
 loom_status loom__table_file_save(loom__table *table, uint64_t size, const char *path, loom_stream stream);
 
 /* A section of an open file. */
 typedef struct loom__file_part {
     uint32_t id;
     uint64_t checksums_at, at, bytes, unit;
-    uint64_t first_seed;    /* of its first unit's checksum */
-    uint64_t sums_checksum; /* of its checksums */
-    int sums_are_checked;   /* format 1: they were when the file was opened */
+    uint64_t first_seed;    /* seed of its first unit's checksum */
+    uint64_t sums_checksum; /* checksum of its checksums */
+    int sums_are_checked;   /* format 1: checked when the file was opened */
 } loom__file_part;
 
 typedef struct loom__table_file {
@@ -26,14 +27,14 @@ typedef struct loom__table_file {
     loom__file_part parts[LOOM__MOST_REGIONS];
 } loom__table_file;
 
-/* Reads what the file tells of its table, and checks what holds for every one: the header is sound, of a version that is known, and speaks
- * of as many bytes as the file has. After a failure nothing is open: INVALID_ARGUMENT, IO, BAD_FILE, UNSUPPORTED or FOREIGN_VERSION, and a
- * sentence. */
+/* Reads the file's description of its table, and checks what holds for every file: the header is intact, its version is
+ * known, and it gives the file's number of bytes. After a failure nothing is open: INVALID_ARGUMENT, IO, BAD_FILE,
+ * UNSUPPORTED or FOREIGN_VERSION, and a sentence. */
 loom_status loom__table_file_open(loom__machine *machine, const char *path, loom__table_file *file);
 
-/* Makes the table of an open file, with its contents; waits. BAD_FILE: the file is damaged, or its numbers are those of no table.
- * UNSUPPORTED: the machine does not offer its engine. Checksums tell damage, not malice: whether the contents are a table is the
- * caller's to check (loom__map_table_restored). */
+/* Makes the table of an open file, with its contents; waits. BAD_FILE: the file is damaged, or its numbers describe no
+ * table. UNSUPPORTED: the machine does not offer its engine. Checksums detect damage, not malice: the caller checks
+ * whether the contents are a table (loom__map_table_restored). */
 loom_status loom__table_file_load(loom__table_file *file, loom__machine *machine, const loom__engine *engine,
                                   uint32_t concurrent_reads, loom__table **made, loom_stream stream);
 

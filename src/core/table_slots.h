@@ -1,4 +1,4 @@
-/* Every slot of a table, whichever its engine: where it lies, and what it holds. For what reads whole tables. */
+/* Every slot of a table of any engine: where it lies and what it holds. For code that reads whole tables. */
 #ifndef LOOM_CORE_TABLE_SLOTS_H
 #define LOOM_CORE_TABLE_SLOTS_H
 
@@ -7,19 +7,19 @@
 #include <string.h>
 
 typedef struct loom__table_slots {
-    const unsigned char *base; /* partition 0 */
+    const unsigned char *base; /* start of partition 0 */
     uint64_t partition_bytes;
     uint32_t partitions;
-    uint32_t buckets; /* in a partition */
-    uint32_t slots;   /* in a bucket */
+    uint32_t buckets; /* per partition */
+    uint32_t slots;   /* per bucket */
     loom__slot_kind kind;
-    uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and on to the next */
-    uint64_t value_offset, value_stride; /* the same for values of 4 or 8 bytes, where they lie outside the line */
-    /* Slots may have rows outside the line: a key, a value or both, the key first, of any width. With a key in the row the line has
-     * a number that only tells if there is one. The kind has no value then. */
-    uint32_t row_key_bytes, row_value_bytes; /* 0: not in the row; both 0: there are no rows */
-    uint64_t row_offset, row_stride; /* from a partition's start to bucket 0's rows, and on to the next bucket's */
-    uint64_t empty[2];               /* of slots without a key: [0], in partition `exception` [1] */
+    uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and from line to line */
+    uint64_t value_offset, value_stride; /* the same for values of 4 or 8 bytes outside the line */
+    /* Slots may have rows outside the line: a key, a value or both, the key first, of any width. If the row holds the
+     * key, the line holds a number that only says whether there is a key. With rows the kind has no value. */
+    uint32_t row_key_bytes, row_value_bytes; /* 0: not in the row; both 0: no rows */
+    uint64_t row_offset, row_stride; /* from a partition's start to bucket 0's rows, and from bucket to bucket */
+    uint64_t empty[2];               /* key pattern of an empty slot: [0], in partition `exception` [1] */
     uint32_t exception;
 } loom__table_slots;
 
@@ -28,7 +28,7 @@ LOOM_BOTH int loom__slots_have_rows(const loom__table_slots *table)
     return (table->row_key_bytes | table->row_value_bytes) != 0;
 }
 
-/* Bytes of a key and of a value, as `retrieve` gives them out. */
+/* Bytes of a key and of a value, as `retrieve` returns them. */
 LOOM_BOTH uint32_t loom__slots_key_bytes(const loom__table_slots *table)
 {
     return table->row_key_bytes != 0 ? table->row_key_bytes : slot_key_bytes(table->kind);
@@ -39,14 +39,14 @@ LOOM_BOTH uint32_t loom__slots_value_bytes(const loom__table_slots *table)
     return table->row_value_bytes != 0 ? table->row_value_bytes : slot_value_bytes(table->kind);
 }
 
-/* A slot's row, in bytes from `base`. */
+/* Offset of a slot's row from `base`. */
 LOOM_BOTH uint64_t loom__slot_row(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot)
 {
     const uint64_t row_bytes = (uint64_t)table->row_key_bytes + table->row_value_bytes;
     return partition * table->partition_bytes + table->row_offset + bucket * table->row_stride + slot * row_bytes;
 }
 
-/* A key or a value: aligned to its width, which a GPU must know to load it at once. */
+/* A key or a value. It is aligned to its width; a GPU must know this to load it at once. */
 LOOM_BOTH uint64_t loom__slot_number(const unsigned char *at, uint32_t bytes)
 {
     uint64_t number = 0;
@@ -57,7 +57,7 @@ LOOM_BOTH uint64_t loom__slot_number(const unsigned char *at, uint32_t bytes)
     return number;
 }
 
-/* Does a slot hold a key? Then *key and *value are what it holds; sets: a value of 0. */
+/* Whether a slot holds a key. If so, sets *key and *value; in sets the value is 0. */
 LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
                                uint64_t *key, uint64_t *value)
 {

@@ -1,5 +1,5 @@
-/* What changes with a table's contents and is counted by the kernels that change them. It lies in table memory, so that every
- * machine keeps it in stream order. */
+/* Numbers that change with a table's contents. The kernels that change the contents count them. They lie in table
+ * memory, so every machine keeps them in stream order. */
 #ifndef LOOM_CORE_TOTALS_H
 #define LOOM_CORE_TOTALS_H
 
@@ -7,7 +7,7 @@
 
 typedef struct loom__totals {
     uint64_t size;
-    uint64_t generation; /* views of the table carry the same number */
+    uint64_t generation; /* device views of the table carry the same number */
     uint64_t reserved[6];
 } loom__totals;
 
