@@ -1,39 +1,44 @@
-/* Insertion by partition on a GPU: split the batch (cuda_split.cuh), then give each partition to one block, which fills it in
- * shared memory and writes it out whole.
+/* Insertion by partition on a GPU: split the batch (cuda_split.cuh), then give each partition to one thread block,
+ * which fills it in shared memory and writes it out whole.
  *
- * A direct insertion reads and writes a random line of memory for each key. Here everything streams. For n pairs of p bytes and
- * a table of t bytes the bytes moved are, with two passes of splitting, 4 n p + n p + t into an empty table (t more into a
- * filled one). The first pass of a build writes into the table's own memory, which holds nothing yet. 10^8 pairs of 4 + 4 bytes
- * at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.78.
+ * A direct insertion reads and writes a random line of memory for each key. Here all accesses stream. For n pairs of p
+ * bytes and a table of t bytes, with two passes of splitting, an insertion into an empty table moves 4 n p + n p + t
+ * bytes; into a filled one t more. The first pass of a build writes into the table's own memory, which holds nothing
+ * yet. 10^8 pairs of 4 + 4 bytes at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.78.
  *
- * How a block fills a partition, all threads waiting for each other after each step:
- *   0. begin   an empty partition, or the one that is there; then its keys move to the first slots of their buckets, and counters
- *              begin behind them.
- *   1. home    each key takes the next place of its home bucket from a counter; keys that come when the bucket is full, or whose
- *              filter bit is set there, are set aside, each warp's at the beginning of what it has read already.
- *   2. chain   those look for their key at home, set their filter bits and take the next place on their chains. A key whose bit
- *              was set at home before may have an equal one further on: it is set aside once more. One whose bit was not has
- *              none: an equal key would have set the same bit in the same bucket.
- *   3. finish  each bucket by one lane: ready bits; equal keys that took places of one home bucket in step 1. Of these the first
- *              slot's stays, which is the one that was there before.
- *   4. rest    what was set aside in step 2, three of a hundred of those at load 0.95: each looks for its key along its chain, as far as its bit
- *              is set, 1.07 buckets. Those that find none take places as in step 2. Equal ones among these then find the
- *              first of them on their chain, which begins behind home and ends there; the others leave again. Their places stay
- *              taken, and their bits set: harmless, and rare, since it takes another key that has set the same bit.
- * No more keys and records than slots, so no key is refused for an equal one, and every chain ends. Partitions that get more, and calls
- * that want statuses, have each record inserted as any key is (open_ops.h), in shared memory.
+ * How a block fills a partition, with a barrier after each step:
+ *   0. begin   Starts from an empty partition, or from the existing one. In the latter, keys move to the first slots of
+ *              their buckets, and counters begin behind them.
+ *   1. home    Each key takes the next place of its home bucket from a counter. Keys that find the bucket full, or
+ *              their filter bit set there, are set aside. Each warp stores them over the records that it has read
+ *              already.
+ *   2. chain   Those keys look for an equal key at home, set their filter bits and take the next place on their probe
+ *              sequences. If a key's bit was already set at home, an equal key may lie further on: the key is set aside
+ *              once more. If the bit was not set, there is none: an equal key would have set the same bit in the same
+ *              bucket.
+ *   3. finish  One lane per bucket sets ready bits and removes equal keys that took places of one home bucket in step
+ *              1. The first slot's key stays, which is the one that was there before.
+ *   4. rest    Keys set aside in step 2, 3 % of those of step 1 at load 0.95, look for an equal key along their
+ *              sequence as far as their bit is set, 1.07 buckets. Those that find none take places as in step 2. Then
+ *              each of these searches its sequence again, from behind home to the first slot with its key. That slot
+ *              stays; the other equal keys leave again. Their places stay taken and their bits set: harmless, and rare,
+ *              since it takes another key that has set the same bit.
+ * There are no more keys and records than slots, so no key is refused because of an equal one, and every search ends.
+ * In partitions that get more, and in calls that want statuses, each record is inserted as any key is (open_ops.h), in
+ * shared memory.
  *
- * Where the time goes: at load 0.95, where a partition of 3491 buckets has a multiprocessor for itself, 1.8 µs for step 0, 10.9, 13.2, 2.4 and 6.5 for
- * the others, 5.0 to write it. 13 of 100 keys are set aside and walk 2.9 buckets, the last ones of a warp 14: that is why counters of some
- * buckets are read at once. (When step 4 inserted as any key is inserted, with swaps of 64 bits, 100 keys took 14.0 µs.) Records fetched into
- * the L2 cache ahead of their block made no difference.
+ * Where the time goes at load 0.95, where a partition of 3491 buckets has an SM for itself: 1.8 µs for step 0, then
+ * 10.9, 13.2, 2.4 and 6.5 for steps 1 to 4, 5.0 to write out. 13 of 100 keys are set aside and walk 2.9 buckets, the
+ * last ones of a warp 14; for this reason several counters are read at once. An earlier step 4 inserted keys as any key
+ * is, by 64-bit CAS: 100 keys took 14.0 µs. Prefetching records into the L2 cache ahead of their block made no
+ * difference.
  *
- * In order (IN_ORDER, builds alone): a slot's value is at first the record's place in its region. Wherever two equal keys meet, their places
- * in the batch, a column of its own, tell which stays; records stay where they are, and what is set aside is their places,
- * kept in the partition's own memory, which nobody needs yet. At the end
- *   5. values  each slot takes its value from the region: 12,000 records lie together, and are still in the L2 cache if not too
- *              many blocks are at work: with two to a multiprocessor, which are better otherwise, 10^8 pairs take 0.3 ms longer.
- *              (Taking values from the batch itself would be a random access to memory for each key: 2.3 ms.) */
+ * In the order of equal keys (IN_ORDER, builds only): a slot's value is at first the record's place in its region.
+ * Where two equal keys meet, their places in the batch, a column of its own, decide which one stays. Records do not
+ * move; only their places are set aside, in the partition's own memory, which is not needed yet. At the end
+ *   5. values  Each slot takes its value from the region. 12,000 records lie together and are still in the L2 cache if
+ *              not too many blocks run: with two per SM, which is better otherwise, 10^8 pairs take 0.3 ms longer.
+ *              Taking values from the batch itself would be a random access for each key: 2.3 ms. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -45,20 +50,20 @@ namespace
 
 enum { UNROLLED = 4, LOOKED_AHEAD = 4 };
 
-/* What partitions are filled from: an empty one, or one that may hold keys; in order, an empty one. */
+/* What a block starts from: an empty partition; one that may hold keys; an empty one, in the order of equal keys. */
 enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
 
 template <loom__slot_kind kind> struct build_work {
     loom__open_view view;
     bulk_regions<kind> records;
-    uint32_t first; /* partition of the first region */
+    uint32_t first; /* the partition of the first region */
     int overwrite;
-    int again;       /* only if the split gave up: all partitions empty, nothing counted */
-    uint8_t *status; /* NULL: nobody asks */
+    int again;       /* 1: runs only if the split gave up; empties all partitions, counts nothing */
+    uint8_t *status; /* NULL: not wanted */
     cuda_counts *counts;
 };
 
-/* A block's part of it. */
+/* One thread block's part of the work. */
 template <loom__slot_kind kind> struct build_block {
     loom__open_view own; /* the table, with this partition in shared memory */
     unsigned char *lines;
@@ -67,7 +72,7 @@ template <loom__slot_kind kind> struct build_block {
     uint32_t count;
     uint64_t empty;
     bool overwrite;
-    uint32_t *aside; /* IN_ORDER: places of records that were set aside */
+    uint32_t *aside; /* IN_ORDER: places of records set aside */
 };
 
 template <loom__slot_kind kind>
@@ -79,7 +84,7 @@ __device__ __forceinline__ open_outcome insert_record(const loom__open_view *own
                : open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
 }
 
-/* Every record inserted as any key is. */
+/* Inserts every record as any key is inserted. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8_t *status, outcome_counts *counts)
 {
@@ -96,12 +101,12 @@ __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8
     }
 }
 
-/* One warp's part of a partition's records: [begin, end), of which the first `late` are those that were set aside. */
+/* One warp's records of a partition: [begin, end). The first `late` of them are those that were set aside. */
 struct warp_share {
     uint32_t begin, end, late;
 };
 
-/* One record, and where it stands in its region. */
+/* One record, and its place in its region. */
 template <loom__slot_kind kind> struct build_record {
     typename bulk_columns<kind>::head head;
     uint64_t value;
@@ -111,7 +116,7 @@ template <loom__slot_kind kind> struct build_record {
     {
         return bulk_columns<kind>::key_of(head);
     }
-    /* What goes into a slot: in order, its place instead of its value. */
+    /* The value to store in a slot; with IN_ORDER, the record's place instead. */
     template <build_way way> __device__ __forceinline__ uint64_t slot_value() const
     {
         return way == IN_ORDER ? at : value;
@@ -125,7 +130,7 @@ template <loom__slot_kind kind> struct build_record {
     }
 };
 
-/* A key's chain, and a place on it. */
+/* A key's probe sequence. */
 struct chain_walk {
     uint32_t home, step, bit;
 
@@ -156,7 +161,8 @@ __device__ __forceinline__ build_record<kind> late_record(const build_block<kind
     return {head, way == IN_ORDER ? 0 : bulk_columns<kind>::value_of(head, block.records, at), at};
 }
 
-/* Sets a record aside, at the beginning of the warp's share, where all have been read already. All lanes of the warp. */
+/* Sets a record aside, at the beginning of the warp's share, over records that were read already. All lanes of the warp
+ * call this. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_share *share, bool aside,
                                           const build_record<kind> &one)
@@ -172,7 +178,7 @@ __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_s
     share->late += __popc(all);
 }
 
-/* Of two equal keys: does the record at `b` take the place of the one at `a`? */
+/* Of two records with equal keys: does the one at `b` replace the one at `a`? */
 template <loom__slot_kind kind>
 __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, uint32_t a, uint32_t b)
 {
@@ -180,7 +186,7 @@ __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, ui
     return block.overwrite ? second > first : second < first;
 }
 
-/* A record whose key stands in the bucket already. Others may meet there, too. */
+/* Handles a record whose key is already in the bucket. Other lanes may do the same there. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint32_t bucket,
                                            const build_record<kind> &one)
@@ -196,8 +202,7 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
             if ((seen = atomicCAS(at, there, one.at)) == there)
                 break;
-    } else if constexpr (columns::
-                             has_tail) { /* places are words of 32 bits; the other half of a wide value stays zero */
+    } else if constexpr (columns::has_tail) { /* places have 32 bits; the other half of a wide value stays zero */
         uint32_t *at = (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
             if ((seen = atomicCAS(at, there, one.at)) == there)
@@ -205,7 +210,7 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
     }
 }
 
-/* Step 1: keys go home; those that come when the bucket is full are set aside. */
+/* Step 1: keys go home. Keys that find the bucket full are set aside. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void place_at_home(const build_block<kind> &block, warp_share *share)
 {
@@ -223,7 +228,7 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
                     columns::has_tail && way != IN_ORDER ? columns::value_of(ones[k].head, block.records, i) : 0;
             }
         }
-        __syncwarp(); /* all have read what those that are set aside may take the place of */
+        __syncwarp(); /* all lanes have read the records that set_aside may overwrite */
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
             bool is_late = false;
@@ -245,14 +250,15 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
     }
 }
 
-/* Takes the next free place on a key's chain, and leaves its bit in each bucket that it passes. Counters only grow: a bucket that
- * looks full is full, and reading some counters at once is faster than adding to one after the other. */
+/* Takes the next free place on a key's probe sequence, and sets the key's filter bit in each bucket that it passes.
+ * Counters only grow: a bucket that looks full is full. Reading several counters at once is faster than adding to one
+ * after the other. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &block, const chain_walk &walk)
 {
     const uint32_t buckets = block.own.buckets;
     chain_place at = {walk.home, 0};
-    for (;;) { /* a slot is free somewhere: at most `buckets` rounds */
+    for (;;) { /* some slot is free: at most `buckets` rounds */
         uint32_t next[LOOKED_AHEAD], taken[LOOKED_AHEAD];
 #pragma unroll
         for (int k = 0; k < LOOKED_AHEAD; k++) {
@@ -282,16 +288,16 @@ __device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &b
     return at;
 }
 
-/* Step 2: those that were set aside take the next place on their chains. Who finds its bit set at home may have an equal key
- * further on, and is set aside once more. Returns how many were found at home. */
+/* Step 2: keys that were set aside take the next place on their probe sequences. A key that finds its bit set at home
+ * may have an equal key further on, and is set aside once more. Returns how many equal keys were found at home. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, warp_share *share)
 {
     const uint32_t lane = threadIdx.x % 32, all = share->late;
     uint32_t equal = 0;
     share->late = 0;
-    __syncwarp();                   /* others have written what this lane reads */
-    build_record<kind> coming = {}; /* read while the ones before it find their places */
+    __syncwarp();                   /* other lanes have written what this lane reads */
+    build_record<kind> coming = {}; /* read while the records before it find their places */
     if (lane < all)
         coming = late_record<kind, way>(block, share->begin + lane);
     for (uint32_t next = 0; next < all; next += 32) {
@@ -315,8 +321,8 @@ __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, w
     return equal;
 }
 
-/* Step 4: those that were set aside twice, 32 of each warp at a time. All threads of the block, which wait for each other. Returns
- * how many had an equal key. */
+/* Step 4: keys that were set aside twice, 32 of each warp at a time. All threads of the block call this; it has
+ * barriers. Returns how many had an equal key. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &block, const warp_share &share)
 {
@@ -331,7 +337,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
             one = late_record<kind, way>(block, share.begin + i);
             walk = start_chain<kind>(block, one.key());
             uint32_t bucket = walk.home;
-            /* Not at home. A key's bit is set in each bucket before its own. */
+            /* The key is not at home. A key's bit is set in each bucket before its own. */
             for (uint32_t round = 1; round < buckets; round++) {
                 if (!has_bit(block.lines + bucket * open_line_stride(kind), walk.bit))
                     break;
@@ -351,9 +357,9 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
                 (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
         }
         __syncthreads();
-        if (absent) { /* of equal ones that came together the first on their chain, which all of them find, stays */
+        if (absent) { /* of equal keys that came together, the first on their sequence stays, which all of them find */
             uint32_t bucket = walk.after(walk.home, buckets);
-            for (uint32_t round = 1; round < buckets; round++) { /* it is there */
+            for (uint32_t round = 1; round < buckets; round++) { /* ends: the key is there */
                 if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key()))
                     break;
                 bucket = walk.after(bucket, buckets);
@@ -369,7 +375,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
     return equal;
 }
 
-/* Step 5: places become values. */
+/* Step 5: replaces places by values. */
 template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
@@ -413,7 +419,8 @@ template <loom__slot_kind kind> __device__ __forceinline__ void take_values(cons
     }
 }
 
-/* No more records than the partition has free slots. All threads of the block, which wait for each other. */
+/* Fills a partition with no more records than it has free slots. All threads of the block call this; it has
+ * barriers. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void fill_partition(const build_block<kind> &block, outcome_counts *counts)
 {
@@ -446,7 +453,7 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
     counts->ok += (int32_t)((threadIdx.x == 0 ? count : 0) - equal);
 }
 
-/* One block to a partition. Shared memory: the partition, then its counters. */
+/* One thread block per partition. Shared memory: the partition, then its counters. */
 template <loom__slot_kind kind, build_way way>
 __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<kind> work)
 {
@@ -484,7 +491,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
             atomicAdd(&keys, mine);
         __syncthreads();
     }
-    if (way == IN_ORDER && count > slots) { /* somebody else will see to the batch */
+    if (way == IN_ORDER && count > slots) { /* marks the split as given up: the batch takes another route */
         atomicMax(work.records.spilled, UINT32_MAX);
         count = 0;
     }
@@ -518,7 +525,7 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_
         return error;
     uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
     if (way == IN_ORDER &&
-        shared <= BULK_HALF_BYTES) { /* one block to a multiprocessor, if it has so much: see step 5 */
+        shared <= BULK_HALF_BYTES) { /* one thread block per SM, if the SM has the memory: see step 5 */
         const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
         threads = WHOLE_THREADS;
         shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;
@@ -533,7 +540,7 @@ cudaError_t launch_way(const cuda_state *cuda, const build_work<kind> &work, bui
 {
     if (way == INTO_FILLED)
         return launch<kind, INTO_FILLED>(cuda, work, partitions, stream);
-    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* sets have no order */
+    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* the order of equal keys does not matter in sets */
         if (way == IN_ORDER)
             return launch<kind, IN_ORDER>(cuda, work, partitions, stream);
     return launch<kind, INTO_EMPTY>(cuda, work, partitions, stream);

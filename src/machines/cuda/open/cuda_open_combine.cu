@@ -1,14 +1,16 @@
-/* Accumulating a batch that has each key many times: rows are split by the hash of their keys (cuda_split.cuh), a block takes
- * all rows of a range of hashes, combines those with equal keys in shared memory, and gives the table one value for each key.
+/* Accumulates a batch that has each key many times. Rows are split by the hash of their keys (cuda_split.cuh). A thread
+ * block takes all rows of a range of hashes, combines those with equal keys in shared memory, and gives the table one
+ * value for each key.
  *
- * A row that goes to the table by itself reads a line and changes a value, at random, in the L2 cache at best: 100 M rows of
- * 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here they are read, written and read again in order: 3.6 GB, 0.85
- * ms at the speed of a copy. Where values are sums of numbers of 4 bytes, rows have 4 + 4 bytes, and that is 2.4 GB: numbers are widened
- * at the end, on their way into shared memory.
+ * A row that goes to the table by itself reads a line and changes a value, at random, at best in the L2 cache: 100 M
+ * rows of 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here rows are read, written and read again
+ * sequentially: 3.6 GB, 0.85 ms at the speed of a copy. Where values are sums of 4-byte numbers, rows have 4 + 4 bytes,
+ * and the total is 2.4 GB: numbers are widened at the end, on their way into shared memory.
  *
- * A table of so few keys that a block can hold them all needs no split. What a split had no room for, and the whole batch if it
- * gave up, is shared out among further blocks, which hold what they can and send the rest of their rows to the table one
- * by one; so half a batch of one key does no harm. A key that equals the mark of a free place goes that way, too. */
+ * A table of so few keys that one block can hold them all needs no split. Further blocks share the rows that the split
+ * had no room for, and the whole batch if the split gave up. They hold the keys that they can and send the rest of
+ * their rows to the table one by one, so half a batch of one key does no harm. A key that equals the mark of a free
+ * place also goes to the table by itself. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_ops.h"
@@ -23,21 +25,21 @@ enum {
     THREADS = 1024,
     UNROLLED = 4,
     ROW = 4,                  /* keys that a lane reads at once */
-    BLOCKS = 1,               /* on one multiprocessor */
+    BLOCKS = 1,               /* thread blocks per SM */
     BINS = 256,               /* ranges of hashes */
-    PLACES_BYTES = 192 << 10, /* of shared memory */
-    PROBES = 64,              /* places that a key looks at before it goes to the table by itself */
-    SLICES = 4,               /* blocks for each multiprocessor that take rows which were not split */
-    NO_PLACE = 0x7fffffff,    /* instead of a place */
+    PLACES_BYTES = 192 << 10, /* shared memory for keys and values */
+    PROBES = 64,              /* places that a key tries before it goes to the table by itself */
+    SLICES = 4,               /* thread blocks per SM for rows that were not split */
+    NO_PLACE = 0x7fffffff,    /* means: no place */
     LEAST_ROWS = 1 << 16,
-    LEAST_ROWS_PER_SLOT = 4 /* of the table: below, most keys come so seldom that combining them does not pay */
+    LEAST_ROWS_PER_SLOT = 4 /* slots of the table; with fewer rows, most keys are too rare for combining to pay */
 };
 
-/* What rows bring with their keys: nothing, which counts as one; numbers of 4 bytes that are widened to values of 8; numbers as
- * wide as values. */
+/* What a row has beside its key: nothing, which counts as one; a number of 4 bytes, widened to a value of 8; a number
+ * as wide as the value. */
 enum combine_brought { ONES, NARROW, WIDE };
 
-/* How they are combined: by adding integers; otherwise, as the batch says. */
+/* How values are combined: by adding integers, or as the batch says. */
 enum combine_what { SUMS, OTHERS };
 
 combine_brought brought_by(const cuda_batch *batch)
@@ -45,7 +47,7 @@ combine_brought brought_by(const cuda_batch *batch)
     return batch->values == NULL ? ONES : batch->widening != LOOM__WIDEN_NOT ? NARROW : WIDE;
 }
 
-/* Records have what rows bring, not what becomes of it: they are written and read again. */
+/* Records hold a row's own numbers, not widened values, since records are written and read again. */
 __host__ __device__ constexpr loom__slot_kind record_kind(loom__slot_kind kind, combine_brought brought)
 {
     const bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
@@ -73,7 +75,7 @@ template <class value> __device__ __forceinline__ value neutral_value(loom__how 
     case LOOM__MIN_SIGNED:
         return (value)(top - 1);
     case LOOM__MAX_SIGNED:
-    case LOOM__ADD_FLOAT: /* -0.0: a sum of it and x is x, whatever x is */
+    case LOOM__ADD_FLOAT: /* -0.0: the sum of -0.0 and any x is x */
         return top;
     case LOOM__MIN_FLOAT:
         return infinity;
@@ -89,7 +91,7 @@ __device__ __forceinline__ void combine_in_place(uint32_t *at, loom__how how, ui
     merge_values(at, how, value);
 }
 
-/* Shared memory adds 32 bits at a time. A sum is complete when all have added, so the carry may come later. */
+/* Shared memory adds 32 bits at a time. A sum is complete when all threads have added, so the carry may come later. */
 __device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, uint64_t value)
 {
     if (how != LOOM__ADD) {
@@ -109,14 +111,14 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_work {
     uint32_t bins; /* 0: nothing was split */
 };
 
-/* To the table itself. */
+/* Sends a key directly to the table. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
 {
     return open_insert_alone(kind, SLOT_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
 }
 
-/* Keys lie in rows of four, which a lane reads at once. Is the key in this row? */
+/* Keys lie in rows of four, which a lane reads at once. Returns the key's place in this row, or NO_PLACE. */
 template <class key> __device__ __forceinline__ uint32_t place_in_row(const key *row, key sought)
 {
     key there[ROW];
@@ -130,8 +132,8 @@ template <class key> __device__ __forceinline__ uint32_t place_in_row(const key 
     return at;
 }
 
-/* The place of a key, taken for it if `takes`; NO_PLACE if it has none. Keys are put into the first free place from the
- * beginning of their row on, so the first free one ends the search. */
+/* The place of a key, reserved if `takes`; NO_PLACE if it has none. A key goes to the first free place from the
+ * beginning of its row on, so the first free place ends a search. */
 template <class key>
 __device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t places, key free, key sought,
                                              bool takes)
@@ -157,7 +159,7 @@ __device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t
     return NO_PLACE;
 }
 
-/* Keys and what their rows have come to. */
+/* Keys and their combined values. */
 template <loom__slot_kind kind, combine_brought brought> struct combine_table {
     typedef combining<kind, brought> types;
     typedef typename types::key key;
@@ -166,10 +168,10 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_table {
     static constexpr uint32_t places = types::places;
     key *keys;
     value *values;
-    key free; /* the mark of a place that nobody has */
+    key free; /* marks a free place */
     loom__seed seed;
     loom__widening widening;
-    bool *missed; /* some rows have no place */
+    bool *missed; /* set if some rows have no place */
 
     __device__ __forceinline__ uint32_t first_place(key one) const
     {
@@ -193,9 +195,9 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_table {
     }
 };
 
-/* Rows next, next + THREADS and so on. Most keys are in their row of places already: all are looked for there before anything
- * waits. (What is read may be old: then the key is looked for once more.) Numbers are widened when all have been read: a branch
- * there would have one read wait for the other. */
+/* Combines rows next, next + THREADS and so on. Most keys are already in their row of places, so all are searched for
+ * there before anything waits. A stale read only causes a second search. Numbers are widened after all have been read:
+ * a branch in between would make one read wait for the other. */
 template <combine_what what, class table_type, class reader>
 __device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
                                              reader read, outcome_counts *counts)
@@ -232,7 +234,8 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__how 
     }
 }
 
-/* Rows 0 .. rows - 1, which `read(i, &key, &number)` gives: combined, then sent. All threads of the block. */
+/* Combines rows 0 .. rows - 1, which `read(i, &key, &number)` gives, then sends the results. All threads of the
+ * block. */
 template <combine_what what, loom__slot_kind kind, combine_brought brought, class reader>
 __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &work, uint64_t rows, reader read,
                                              outcome_counts *counts)
@@ -243,7 +246,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
     constexpr uint32_t places = types::places;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ bool missed, refused;
-    key *keys = (key *)memory; /* aligned to rows */
+    key *keys = (key *)memory; /* aligned to rows of places */
     value *values = (value *)(keys + places);
     const key free = (key)work.view.empty[0];
     const loom__how how = what == OTHERS ? work.batch.how : LOOM__ADD;
@@ -263,13 +266,13 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
             continue;
         open_outcome outcome = send<kind>(&work.view, how, keys[i], values[i]);
         values[i] = outcome == OPEN_NO_ROOM;
-        counts->ok += outcome == OPEN_DONE; /* one of its rows was not there */
+        counts->ok += outcome == OPEN_DONE; /* the first of its rows was new */
         counts->exists -= outcome == OPEN_DONE;
         if (outcome == OPEN_NO_ROOM)
             refused = true;
     }
     __syncthreads();
-    /* Once more, if need be: rows without a place go one by one, and those of keys that were refused are counted. */
+    /* A second pass, if needed: sends rows without a place one by one, and counts the rows of refused keys. */
     for (uint64_t i = threadIdx.x; (missed || refused) && i < rows; i += THREADS) {
         key one;
         typename types::number number;
@@ -309,7 +312,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
                 *with = brought == ONES ? (number)1 : (number)columns::value_of(head, records, i);
             },
             &counts);
-    } else { /* a slice of what was not split */
+    } else { /* a slice of the rows that were not split */
         const uint64_t all = gave_up ? work.batch.n : *work.records.spilled;
         const uint64_t slices = gridDim.x - work.bins, slice = blockIdx.x - work.bins;
         const uint64_t first = all / slices * slice + (slice < all % slices ? slice : all % slices);
@@ -354,7 +357,7 @@ cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, con
     const combine_brought brought = brought_by(batch);
     const bool sums = batch->how == LOOM__ADD;
     if constexpr (kind == SLOT_KEY_4 || kind == SLOT_KEY_8) {
-        return cudaErrorInvalidValue; /* sets are not accumulated */
+        return cudaErrorInvalidValue; /* sets have no values to accumulate */
     } else {
         if constexpr (bulk_columns<kind>::wide_value) {
             if (brought == NARROW && sums)
@@ -376,7 +379,7 @@ uint32_t places_of(const loom__open_view *view)
     return PLACES_BYTES / (slot_key_bytes(kind) + slot_value_bytes(kind));
 }
 
-/* What the records are split like: a table of one partition for each bin, whose keys are the records' heads. */
+/* The view by which records are split: a table with one partition for each bin, whose keys are the records' heads. */
 loom__open_view bins_view(const loom__open_view *view, const cuda_batch *batch)
 {
     loom__open_view bins = *view;

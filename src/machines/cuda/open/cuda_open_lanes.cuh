@@ -1,33 +1,36 @@
-/* Kernels of the open engine for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME, or CUDA_REST.
+/* Kernels of the open engine for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME, or
+ * CUDA_REST.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one while
- * the others of the warp go on; otherwise, at high loads, most groups would wait for the longest chain. Lookups go through
- * the tile three times, as the CPU does: every lane hashes keys of its own, so that no key is hashed by each lane of its
- * group; then groups look at one home line after the other, with nothing to remember but the tile; then they follow the
- * chains of those keys that were not settled at home.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one
+ * while the other groups of the warp continue. Otherwise, at high loads, most groups would wait for the longest probe
+ * sequence. Lookups pass over the tile three times, as on the CPU. First every lane hashes keys of its own, so that a
+ * key is hashed once and not by each lane of its group. Then groups search one home line after the other; only the tile
+ * holds state. Then groups follow the probe sequences of the keys that were not settled at home.
  *
- * What a lookup must move, and the floor that follows, on an H200, tables in memory: a line of 64 bytes for each bucket, at
- * random, which alone goes at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status, in order. A loop that does
- * just that, with the same tiles and no table, reaches 0.89 of the rate without keys and answers: keys cost 2 %, any
- * write at all 6, since DRAM turns between reading and writing, values and statuses together 9. Lookups reach 0.98 of that
- * (docs/performance.md and docs/notes/open.md have figures, commands and dates). Between the L2 cache and DRAM nothing else is near its end: DRAM is busy 58 % of the
- * time, with opening rows; the link between the halves of the L2 cache 85 %.
+ * What a lookup must move, and the resulting limit, on an H200 with tables in memory: a random line of 64 bytes for
+ * each bucket, which alone runs at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status,
+ * sequentially. A loop that does only this, with the same tiles and no table, reaches 0.89 of the rate without keys and
+ * answers: keys cost 2 %, any write at all 6, since DRAM switches between reading and writing, values and statuses
+ * together 9. Lookups reach 0.98 of that loop (docs/performance.md and docs/notes/open.md have figures, commands and
+ * dates). Between the L2 cache and DRAM nothing else is near its limit: DRAM is busy 58 % of the time, with opening
+ * rows; the link between the halves of the L2 cache 85 %.
  *
- * Measured with 100 M pairs of 4 + 4 bytes: a kernel for lookups written for the GPU alone is not faster (within 1 %; with
- * a table in the L2 cache 4 % for hits, 1 % for misses). Groups of 2 lanes are best: lookups of keys that are there, load
- * 0.8, with 1 lane 25.5 G/s, 2 lanes 34.9, 4 lanes 34.6, 8 lanes 27 to 30; table in the L2 cache 53, 84, 59 and 35. Loads of a line may
- * stay in the L1 cache: a lane's two vector loads fall into one 32-byte sector. Five to seven blocks to a multiprocessor
- * make no difference for tables in memory; six are best for tables in the L2 cache. Coherent loads, for tables that are read while they are
- * written, cost nothing in memory and a quarter in the L2 cache.
+ * Measured with 100 M pairs of 4 + 4 bytes: a lookup kernel written for the GPU alone is not faster (within 1 %; with a
+ * table in the L2 cache 4 % for hits, 1 % for misses). Groups of 2 lanes are best: hits at load 0.8 run at 25.5 G/s
+ * with 1 lane, 34.9 with 2, 34.6 with 4, 27 to 30 with 8; with the table in the L2 cache at 53, 84, 59 and 35. Loads of
+ * a line may stay in the L1 cache: a lane's two vector loads fall into one 32-byte sector. Five to seven thread blocks
+ * per SM make no difference for tables in memory; six are best for tables in the L2 cache. Coherent loads, for tables
+ * that are read while they are written, cost nothing in memory and a quarter in the L2 cache.
  *
- * Insertions read a line for each bucket and write a sector back for the key and for each filter bit: against the rate of
- * random swaps 0.88. They wait for DRAM; two passes as in lookups, fewer or more blocks, and loads through the L1 cache
- * make no difference, only what must be waited for does (open_ops.h: bits are set on leaving a bucket).
+ * Insertions read a line for each bucket, and write a sector for the key and for each filter bit. They reach 0.88 of
+ * the rate of random CAS operations. They wait for DRAM. Two passes as in lookups, fewer or more blocks, and loads
+ * through the L1 cache make no difference; only dependent accesses do (open_ops.h: filter bits are set on leaving a
+ * bucket).
  *
- * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 37 registers,
- * no local memory. A warp executes 38 to hash 32 keys, 71 to look at the home lines of 16, with two loads of 16 bytes to a
- * lane (LDG.E.128) and three votes, 115 for a turn along chains: with what comes before and after, 7 for a key that is
- * settled at home. An insertion: 726 in all, 48 registers, no local memory, five votes a turn. */
+ * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 37 registers, no
+ * local memory. A warp executes 38 to hash 32 keys; 71 to search the home lines of 16 keys, with two loads of 16 bytes
+ * per lane (LDG.E.128) and three votes; 115 for a further turn. With the code before and after, a key that is settled
+ * at home takes 7. An insertion: 726 in all, 48 registers, no local memory, five votes a turn. */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/core/cuda_finish.cuh"
@@ -39,17 +42,17 @@
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
-enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* on one multiprocessor */
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
+enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* thread blocks per SM */
 
 template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
     typename widths<kind>::value values[takes_values(kind, op) ? TILE_ITEMS : 16];
     uint8_t status[TILE_ITEMS];
-    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* of items that were merged */
+    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* owners of merged items */
 };
 
-/* Adds a group's item to the late ones. All lanes of a warp call this together. */
+/* Adds a group's item to the late items. All lanes of a warp call this together. */
 __device__ __forceinline__ void add_late(uint8_t *late, uint32_t *count, lane_group group, lane_truth adds,
                                          uint32_t item)
 {
@@ -59,8 +62,8 @@ __device__ __forceinline__ void add_late(uint8_t *late, uint32_t *count, lane_gr
     *count += __popc(adding);
 }
 
-/* Groups take the late items one after the other. `begin(entry)` starts a walk; `turn(active)` takes one turn of it and
- * tells whether it is settled. */
+/* Groups take the late items one after the other. `begin(entry)` starts a walk. `turn(active)` takes one turn of the
+ * walk and returns whether its key is settled. */
 template <class begin_walk, class take_turn>
 __device__ __forceinline__ void follow_late(const uint8_t *late, uint32_t count, lane_group group, begin_walk begin,
                                             take_turn turn)
@@ -94,7 +97,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     };
     tile_read(tile->keys, range, (const key *)batch.keys);
     __syncwarp();
-    for (uint32_t first = 0; first < batch.tile; first += 32) { /* here every lane has keys of its own */
+    for (uint32_t first = 0; first < batch.tile; first += 32) { /* in this loop every lane has keys of its own */
         uint32_t item = first + range.lane;
         open_walk walk = open_start(kind, &view, tile->keys[item]);
         tile->lines[item] = (uint32_t)((open_line(kind, &walk, walk.bucket) - view.base) / OPEN_LINE_BYTES);
@@ -112,7 +115,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         open_found answer =
             open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
         answer.settled |= view.buckets == 1;
-        __syncwarp(); /* an answer takes the place of what others of the group have read */
+        __syncwarp(); /* an answer overwrites what other lanes of the group have read */
         if (active & answer.settled & answer.reports)
             tell(item, answer);
         add_late(tile->late, &late, group, active & !answer.settled, item);
@@ -138,7 +141,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
 }
 
-/* What a block does with its tiles, number `block` of the batch. */
+/* Processes the tiles of thread block `block` of the batch. */
 template <loom__slot_kind kind, cuda_op op>
 __device__ __forceinline__ void write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
 {
@@ -176,7 +179,7 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
                 ? open_update_item(kind, OPEN_SHARED, group, &view, &walk, own_value, active)
                 : open_insert_item(kind, mode, batch.how, OPEN_SHARED, group, &view, &walk, &own_value, active);
         if (op == OP_FETCH)
-            __syncwarp(); /* the value found takes the place of the one that came, which others of the group have read */
+            __syncwarp(); /* the value found overwrites the given one, which other lanes of the group have read */
         if (active && answer.outcome != OPEN_GO_ON) {
             if (op == OP_FETCH && answer.reports)
                 tile->values[item] = (value)(answer.outcome == OPEN_NO_ROOM ? 0 : own_value);
@@ -258,7 +261,7 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
 
 } // namespace
 
-/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+/* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
@@ -270,7 +273,7 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 
 #else
 
-/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+/* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
 template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest, const cuda_finish finish)

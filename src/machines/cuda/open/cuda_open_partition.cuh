@@ -1,8 +1,9 @@
-/* One partition in the shared memory of a block: what filling it from records and from another table have in common.
+/* One partition in the shared memory of a thread block: what filling it from records and from another table have in
+ * common.
  *
- * A key takes the next place of a bucket from a counter of 16 bits, two to a word. A key counts at most once in each bucket,
- * so no counter passes the number of keys, which is at most the number of slots (48,986). Included by files that define
- * CUDA_LANES as 1 and CUDA_SHARED_TABLE. */
+ * A key takes the next place of a bucket from a counter of 16 bits, two per word. A key counts at most once in each
+ * bucket, so no counter exceeds the number of keys, which is at most the number of slots (48,986). Included by files
+ * that define CUDA_LANES as 1 and CUDA_SHARED_TABLE. */
 #ifndef LOOM_CUDA_OPEN_PARTITION_CUH
 #define LOOM_CUDA_OPEN_PARTITION_CUH
 
@@ -12,13 +13,13 @@
 #include "machines/cuda/open/cuda_open_bulk.cuh"
 
 enum {
-    WHOLE_THREADS = 1024,    /* of a block that has a multiprocessor for itself */
-    HALF_THREADS = 640,      /* of one that shares it with another one, or, … */
-    QUARTER_THREADS = 320,   /* … if partitions are small, with three … */
-    PARTITION_REGISTERS = 48 /* … for which there are just enough registers of a thread */
+    WHOLE_THREADS = 1024,    /* of a thread block that has an SM for itself */
+    HALF_THREADS = 640,      /* of a block that shares an SM with one other */
+    QUARTER_THREADS = 320,   /* of a block that shares an SM with three others: small partitions */
+    PARTITION_REGISTERS = 48 /* of a thread: just fits those numbers of threads */
 };
 
-/* A partition with no keys, or as it is. All threads of the block. */
+/* Starts from a partition without keys, or from the existing one. All threads of the block call this. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
                                                 uint32_t buckets)
@@ -36,7 +37,7 @@ __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, ui
     }
 }
 
-/* Where a slot's head lies, and its value, if that is not part of the head. */
+/* The addresses of a slot's head, and of its value if the head does not hold it. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ typename bulk_columns<kind>::head *head_at(unsigned char *lines, uint32_t bucket,
                                                                       uint32_t slot)
@@ -52,7 +53,7 @@ __device__ __forceinline__ typename bulk_columns<kind>::value *value_at(unsigned
                                                   bucket * open_value_stride(kind) + slot * slot_value_bytes(kind));
 }
 
-/* Puts a key and its value into a slot. */
+/* Stores a key and its value in a slot. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void place(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                       typename bulk_columns<kind>::head one, uint64_t value)
@@ -73,7 +74,7 @@ __device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets
     place<kind>(lines, buckets, bucket, to, *head_at<kind>(lines, bucket, from), value);
 }
 
-/* The slot of a key in a bucket; open_slots: it is not there. One lane. */
+/* The slot of a key in a bucket; open_slots(kind): the key is not there. Runs on one lane. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucket, uint64_t sought)
 {
@@ -83,7 +84,7 @@ __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucke
     return slot;
 }
 
-/* Sets the bit in a bucket's word; tells whether it was set before. */
+/* Sets the bit in a bucket's word. Returns whether it was set before. */
 __device__ __forceinline__ bool set_bit(unsigned char *line, uint32_t bit)
 {
     uint32_t *half = (uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32, one = 1u << bit % 32;
@@ -113,7 +114,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ bool holds(const unsi
     return found;
 }
 
-/* The slot's key goes, with its value. Others may take keys from other slots of the bucket. */
+/* Removes the slot's key and value. Other lanes may remove keys from other slots of the bucket. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t buckets, uint32_t bucket, uint32_t slot,
                                            uint64_t empty)
@@ -123,21 +124,22 @@ __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t bucket
         atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
 }
 
-/* One bucket, which belongs to this lane, when all keys have their places: values are ready, and of equal keys the one in the
- * lowest slot remains; with the value of slot b, if takes_over(a, b) tells so for its own slot a. Returns how many went. */
+/* Finishes one bucket, which belongs to this lane, after all keys have their places. Sets ready bits. Of equal keys the
+ * one in the lowest slot a remains; it gets the value of slot b if takes_over(a, b). Returns how many keys were
+ * removed. */
 template <loom__slot_kind kind, class chooser>
 __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
                                                   uint32_t taken, uint64_t empty, chooser takes_over)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
-    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* not seldom a key or a word only by chance */
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* equals a key or a word only by chance */
     unsigned char *line = lines + bucket * open_line_stride(kind);
     if (slot_values_apart(kind))
         *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
             ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
-    /* Quarters in an order in which neighbouring lanes read from different banks. The filter word may look like a key, and
-     * what stands for empty slots, too: then there is one more look, and that is all. */
+    /* Reads quarters in a sequence in which neighbouring lanes use different banks. The filter word, or the stand-in
+     * for empty slots, may equal a key. That only costs the second search below. */
     key keys[words];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -170,7 +172,7 @@ __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t
     return went;
 }
 
-/* One bucket of a partition that holds keys: they move to its first slots, if they are not there. Returns how many they are. */
+/* Moves the keys of one bucket to its first slots. Returns how many keys there are. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
                                                   uint64_t empty)
@@ -180,7 +182,7 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
     unsigned char *line = lines + bucket * open_line_stride(kind);
     uint32_t full = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) { /* in an order in which neighbouring lanes read from different banks */
+    for (int k = 0; k < 4; k++) { /* in a sequence in which neighbouring lanes use different banks */
         const uint32_t part = (bucket / 2 + k) % 4;
         uint4 quarter = load_quarter(line + part * 16);
         const key *keys = (const key *)&quarter;
@@ -192,14 +194,14 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
     const uint32_t count = __popc(full), first_ones = (1u << count) - 1;
     if (full == first_ones)
         return count;
-    for (uint32_t last = 31 - __clz(full); full != first_ones; last = 31 - __clz(full)) { /* one key fewer behind */
+    for (uint32_t last = 31 - __clz(full); full != first_ones; last = 31 - __clz(full)) { /* each round moves one key */
         const uint32_t hole = __ffs(~full) - 1;
         move_slot<kind>(lines, buckets, bucket, last, hole);
         empty_slot<kind>(lines, buckets, bucket, last, empty);
         full = (full | 1u << hole) & ~(1u << last);
     }
     if (slot_values_apart(kind))
-        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* their values are ready */
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* sets their ready bits */
     return count;
 }
 

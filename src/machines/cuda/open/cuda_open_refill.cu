@@ -1,6 +1,6 @@
-/* A table filled with the keys of another one: each partition by a block, in shared memory, from the few partitions whose keys may
- * fall into it. They are read twice, first for keys that find room at home, then for the others; so it takes no memory but the new
- * table. */
+/* Fills a table with the keys of another one. One thread block fills each partition in shared memory, from the few
+ * source partitions whose keys can fall into it. The block reads those twice: first for keys that find room at home,
+ * then for the others. So a refill needs no memory beside the new table. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -8,7 +8,7 @@
 namespace
 {
 
-/* Keys are all different, so one is where it belongs when it has found a place. */
+/* All keys are different, so a key that has taken a place keeps it. */
 template <loom__slot_kind kind> struct refill_work {
     loom__open_view from, to;
     unsigned long long *refused;
@@ -19,7 +19,7 @@ template <loom__slot_kind kind, class visitor>
 __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32_t partition, visitor visit)
 {
     typedef bulk_columns<kind> columns;
-    constexpr uint32_t slots = 16 / columns::slot_stride; /* of a quarter */
+    constexpr uint32_t slots = 16 / columns::slot_stride; /* slots in a quarter of a line */
     uint32_t first, last;
     loom__hash_sources(partition, work.to.partitions, work.from.partitions, &first, &last);
     for (uint32_t source = first; source <= last; source++) {
@@ -72,19 +72,20 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     });
     atomicAdd(&keys, mine);
     __syncthreads();
-    if (keys > buckets * open_slots(kind)) { /* not even all slots together suffice */
+    if (keys > buckets * open_slots(kind)) { /* more keys than slots */
         if (threadIdx.x == 0)
             atomicAdd(work.refused, (unsigned long long)keys);
         return;
     }
-    /* Those that came when their bucket was full. Others may fill it further now; who is there already is found. */
+    /* Places keys whose home bucket was full when they came. Other keys may now take its slots; a key that is already
+     * placed is found. */
     visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
         uint32_t bucket = loom__hash_bucket(lower, buckets);
         unsigned char *line = lines + bucket * open_line_stride(kind);
         if (places_taken(taken, bucket) <= open_slots(kind) || holds<kind>(line, columns::key_of(one)))
             return;
         const uint32_t bit = open_filter_bit(kind, lower), step = loom__hash_step(lower, buckets);
-        for (;;) { /* a slot is free somewhere: at most `buckets` rounds */
+        for (;;) { /* some slot is free: at most `buckets` rounds */
             (void)set_bit(lines + bucket * open_line_stride(kind), bit);
             bucket += step;
             bucket -= bucket >= buckets ? buckets : 0;
@@ -126,7 +127,7 @@ loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const
     ON_DEVICE(cuda);
     if (bulk_shared_bytes(to) + BULK_STATIC_BYTES > (uint32_t)cuda->shared_bytes)
         return LOOM_UNSUPPORTED;
-    /* The new table's size is not set yet: here keys are counted that find no room. */
+    /* The new table's size is not set yet: its field counts the keys that find no room. */
     unsigned long long *counter = (unsigned long long *)&to->totals->size;
     CUDA_TRY(cudaMemsetAsync(counter, 0, sizeof *counter, on));
     cudaError_t error = cudaSuccess;

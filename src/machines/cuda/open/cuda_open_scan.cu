@@ -1,5 +1,5 @@
-/* What reads or writes whole tables: clear, survey; and the count of accesses. One block works on one partition
- * or on one run of buckets, one lane on one bucket or key. */
+/* Operations that read or write whole tables: clear, survey; and the count of accesses. One thread block works on one
+ * partition or one run of buckets, one lane on one bucket or key. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_survey.h"

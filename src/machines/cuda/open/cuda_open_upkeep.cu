@@ -1,5 +1,5 @@
-/* Partitions whose filters are worn put in order (open_upkeep.h): one block to a partition, one lane to a bucket or a key.
- * Nothing is synchronised: the kernel looks at the counts itself, and mostly finds nothing to do. */
+/* Upkeep of partitions (open_upkeep.h): one thread block per partition, one lane per bucket or key. The host does not
+ * synchronise: the kernel reads the counts itself, and mostly finds nothing to do. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_upkeep.h"
@@ -10,8 +10,8 @@ namespace
 
 enum {
     THREADS = 512,
-    BLOCKS = 4,                                                        /* for each multiprocessor */
-    STATIC_BYTES = (THREADS + 64) * static_cast<int>(sizeof(uint32_t)) /* of shared memory, the list apart; at most */
+    BLOCKS = 4,                                                        /* per SM */
+    STATIC_BYTES = (THREADS + 64) * static_cast<int>(sizeof(uint32_t)) /* shared memory without the list, at most */
 };
 
 template <loom__slot_kind kind>
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
     __shared__ uint32_t away, found;
     __shared__ uint32_t worn[THREADS];
     const open_desk desk = {list, room, &away};
-    /* Each lane looks at one partition; then the block takes those that were found. */
+    /* Each lane checks one partition; then the block works on the partitions that need upkeep. */
     for (uint64_t first = blockIdx.x; first < view.partitions; first += (uint64_t)gridDim.x * THREADS) {
         uint64_t partition = first + (uint64_t)threadIdx.x * gridDim.x;
         bool is_one = partition < view.partitions;
@@ -46,7 +46,8 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
     uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind);
     uint32_t room = open_list_room(kind, view->buckets);
     room = room < bytes / key_bytes ? room : bytes / key_bytes;
-    /* Always the same: it belongs to the kernel, which other threads may be launching for other tables. */
+    /* Always the same value: the attribute belongs to the kernel, which other threads may be launching for other
+     * tables. */
     cudaError_t error =
         cudaFuncSetAttribute(upkeep_kernel<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error != cudaSuccess)
