@@ -1,12 +1,13 @@
-/* Insertion into a filter by partition: split the batch (cuda_split_passes.cuh), then give each partition to one block, which
- * sets its keys' bits in shared memory.
+/* Insertion into a filter by partition: split the batch (cuda_split_passes.cuh), then give each partition to one thread
+ * block, which sets its keys' bits in shared memory.
  *
- * What it must move, for n keys of w bytes and a filter of b: 2 n w for each pass of the split, n w + 2 b to fill; for 2^27 keys of 4
- * bytes and 16 bits for each, 3.2 GB with two passes: 0.8 ms at the speed of a copy, 167 G/s. Directly each key reads and writes a line
- * of 64 bytes at random.
+ * Bytes to move, for n keys of w bytes and a filter of b bytes: 2 n w for each pass of the split, n w + 2 b to fill.
+ * For 2^27 keys of 4 bytes with 16 bits each and two passes that is 3.2 GB: 0.8 ms at the speed of a copy, 167 G/s.
+ * Directly, each key reads and writes a random line of 64 bytes.
  *
- * Measured on an H200: 70 G/s; 0.48 and 0.49 ms for the passes, 0.88 to fill, which waits for instructions (84 %). When the lanes of a warp
- * set the bits of the same quarter at once, whose words lie in four banks, filling took 1.53 ms. */
+ * Measured on an H200: 70 G/s; 0.48 and 0.49 ms for the passes, 0.88 to fill, which is bound by instructions (84 %).
+ * When all lanes of a warp set bits of the same quarter at once, whose words lie in four banks, filling took 1.53
+ * ms. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
@@ -19,7 +20,7 @@ namespace
 enum {
     THREADS = 512,
     UNROLLED = 4,        /* keys that a thread reads at once */
-    PARTITION_BLOCKS = 3 /* on one multiprocessor */
+    PARTITION_BLOCKS = 3 /* thread blocks per SM */
 };
 
 /* A record is a key. */
@@ -39,8 +40,8 @@ template <class key> struct partition_of_key {
     }
 };
 
-/* Sets a key's bits in a block in shared memory, whose atomic ORs are of 32 bits. Lanes begin with different words: those of one
- * half of a quarter lie in four banks, whatever the block. */
+/* Sets a key's bits in a block in shared memory, by atomic ORs of 32 bits. Lanes begin with different words: the words
+ * of one half of a quarter lie in four banks, whatever the block. */
 template <uint32_t each> __device__ __forceinline__ void set_bits(uint32_t *block, uint32_t lower)
 {
 #pragma unroll
@@ -55,7 +56,7 @@ template <uint32_t each> __device__ __forceinline__ void set_bits(uint32_t *bloc
     }
 }
 
-/* One block to a partition. If the split gave up, it is left to others. */
+/* One thread block per partition. Does nothing if the split gave up. */
 template <class key, uint32_t each>
 __global__ void __launch_bounds__(THREADS, PARTITION_BLOCKS)
     fill_kernel(const loom__filter_view view, const split_regions_of<key_columns<key>> records)
@@ -126,7 +127,7 @@ template <class key> cuda_rest rest_of(const split_plan *plan, unsigned char *wo
 
 } // namespace
 
-/* Equal keys are counted for different ones: a batch of few may spill, and give up. */
+/* The plan takes all keys for different ones: a batch of few different keys may spill, and the split give up. */
 bool cuda_filter_bulk_plan(const cuda_state *cuda, const loom__filter_view *view, uint64_t n, split_plan *plan)
 {
     split_wish wish = {};

@@ -1,20 +1,22 @@
-/* Kernels of filters for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
+/* Kernels of filters for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh), 32 in a round: every lane hashes one of its own; then groups take
- * CUDA_LANES of them one after the other, all blocks under way at once, each lane with its share of them; then every lane tells the
- * answer of its own key from the votes.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh), 32 in each round. First every lane hashes one key of its own.
+ * Then each group takes CUDA_LANES of the keys, with all their blocks in flight at once, and each lane handles its
+ * share of every block. Then every lane derives the answer for its own key from the votes.
  *
- * What a query must move: a block of 64 bytes at random, 4 or 8 bytes of key and 1 of answer in order. What an insertion must: the
- * same block, read and, by atomic ORs without an answer, written back.
+ * A query must move a random block of 64 bytes, and sequentially 4 or 8 bytes of key and 1 of answer. An insertion must
+ * move the same block: it reads it and, by atomic ORs without a result, writes it back.
  *
- * Measured on an H200, 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; and queries in one of 16 MB, which
- * the L2 cache holds; G/s with 1, 2, 4 and 8 lanes (before all blocks of a round were under way at once, but for the last row):
- *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks fetched beforehand 15.9 (in the L2 cache a sixth slower so)
+ * Measured on an H200, 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; and queries in a
+ * filter of 16 MB, which fits the L2 cache. G/s with 1, 2, 4 and 8 lanes. Only in the last row are all blocks of a
+ * round in flight at once:
+ *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks prefetched 15.9 (in the L2 cache a sixth slower)
  *     contains, 268 MB     34.8  44.5   44.7   39.8, on a GPU whose limit of reads is 44.6
  *     contains, 16 MB      52    71     99     68
- *     the same now          -    72    118     94; 135 with 4 lanes since one half of each word is looked at (each = 2)
- * With fewer lanes a load or an atomic operation of a warp touches more lines at once, and the L1 cache takes them one after the other;
- * with eight lanes there are more instructions. In memory one block under way to a lane is as good as four. */
+ *     the same now          -    72    118     94; 135 with 4 lanes since only half of each word is tested (each = 2)
+ * With fewer lanes a load or an atomic of a warp touches more lines at once, and the L1 cache handles them one after
+ * the other. With eight lanes there are more instructions. In memory, one block in flight per lane is as good as
+ * four. */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
 #include "machines/cuda/core/cuda_tile.cuh"
@@ -23,15 +25,16 @@
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* of a warp */ };
-enum { BLOCKS = CUDA_LANES == 4 ? 6 : 5, INSERT_BLOCKS = 8 }; /* on one multiprocessor */
+enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
+enum { BLOCKS = CUDA_LANES == 4 ? 6 : 5, INSERT_BLOCKS = 8 }; /* thread blocks per SM */
 
 template <class key> struct filter_tile {
     __align__(16) key keys[TILE_ITEMS];
     uint8_t found[TILE_ITEMS];
 };
 
-/* One round: lane i's key is the i-th of 32. Keys behind the end of a batch are zeros, which may be looked for, but not set. */
+/* One round: lane i's key is the i-th of 32. Keys behind the end of a batch are zeros. They may be tested, but not
+ * set. */
 template <uint32_t each>
 __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_group group, const filter_key &own)
 {
@@ -45,7 +48,7 @@ __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_gro
         lower[i] = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
         filter_take(group, &lines[i], filter_block(&view, block), true);
     }
-    uint32_t missing = 0; /* on which lanes, of the round's groups that had this lane's key */
+    uint32_t missing = 0; /* votes of the round in which a group had this lane's key: lanes that miss a bit */
 #pragma unroll
     for (int i = 0; i < CUDA_LANES; i++) {
         const uint32_t votes = __ballot_sync(CUDA_FULL_MASK, !filter_look(each, group, &lines[i], lower[i]));
@@ -59,7 +62,7 @@ __device__ __forceinline__ void set_all(const loom__filter_view &view, lane_grou
                                         uint32_t count, bool fetches)
 {
     const uint32_t lane = threadIdx.x % 32;
-    if (fetches) /* the whole block at once: atomic operations would fetch its two sectors one by one */
+    if (fetches) /* the whole block at once: atomics would fetch its two sectors one by one */
         asm volatile("prefetch.global.L2 [%0];" ::"l"(filter_block(&view, own.block)));
 #pragma unroll
     for (int i = 0; i < CUDA_LANES; i++) {
@@ -114,7 +117,7 @@ __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
     run_tile<key_bytes, each, true>(view, batch, blockIdx.x);
 }
 
-/* What a split had no room for, or the whole batch if it gave up: the device knows, the host does not. */
+/* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
 template <uint32_t key_bytes, uint32_t each>
 __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
     rest_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_rest rest)
@@ -145,7 +148,7 @@ void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_
 
 } // namespace
 
-/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+/* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_filter_batch *batch,
                         cuda_filter_op op, const cuda_rest *rest, cudaStream_t stream)
 {

@@ -1,4 +1,4 @@
-/* What reads or writes whole filters: clear, merge, survey. All of it streams. */
+/* Operations that read or write whole filters: clear, merge, survey. All accesses stream. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
@@ -19,7 +19,8 @@ __global__ void __launch_bounds__(THREADS) merge_kernel(uint4 *to, const uint4 *
     }
 }
 
-/* Insertions may be at work. A thread reads whole blocks: lanes of a warp neighbouring ones, whose lines are then at hand. */
+/* Insertions may run at the same time. A thread reads whole blocks, the lanes of a warp neighbouring ones, so that
+ * their lines are in the cache. */
 template <uint32_t each>
 __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__filter_view view, filter_sums *sums)
 {
@@ -55,7 +56,7 @@ loom_status survey_sum(cuda_state *cuda, const loom__filter_view *view, filter_s
     const unsigned blocks = blocks_for(cuda, view->blocks);
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
 #define CALL(key_bytes, each) survey_kernel<each><<<blocks, THREADS, 0, stream>>>(*view, on_device)
-    FILTER_FOR_EACH(4, view->each, CALL); /* keys have no part in it */
+    FILTER_FOR_EACH(4, view->each, CALL); /* the width of keys does not matter */
 #undef CALL
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
