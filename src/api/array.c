@@ -1,4 +1,4 @@
-/* Arrays where a context's machine works. */
+/* Arrays in the memory of a context's machine. */
 #include "api/context.h"
 #include "core/error.h"
 #include "core/memory.h"

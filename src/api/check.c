@@ -20,7 +20,7 @@ loom_status loom__check_sized_arrays(const loom__sized_array *arrays, int count)
         RETURN_ERROR_IF((uintptr_t)array->at % array->alignment != 0, LOOM_INVALID_ARGUMENT,
                         "%s is not aligned to %llu bytes, as its elements must be", array->name,
                         (unsigned long long)array->alignment);
-        /* No object has more bytes than a pointer difference can tell. */
+        /* No object has more bytes than a pointer difference can express. */
         RETURN_ERROR_IF(n > PTRDIFF_MAX / array->width || n > (UINTPTR_MAX - (uintptr_t)array->at) / array->width,
                         LOOM_INVALID_ARGUMENT, "n = %llu: %s would run past the end of memory", (unsigned long long)n,
                         array->name);

@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* A machine that a context can be made for. BEST falls back on the cpu machine, which is always there. */
+/* The machine for a new context. BEST falls back to the cpu machine, which is always present. */
 static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
 {
     RETURN_ERROR_IF(id != LOOM_MACHINE_BEST && id != LOOM_MACHINE_CPU && id != LOOM_MACHINE_CUDA, LOOM_INVALID_ARGUMENT,
@@ -26,7 +26,7 @@ static loom_status machine_of(loom_machine id, const loom__machine_ops **ops)
             status = (*ops)->present();
         if (status == LOOM_OK || id == LOOM_MACHINE_CUDA)
             return status;
-        loom__fail(LOOM_OK, "%s", sentence); /* that there is no GPU is no failure of this call */
+        loom__fail(LOOM_OK, "%s", sentence); /* a missing GPU is no failure of this call */
     }
     *ops = &loom__cpu_machine;
     return LOOM_OK;
@@ -114,7 +114,7 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
 {
     const int views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;
     if (type == LOOM_TYPE_FILTER)
-        return LOOM_OK; /* its engine says */
+        return LOOM_OK; /* its engine decides */
     RETURN_ERROR_IF(feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
                     "tables are not merged; insert the pairs of one (loom_map_for_each) into the other");
     RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
@@ -174,7 +174,7 @@ uint64_t loom__context_seed(const loom_context *context)
         return context->config.seed;
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
         return seed;
-    /* No entropy yet, early at boot: the clock and our place in memory still differ from run to run. */
+    /* No entropy yet, early at boot. The clock and the stack address still differ from run to run. */
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return loom__mix64((uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32 ^ (uint64_t)(uintptr_t)&seed);

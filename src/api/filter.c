@@ -1,4 +1,4 @@
-/* Filters: their life, bulk calls, and what they tell about themselves. Files: filter_file.c; device views: filter_view.c. */
+/* Filters: creation, bulk calls, reports. Files: filter_file.c; device views: filter_view.c. */
 #include "api/filter.h"
 #include "api/check.h"
 #include "api/struct_size.h"
@@ -74,7 +74,7 @@ loom_status loom__filter_wrap(loom_context *context, loom__table *table, uint64_
     return LOOM_OK;
 }
 
-/* Waits for what the stream has done to the filter's bits. */
+/* Waits for the work of the stream on the filter's bits. */
 static loom_status wait_for(loom__table *table, loom_stream stream)
 {
     unsigned char first;
@@ -86,7 +86,7 @@ static loom_status create(loom_context *context, const loom__description *is, lo
     loom__table *table;
     RETURN_IF_FAILED(loom__table_make(context->machine, engine_of(is), is, 1, &table, NULL));
     loom_status status = ((const loom__filter_kernels *)table->kernels)->clear(context->machine, table->view, NULL);
-    if (status == LOOM_OK) /* the filter must be empty for every stream */
+    if (status == LOOM_OK) /* every stream must see an empty filter */
         status = wait_for(table, NULL);
     if (status != LOOM_OK) {
         loom__table_destroy(table);
@@ -103,7 +103,7 @@ loom_status loom_filter_create(loom_context *context, const loom_filter_config *
     return create(context, &is, made);
 }
 
-/* Of a filter only its bits ever change: what it was made with needs no lock. */
+/* Only the bits of a filter ever change: reading its description needs no lock. */
 loom_status loom_filter_create_like(loom_filter *filter, loom_filter **made)
 {
     RETURN_ERROR_IF(filter == NULL, LOOM_INVALID_ARGUMENT, "filter is NULL");
@@ -142,14 +142,15 @@ void loom_filter_destroy(loom_filter *filter)
 
 /* ---- Overfilling ---- */
 
-/* More than its capacity and a sixty-fourth, and than an estimate may be wrong by. */
+/* Whether `keys` exceeds the capacity by more than a sixty-fourth and the possible error of an estimate. */
 static int is_overfilled(const loom__description *is, double keys)
 {
     const double capacity = (double)is->capacity;
     return is->capacity > 0 && keys > capacity + capacity / 64 + 4 * sqrt(capacity);
 }
 
-/* Counts the filter's bits, and notes what follows. Waits. `seen`: keys that were given when it was called. By one call at a time. */
+/* Counts the filter's bits and updates the counters. Waits. `seen`: the keys given when it is called. One call at a
+ * time. */
 static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream stream)
 {
     const loom__table *own = filter->table;
@@ -158,13 +159,13 @@ static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream st
     RETURN_IF_FAILED(loom__filter_kernels_of(filter)->survey(own->machine, own->view, &survey, stream));
     const double keys = own->engine->filter->estimate(own, survey.bits_set);
     const uint64_t counted = (uint64_t)keys, next = counted + capacity / 64 + 1;
-    atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64; those that come meanwhile stay counted */
+    atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64; keys given meanwhile stay counted */
     atomic_store(&filter->overfilled, (uint32_t)is_overfilled(&own->is, keys));
     atomic_store(&filter->next_count, capacity == 0 ? UINT64_MAX : next < capacity ? capacity : next);
     return LOOM_OK;
 }
 
-/* Is it time to count bits, and is it this call that does? *next is put back if it cannot. */
+/* Whether a count of bits is due and this call does it. The caller puts *next back if the count fails. */
 static int claim_count(loom_filter *filter, uint64_t given, uint64_t *next)
 {
     *next = atomic_load(&filter->next_count);
@@ -189,7 +190,8 @@ static loom_status tell_overfilled(loom_filter *filter)
 
 /* ---- Bulk calls ---- */
 
-/* By partition nobody else may set bits. With views out that cannot be, and unless it was asked for the keys go directly. */
+/* By partition, no other call may set bits. While views are lent this is impossible, and the keys go directly unless
+ * the flags ask for LOOM_BY_PARTITION. */
 static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom__access *access)
 {
     const loom__table *own = filter->table;
@@ -278,7 +280,7 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
 
 /* ---- Whole filters ---- */
 
-/* The first thing in which they differ, or OK. */
+/* OK, or a sentence about the first difference. */
 static loom_status check_alike(const loom_filter *filter, const loom_filter *other)
 {
     const loom__table *a = filter->table, *b = other->table;
@@ -296,7 +298,7 @@ static loom_status check_alike(const loom_filter *filter, const loom_filter *oth
     return LOOM_OK;
 }
 
-/* Two handles are entered by their addresses, so that two merges the other way round do not wait for each other for ever. */
+/* Enters two handles in the order of their addresses, so that two opposite merges cannot deadlock. */
 static loom_status enter_both(loom_filter *filter, loom_filter *other, loom_stream stream)
 {
     loom_filter *first = (uintptr_t)filter < (uintptr_t)other ? filter : other,
@@ -341,7 +343,7 @@ loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_str
     atomic_store(&filter->given, 0);
     atomic_store(&filter->overfilled, 0);
     atomic_store(&filter->next_count, own->is.capacity > 0 ? own->is.capacity : UINT64_MAX);
-    if (status == LOOM_OK && result != NULL) /* which may lie anywhere that the machine can write */
+    if (status == LOOM_OK && result != NULL) /* it may lie anywhere that the machine can write */
         status = ops->write_table(own->machine, result, &cleared, sizeof cleared, stream);
     else if (status == LOOM_OK) /* waits */
         status = wait_for(own, stream);

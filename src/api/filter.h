@@ -10,14 +10,14 @@
 struct loom_filter {
     loom__handle handle;
     loom__table *table;
-    /* Whether it is overfilled can be told only by counting its bits, so that is done seldom. Inserts may run at the same time:
-     * who finds that it is time takes `next_count` away, and puts another one there. */
-    _Atomic uint64_t given;      /* keys: as many as were counted last, and all that came since */
-    _Atomic uint64_t next_count; /* of bits, when so many were given; UINT64_MAX: never */
-    _Atomic uint32_t overfilled; /* as counted last */
+    /* Only counting its bits tells whether a filter is overfilled, so bits are counted seldom. Inserts may run at the
+     * same time: the call that finds a count due takes `next_count` away, counts, and stores another. */
+    _Atomic uint64_t given;      /* keys: the last estimate plus all keys given since */
+    _Atomic uint64_t next_count; /* bits are counted when `given` passes this; UINT64_MAX: never */
+    _Atomic uint32_t overfilled; /* at the last count */
 };
 
-/* Wraps a table in a handle; takes the table over in any case. */
+/* Wraps a table in a handle. Owns the table from then on, even after a failure. */
 loom_status loom__filter_wrap(loom_context *context, loom__table *table, uint64_t given, loom_filter **made);
 
 static inline const loom__filter_kernels *loom__filter_kernels_of(const loom_filter *filter)
@@ -25,7 +25,7 @@ static inline const loom__filter_kernels *loom__filter_kernels_of(const loom_fil
     return filter->table->kernels;
 }
 
-/* Every call on a filter begins with this: the handle and the stream. */
+/* Every call on a filter begins with this check of the handle and the stream. */
 loom_status loom__filter_check(loom_filter *filter, loom_stream stream);
 
 #endif

@@ -1,4 +1,4 @@
-/* Filters to and from files. The bytes: core/table_file.c. */
+/* Saves and loads filters. The bytes: core/table_file.c. */
 #include "api/filter.h"
 #include "core/error.h"
 #include "core/table_file.h"
@@ -31,7 +31,7 @@ static loom_status load(loom_context *context, loom__table_file *file, loom_filt
     loom__table *table;
     RETURN_IF_FAILED(check_is_filter(&file->is, file->path, &engine));
     RETURN_IF_FAILED(loom__table_file_load(file, context->machine, engine, 1, &table, stream));
-    const uint64_t given = file->is.size < INT64_MAX ? file->is.size : INT64_MAX; /* more may be added to it */
+    const uint64_t given = file->is.size < INT64_MAX ? file->is.size : INT64_MAX; /* further keys are added to it */
     return loom__filter_wrap(context, table, given, filter);
 }
 

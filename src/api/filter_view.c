@@ -1,4 +1,4 @@
-/* Filters lent to kernels of users. */
+/* Filters lent to users' kernels. */
 #include "api/filter.h"
 #include "core/error.h"
 
@@ -30,7 +30,7 @@ loom_status loom_filter_view_begin(loom_filter *filter, loom_filter_view *view, 
     return status;
 }
 
-/* How many keys came through it nobody knows: the next insertion counts bits. */
+/* Nobody knows how many keys the kernels inserted, so the next insertion counts bits. */
 loom_status loom_filter_view_end(loom_filter *filter, const loom_filter_view *view, loom_stream stream)
 {
     uint32_t at;

@@ -27,7 +27,7 @@ loom_context *loom__handle_end(loom__handle *handle)
     loom__gate_enter_writer(&handle->gate); /* after every call that has begun */
     loom__gate_leave_writer(&handle->gate);
     loom__gate_destroy(&handle->gate);
-    if (handle->lent > 0) { /* kernels that no call knows of may be at work in the table */
+    if (handle->lent > 0) { /* kernels that no call knows of may use the table */
         loom__context_log(context, LOOM_LOG_WARNING,
                           "a table is destroyed while %u device views of it are out: it waits for all that runs on the "
                           "device; give views back first (%s)",
@@ -54,7 +54,7 @@ int loom__handle_is_captured(const loom__handle *handle, loom_stream stream)
 
 /* ---- calls ---- */
 
-/* Does a call with this access share the gate? All that do may overlap: a READ may not with inserts. */
+/* Whether a call with this access shares the gate. All that share it may overlap. A READ may not overlap inserts. */
 static int shares_gate(const loom__handle *handle, loom__access access)
 {
     assert(!handle->shares_inserts || handle->concurrent_reads);
@@ -126,7 +126,7 @@ loom_status loom__handle_view_access(loom_view_access asked, loom__access *acces
 {
     *access = LOOM__ACCESS_ALONE;
     static const loom__access all[] = {
-        [LOOM_VIEW_FIND] = LOOM__ACCESS_READ, /* its loads are not coherent: nobody may write */
+        [LOOM_VIEW_FIND] = LOOM__ACCESS_READ, /* its loads are not coherent: nothing may write */
         [LOOM_VIEW_INSERT] = LOOM__ACCESS_INSERT, [LOOM_VIEW_ACCUMULATE] = LOOM__ACCESS_ACCUMULATE,
         [LOOM_VIEW_ERASE] = LOOM__ACCESS_ERASE,   [LOOM_VIEW_MIXED] = LOOM__ACCESS_ALONE,
     };
@@ -136,15 +136,16 @@ loom_status loom__handle_view_access(loom_view_access asked, loom__access *acces
     return LOOM_OK;
 }
 
-/* Of all tables, so that a view of one that is gone is not taken for one of a table that has got its memory. */
+/* Unique over all tables, so that a view of a destroyed table is not taken for one of a table that reuses its
+ * memory. */
 static uint64_t next_serial(void)
 {
     static _Atomic uint64_t last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-/* The order of calls knows a view by its two ends: what comes before the first is over when the view's kernels begin, and
- * nothing that they may not overlap comes before the last (loom__handle_check_views). */
+/* Calls are ordered with the two ends of a view. Earlier calls are over when the view's kernels begin. No call that the
+ * kernels may not overlap comes before the view ends (loom__handle_check_views). */
 loom_status loom__handle_pass(loom__handle *handle, loom__access access, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(handle, access, stream));
@@ -154,7 +155,7 @@ loom_status loom__handle_pass(loom__handle *handle, loom__access access, loom_st
 
 loom_status loom__handle_check_lend(const loom__handle *handle, loom__access access)
 {
-    /* Further views of the same access go on, mixed ones too, which go with no call. */
+    /* Further views of the same access are allowed, mixed ones too, although those overlap no call. */
     if (handle->lent == 0 || handle->lent_as != access)
         RETURN_IF_FAILED(loom__handle_check_views(handle, access));
     RETURN_ERROR_IF(handle->lent == LOOM__MOST_VIEWS, LOOM_IN_USE,

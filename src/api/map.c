@@ -1,5 +1,5 @@
-/* The life of a map, and what it tells about itself. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c; device
- * views: map_view.c. */
+/* Maps: creation and reports. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c; device views:
+ * map_view.c. */
 #include "api/map.h"
 #include "api/struct_size.h"
 #include "core/error.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Fields that only some engines have. */
+/* Checks the fields that only some engines support. */
 static loom_status check_options(loom_context *context, const loom__engine *engine, const loom_map_config *config)
 {
     RETURN_ERROR_IF(config->concurrent_reads > 1, LOOM_INVALID_ARGUMENT, "concurrent_reads = %u: it is 0 or 1",
@@ -25,7 +25,7 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Copies the caller's config over the defaults in `config`, checks it, and fills in what was left open. */
+/* Copies the caller's config over the defaults in `config`, checks it, and fills in the open fields. */
 static loom_status complete_config(loom_context *context, const loom_map_config *given, loom_map_config *config)
 {
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
@@ -137,7 +137,7 @@ loom_status loom__map_check_values(const loom_map *map, const char *name, const 
     return LOOM_OK;
 }
 
-/* While views are out the table stays where it is: the call then refuses keys, as one without growth. */
+/* While views are lent the table does not move: the call then refuses keys, as it does without growth. */
 loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
 {
     loom__handle_enter_gate(&map->handle, *access);
@@ -152,11 +152,11 @@ loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int b
     return loom__handle_admit(&map->handle, *access, batch->stream);
 }
 
-/* A failure is not the call's, which is done: a device that is lost will say so again. */
+/* A failed upkeep is not the call's failure: the call is done, and a lost device will fail again. */
 void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream)
 {
     loom__handle *handle = &map->handle;
-    if (handle->lent == 0 && loom__map_table_wants_upkeep(map->table)) { /* with views out it waits for the next time */
+    if (handle->lent == 0 && loom__map_table_wants_upkeep(map->table)) { /* with views lent it waits for a later call */
         loom__handle_order_end(handle, access, stream);
         if (loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
             (void)loom__map_table_upkeep(map->table, stream);
@@ -222,7 +222,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
     return LOOM_OK;
 }
 
-/* Reads the whole table and, at the same time, what it says of itself. */
+/* Scans the whole table and reads its own counts, with no write in between. */
 static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stats *stats, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));

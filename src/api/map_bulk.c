@@ -1,4 +1,4 @@
-/* The bulk calls: arguments checked, the handle's lock taken, the outcome told. */
+/* The bulk calls: they check arguments, take the handle's lock and report the outcome. */
 #include "api/check.h"
 #include "api/map.h"
 #include "core/error.h"
@@ -10,7 +10,7 @@ static int inserts(loom__access access)
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
 }
 
-/* The table is this call's alone. */
+/* The call has the table alone. */
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
     const loom__machine_ops *ops = map->handle.context->machine->ops;
@@ -18,14 +18,14 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
     uint64_t keys;
     if (work != loom__map_table_build) {
         RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, batch->stream));
-        if (loom__map_table_surely_fits(map->table, batch->n)) /* after all */
+        if (loom__map_table_surely_fits(map->table, batch->n)) /* it fits after all */
             return work(map->table, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
     return ops->write_table(map->handle.context->machine, given, &outcome, sizeof outcome, batch->stream);
 }
 
-/* Runs a batch and tells its outcome: to the caller's result if there is one, otherwise as the return value. */
+/* Runs a batch and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
 static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
     int grows = 0;
@@ -42,7 +42,7 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__handle_leave(&map->handle, access, batch->stream);
-    } else { /* A batch that was not begun leaves cursors valid; an empty one changes something only as a build. */
+    } else { /* A batch that did not begin leaves cursors valid; an empty one changes the table only as a build. */
         map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
         loom__map_leave_written(map, access, batch->stream);
     }
@@ -58,7 +58,7 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     return (loom_status)own.status;
 }
 
-/* The arrays of a call that takes pairs. */
+/* Checks the arrays of a call that takes pairs. */
 static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 {
     if (!batch->captured)
@@ -104,7 +104,7 @@ static loom__write write_of(const loom_map *map, uint32_t flags)
     return flags & LOOM_OVERWRITE && map->table->is.type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
 }
 
-/* It becomes part of a graph, and does not run now: it is put in order with nothing. */
+/* The build becomes part of a graph and does not run now, so it is not ordered with other calls. */
 static loom_status capture_build(loom_map *map, loom__batch *batch)
 {
     RETURN_ERROR_IF(batch->result == NULL, LOOM_INVALID_ARGUMENT,
@@ -226,7 +226,7 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
                          .result = result,
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
-    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch)); /* which tells how wide the numbers are */
+    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch)); /* tells how wide the numbers are */
     RETURN_IF_FAILED(check_pairs(map, &batch));
     return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE);
 }
@@ -304,7 +304,7 @@ loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream strea
     loom_status status = loom__map_table_clear(map->table, stream);
     map->generation++;
     uint64_t none;
-    if (status == LOOM_OK && result != NULL) /* which may lie anywhere that the machine can write */
+    if (status == LOOM_OK && result != NULL) /* it may lie anywhere that the machine can write */
         status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
     else if (status == LOOM_OK) /* waits */
         status = loom__map_table_size(map->table, &none, stream);

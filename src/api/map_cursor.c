@@ -1,4 +1,4 @@
-/* All pairs of a map, at once, in chunks or visited. */
+/* All pairs of a map: at once, in chunks, or through a callback. */
 #include "api/check.h"
 #include "api/map.h"
 #include "core/error.h"
@@ -99,7 +99,7 @@ static loom_status visit_all(loom_map *map, loom_cursor *cursor, unsigned char *
                              loom_visit visit, void *user, int *stopped, loom_stream stream)
 {
     uint64_t got;
-    do { /* each round brings pairs, or is the last */
+    do { /* ends: each round brings pairs or is the last */
         RETURN_IF_FAILED(loom_cursor_next(cursor, keys, map->table->is.type == LOOM_TYPE_SET ? NULL : values,
                                           VISITED_AT_ONCE, &got, stream));
         if (got > 0)

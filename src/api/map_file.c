@@ -1,4 +1,4 @@
-/* Maps to and from files. The bytes: core/table_file.c. */
+/* Saves and loads maps. The bytes: core/table_file.c. */
 #include "api/map.h"
 #include "core/error.h"
 #include "core/table_file.h"
@@ -60,6 +60,6 @@ loom_status loom_map_load(loom_context *context, const char *path, loom_map **ma
     RETURN_IF_FAILED(status);
     RETURN_IF_FAILED(loom__map_wrap(context, table, map));
     static const loom_map_config defaults = LOOM_MAP_CONFIG_INIT;
-    (*map)->growth = defaults.growth; /* files do not tell it */
+    (*map)->growth = defaults.growth; /* files do not store it */
     return LOOM_OK;
 }

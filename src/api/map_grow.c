@@ -1,26 +1,31 @@
-/* Tables that become larger or smaller.
+/* Tables that grow or shrink.
  *
- * Growth by itself. A batch that surely fits (as many keys as the table was given, and this batch's, do not pass its capacity)
- * is none of this file's business: it overlaps and returns as in any table. One that might pass the capacity is alone in the
- * table, and goes like this:
+ * Automatic growth. A batch surely fits if the keys given to the table so far and those of the batch do not pass its
+ * capacity. It then does not concern this file: it overlaps and returns as in any table. A batch that might pass the
+ * capacity has the table alone:
  *
- *   1. It goes to the table whole. Rows are many more than keys when rows are grouped, and nobody knows beforehand which keys
- *      are new: to cut the batch into parts that surely fit, or to make room for all of its rows, would ruin grouping, where
- *      the machine needs the batch whole, and would make tables large for nothing. A table has more slots than it is made for
- *      keys, so that what passes the capacity by a little is stored, too.
- *   2. What was refused goes again, after the table has grown: the rows are taken out of the batch, in their order, into
- *      arrays of their own, so that each is combined once. A row was refused if its status says so. Without statuses (which
- *      cost time, and a status array keeps the cuda machine from combining rows first) the table itself tells: a key's rows in
- *      one call are either all stored or all refused, since a partition without a free slot stays so until the call ends
- *      (open_ops.h, Insert), nor a full bucket of an exhausted one get room (perfect_room.h). So the refused rows are those whose keys are not in the table now.
- *   3. And so on until nothing is refused, or memory is short. Each time the table grows by the map's factor at least, so
- *      this ends after a few times; and to as many keys as a sample says that the refused rows have, so that it is mostly once.
- *   4. A table that holds more than its capacity in the end grows, too: no call leaves a table overfull, if memory can be had.
+ *   1. The whole batch goes to the table. Rows are many more than keys when rows are grouped, and nobody knows
+ *      beforehand which keys are new. Parts that surely fit would ruin grouping, where the machine needs the batch
+ *      whole. Room for all rows would make tables large for nothing. A table has more slots than its capacity, so a few
+ *      keys beyond the capacity are stored, too.
+ *   2. The table grows, and the refused rows go again. They are copied, in the order of the batch, into arrays of their
+ *      own, so that each row is combined once. A row was refused if its status says so. Statuses cost time, and a
+ *      status array keeps the cuda machine from combining rows first. Without statuses the table itself tells: a key's
+ *      rows in one call are either all stored or all refused, since a partition without a free slot stays so until the
+ *      call ends (open_ops.h, Insert), and a full bucket of an exhausted partition gets no room (perfect_room.h). The
+ *      refused rows are therefore those whose keys are not in the table now.
+ *   3. This repeats until nothing is refused or memory is short. The table grows by the map's factor at least, so this
+ *      ends after a few rounds. It also grows to as many keys as a sample finds in the refused rows, so mostly one
+ *      round is enough.
+ *   4. A table that holds more than its capacity in the end grows, too: no call leaves a table overfull if there is
+ *      memory.
  *
- * So a table never grows but for keys that came: it holds more than its capacity, or refused a key, when it begins. It does not
- * grow either when keys are refused while it is not half full: their hashes are made to collide, and would do so in any table.
+ * A table therefore grows only for keys that came: when it begins, it holds more than its capacity or has refused a
+ * key. It does not grow if keys are refused while it is less than half full: their hashes are made to collide, and
+ * would do so in any table.
  *
- * All memory for the next round is had before the table begins to grow. If it cannot be had the rows stay refused, as told. */
+ * All memory for the next round is allocated before the table begins to grow. If that fails, the rows stay refused, as
+ * reported. */
 #include "api/map.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -37,8 +42,8 @@ loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream strea
     uint64_t keys = 0;
     if (capacity > map->table->is.capacity)
         status = loom__map_table_size(map->table, &keys, stream);
-    /* A table has more slots than capacity. One that holds more keys than are asked for has the room, and might not fit a table
-     * of that capacity. */
+    /* A table has more slots than its capacity. If it holds more keys than `capacity`, it has the room already, and its
+     * keys might not fit a table of that capacity. */
     if (status == LOOM_OK && capacity > map->table->is.capacity && capacity >= keys) {
         status = loom__map_check_limit(map, capacity);
         if (status == LOOM_OK)
@@ -80,7 +85,8 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
     return LOOM_OK;
 }
 
-/* Larger by the map's factor, by some keys at least, and for `keys` at least; or as large as the map's limit allows. */
+/* Grows by the map's factor, by LEAST_MORE keys at least, and to `keys` at least; or as far as the map's limit
+ * allows. */
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     enum { LEAST_MORE = 64 };
@@ -96,8 +102,8 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 /* ---- how many keys ---- */
 
 enum {
-    SAMPLE = 1 << 15, /* keys: two rows in 2^30 / keys of a table are then of the same key, enough to tell 100 M keys */
-    SAMPLE_BYTES = 1 << 24, /* of keys that are so wide: fewer are drawn */
+    SAMPLE = 1 << 15, /* rows: in a table of K keys about 2^30 / K of them share a key, enough to tell K = 100 M */
+    SAMPLE_BYTES = 1 << 24, /* of wide keys fewer are drawn */
     SEATS = 2 * SAMPLE
 };
 
@@ -113,8 +119,8 @@ static uint64_t sample_rows(uint32_t key_bytes)
     return fit < 1 ? 1 : fit < SAMPLE ? fit : SAMPLE;
 }
 
-/* The number of keys K of which `drawn` rows, at random, show `different` ones: K (1 - e^(-drawn / K)) on average, if all have
- * as many rows. If some have more, K is too small, and the table grows once more. */
+/* The number of keys K of which `drawn` random rows show `different` ones. They show K (1 - e^(-drawn / K)) on average,
+ * if all keys have equally many rows. If some have more, K is too small, and the table grows once more. */
 static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t rows)
 {
     double low = (double)different, high = (double)rows;
@@ -125,11 +131,11 @@ static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t ro
         else
             high = middle;
     }
-    double some_more = high * 1.125; /* for the sample's error: a tenth, at a few million keys */
+    double some_more = high * 1.125; /* for the sample's error: a tenth at a few million keys */
     return some_more < (double)rows ? (uint64_t)some_more : rows;
 }
 
-/* About how many different keys there are among n. 0: it cannot be told. */
+/* Estimates the number of distinct keys among n. 0: unknown. */
 static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_stream stream)
 {
     loom__machine *machine = map->handle.context->machine;
@@ -141,14 +147,14 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
     sample *one = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     if (one == NULL)
         return 0;
-    if (n <= most) { /* all of them */
+    if (n <= most) { /* takes all of them */
         if (machine->ops->read_table(machine, one->keys, keys, n * key_bytes, stream) == LOOM_OK)
             estimate = loom__count_different(one->keys, key_bytes, n, one->seats, SEATS);
     } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
         uint64_t *rows = (uint64_t *)drawn;
         void *taken = rows + most;
         for (uint64_t i = 0; i < most; i++)
-            one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys in regular order */
+            one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys at regular distances */
         if (machine->ops->write_table(machine, rows, one->rows, most * sizeof *rows, stream) == LOOM_OK &&
             machine->ops->take_rows(machine, taken, keys, map->table->is.key_bytes, rows, most, stream) == LOOM_OK &&
             machine->ops->read_table(machine, one->keys, taken, most * key_bytes, stream) == LOOM_OK)
@@ -161,10 +167,10 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
 
 /* ---- rounds ---- */
 
-/* What goes to the table in one round: the caller's batch, or rows of it in arrays of our own. */
+/* What one round gives to the table: the caller's batch, or rows of it in arrays of our own. */
 typedef struct round_of_rows {
     loom__batch batch;
-    uint64_t *rows; /* [n] where they are in the caller's batch, if that has outputs */
+    uint64_t *rows; /* [n] row numbers in the caller's batch, if that has outputs */
     unsigned char *memory;
     uint64_t bytes;
 } round_of_rows;
@@ -183,7 +189,7 @@ static void release_round(loom_map *map, round_of_rows *round)
     round->memory = NULL;
 }
 
-/* Arrays for n rows, with what the caller's batch has. */
+/* Allocates n rows of each array that the caller's batch has. */
 static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t n, round_of_rows *made)
 {
     const int outputs = whole->status != NULL || whole->found_values != NULL;
@@ -205,11 +211,11 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
     made->batch.status = whole->status != NULL ? made->memory + status : NULL;
     made->batch.n = n;
     made->batch.replace = 0;
-    made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* which a part may be too small for */
+    made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* a part may be too small for it */
     return LOOM_OK;
 }
 
-/* The numbers of the rows that a round's table refused, as many as it said. */
+/* Numbers of the rows that the table refused in a round: as many as it reported. */
 static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused)
 {
     loom__machine *machine = map->handle.context->machine;
@@ -236,7 +242,7 @@ static loom_status select_refused(loom_map *map, const loom__batch *batch, uint6
     return LOOM_OK;
 }
 
-/* Rows of one round become the next. */
+/* Copies rows of one round into the next. */
 static loom_status take_rows(loom_map *map, const round_of_rows *last, const uint64_t *rows, round_of_rows *next)
 {
     loom__machine *machine = map->handle.context->machine;
@@ -254,15 +260,15 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
     return machine->ops->copy_table(machine, next->rows, rows, to->n * sizeof *rows, to->stream);
 }
 
-/* Sees to the memory and the contents of the next round, and then to the table's. */
+/* Allocates and fills the next round, then grows the table. */
 static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
                            round_of_rows *next)
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys, capacity = map->table->is.capacity;
-    *next = (round_of_rows){.batch = *whole}; /* which may still be what the last round was made of */
+    *next = (round_of_rows){.batch = *whole}; /* the old *next may still be the last round */
     if (loom__map_is_limited(map))
-        return grow(map, 0, whole->stream); /* in vain: for its sentence */
+        return grow(map, 0, whole->stream); /* in vain: for its error message */
     RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
@@ -284,7 +290,7 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
     return status;
 }
 
-/* What a round's table said, to where the caller looks for it. */
+/* Copies a round's answers to the caller's arrays. */
 static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_rows *round)
 {
     loom__machine *machine = map->handle.context->machine;
@@ -298,7 +304,7 @@ static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_
     return LOOM_OK;
 }
 
-/* Failures after which the table is sound, and rows that were refused stay so. */
+/* Failures that leave the table intact and the refused rows refused. */
 static int is_shortage(loom_status status)
 {
     return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
@@ -330,7 +336,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
         round = next;
         work = loom__map_table_write;
     }
-    const int first = round.memory == NULL; /* nothing was told so far */
+    const int first = round.memory == NULL; /* nothing was reported so far */
     release_round(map, &round);
     if (status != LOOM_OK && (!is_shortage(status) || (first && outcome->full == 0)))
         return status;

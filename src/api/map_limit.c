@@ -1,4 +1,4 @@
-/* How much memory a table may take: as it is made, and as it grows. */
+/* How much memory a table may take, when it is made and when it grows. */
 #include "api/map.h"
 #include "core/error.h"
 
@@ -9,7 +9,7 @@ loom_status loom__map_measure(loom_context *context, const loom_map_config *conf
     return LOOM_OK;
 }
 
-/* ---- tables that are to be made ---- */
+/* ---- new tables ---- */
 
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config)
 {
@@ -40,14 +40,14 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
         (unsigned long long)config->memory_limit, load_is_open ? "" : ", or leave max_load open");
 }
 
-/* ---- tables that are there ---- */
+/* ---- existing tables ---- */
 
 uint64_t loom__map_table_bytes(const loom_map *map)
 {
     return loom__table_bytes(map->table) + sizeof *map;
 }
 
-/* The table as it would be with another capacity. */
+/* Bytes of the table with another capacity. */
 static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
 {
     const loom_map_config config = loom__map_table_config(map->table, capacity);

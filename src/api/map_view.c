@@ -1,4 +1,4 @@
-/* Maps lent to kernels of users. */
+/* Maps lent to users' kernels. */
 #include "api/map.h"
 #include "core/error.h"
 
@@ -23,7 +23,7 @@ loom_status loom_map_view_begin(loom_map *map, loom_view_access asked, loom_map_
     return status;
 }
 
-/* Behind the view's kernels, alone: sizes and freed slots. */
+/* Updates the size and frees retired slots, alone, behind the view's kernels. */
 static loom_status take_back(loom_map *map, const loom_map_view *view, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(&map->handle, LOOM__ACCESS_ALONE, stream));
@@ -32,7 +32,7 @@ static loom_status take_back(loom_map *map, const loom_map_view *view, loom_stre
     return status;
 }
 
-/* Where in the list the view stands, or INVALID_ARGUMENT and a sentence. */
+/* Index of the view in the list, or INVALID_ARGUMENT and a sentence. */
 static loom_status find_lent(loom_map *map, const loom_map_view *view, loom__access access, uint32_t *at)
 {
     loom_map_view own = {.access = view->access};
@@ -54,7 +54,7 @@ loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_str
     loom_status status = find_lent(map, view, access, &at);
     if (status == LOOM_OK)
         status = loom__handle_pass(&map->handle, access, stream);
-    /* The last one does it for all. If that fails the view is still out, and may be given back again. */
+    /* The last view does this for all. If it fails, the view is still lent and may be ended again. */
     if (status == LOOM_OK && access != LOOM__ACCESS_READ && map->handle.lent == 1)
         status = take_back(map, view, stream);
     if (status == LOOM_OK) {

@@ -16,7 +16,7 @@ static const char module_name[] = "libloom_cuda.so." TEXT(LOOM_VERSION_MAJOR);
 
 static const loom__services services = {loom__fail, &loom__cpu_machine};
 
-/* What the one attempt came to. */
+/* The outcome of the only attempt. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int tried;
 static const loom__machine_ops *found;
@@ -29,7 +29,8 @@ static void refuse(loom_status why, const char *sentence)
     snprintf(reason, sizeof reason, "%s", sentence);
 }
 
-/* Beside the library or program that this code is part of; in ../lib, for programs; then wherever the system looks. */
+/* Looks beside the library or program that contains this code; in ../lib, for programs; then wherever the system
+ * looks. */
 static void *open_module(void)
 {
     char path[PATH_MAX];

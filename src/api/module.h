@@ -4,8 +4,8 @@
 
 #include "core/machine.h"
 
-/* The cuda machine's functions. NO_MACHINE and a sentence if its module is not to be had; whether
- * there is a device, `present` tells. The module is looked for once and stays loaded. May be called from any thread. */
+/* The cuda machine's functions. NO_MACHINE and a sentence if its module cannot be loaded; `present` says whether there
+ * is a device. The module is looked for once and stays loaded. Any thread may call this. */
 loom_status loom__module_cuda(const loom__machine_ops **ops);
 
 #endif

@@ -25,7 +25,7 @@ static size_t size_of(const void *any)
     return bytes;
 }
 
-/* The fields of `from` that `to` has, too; struct_size is none of them. */
+/* Copies the fields that both structs have, except struct_size. */
 static void copy_fields(void *to, const void *from)
 {
     const size_t bytes = size_of(to) < size_of(from) ? size_of(to) : size_of(from);
