@@ -4,7 +4,7 @@
 
 /* ---- Forms --------------------------------------------------------------------------------------------- */
 
-/* What maps, sets and counters of 4 and 8 bytes have in common, whatever their engine. */
+/* The forms of maps, sets and counters of 4 and 8 bytes, for every engine. */
 static const table_form map_forms[] = {
     {LOOM_TYPE_MAP, 4, 4},     {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_MAP, 8, 4},
     {LOOM_TYPE_SET, 4, 0},     {LOOM_TYPE_SET, 8, 0},     {LOOM_TYPE_COUNTER, 4, 4}, {LOOM_TYPE_COUNTER, 8, 8},
@@ -44,7 +44,7 @@ static const table_case own_cases[] = {
      .largest_load = 0.95,
      .partition_size = prime_size,
      .golden_map_capacity = 360,
-     .golden_set_capacity = 300}, /* fewer keys than come, so that some of them are displaced */
+     .golden_set_capacity = 300}, /* fewer than the keys inserted, so that some are displaced */
     {.name = "perfect",
      .engine = LOOM_ENGINE_PERFECT,
      .forms = map_forms,
@@ -52,7 +52,7 @@ static const table_case own_cases[] = {
      .partition_size = eights_and_one,
      .one_access = 1,
      .order_without_memory = 1,
-     .golden_map_capacity = 250, /* fewer yet, so that cells have many different codes */
+     .golden_map_capacity = 250, /* even fewer, so that cells have many different codes */
      .golden_set_capacity = 250},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
