@@ -1,5 +1,5 @@
 /* `loom doctor`: what this machine is, what hashloom can use of it, and what is missing. Always exits with 0: a machine
- * without a GPU is not ill. */
+ * without a GPU is not an error. */
 #define _POSIX_C_SOURCE 200809L
 #include "tool.h"
 
@@ -17,15 +17,15 @@
 #define DRIVER_CONTROL "/dev/nvidiactl"
 #define CUDA_NVCC      "/usr/local/cuda/bin/nvcc"
 
-/* How the build settled LOOM_CUDA (tools/CMakeLists.txt). */
+/* How the build resolved LOOM_CUDA (tools/CMakeLists.txt). */
 #ifndef LOOM_TOOL_CUDA
 #define LOOM_TOOL_CUDA "built"
 #endif
 
 typedef enum cuda_build {
     CUDA_BUILT,
-    CUDA_OFF,     /* whoever built it wanted no cuda machine, so that nothing about GPUs is missing */
-    CUDA_NO_NVCC, /* this and the next two: LOOM_CUDA=auto left it out */
+    CUDA_OFF,     /* left out on purpose: nothing about GPUs is missing */
+    CUDA_NO_NVCC, /* this and the next two: LOOM_CUDA=auto left the cuda machine out */
     CUDA_NO_GPU,
     CUDA_OLD_NVCC
 } cuda_build;
@@ -41,7 +41,7 @@ static const struct {
     [CUDA_OLD_NVCC] = {"old nvcc", "left out of this build: LOOM_CUDA=auto found an nvcc older than 12.4"},
 };
 
-/* A state that is not in the list counts as built: doctor then says what the library says. */
+/* A state that is not in the list counts as built: doctor then repeats what the library says. */
 static cuda_build how_cuda_was_built(void)
 {
     for (size_t i = 0; i < sizeof cuda_builds / sizeof *cuda_builds; i++) {
@@ -51,7 +51,7 @@ static cuda_build how_cuda_was_built(void)
     return CUDA_BUILT;
 }
 
-/* What would help, gathered on the way and printed at the end. */
+/* Advice, collected on the way and printed at the end. */
 typedef struct findings {
     char advice[8][400];
     size_t count;
@@ -68,7 +68,7 @@ __attribute__((format(printf, 2, 3))) static void advise(findings *found, const 
     va_end(arguments);
 }
 
-/* The first line of a file without its end; false if it cannot be read. */
+/* The first line of a file without its newline; false if it cannot be read. */
 static bool read_line(const char *path, char *line, int size)
 {
     FILE *file = fopen(path, "r");
@@ -165,7 +165,7 @@ static void tell_processor(findings *found)
 
 /* ---- GPUs --------------------------------------------------------------------------------------------- */
 
-/* An NVIDIA display device on the PCI bus, whether or not a driver knows it. */
+/* Whether the PCI bus has an NVIDIA display device, with or without a driver. */
 static bool has_nvidia_device(void)
 {
     glob_t matches;
@@ -206,7 +206,7 @@ static void advise_on_driver(findings *found, bool has_driver, bool has_control)
                       "devices into the container (--gpus all).");
 }
 
-/* The GPU may have come after the build, or the build may come from another machine. */
+/* The GPU may be newer than the build, or the build may come from another machine. */
 static void advise_to_build_again(findings *found, cuda_build build, bool has_nvcc)
 {
     const char *first = "";
@@ -238,7 +238,7 @@ static void tell_gpu(findings *found)
         return;
     advise_on_driver(found, has_driver, has_control);
     if (loom_machine_present(LOOM_MACHINE_CUDA) == LOOM_OK)
-        return; /* whatever the build left out, a module was found */
+        return; /* a module was found, whatever the build left out */
     if (build != CUDA_BUILT)
         advise_to_build_again(found, build, has_nvcc);
     else if (found->has_gpu && !has_nvcc)
@@ -246,7 +246,8 @@ static void tell_gpu(findings *found)
                       "it and put nvcc in PATH.");
 }
 
-/* Why the cuda machine is not present. The library knows nothing of LOOM_CUDA and would send people to nvcc. */
+/* Why the cuda machine is not present. The library knows nothing of LOOM_CUDA and would advise people to install
+ * nvcc. */
 static const char *why_no_cuda(void)
 {
     return how_cuda_was_built() == CUDA_BUILT ? loom_last_error() : "it was left out of this build";

@@ -1,4 +1,4 @@
-/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, and whether it is whole. */
+/* `loom info FILE` and `loom check FILE`: what a saved table or filter is, and whether it is intact. */
 #include "bench_parse.h"
 #include "tool.h"
 
@@ -6,7 +6,7 @@
 #include <loom/loom.h>
 #include <stdio.h>
 
-/* What a file held: a map, a set or a counter, or a filter; the other one is NULL. */
+/* What a file held: `map` is a map, a set or a counter, `filter` a filter; the other is NULL. */
 typedef struct contents {
     loom_context *context;
     loom_map *map;
@@ -20,8 +20,8 @@ static void destroy(contents *held)
     loom_context_destroy(held->context);
 }
 
-/* The library says UNSUPPORTED of files that another call loads, and also of those from a later version: if neither call takes
- * it, both sentences are shown, one of which says why. */
+/* The library returns UNSUPPORTED for files that another call loads, and for files of a later version. If neither call
+ * accepts the file, both sentences are shown; one of them says why. */
 static int load_either(const char *path, contents *held)
 {
     char as_map[512];
@@ -37,7 +37,7 @@ static int load_either(const char *path, contents *held)
     return status == LOOM_OK ? TOOL_OK : tool_failed("%s", loom_last_error());
 }
 
-/* Loads the one file that the arguments name; the exit code. On TOOL_OK the contents are the caller's to destroy. */
+/* Loads the one file that the arguments name and returns the exit code. On TOOL_OK the caller destroys the contents. */
 static int load_file(const char *command, int argc, char **argv, contents *held)
 {
     *held = (contents){NULL, NULL, NULL};
@@ -81,7 +81,7 @@ static int print_report(const char *path, loom_filter *filter)
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;
     if (loom_filter_stats(filter, &report, NULL) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
-    printf("%s: a filter, engine bloom\n", path); /* filters have no other */
+    printf("%s: a filter, engine bloom\n", path); /* filters have no other engine */
     printf("  key bytes              %u\n", (unsigned)report.key_bytes);
     printf("  bits a key sets        %u\n", (unsigned)report.probes);
     if (report.capacity != 0)
@@ -120,7 +120,7 @@ static int check_map(const char *path, loom_map *map)
     return TOOL_OK;
 }
 
-/* Loading has compared the checksums, and any bits are a filter's: there is no more to check. */
+/* Loading has compared the checksums, and any bits make a filter: nothing is left to check. */
 static int check_filter(const char *path, loom_filter *filter)
 {
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;

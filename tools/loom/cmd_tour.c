@@ -1,4 +1,4 @@
-/* `loom tour`: every operation of every table on the best machine, every answer checked, and how fast it was. */
+/* `loom tour`: runs every operation of every table on the best machine, checks every answer, and shows the speed. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench_array.h"
 #include "bench_keys.h"
@@ -17,7 +17,7 @@
 enum { MOST_COLUMNS = 8, MAX_STEPS = 32 };
 
 #define DEFAULT_N (UINT64_C(1) << 22)
-#define SMALLER_N (UINT64_C(1) << 18) /* of all columns but the first of the first engine: they go the same ways */
+#define SMALLER_N (UINT64_C(1) << 18) /* all columns but the first engine's first: they take the same paths */
 
 typedef struct tour_options {
     loom_machine machine;
@@ -47,7 +47,7 @@ static const char *engine_at(size_t index)
 
 enum { GIVEN_SEED = 1 };
 
-#define MOST_KEYS 0x1p31 /* twice as many indices as keys are used, and 4 bytes have 2^32 values */
+#define MOST_KEYS 0x1p31 /* there are twice as many indices as keys, and 4 bytes have 2^32 values */
 
 static const bench_option option_table[] = {
     {"--machine", "best, cpu or cuda", .kind = BENCH_WORD, .set = set_machine},
@@ -65,7 +65,7 @@ static bool offers(const tour *t, const tour_step *step)
     return !step->needs || loom_supports(t->context, t->type, t->table->engine, step->needs) == LOOM_OK;
 }
 
-/* The steps that some column offers; the others are named once, with the reason. */
+/* Collects the steps that some column offers. Names the others once, with the reason. */
 static size_t gather_steps(const tour *columns, size_t column_count, tour_step all[MAX_STEPS])
 {
     static const tour_step *const of_maps[] = {tour_build_steps, tour_read_steps,  tour_whole_steps,
@@ -140,7 +140,7 @@ static loom_status make_filter(tour *t)
     return status;
 }
 
-/* Makes the table and the arrays of one column. One that cannot be made is wrong in every step. */
+/* Makes the table and the arrays of one column. A column that cannot be made is wrong in every step. */
 static void open_column(tour *t)
 {
     if (!make_arrays(t)) {
@@ -162,7 +162,7 @@ static void close_column(tour *t)
 
 /* ---- The table of results ----------------------------------------------------------------------------- */
 
-/* "4+8", of keys alone "set 4" or "filter 4" */
+/* "4+8"; for keys alone "set 4" or "filter 4" */
 static const char *column_name(const tour *t, char text[16])
 {
     if (t->value_bytes)
@@ -205,7 +205,8 @@ static void print_title(const tour *columns, size_t column_count)
     printf("  checked\n");
 }
 
-/* One operation on the table of each column that offers it, and its row. Whether every answer was right. */
+/* Runs one operation on the table of each column that offers it, and prints its row. Returns whether every answer was
+ * right. */
 static bool run_step(const tour_step *step, tour *columns, size_t column_count)
 {
     tour_cell cells[MOST_COLUMNS] = {{0}};
@@ -255,7 +256,7 @@ static uint64_t smaller_n(uint64_t n)
     return n < SMALLER_N ? n : SMALLER_N;
 }
 
-/* A column for each form, counters apart: they are maps, and the step `count` makes its own. */
+/* One column for each form except counters: they are maps, and the step `count` makes its own. */
 static size_t make_columns(loom_context *context, const table_case *table, uint64_t n, const char *directory,
                            tour columns[MOST_COLUMNS])
 {
@@ -275,7 +276,7 @@ static size_t make_columns(loom_context *context, const table_case *table, uint6
     return count;
 }
 
-/* Whether every answer was right; adds them to *answers. */
+/* Returns whether every answer was right; adds their number to *answers. */
 static bool tour_one(loom_context *context, const table_case *table, uint64_t n, const char *directory,
                      uint64_t *answers)
 {

@@ -1,4 +1,4 @@
-/* The command-line tool: one file cmd_<command>.c for each command, one line in the table of main.c. */
+/* The command-line tool: one file cmd_<command>.c and one line in the table of main.c for each command. */
 #ifndef TOOL_H
 #define TOOL_H
 
@@ -10,8 +10,8 @@ typedef struct tool_command {
     const char *arguments; /* as help shows them */
     const char *summary;
     const char *details;               /* for `loom help COMMAND`: whole lines, or "" */
-    int (*run)(int argc, char **argv); /* the arguments after the command's name; gives the exit code */
-    void (*print_more)(void);          /* help behind the details; NULL: none */
+    int (*run)(int argc, char **argv); /* gets the arguments after the command's name, returns the exit code */
+    void (*print_more)(void);          /* prints help after the details; NULL: none */
 } tool_command;
 
 extern const tool_command tool_tour;
@@ -20,10 +20,10 @@ extern const tool_command tool_bench;
 extern const tool_command tool_info;
 extern const tool_command tool_check;
 
-/* The engines of the list of cases, and their types. */
+/* Prints the engines of the list of cases, and their types. */
 void tool_print_engines(void);
 
-/* Both print "loom: " and the sentence to stderr, and give the exit code. */
+/* Both print "loom: " and the sentence to stderr, and return the exit code. */
 __attribute__((format(printf, 1, 2))) int tool_failed(const char *format, ...);
 __attribute__((format(printf, 1, 2))) int tool_wrong_use(const char *format, ...);
 

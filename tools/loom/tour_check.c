@@ -82,7 +82,7 @@ static void check_count(tour *t, const char *what, uint64_t count, uint64_t expe
         tour_wrong(t, "the result counts %" PRIu64 " %s instead of %" PRIu64, count, what, expected);
 }
 
-/* What the batch as a whole must have reported. */
+/* Checks the result of the batch as a whole. */
 static void check_result(tour *t, const loom_result *result, const loom_result *expected)
 {
     if (!result)
@@ -96,7 +96,7 @@ static void check_result(tour *t, const loom_result *result, const loom_result *
     check_count(t, "full", result->full, expected->full);
 }
 
-/* One answer of a lookup; NULL: no values were asked for. */
+/* Checks one answer of a lookup; NULL: no values were asked for. */
 static inline void check_answer(tour *t, uint64_t at, uint64_t index, const void *found_values, loom_result *expected)
 {
     const uint8_t round = t->rounds[index];
@@ -133,7 +133,7 @@ void tour_apply_insert(tour *t, uint64_t count, uint32_t flags, const uint8_t *s
     check_result(t, result, &expected);
 }
 
-/* What is asked of keys of which only those that are there take part. */
+/* Applies an update or an erase, which only affect present keys. */
 static void apply_to_present(tour *t, uint64_t count, bool erase, const uint8_t *status, const loom_result *result)
 {
     loom_result expected = {.status = LOOM_OK, .keys = count};
@@ -182,7 +182,7 @@ uint64_t tour_expected_size(const tour *t)
     return size;
 }
 
-/* The n keys from index `first` on. */
+/* Checks the n keys from index `first` on. */
 static void check_range(tour *t, loom_map *map, uint64_t first)
 {
     loom_result result, expected = {.status = LOOM_OK, .keys = t->n};

@@ -1,4 +1,4 @@
-/* The steps of the tour on a filter. It holds the keys of index 0 to n - 1, or none of them; `rounds` is not used. */
+/* The steps of the tour on a filter. The filter holds the keys of index 0 to n - 1, or none; `rounds` is not used. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench_axes.h"
 #include "bench_keys.h"
@@ -11,14 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* False positives may be off the rate that the filter's own bits give by this many standard deviations of counting them. */
+/* Whether false positives exceed the rate that the filter's own bits give by more than a tolerance and some standard
+ * deviations. */
 static bool too_many(uint64_t positives, uint64_t absent, double rate)
 {
     const double expected = rate * (double)absent;
     return (double)positives > expected * (1 + BENCH_RATE_TOLERANCE) + BENCH_RATE_DEVIATIONS * sqrt(fmax(expected, 1));
 }
 
-/* Asks for the n keys from index `first` on; how many are there goes to *positives. */
+/* Looks up the n keys from index `first` on; *positives gets the number found. */
 static bool ask(tour *t, loom_filter *filter, uint64_t first, uint64_t *positives)
 {
     loom_result result = {0};
@@ -41,7 +42,7 @@ static bool ask(tour *t, loom_filter *filter, uint64_t first, uint64_t *positive
     return true;
 }
 
-/* All n keys are there, and of as many others few. */
+/* All n keys are found, and few of n others. */
 static void check_filter(tour *t, loom_filter *filter)
 {
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;
@@ -56,7 +57,7 @@ static void check_filter(tour *t, loom_filter *filter)
                    report.false_positive_rate);
 }
 
-/* What checking takes is no part of a step's time. */
+/* Excludes the time of checking from the step's time. */
 static void check_untimed(tour *t, loom_filter *filter)
 {
     const tour_cell cell = *t->cell;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* n lookups in a scattered order, of which about this share have an index that may be in the table. */
+/* n lookups in scattered order; about this share has an index that may be in the table. */
 static void make_queries(tour *t, double share_of_hits)
 {
     bench_draw draw, coin;
@@ -71,7 +71,7 @@ static void step_size(tour *t)
         tour_wrong(t, "%" PRIu64 " instead of %" PRIu64, size, tour_expected_size(t));
 }
 
-/* The price of lookups, as the statistics tell it and as counted over all keys, must be the same number. */
+/* The statistics and a count over all keys must give the same cost of a lookup. */
 static void step_stats(tour *t)
 {
     loom_stats stats = LOOM_STATS_INIT;
@@ -164,7 +164,7 @@ static void step_cursor(tour *t)
     if (!tour_did(t, loom_map_cursor_open(t->map, &cursor, &promised, NULL), "cursor_open"))
         return;
     memset(t->seen, 0, (size_t)t->n);
-    do { /* ends: every round but the last gives pairs, and more than there are is wrong */
+    do { /* ends: every round but the last returns pairs, and too many pairs are an error */
         const double begun = bench_seconds();
         const loom_status status = loom_cursor_next(cursor, t->keys, t->found_values, room, &got, NULL);
         seconds += bench_seconds() - begun;
@@ -180,7 +180,7 @@ static void step_cursor(tour *t)
         tour_wrong(t, "the cursor promised %" PRIu64 " pairs and gave %" PRIu64, promised, given);
 }
 
-/* A cursor over a table that was written must say so. The key goes out and in again: the contents stay. */
+/* A cursor must report that its table was written. The key is erased and inserted again: the contents stay. */
 static void step_cursor_changed(tour *t)
 {
     loom_cursor *cursor;

@@ -11,7 +11,7 @@ static loom_map *make_small(tour *t, uint64_t capacity)
 {
     loom_map *map = NULL;
     loom_map_config config = tour_config(t, capacity);
-    config.growth = 0; /* it is to be full */
+    config.growth = 0; /* the table must get full */
     tour_did(t, loom_map_create(t->context, &config, &map), "create");
     return map;
 }
@@ -20,7 +20,7 @@ static loom_map *make_small(tour *t, uint64_t capacity)
 
 enum { SPECIAL_KEYS = 6 };
 
-/* 0, 1, all ones, all ones but the last, the sign bit alone, all but the sign bit; values likewise extreme. */
+/* 0, 1, all ones, all ones but the last bit, the sign bit alone, all but the sign bit; values are as extreme. */
 static void make_special(const tour *t, void *keys, void *values)
 {
     const uint64_t ones = t->key_bytes == 4 ? UINT32_MAX : UINT64_MAX;
@@ -31,7 +31,7 @@ static void make_special(const tour *t, void *keys, void *values)
     }
 }
 
-/* All special keys are there with their values, or none is. */
+/* Checks that all special keys are present with their values, or none is. */
 static void check_special(tour *t, loom_map *map, const void *keys, const void *values, bool present)
 {
     uint64_t words[SPECIAL_KEYS], *found = t->value_bytes ? words : NULL;
@@ -103,7 +103,7 @@ static void free_crowd(crowd *c)
     bench_array_free(c->found_status);
 }
 
-/* Whoever was let in is there, whoever was refused is not, and the counts agree. */
+/* Checks that stored keys are present, refused keys are absent, and the counts agree. */
 static void check_crowd(tour *t, loom_map *map, const crowd *c, const loom_result *result)
 {
     uint64_t in = 0, size = 0;
@@ -127,7 +127,7 @@ static void check_crowd(tour *t, loom_map *map, const crowd *c, const loom_resul
     tour_did(t, loom_map_verify(map, NULL), "verify");
 }
 
-/* A key that is taken out of a full table has left a place for itself. */
+/* A key erased from a full table must fit again. */
 static void check_place_for_one(tour *t, loom_map *map, const crowd *c)
 {
     for (uint64_t i = 0; i < c->count; i++) {
@@ -169,7 +169,7 @@ static void step_full(tour *t)
 
 /* ---- Counters ------------------------------------------------------------------------------------------ */
 
-/* Key i comes i % 4 times. */
+/* Key i occurs i % 4 times. */
 static void step_count(tour *t)
 {
     enum { COUNTED = 1000, MOST_TIMES = 4 };

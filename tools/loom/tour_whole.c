@@ -1,4 +1,4 @@
-/* The steps of the tour about tables as wholes: copies and files. */
+/* The steps of the tour about whole tables: copies and files. */
 #define _POSIX_C_SOURCE 200809L
 #include "bench_timer.h"
 #include "tour.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* The copy is equal, and what is done to it does not show in the original. */
+/* The copy is equal, and changes of the copy do not show in the original. */
 static void step_clone(tour *t)
 {
     loom_map *clone;

@@ -1,4 +1,4 @@
-/* The steps of the tour that write. Rounds tell apart the values that a key gets one after the other. */
+/* The steps of the tour that write. A round numbers the successive values of a key. */
 #include "bench_keys.h"
 #include "bench_timer.h"
 #include "tour.h"
@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Writes the batch by one timed call, then holds statuses, result and the whole table against the reference.
- * Without a status array a build takes its fastest way, so the plain one is asked for none. */
+/* Writes the batch by one timed call, then checks statuses, result and the whole table against the reference. A build
+ * is fastest without a status array, so the plain build has none. */
 static void write_batch(tour *t, uint64_t count, uint32_t flags, bool build, bool want_status)
 {
     loom_result result;
@@ -46,7 +46,7 @@ static void step_erase(tour *t)
     tour_check_table(t, t->map);
 }
 
-/* The erased half comes in as new, the other half exists and keeps its values. */
+/* The erased half is new; the other half exists and keeps its values. */
 static void step_insert_keep(tour *t)
 {
     tour_fill(t, 0, t->n, 1);
@@ -59,7 +59,7 @@ static void step_insert_overwrite(tour *t)
     write_batch(t, t->n, LOOM_OVERWRITE, false, true);
 }
 
-/* Takes the keys of index n / 2 and above out, untimed. */
+/* Erases the keys of index n / 2 and above, untimed. */
 static bool erase_upper_half(tour *t)
 {
     tour_fill(t, t->n / 2, t->n - t->n / 2, 0);
@@ -69,7 +69,7 @@ static bool erase_upper_half(tour *t)
     return true;
 }
 
-/* Half of the keys are there and are told, the others come in and are told as well. */
+/* Half of the keys are present and their values are returned; the others are inserted and returned as well. */
 static void step_find_or_insert(tour *t)
 {
     loom_result result;
@@ -105,7 +105,7 @@ static void step_update(tour *t)
     tour_check_table(t, t->map);
 }
 
-/* What is added to a key that is there brings it to its next round's value; sums wrap around. */
+/* The number added to a present key yields its value of the next round; sums wrap around. */
 static void step_accumulate(tour *t)
 {
     loom_result result;
@@ -135,7 +135,7 @@ static uint64_t different_keys(const tour *t)
     return (t->n + EQUAL_KEYS - 1) / EQUAL_KEYS;
 }
 
-/* Every key about four times, far apart, each time with another value. */
+/* Every key occurs about four times, far apart, each time with another value. */
 static void fill_equal_keys(tour *t, uint32_t first_round)
 {
     const uint64_t different = different_keys(t);
@@ -143,7 +143,7 @@ static void fill_equal_keys(tour *t, uint32_t first_round)
         tour_put(t, i, i % different, first_round + (uint32_t)(i / different));
 }
 
-/* So that the first of equal keys comes in as new. */
+/* Erases the equal keys, so that the first of them is new. */
 static bool erase_equal_keys(tour *t)
 {
     tour_fill(t, 0, different_keys(t), 0);
@@ -153,8 +153,8 @@ static bool erase_equal_keys(tour *t)
     return true;
 }
 
-/* Any one of equal keys may win: exactly one of them is new, and the value is one of theirs. What it is goes into the
- * reference. */
+/* Any one of equal keys may win: exactly one of them is new, and the value is one of theirs. Copies the winner's value
+ * into the reference. */
 static void accept_any_winner(tour *t, uint32_t first_round)
 {
     const uint64_t different = different_keys(t);
