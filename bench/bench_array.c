@@ -21,7 +21,7 @@ void *bench_array_new(uint64_t n, uint64_t bytes)
     if (!array)
         return NULL;
     if (unit == HUGE_PAGE)
-        (void)madvise(array, size, MADV_HUGEPAGE); /* refused where the kernel has none: ordinary pages then */
+        (void)madvise(array, size, MADV_HUGEPAGE); /* if the kernel refuses: ordinary pages */
     bench_fill(array, 0, size);
     return array;
 }

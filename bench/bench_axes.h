@@ -1,4 +1,4 @@
-/* The axes of the benchmark and where each one stands unless an option moves it. */
+/* The axes of the benchmark and their defaults. */
 #ifndef BENCH_AXES_H
 #define BENCH_AXES_H
 
@@ -17,50 +17,51 @@
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
 #define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24
-#define BENCH_DEFAULT_ABSENT             (UINT64_C(1) << 24) /* keys that false positives are counted with */
+#define BENCH_DEFAULT_ABSENT             (UINT64_C(1) << 24) /* absent keys, to count false positives */
 #define BENCH_DEFAULT_ABSENT_ON_DEVICE   UINT64_C(100000000)
 
-/* A filter's measured rate may be off the theoretical one by so much of it, and so many standard deviations. */
+/* A filter's measured rate may differ from the theoretical one by this share of it and this many standard
+ * deviations. */
 #define BENCH_RATE_TOLERANCE  0.1
 #define BENCH_RATE_DEVIATIONS 5.0
 
-/* Perfect tables: what --sweep spans (case_perfect.c has the figures). */
-#define BENCH_DEFAULT_PERFECT_N_ON_DEVICE UINT64_C(100000000) /* as in the paper */
-#define BENCH_SWEEP_LOADS_OF_GPH          0.4, 0.457, 0.533, 0.64 /* 10^8 pairs of 8 bytes in 2, 1.75, 1.5 and 1.25 * 10^9 */
-#define BENCH_SWEEP_LOAD_OF_GPH           0.533                   /* … where the paper varies something else */
+/* Perfect tables: the axes of --sweep (case_perfect.c has the figures). */
+#define BENCH_DEFAULT_PERFECT_N_ON_DEVICE UINT64_C(100000000)     /* as in the paper */
+#define BENCH_SWEEP_LOADS_OF_GPH          0.4, 0.457, 0.533, 0.64 /* 10^8 pairs of 8 bytes in 2, 1.75, 1.5, 1.25 GB */
+#define BENCH_SWEEP_LOAD_OF_GPH           0.533                   /* where the paper varies something else */
 #define BENCH_SWEEP_N_DIVISORS            256, 64, 16, 4, 1       /* of --n */
 #define BENCH_SWEEP_LANES                 1, 2, 4, 8
 #define BENCH_SWEEP_SKEWS                 0, 0.5, 1, 2, 4
-#define BENCH_SWEEP_MORE                  (0.01 / 1.01) /* of all keys, 1 % of those before them: */
+#define BENCH_SWEEP_MORE                  (0.01 / 1.01) /* share of all keys: 1 % of those before them */
 #define BENCH_SWEEP_LOADS_AFTER_MORE      0.53 * 1.01, 0.8 * 1.01, 0.9 * 1.01, 0.95 /* from 0.53, 0.8, 0.9 and 0.94 */
-#define BENCH_SWEEP_MOST_KEYS             (UINT64_C(1) << 31) /* keys of 4 bytes, as many absent */
+#define BENCH_SWEEP_MOST_KEYS             (UINT64_C(1) << 31) /* keys of 4 bytes, and as many absent ones */
 
-/* What the case `limits` spans. Footprints above this share of the memory are left out. */
+/* The axes of the case `limits`. Footprints above this share of the memory are left out. */
 #define BENCH_LIMIT_ACCESS_BYTES 8, 16, 32, 64, 128
 #define BENCH_LIMIT_FOOTPRINTS \
     UINT64_C(1) << 20, UINT64_C(1) << 24, UINT64_C(1) << 28, UINT64_C(1) << 30, UINT64_C(1) << 32, UINT64_C(1) << 36
-#define BENCH_LIMIT_SHARE_OF_MEMORY 2                   /* half, on a device */
-#define BENCH_LIMIT_SHARE_OF_HOST   8                   /* one eighth of what others use too */
-#define BENCH_LIMIT_LINK            (UINT64_C(1) << 30) /* bytes of host memory that the link is measured over */
+#define BENCH_LIMIT_SHARE_OF_MEMORY 2                   /* a device: half of its memory */
+#define BENCH_LIMIT_SHARE_OF_HOST   8                   /* a host: one eighth, since others use it too */
+#define BENCH_LIMIT_LINK            (UINT64_C(1) << 30) /* bytes of host memory over which the link is measured */
 
-/* The smallest array that a limit can be measured over; smaller tables are held against it. */
+/* The smallest array that a limit can be measured over; smaller tables are compared with it. */
 #define BENCH_LIMIT_SMALLEST UINT64_C(4096)
 
-/* A limit that a row is held against was measured at most this long before the operation. Clocks, neighbours and
- * the layout of memory drift over minutes; a measurement takes about a second. */
+/* A limit is measured at most this long before the operation that is compared with it. Clocks, neighbours and the
+ * layout of memory drift over minutes; a measurement takes about a second. */
 #define BENCH_LIMIT_FRESH_SECONDS 10.0
 
-/* The share of the keys that `erase` takes out: half, so that the same run can check that the others stay. */
+/* `erase` erases this share of the keys: half, so that the same run can check that the others stay. */
 #define BENCH_ERASE_DIVISOR 2
 
-/* The operation `churn` replaces all keys so many times, a tenth of them at a time. */
+/* The operation `churn` replaces all keys this many times, a tenth of them at a time. */
 #define BENCH_TURNOVERS   10
 #define BENCH_CHURN_PARTS 10
 
-/* Calls that are not waited for take their results in turn from so many. */
+/* Calls that are not waited for use this many results in turn. */
 #define BENCH_RESULTS 64
 
-/* Absent keys that are looked up to check a build or an insertion. */
+/* Absent keys looked up to check a build or an insertion. */
 #define BENCH_ABSENT_CHECKS (UINT64_C(1) << 20)
 
 /* A row whose threads had less than this share of their cores says so. */

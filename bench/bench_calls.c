@@ -2,8 +2,8 @@
 
 #include "bench_axes.h"
 
-/* A call without a loom_result has happened when it returns, on every machine. With --wait last calls get one, in turn from
- * a few, and the run ends by fetching those of the last calls; what went wrong in an earlier one shows in the checks. */
+/* A call without a loom_result is done when it returns, on every machine. With --wait last, calls use a few results in
+ * turn, and the run ends by fetching them. An error of an earlier call shows in the checks. */
 static loom_status wait_for_last(loom_context *context, const loom_result *near_results, uint64_t calls)
 {
     loom_result results[BENCH_RESULTS];

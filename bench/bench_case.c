@@ -46,8 +46,8 @@ double bench_limit_rate(bench_session *session, loom_limit_kind kind, uint32_t a
     return limit.rate;
 }
 
-/* On a machine that others use too a thread may have to wait for its core, and the rate tells of them as much as of
- * the table: whoever reads the row should know. */
+/* On a shared machine a thread may wait for its core. The rate then tells as much of other processes as of the table,
+ * and the row says so. */
 static void note_core_share(const loom_context_info *info, bench_row *row, double cores)
 {
     if (info->machine != LOOM_MACHINE_CPU)
@@ -69,7 +69,7 @@ void bench_note_run(const bench_session *session, bench_row *row, uint64_t queri
     note_core_share(&session->info, row, cores);
 }
 
-/* Cases have defaults of their own, and an engine that only another case has is not meant for this one. */
+/* Cases have defaults of their own. An engine that only another case has is ignored. */
 static void run_case(bench_session *session, const bench_options *asked, const bench_case *named)
 {
     const bool device = session->info.machine != LOOM_MACHINE_CPU;

@@ -1,5 +1,5 @@
-/* Keys and values for tests of answers: computed from an index and back, so that whoever sees a key knows what has to
- * be there without keeping a second hash table.
+/* Keys and values for checks of answers. Both follow from an index, and the index from the key, so that a check knows
+ * the right answer without a second hash table.
  *
  *   key   = a bijection of the index: different indices below 2^(8 * key_bytes) give different keys
  *   value = a hash of the index and a round; a key that is written again gets the value of a later round
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* xor-shift, multiply, twice: each step can be undone, so the whole is a bijection. */
+/* xor-shift, multiply, twice. Each step can be undone, so the whole is a bijection. */
 static inline uint32_t bench_mix32(uint32_t x)
 {
     x ^= x >> 16;
@@ -83,7 +83,7 @@ static inline uint64_t bench_get(const void *array, uint64_t at, uint32_t bytes)
     return bytes == 0 ? 0 : bytes == 4 ? ((const uint32_t *)array)[at] : ((const uint64_t *)array)[at];
 }
 
-/* Where element `at` begins, for calls that work on a part of an array. */
+/* Address of element `at`, for calls that work on a part of an array. */
 static inline void *bench_at(void *array, uint64_t at, uint32_t bytes)
 {
     return array ? (char *)array + at * bytes : NULL;

@@ -1,7 +1,7 @@
-/* What the hardware can do at most, measured in the same run as the rows that are held against it.
+/* What the hardware can do at most, measured in the same run as the rows that are compared with it.
  *
- * A limit is kept for the rest of the run, by kind, access and footprint; one that has grown old is measured again and
- * the better of the two stays, since a limit is what the machine can do, not what it did at a bad moment. */
+ * A limit is kept for the rest of the run, by kind, access and footprint. An old one is measured again, and the better
+ * of the two stays: a limit is what the machine can do, not what it did at a bad moment. */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
 
@@ -13,9 +13,9 @@ typedef struct bench_limits {
     size_t count;
 } bench_limits;
 
-/* Gives the limit, measured no longer than BENCH_LIMIT_FRESH_SECONDS ago.
+/* Returns the limit, measured at most BENCH_LIMIT_FRESH_SECONDS ago.
  *   access_bytes   for LOOM_LIMIT_RANDOM_READ; 0 for the others
- * What loom_measure_limit returns; OUT_OF_MEMORY. */
+ * Status: that of loom_measure_limit, or OUT_OF_MEMORY. */
 loom_status bench_limits_get(bench_limits *limits, loom_context *context, loom_limit_kind kind, uint32_t access_bytes,
                              uint64_t footprint_bytes, loom_limit *limit);
 void bench_limits_free(bench_limits *limits);

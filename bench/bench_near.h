@@ -1,16 +1,16 @@
-/* Twins of arrays, where the machine works: calls that are timed get these. On the cpu machine an array is its own twin. */
+/* Copies of arrays in the machine's memory, for timed calls. On the cpu machine an array is its own copy. */
 #ifndef BENCH_NEAR_H
 #define BENCH_NEAR_H
 
 #include "bench_case.h"
 
-/* False: there is no memory. With 0 bytes *near is `host`. */
+/* False: no memory. With 0 bytes *near is `host`. */
 bool bench_near_new(const bench_session *session, void *host, uint64_t bytes, void **near);
 
 /* `near` may be NULL: it could not be made. */
 void bench_near_free(const bench_session *session, void *host, void *near, uint64_t bytes);
 
-/* From the one to the other, either way; nothing to do where they are one. Waits. */
+/* Copies either way, and waits. Does nothing where both are one array. */
 loom_status bench_near_copy(const bench_session *session, void *to, const void *from, uint64_t bytes);
 
 #endif

@@ -52,7 +52,7 @@ static bench_taken set_concurrent_reads(void *target, const char *text)
     return take_if(strcmp(text, "yes") == 0 || strcmp(text, "no") == 0);
 }
 
-/* Whether there is such an operation depends on the cases, which may be named later. */
+/* The cases, which may be named later, decide whether there is such an operation. */
 static bench_taken add_op(void *target, const char *text)
 {
     bench_options *options = target;
@@ -119,7 +119,7 @@ static const char *op_at(const bench_case *named, size_t index)
     return named->op_name ? named->op_name(index) : NULL;
 }
 
-/* The options that a case may use, whichever operations run. */
+/* The options that a case may use, over all operations. */
 static uint32_t usable_by(const bench_case *named)
 {
     uint32_t used = named->uses;
@@ -128,7 +128,7 @@ static uint32_t usable_by(const bench_case *named)
     return used;
 }
 
-/* The options that it does use. */
+/* The options that a case does use. */
 static uint32_t used_by(const bench_case *named, const bench_options *options)
 {
     uint32_t used = named->uses;
@@ -143,7 +143,7 @@ static uint32_t used_by(const bench_case *named, const bench_options *options)
 static const bench_option *find_by_bit(uint32_t bits)
 {
     const bench_option *option = table;
-    while (!(option->bit & bits)) /* ends: every bit is an option's */
+    while (!(option->bit & bits)) /* ends: every bit has an option */
         option++;
     return option;
 }
@@ -175,7 +175,7 @@ static const char *write_names(const names *list, const char *last, char text[12
     return text;
 }
 
-/* Whether each option that was given is one that a case that was named may use. */
+/* Whether each given option is one that a named case may use. */
 static bool check_cases_use(const bench_options *options, uint32_t given, char error[256])
 {
     names unfit = {.count = 0}, fit = {.count = 0};
@@ -197,7 +197,7 @@ static bool check_cases_use(const bench_options *options, uint32_t given, char e
     return false;
 }
 
-/* The operations that --ops could name, with the other options as they are, so that this one is used. */
+/* The operations that --ops could name, with the other options unchanged, so that this option is used. */
 static void find_ops_that_use(const bench_options *options, uint32_t bit, names *list)
 {
     bench_options alone = *options;
@@ -212,7 +212,7 @@ static void find_ops_that_use(const bench_options *options, uint32_t bit, names 
     }
 }
 
-/* Whether each option that was given is used by what will run. */
+/* Whether what runs uses each given option. */
 static bool check_operations_use(const bench_options *options, uint32_t given, char error[256])
 {
     names ops = {.count = 0};
@@ -235,10 +235,10 @@ static bool check_operations_use(const bench_options *options, uint32_t given, c
     return false;
 }
 
-/* What the cases that were named make of an operation. */
+/* What the named cases make of an operation. */
 typedef struct op_fate {
-    bool known;   /* it has the name of one, */
-    bool offered; /* … also of one for tables of --type, */
+    bool known;   /* a case has an operation of this name */
+    bool offered; /* … for tables of --type */
     bool runs;    /* … which --sweep does not leave out */
 } op_fate;
 
@@ -276,7 +276,7 @@ static bool check_ops(const bench_options *options, char error[256])
     return true;
 }
 
-/* An engine belongs to some cases. */
+/* Refuses an engine that no named case has. */
 static bool check_engine(const bench_options *options, char error[256])
 {
     names unfit = {.count = 0};
@@ -294,7 +294,7 @@ static bool check_engine(const bench_options *options, char error[256])
     return false;
 }
 
-/* Groups of lanes are a GPU's. */
+/* Only GPUs have groups of lanes. */
 static bool check_lanes(const bench_options *options, char error[256])
 {
     if (options->lanes == 0 || options->machine == LOOM_MACHINE_CUDA)
@@ -305,7 +305,7 @@ static bool check_lanes(const bench_options *options, char error[256])
     return false;
 }
 
-/* A set has no values; others have those of --value-bytes. */
+/* A set has no values; other tables have those of --value-bytes. */
 static bool settle_value_bytes(bench_options *options, char error[256])
 {
     if (options->type == LOOM_TYPE_SET && options->value_bytes > 0) {
@@ -326,8 +326,8 @@ bool bench_options_wants(const bench_options *options, const char *op)
     return options->op_count == 0;
 }
 
-/* As many absent keys are made as present ones (for filters as many as --absent says, too), and for churn those that come and go;
- * 4 bytes have 2^32 values, which the defaults are far below. */
+/* There are as many absent keys as present ones. Filters also have those of --absent, churn those that come and go. 4
+ * bytes have 2^32 values; the defaults are far below. */
 static bool check_key_bytes(const bench_options *options, char error[256])
 {
     const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");

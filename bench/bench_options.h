@@ -1,4 +1,4 @@
-/* What a run of the benchmark was asked for. */
+/* The options of a benchmark run. */
 #ifndef BENCH_OPTIONS_H
 #define BENCH_OPTIONS_H
 
@@ -13,8 +13,8 @@ typedef struct bench_case bench_case;
 
 enum { BENCH_MAX_REPEAT = 1000 };
 
-/* Options that some cases or operations do not use, as bits. The others are the session's: --machine, --threads, --csv
- * and --json. */
+/* Options that some cases or operations do not use, as bits. The others belong to the session: --machine, --threads,
+ * --csv and --json. */
 typedef enum bench_use {
     BENCH_USES_ENGINE = 1 << 0,
     BENCH_USES_TYPE = 1 << 1,
@@ -47,33 +47,33 @@ typedef struct bench_options {
     loom_type type;
     uint32_t threads; /* 0: all */
     uint32_t lanes;   /* of a group; 0: the library chooses */
-    uint64_t n;       /* this and the next two: 0 until settled, unless asked for */
+    uint64_t n;       /* this and the next two: 0 until settled, unless given */
     uint64_t queries; /* lookups of a find */
-    uint64_t absent;  /* keys that a filter's false positives are counted with */
+    uint64_t absent;  /* absent keys, to count a filter's false positives */
     bench_list loads;
     bench_list hits;         /* percent */
     bench_list bits_per_key; /* sizes of filters */
-    uint64_t bytes;          /* the one size of a filter, instead of these; 0: not asked for */
+    uint64_t bytes;          /* size of one filter, instead of bits_per_key; 0: not given */
     double skew;
-    double more;         /* the share of keys that `extend` inserts */
-    double hot;          /* the share of entries that are one key, 0 to 1 */
+    double more;         /* share of the keys that `extend` inserts */
+    double hot;          /* share of the entries that are one key, 0 to 1 */
     uint64_t batch;      /* keys per call; 0 until settled */
-    bool waits_for_last; /* not for every call */
+    bool waits_for_last; /* waits only for the last call */
     bool concurrent_reads;
     uint32_t key_bytes;
     uint32_t value_bytes;           /* 0: a set */
-    char ops[BENCH_MAX_VALUES][64]; /* as long as a piece of a list */
+    char ops[BENCH_MAX_VALUES][64]; /* as long as an item of a list */
     size_t op_count;                /* 0: all */
     uint64_t repeat;
     bool sweep;                       /* the case `perfect`: all its figures */
     const char *csv_path, *json_path; /* NULL: none */
 } bench_options;
 
-/* Fills in what the arguments say and the defaults of bench_axes.h for the rest. An option that nothing of what runs
- * uses is refused: whoever gave it expects a difference. False: `error` has a sentence. */
+/* Fills in what the arguments say, and the defaults of bench_axes.h for the rest. Refuses an option that nothing in the
+ * run uses: its user expects a difference. False: `error` has a sentence. */
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256]);
 
-/* Fills in what depends on the case and the machine, if it was not asked for: n, and what follows from it, and `absent`. */
+/* Fills in what depends on the case and the machine and was not given: n, what follows from n, and `absent`. */
 void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent);
 
 /* Whether --ops names this operation, or there was no --ops. */

@@ -120,7 +120,7 @@ static bool is_list(const bench_option *option)
     return option->kind == BENCH_REALS || option->kind == BENCH_WORDS;
 }
 
-/* As people write it: 0.95, 1000, 2^40. Six decimals are enough for what tables of options have. */
+/* As people write it: 0.95, 1000, 2^40. Six decimals are enough for tables of options. */
 static void write_number(double number, char text[32])
 {
     int exponent;
@@ -260,7 +260,7 @@ static bool set_values(const bench_option *option, void *target, const char *tex
     }
 }
 
-/* The option that this argument begins with; NULL: there is none. */
+/* The option that this argument names; NULL: none. */
 static const bench_option *find_option(const char *argument, const bench_option *options, size_t option_count)
 {
     const size_t length = strcspn(argument, "=");
@@ -271,7 +271,7 @@ static const bench_option *find_option(const char *argument, const bench_option 
     return NULL;
 }
 
-/* The option of argv[at] and its values; gives the last argument that was one of them, or -1. */
+/* Reads the option of argv[at] and its values. Returns the index of the last argument used, or -1. */
 static int take_option(const bench_option *option, int argc, char **argv, int at, void *target, char error[256])
 {
     const char *equals = strchr(argv[at], '=');

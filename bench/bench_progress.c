@@ -74,7 +74,7 @@ void bench_progress_start(void)
     progress.terminal = isatty(STDERR_FILENO) == 1;
     progress.text[0] = 0;
     progress.last_shown = bench_seconds();
-    /* Without the thread the job is as good, only quiet. */
+    /* Without the thread the job runs as well, only silently. */
     progress.running = pthread_create(&progress.ticker, NULL, run_ticker, NULL) == 0;
     pthread_mutex_unlock(&progress.lock);
 }

@@ -8,19 +8,19 @@
 #include <stddef.h>
 #include <string.h>
 
-/* RATE: a real number that may be very small, with as many digits as others have decimals. COUNT_FROM_0: a count of which 0 is
- * worth a word. */
+/* RATE: a real number that may be very small, with as many digits as others have decimals. COUNT_FROM_0: a count in
+ * which 0 has a meaning. */
 typedef enum column_kind { TEXT_POINTER, TEXT_ARRAY, COUNT, COUNT_FROM_0, REAL, RATE } column_kind;
 
-/* Whose rows have the column in the table for people. The files have all of them. */
+/* Which rows print the column. The files have all columns. */
 typedef enum column_place { ALL, NO_FILTERS, FILTERS } column_place;
 
-/* The order is the order of the files and the names are their names: scripts depend on both. */
+/* In the order and with the names of the files: scripts depend on both. */
 static const struct column {
     const char *name;
     column_kind kind;
     size_t offset;
-    const char *title; /* in the table for people; NULL: not there */
+    const char *title; /* in the printed table; NULL: not printed */
     int width, decimals;
     column_place place;
 } columns[] = {

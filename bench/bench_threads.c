@@ -10,17 +10,17 @@
 
 enum { MOST_THREADS = 256 };
 
-/* A huge page: where two threads touch one for the first time, both clear it and one has done so for nothing. */
+/* A huge page: if two threads touch one first, both clear it, one of them in vain. */
 #define FILL_GRAIN (UINT64_C(2) << 20)
 
 typedef struct job {
     bench_range_function function;
     void *work;
     uint64_t n, grain;
-    _Atomic uint64_t next; /* where the range begins that nobody has taken yet */
+    _Atomic uint64_t next; /* where the first free range begins */
 } job;
 
-/* Threads take the next range when they are done with one: on a machine that others use too they are not equally fast. */
+/* A thread that is done takes the next range: on a shared machine threads are not equally fast. */
 static void *take_ranges(void *argument)
 {
     job *at = argument;

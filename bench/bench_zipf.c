@@ -28,7 +28,7 @@ static double area(const bench_draw *draw, double x)
 
 static double area_inverse(const bench_draw *draw, double y)
 {
-    const double t = fmax(y * (1 - draw->skew), -1); /* rounding may push it below the lowest value it can have */
+    const double t = fmax(y * (1 - draw->skew), -1); /* rounding may push it below its lowest possible value */
     return exp(log1p_over_x(t) * y);
 }
 

@@ -13,21 +13,20 @@ typedef struct bench_draw {
     double skew;
     uint64_t seed;
     uint64_t random; /* state of the generator */
-    uint64_t next;   /* skew 0: the index that comes next, */
-    uint64_t step;   /* and the way to the one after it; shares no divisor with n, so that all are visited */
+    uint64_t next;   /* skew 0: the next index */
+    uint64_t step;   /* skew 0: distance to the index after it; coprime to n, so that all are visited */
     double area_first, area_last, squeeze;
 } bench_draw;
 
 /* n at least 1, skew at least 0. The same arguments give the same draws. */
 void bench_draw_init(bench_draw *draw, uint64_t n, double skew, uint64_t seed);
 
-/* Goes on as if the draws began at number `at`, so that several threads can share the draws between them. With skew 0 the
- * draws from there are those that would come after `at` others; otherwise they are draws of their own, which depend on
- * `at` alone. */
+/* Continues as if the draws began at number `at`, so that several threads can share them. With skew 0 these are the
+ * draws that would follow `at` others. Otherwise they are separate draws, which depend on `at` alone. */
 void bench_draw_from(bench_draw *draw, uint64_t at);
 
-/* An index below n. With skew 0 the first n draws are all different; otherwise index i comes up with a probability
- * in proportion to (i + 1)^-skew. */
+/* An index below n. With skew 0 the first n draws are all different. Otherwise the probability of index i is
+ * proportional to (i + 1)^-skew. */
 uint64_t bench_draw_index(bench_draw *draw);
 
 /* Uniform in [0, 1), from the same generator. */

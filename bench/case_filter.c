@@ -1,7 +1,7 @@
-/* The case `filter`: inserting and asking for keys, in filters of each size. Each row is checked, tells the rate of false positives, and
- * is held against a limit that was measured at the footprint of the very filter.
+/* The case `filter`: inserts and lookups in filters of each size. Each row is checked, gives the rate of false
+ * positives, and is compared with a limit measured at the footprint of the same filter.
  *
- *   share = rate / limit                      contains: random reads of 64 bytes; insert: random CAS: a key has one block
+ *   share = rate / limit                      contains: random reads of 64 bytes; insert: random CAS, one block per key
  *   share = bytes moved / time / bandwidth    bulk: copy */
 #include "bench_axes.h"
 #include "bench_calls.h"
@@ -22,8 +22,8 @@ static bench_row new_row(const filter_bench *bench, const char *op)
     return row;
 }
 
-/* Makes the filter and notes how many bits all keys set. By partition they must be as many as directly; where the keys cannot go
- * that way, the operation `bulk` fails and says why. */
+/* Makes the filter and records how many bits all keys set. By partition they must set as many as directly. If the keys
+ * cannot go that way, the operation `bulk` fails and says why. */
 static loom_status make_filter(filter_bench *bench, uint64_t bytes)
 {
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
@@ -71,8 +71,8 @@ static loom_status run_op(filter_bench *bench, const filter_op *op)
     return status;
 }
 
-/* One warm-up, then the median of the repetitions; the answers of every one of them are checked, the filter after the last. NAN if
- * it could not be run. */
+/* One warm-up, then the median of the repetitions. The answers of every repetition are checked, the filter after the
+ * last. NAN: it could not be run. */
 static double time_op(filter_bench *bench, const filter_op *op, bench_row *row)
 {
     double samples[BENCH_MAX_REPEAT], wall = 0, cpu = 0;

@@ -1,5 +1,5 @@
 /* The case `limits`: what this machine can do at most, over arrays from one that fits a core's cache to one that fits
- * none. Every other case is held against these numbers, measured at its own footprint. */
+ * none. Every other case is compared with these limits, measured at its own footprint. */
 #include "bench_axes.h"
 #include "bench_case.h"
 

@@ -1,11 +1,11 @@
-/* The case `map`: the bulk operations on a map, set or counter of each load, each row checked and held against a limit that
- * was measured at the footprint of the very table.
+/* The case `map`: the bulk operations on a map, set or counter of each load. Each row is checked and compared with a
+ * limit measured at the footprint of the same table.
  *
  *   share = rate * accesses / limit           find: random reads of 64 bytes; insert: random CAS, since a key leaves a
  *                                             mark in every bucket that it passes; others: both, as far as they do both
- * Where keys come often (--skew, --hot) only builds have a limit and a share: such keys lie in caches, or threads wait for
- * each other at them, and no limit measured here is theirs.
- *   share = bytes moved / time / bandwidth    build: copy */
+ *   share = bytes moved / time / bandwidth    build: copy
+ * With --skew or --hot only builds have a limit and a share: frequent keys lie in caches, or threads wait for each
+ * other at them, and no limit measured here applies. */
 #include "bench_axes.h"
 #include "bench_case.h"
 #include "bench_parse.h"
@@ -27,7 +27,7 @@ static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
     config.type = bench->session->options->type;
     config.capacity = bench->n;
     config.max_load = load;
-    config.growth = 0; /* tables are measured as they were made; the operation `grow` says when */
+    config.growth = 0; /* tables are measured as made; only the operation `grow` grows them */
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
     bench->holds = MAP_HOLDS_OTHER;
@@ -48,7 +48,7 @@ static double count_accesses(map_bench *bench, bench_row *row)
     return (double)accesses / (double)bench->count;
 }
 
-/* What was asked for beyond the columns. */
+/* Notes options that have no column. */
 static void note_options(const map_bench *bench, bench_row *row)
 {
     if (row->hot > 0)
@@ -57,7 +57,7 @@ static void note_options(const map_bench *bench, bench_row *row)
         bench_row_note(row, "concurrent reads");
 }
 
-/* How the table took the keys: a table is made to refuse none. */
+/* Notes how the table took the keys: a table is made to refuse none. */
 static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
 {
     loom_stats stats = LOOM_STATS_INIT;
@@ -92,7 +92,7 @@ static loom_status run_op(map_bench *bench, const map_op *op)
     return status;
 }
 
-/* One warm-up, then the median of the repetitions; every one of them is checked. NAN if it could not be run. */
+/* One warm-up, then the median of the repetitions; every repetition is checked. NAN: it could not be run. */
 static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 {
     double samples[BENCH_MAX_REPEAT], wall = 0, cpu = 0;
@@ -130,8 +130,8 @@ static double time_op(map_bench *bench, const map_op *op, bench_row *row)
 }
 
 typedef struct limits_of_op {
-    double copy, reads, swaps; /* those that the operation is held against; else NAN */
-    double answered;           /* reads as lookups do them, with keys and answers; NAN: not such a lookup */
+    double copy, reads, swaps; /* those that the operation is compared with; others NAN */
+    double answered;           /* reads as lookups do them, with keys and answers; NAN: no such lookup */
 } limits_of_op;
 
 static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_bytes, bench_row *row)
@@ -139,7 +139,7 @@ static double get_limit(map_bench *bench, loom_limit_kind kind, uint32_t access_
     return bench_limit_rate(bench->session, kind, access_bytes, bench->footprint, row);
 }
 
-/* Does the operation move what LOOM_LIMIT_ANSWERED_READ does? */
+/* Whether the operation moves what LOOM_LIMIT_ANSWERED_READ moves. */
 static bool answers_reads(const map_bench *bench, const map_op *op)
 {
     return op->limit == MAP_LIMIT_READS && (op->traits & MAP_OP_ANSWERS) && bench->key_bytes == 4 &&
@@ -164,7 +164,7 @@ static void get_limits(map_bench *bench, const map_op *op, limits_of_op *limits,
         snprintf(row->limit_name, sizeof row->limit_name, "reads and cas");
 }
 
-/* Accesses a second that the hardware could do at most, of the operation's kinds. */
+/* The most accesses per second that the hardware could do, of the operation's kinds of access. */
 static double access_limit(const map_op *op, const limits_of_op *limits, double accesses)
 {
     switch (op->limit) {
@@ -259,8 +259,8 @@ static bool is_offered(const bench_session *session, const map_op *op)
     return loom_supports(session->context, options->type, options->engine, op->needs) == LOOM_OK;
 }
 
-/* Operations that a set does not have, unless --ops named some: those would have been refused already. And operations that the
- * engine or the machine does not offer. */
+/* Names the operations that a set does not have, unless --ops was given: then they were refused before. Names those
+ * that the engine or the machine does not offer. */
 static void say_what_is_left_out(const bench_session *session)
 {
     const bench_options *options = session->options;

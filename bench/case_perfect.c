@@ -1,11 +1,13 @@
-/* The case `perfect`: tables of the perfect engine. Its rows are those of the case `map` (case_map.c), which makes the keys, times,
- * checks every answer and measures the limits; here stands only which rows. Without --sweep: build, insert and find at each load.
+/* The case `perfect`: tables of the perfect engine. The case `map` (case_map.c) makes the keys, times, checks every
+ * answer and measures the limits; this file only chooses the rows. Without --sweep: build, insert and find at each
+ * load.
  *
- * With --sweep: a list of figures, each a few runs of the case `map` that differ along one axis. Most have a counterpart in the
- * evaluation of "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures", section 7, on its data set Random:
- * 10^8 different keys of 4 bytes at random, with values of 4 bytes, which are the default on a GPU. What the paper has and this has
- * not: other engines (`--engine open` gives the same rows for that one), its other data sets, and figures 13 b and 15 a, which vary
- * what the library does not let users choose (slots of a bucket, virtual buckets of a cell). */
+ * With --sweep: a list of figures, each a few runs of the case `map` that differ along one axis. Most have a
+ * counterpart in the evaluation of "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures",
+ * section 7, on its data set Random: 10^8 different random keys of 4 bytes with values of 4 bytes, which are the
+ * default on a GPU. Not measured here: other engines (`--engine open` gives the same rows for that one), the paper's
+ * other data sets, and figures 13 b and 15 a, which vary what users of the library cannot choose (slots of a bucket,
+ * virtual buckets of a cell). */
 #include "bench_axes.h"
 #include "bench_case.h"
 #include "map_bench.h"
@@ -15,7 +17,7 @@
 
 /* ---- Axes of which each point is a run ---------------------------------------------------------------- */
 
-/* Moves the options to a point of the axis; false: there are no more. */
+/* Moves the options to a point of the axis; false: no more points. */
 typedef bool (*vary_function)(bench_options *options, size_t point);
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
@@ -26,7 +28,7 @@ static bool vary_nothing(bench_options *options, size_t point)
     return point == 0;
 }
 
-/* The lookups stay as many, so that small tables are not measured by short calls. */
+/* The number of lookups stays, so that small tables are not measured by short calls. */
 static bool vary_keys(bench_options *options, size_t point)
 {
     static const uint64_t divisors[] = {BENCH_SWEEP_N_DIVISORS};
@@ -76,13 +78,13 @@ enum { MOST_OPS = 3 };
 typedef struct sweep_figure {
     const char *shows; /* the heading, and the column `figure` of the files */
     const char *ops[MOST_OPS];
-    bench_list loads, hits; /* axes that a run of the case `map` goes along by itself */
+    bench_list loads, hits; /* axes that one run of the case `map` covers */
     vary_function vary;
-    double more; /* of insert_more */
+    double more; /* for insert_more */
 } sweep_figure;
 
-/* The paper's tables of 10^8 pairs have 1.25 to 2 GB; of one with 1.5 GB come the figures that vary something else. What is
- * measured so is measured at a high load, too, since perfect tables are as fast there. */
+/* The paper's tables of 10^8 pairs have 1.25 to 2 GB; figures that vary something else use 1.5 GB. These are also
+ * measured at a high load, since perfect tables are as fast there. */
 static const sweep_figure figures[] = {
     {.shows = "find by size of the table, 50 % hits (GPH figure 9: loads 0.4 to 0.64)",
      .ops = {"find"},
@@ -136,7 +138,7 @@ static void add_op(bench_options *options, const char *op)
     snprintf(options->ops[options->op_count++], sizeof options->ops[0], "%s", op);
 }
 
-/* Those operations of the figure that --ops does not leave out. */
+/* The operations of the figure that --ops does not leave out. */
 static void choose_ops(bench_options *options, const bench_options *asked, const sweep_figure *figure)
 {
     options->op_count = 0;
@@ -146,7 +148,7 @@ static void choose_ops(bench_options *options, const bench_options *asked, const
     }
 }
 
-/* Lanes belong to a context, so that other lanes need another one. */
+/* Lanes belong to a context, so other lanes need another context. */
 static void run_point(bench_session *session, const bench_options *options)
 {
     const bench_options *asked = session->options;
@@ -202,7 +204,7 @@ static void run_sweep(bench_session *session)
         run_figure(session, &figures[i]);
 }
 
-/* What runs if neither --ops nor --sweep was given. */
+/* What runs without --ops and --sweep. */
 static const char *const default_ops[] = {"build", "insert", "find"};
 
 static void run_perfect(bench_session *session)

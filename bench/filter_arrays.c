@@ -1,4 +1,4 @@
-/* The arrays of the case `filter`, in host memory and where the machine works, and the keys in them. */
+/* The arrays of the case `filter`, in host memory and in the machine's memory, and the keys in them. */
 #include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_calls.h"
@@ -83,7 +83,7 @@ static void make_queries_range(void *work, uint64_t begin, uint64_t end)
     }
 }
 
-/* Hits and misses follow each other at random, as those of maps do (map_input.c). */
+/* Hits and misses alternate at random, as for maps (map_input.c). */
 loom_status filter_make_queries(filter_bench *bench, double hit)
 {
     query_work work = {.bench = bench, .hit = hit};

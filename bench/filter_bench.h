@@ -1,7 +1,7 @@
-/* The case `filter`, inside: one filter of one size (case_filter.c), the arrays and inputs (filter_arrays.c), the operations
- * (filter_ops.c), and the checks of what they did (filter_check.c).
+/* The internals of the case `filter`: one filter of one size (case_filter.c), the arrays and inputs (filter_arrays.c),
+ * the operations (filter_ops.c), and the checks (filter_check.c).
  *
- * Indices 0 to n - 1 (bench_keys.h) are the keys that are inserted; those from n on never are. */
+ * Indices 0 to n - 1 (bench_keys.h) are the inserted keys; those from n on never are. */
 #ifndef BENCH_FILTER_BENCH_H
 #define BENCH_FILTER_BENCH_H
 
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 typedef struct filter_array {
-    void *host, *near; /* near: where the machine works (bench_near.h) */
+    void *host, *near; /* near: in the machine's memory (bench_near.h) */
     uint64_t count, bytes;
 } filter_array;
 
@@ -23,25 +23,25 @@ typedef struct filter_bench {
     loom_filter_report shape; /* as it was made */
     uint64_t n;
     uint32_t key_bytes;
-    bool filled;       /* it holds all keys, and no other */
-    uint64_t bits_set; /* then, as inserting directly and by partition left it */
-    char trouble[96];  /* what is wrong with this filter, whatever the operation; "": nothing */
+    bool filled;       /* holds all keys, and no others */
+    uint64_t bits_set; /* when filled, whether directly or by partition */
+    char trouble[96];  /* an error of this filter, whatever the operation; "": none */
 
-    filter_array present; /* the n keys that are inserted */
-    filter_array absent;  /* keys that are not, to count false positives with */
-    filter_array queries; /* keys of `contains`, some of them present, */
-    filter_array found;   /* … and its answers */
+    filter_array present; /* the n inserted keys */
+    filter_array absent;  /* keys never inserted, to count false positives */
+    filter_array queries; /* keys of `contains`, some of them present */
+    filter_array found;   /* answers of `contains` */
     loom_result *near_results;
     bench_clock clock; /* of this repetition */
 } filter_bench;
 
 typedef struct filter_op {
     const char *name;
-    bool per_hit; /* one row for each --hit; it has answers */
+    bool per_hit; /* one row for each --hit; has answers */
     bool whole;   /* one call for all keys, whatever --batch says */
     loom_limit_kind limit;
     loom_status (*reset)(filter_bench *bench); /* before each repetition, outside the timer */
-    loom_status (*call)(void *bench, uint64_t at, uint64_t n, loom_result *result); /* what is timed */
+    loom_status (*call)(void *bench, uint64_t at, uint64_t n, loom_result *result); /* the timed call */
     double (*bytes)(const filter_bench *bench);                                     /* that a repetition must move */
 } filter_op;
 
@@ -49,7 +49,7 @@ extern const filter_op filter_ops[]; /* in the order they run, ended by a name o
 
 /* ---- Arrays (filter_arrays.c) ---- */
 
-/* Makes all arrays, and fills `present` and `absent`. False: there is no memory; free them all the same. */
+/* Makes all arrays, and fills `present` and `absent`. False: no memory; free them all the same. */
 bool filter_make_arrays(filter_bench *bench);
 void filter_free_arrays(filter_bench *bench);
 
@@ -62,15 +62,16 @@ loom_status filter_fetch_answers(filter_bench *bench);
 
 /* ---- Operations (filter_ops.c) ---- */
 
-/* Inserts all keys into the empty filter, by the way that the flags say. */
+/* Inserts all keys into the empty filter, in the way that the flags say. */
 loom_status filter_fill(filter_bench *bench, uint32_t flags);
 
-/* ---- Checks (filter_check.c): what is wrong goes to the row ---- */
+/* ---- Checks (filter_check.c): errors go to the row ---- */
 
-/* The answers in `found`: no key that is present is absent, and not too many others are found. */
+/* Checks the answers in `found`: every present key is found, and not too many others. */
 void filter_check_answers(filter_bench *bench, bench_row *row);
 
-/* The filter as an operation left it: its bits, all keys, and the rate of false positives, which goes to the row, too. */
+/* Checks the filter after an operation: its bits, all keys, and the rate of false positives, which also goes to the
+ * row. */
 void filter_check_contents(filter_bench *bench, bench_row *row);
 
 #endif

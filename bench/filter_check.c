@@ -10,13 +10,13 @@
 
 /* ---- The rate of false positives ---------------------------------------------------------------------- */
 
-/* The standard deviation of the rates of a filter's blocks, over their mean: 0.2 with 4 bits for each key, 2.4 with 24. So in filters of
- * some thousand blocks the rate of all of them varies by percents, from one filter to the next. A block has a number of keys that
- * is Poisson's, and i of them leave a share of (1 - probes / 512)^i of its bits clear. */
+/* The standard deviation of the rates of a filter's blocks, over their mean: 0.2 with 4 bits per key, 2.4 with 24. In
+ * filters of some thousand blocks the overall rate therefore varies by percents from one filter to the next. The number
+ * of keys in a block has a Poisson distribution, and i keys leave a share of (1 - probes / 512)^i of its bits clear. */
 static double spread_of_blocks(const filter_bench *bench)
 {
     const double mean = (double)bench->n / (double)bench->shape.blocks, probes = bench->shape.probes;
-    const double width = 12 * sqrt(mean) + 40; /* beyond which nothing counts */
+    const double width = 12 * sqrt(mean) + 40; /* terms beyond it do not count */
     double sum = 0, squares = 0;
     for (double i = floor(fmax(0, mean - width)); i <= mean + width; i++) {
         const double rate = pow(-expm1(i * log1p(-probes / 512)), probes);
@@ -27,8 +27,8 @@ static double spread_of_blocks(const filter_bench *bench)
     return sqrt(fmax(0, squares / (sum * sum) - 1));
 }
 
-/* Whether so many of `absent` keys may have been found. Noise: that of counting them, at least one; and that of the filter, whose
- * blocks have different rates. */
+/* Whether this many of `absent` keys may be found. The noise has two parts: that of counting, at least one key; and
+ * that of the filter, whose blocks have different rates. */
 static void check_rate(const filter_bench *bench, bench_row *row, uint64_t positives, uint64_t absent)
 {
     const double expected = bench->shape.designed_rate * (double)absent;
@@ -43,7 +43,7 @@ static void check_rate(const filter_bench *bench, bench_row *row, uint64_t posit
 
 typedef struct answers {
     const filter_bench *bench;
-    _Atomic uint64_t absent, positives; /* absent keys, and those of them that were found */
+    _Atomic uint64_t absent, positives; /* absent keys, and how many of them were found */
     _Atomic uint64_t lost, unanswered;
 } answers;
 
@@ -81,7 +81,7 @@ void filter_check_answers(filter_bench *bench, bench_row *row)
 
 /* ---- Contents ----------------------------------------------------------------------------------------- */
 
-/* How many of the keys are found; fails the row if that cannot be told. */
+/* How many of the keys are found; fails the row if the lookup fails. */
 static uint64_t count_found(const filter_bench *bench, bench_row *row, const filter_array *keys)
 {
     loom_result result = {0};

@@ -19,7 +19,7 @@ loom_status filter_fill(filter_bench *bench, uint32_t flags)
     return status;
 }
 
-/* The last call wakes a machine that had nothing to do while answers were checked, as in map_ops.c. */
+/* The last call wakes a machine that was idle while answers were checked, as in map_ops.c. */
 static loom_status reset_answers(filter_bench *bench)
 {
     loom_status status = filter_spoil_answers(bench);
@@ -55,10 +55,10 @@ static loom_status call_contains(void *work, uint64_t at, uint64_t n, loom_resul
 
 /* ---- Bytes -------------------------------------------------------------------------------------------- */
 
-/* What an operation cannot do without moving, the column `gbps`:
+/* Bytes that an operation must move, for the column `gbps`:
  *   insert     the key read, its block read and written back
- *   bulk       the keys read and written by each pass that splits them, of which there is one up to 1024 partitions of 64 KiB,
- *              else two; then read again; the filter read and written
+ *   bulk       the keys read and written by each pass that splits them (one pass up to 1024 partitions of 64 KiB,
+ *              otherwise two), then read again; the filter read and written
  *   contains   the key and its block read, one byte of answer written */
 
 enum { BLOCK = 64, PARTITION_BLOCKS = 1024, MOST_IN_ONE_PASS = 1024 };

@@ -1,4 +1,4 @@
-/* The arrays of the case `map`, in host memory and where the machine works. */
+/* The arrays of the case `map`, in host memory and in the machine's memory. */
 #include "bench_array.h"
 #include "bench_axes.h"
 #include "bench_calls.h"
@@ -11,7 +11,7 @@
 
 typedef struct near_array {
     void **near, *host;
-    uint64_t bytes; /* of an element; 0: a set has no such array */
+    uint64_t bytes; /* of an element; 0: sets have no such array */
 } near_array;
 
 enum { NEAR_ARRAYS = 4, NEAR_INPUTS = 2 /* the first of them; the others are answers */ };
@@ -43,7 +43,7 @@ static bool make_near(map_bench *bench)
     return bench_results_new(bench->session, &bench->near_results);
 }
 
-/* The arrays first_array to end_array - 1 of the list, of each the elements from `begin` to `end`. */
+/* Copies the elements from `begin` to `end` of the arrays first_array to end_array - 1 of the list. */
 static loom_status move_near(map_bench *bench, int first_array, int end_array, uint64_t begin, uint64_t end, bool fetch)
 {
     near_array list[NEAR_ARRAYS];
@@ -101,7 +101,7 @@ static void fill_absent(void *work, uint64_t begin, uint64_t end)
         bench_put(bench->absent_keys, i, bench->key_bytes, bench_key_of(bench->n + i, bench->key_bytes));
 }
 
-/* False: there is no memory. Elements of 0 bytes have no array. */
+/* False: no memory. Elements of 0 bytes have no array. */
 static bool make_array(void **array, uint64_t n, uint64_t bytes)
 {
     *array = bytes > 0 ? bench_array_new(n, bytes) : NULL;

@@ -1,9 +1,9 @@
-/* The cases `map` and `perfect`, inside: one table at one load (case_map.c), which of them are perfect tables' figures
- * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls (map_calls.c), one
- * that is more than a call (map_churn.c), and the checks of what they did (map_check.c).
+/* The internals of the cases `map` and `perfect`: one table at one load (case_map.c), the figures of perfect tables
+ * (case_perfect.c), the arrays (map_arrays.c), the operations (map_ops.c), their inputs (map_input.c) and calls
+ * (map_calls.c), one operation of many calls (map_churn.c), and the checks (map_check.c).
  *
- * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table, n to 2n - 1 are never in it. Where keys
- * come and go (map_churn.c) there are further ones. */
+ * Indices 0 to n - 1 (bench_keys.h) are the keys that may be in the table; n to 2n - 1 are never in it. Churn
+ * (map_churn.c) has further keys. */
 #ifndef BENCH_MAP_BENCH_H
 #define BENCH_MAP_BENCH_H
 
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 typedef enum map_contents {
-    MAP_HOLDS_OTHER,  /* what an operation left, */
-    MAP_HOLDS_FRESH,  /* … or exactly the keys 0 to n - 1, from one build, */
-    MAP_HOLDS_CHURNED /* … or the same keys, after others came and went */
+    MAP_HOLDS_OTHER,  /* what an operation left */
+    MAP_HOLDS_FRESH,  /* exactly the keys 0 to n - 1, from one build */
+    MAP_HOLDS_CHURNED /* the same keys, after others came and went */
 } map_contents;
 
 typedef struct map_bench {
@@ -26,8 +26,8 @@ typedef struct map_bench {
     uint64_t n;
     uint64_t slots;
     uint64_t footprint;              /* bytes of the table */
-    uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets; arrays of values are NULL then */
-    uint64_t most;                   /* keys that the arrays of the operation at hand have room for */
+    uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets, and arrays of values are NULL */
+    uint64_t most;                   /* keys that the arrays of the current operation have room for */
     uint64_t batch;                  /* keys per call */
     map_contents holds;
 
@@ -37,53 +37,53 @@ typedef struct map_bench {
     void *absent_keys; /* [absent_count] */
     uint64_t absent_count;
 
-    /* The operation at hand. */
-    void *keys, *values; /* [count] of `most`: its input */
+    /* The current operation. */
+    void *keys, *values; /* [count] of at most `most`: its input */
     uint64_t count;
-    uint64_t operations;   /* that a repetition does; most do one for each key of the input */
-    uint64_t longest_call; /* keys of the longest call, if --batch is no less */
+    uint64_t operations;   /* per repetition; mostly one for each key of the input */
+    uint64_t longest_call; /* keys of the longest call, unless --batch is less */
     uint8_t *marked;       /* [n] bit r: the index is in the input, with its value of round r */
-    uint64_t distinct;     /* how many are marked */
+    uint64_t distinct;     /* how many indices are marked */
     uint32_t *times;       /* [n] how often each index is in the input of an accumulation or a count */
-    void *found;           /* [most] values, and */
-    uint8_t *status;       /* [most] statuses, of finds */
+    void *found;           /* [most] values of finds */
+    uint8_t *status;       /* [most] statuses of finds */
 
-    char trouble[96]; /* what an operation that looks after itself found wrong; "": nothing */
+    char trouble[96]; /* what an operation that checks itself found wrong; "": nothing */
 
-    bench_clock clock; /* of this repetition; an operation may stop it while it does what is not to be timed */
+    bench_clock clock; /* of this repetition; an operation may stop it during untimed work */
 
-    /* Input and answers where the machine works; on the cpu machine they are the arrays above. Calls that are timed get these. */
+    /* Input and answers in the machine's memory, for timed calls; on the cpu machine they are the arrays above. */
     void *near_keys, *near_values, *near_found, *near_status;
-    loom_result *near_results; /* [BENCH_RESULTS], taken in turn by calls that are not waited for; else NULL */
+    loom_result *near_results; /* [BENCH_RESULTS] used in turn by calls that are not waited for; otherwise NULL */
 } map_bench;
 
 typedef enum map_accesses {
     MAP_ACCESSES_NONE,   /* the operation streams */
-    MAP_ACCESSES_BEFORE, /* counted on the table that the operation finds */
-    MAP_ACCESSES_AFTER   /* counted on the table that it leaves */
+    MAP_ACCESSES_BEFORE, /* counted on the table before the operation */
+    MAP_ACCESSES_AFTER   /* counted on the table after it */
 } map_accesses;
 
-/* What the operation is held against. */
+/* The limit that the operation is compared with. */
 typedef enum map_limit {
     MAP_LIMIT_NONE,
     MAP_LIMIT_COPY,
     MAP_LIMIT_READS,      /* every access is a random read of 64 bytes */
-    MAP_LIMIT_SWAPS,      /* … a random compare-and-swap: it leaves a mark in every bucket */
-    MAP_LIMIT_HALF_SWAPS, /* … half of them reads */
-    MAP_LIMIT_LAST_SWAPS  /* … but for the last one of a key a read */
+    MAP_LIMIT_SWAPS,      /* every access is a random compare-and-swap: it leaves a mark in every bucket */
+    MAP_LIMIT_HALF_SWAPS, /* half of the accesses are swaps, half reads */
+    MAP_LIMIT_LAST_SWAPS  /* the last access of a key is a swap, the others are reads */
 } map_limit;
 
-/* What there is to know of an operation beside its functions. */
+/* Properties of an operation beside its functions. */
 typedef enum map_traits {
     MAP_OP_PER_HIT = 1,      /* one row for each --hit */
-    MAP_OP_ANSWERS = 2,      /* it writes `found`, and perhaps `status`, which are fetched before `check` */
+    MAP_OP_ANSWERS = 2,      /* writes `found`, and perhaps `status`; both are fetched before `check` */
     MAP_OP_WHOLE = 4,        /* one call for all keys, whatever --batch says */
-    MAP_OP_SETS = 8,         /* it is for sets, too */
-    MAP_OP_IF_ASKED = 16,    /* it takes long: only if --ops names it */
-    MAP_OP_PLAIN_KEYS = 32,  /* its keys are as without --skew and --hot */
-    MAP_OP_AFTER_CHURN = 64, /* the table must be one that churn left; comes right after it */
-    MAP_OP_FILLS = 128,      /* it brings keys, and leaves `keys_held` of them in the table unless some were refused */
-    MAP_OP_ADDS = 256        /* … into a table that has all the others already */
+    MAP_OP_SETS = 8,         /* also for sets */
+    MAP_OP_IF_ASKED = 16,    /* takes long: only if --ops names it */
+    MAP_OP_PLAIN_KEYS = 32,  /* ignores --skew and --hot */
+    MAP_OP_AFTER_CHURN = 64, /* needs the table that churn left; comes right after churn */
+    MAP_OP_FILLS = 128,      /* inserts keys, and leaves `keys_held` of them in the table unless some were refused */
+    MAP_OP_ADDS = 256        /* inserts into a table that has all the other keys already */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -91,15 +91,15 @@ typedef loom_status (*map_call)(map_bench *bench, uint64_t at, uint64_t n, loom_
 
 typedef struct map_op {
     const char *name;
-    const char *asked_as; /* in --ops; NULL: by its name */
+    const char *asked_as; /* in --ops; NULL: its name */
     uint32_t traits;      /* map_traits */
-    loom_feature needs;   /* of the engine and the machine; else it is left out */
+    loom_feature needs;   /* of the engine and the machine; otherwise the operation is left out */
     map_accesses accesses;
     map_limit limit;
     void (*make_input)(map_bench *bench, double hit);
     loom_status (*reset)(map_bench *bench);                           /* before each repetition, outside the timer */
-    map_call call;                                                    /* what is timed; NULL: */
-    loom_status (*run)(map_bench *bench);                             /* … this, which starts and stops the clock */
+    map_call call;                                                    /* the timed call; NULL: `run` is timed */
+    loom_status (*run)(map_bench *bench);                             /* starts and stops the clock itself */
     void (*check)(map_bench *bench, bench_row *row);                  /* after each repetition */
     void (*check_all)(map_bench *bench, bench_row *row);              /* after the last one; may be NULL */
     uint64_t (*keys_held)(const map_bench *bench);                    /* keys in the table, for the load of the row */
@@ -113,7 +113,7 @@ extern const map_op map_ops[]; /* in the order they run, ended by a name of NULL
 /* Adds the rows that the session's options ask for: each load, operation and hit rate. */
 void map_run(bench_session *session);
 
-/* Members of the cases whose rows these are. */
+/* Members of the cases that have these rows. */
 const char *map_op_name(size_t index);
 bool map_op_is_for(size_t index, loom_type type);
 bool map_op_runs(const bench_options *options, size_t index);
@@ -127,31 +127,31 @@ enum {
 
 /* ---- Arrays (map_arrays.c) ---- */
 
-/* Makes and fills all arrays but those of the operation at hand. False: there is no memory; free them all the same. */
+/* Makes and fills all arrays except those of the current operation. False: no memory; free them all the same. */
 bool map_make_arrays(map_bench *bench);
 void map_free_arrays(map_bench *bench);
 
-/* Between the two places that arrays have; nothing to do where those are one. */
+/* Copy between host memory and the machine's memory. They do nothing where both are one. */
 loom_status map_send_input(map_bench *bench, uint64_t begin, uint64_t end);
 loom_status map_send_answers(map_bench *bench);
 loom_status map_fetch_answers(map_bench *bench);
 
 /* ---- Inputs (map_input.c) ---- */
 
-/* Values that are to replace others are of the rounds 1 to this in turn, so that equal keys come with different ones. */
+/* Replacing values have the rounds 1 to this in turn, so that equal keys come with different values. */
 enum { MAP_NEW_ROUNDS = 3 };
 
 void map_make_all(map_bench *bench, double hit);          /* n draws from the keys of the table; values of round 0 */
 void map_make_plain(map_bench *bench, double hit);        /* the same without --skew and --hot */
 void map_make_counted(map_bench *bench, double hit);      /* as map_make_all, and `times` */
-void map_make_half_present(map_bench *bench, double hit); /* the same; also marked are all keys of even index */
-void map_make_new_values(map_bench *bench, double hit);   /* the same with values of later rounds */
-void map_make_erased(map_bench *bench, double hit);       /* fewer draws */
+void map_make_half_present(map_bench *bench, double hit); /* as map_make_all; also marks all keys of even index */
+void map_make_new_values(map_bench *bench, double hit);   /* as map_make_all with values of later rounds */
+void map_make_erased(map_bench *bench, double hit);       /* as map_make_all with fewer draws */
 void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` percent of them in the table */
 
 /* ---- Calls (map_calls.c) ---- */
 
-/* Calls with the input from `begin` to `end`, --batch keys at a time, and waits for the end. */
+/* Calls with the input from `begin` to `end`, --batch keys at a time, and waits for the last call. */
 loom_status map_call_in_batches(map_bench *bench, map_call call, uint64_t begin, uint64_t end);
 
 loom_status map_call_build(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
@@ -180,7 +180,7 @@ loom_status map_reset_churn(map_bench *bench);
 loom_status map_run_churn(map_bench *bench);
 void map_check_churn(map_bench *bench, bench_row *row);
 
-/* ---- Checks (map_check.c): what is wrong goes to the row ---- */
+/* ---- Checks (map_check.c): errors go to the row ---- */
 
 /* Whether the key of this index may have this status and value. */
 typedef bool (*map_wanted)(const map_bench *bench, uint64_t index, uint8_t status, uint64_t value);
@@ -188,27 +188,27 @@ typedef bool (*map_wanted)(const map_bench *bench, uint64_t index, uint8_t statu
 /* Writes nonsense to `found` and `status`, so that an answer that is never written cannot pass. */
 void map_spoil_answers(map_bench *bench, uint64_t count);
 
-/* `found` and `status` answer a find of `count` keys in a table of all n. */
+/* Checks `found` and `status` after a find of `count` keys in a table of all n. */
 void map_check_found(map_bench *bench, bench_row *row);
 
-/* The table has this many keys. */
+/* Checks the number of keys in the table. */
 void map_check_size(map_bench *bench, bench_row *row, uint64_t expected);
 
-/* `found` has the value of every key of the input. */
+/* Checks that `found` has the value of every key of the input. */
 void map_check_told(map_bench *bench, bench_row *row);
 
-/* Every key that is marked has a value of one of the rounds it is marked with, the others that of round 0. Uses `found` and
- * `status`. */
+/* Checks that every marked key has a value of one of its marked rounds, and every other key that of round 0. Uses
+ * `found` and `status`. */
 void map_check_new_values(map_bench *bench, bench_row *row);
 
-/* Every key of the input has its value as many times as it came. Uses `found` and `status`. */
+/* Checks that every key of the input has its value times its occurrences. Uses `found` and `status`. */
 void map_check_sums(map_bench *bench, bench_row *row);
 
-/* Every key of the input has as its value how often it came. Uses `found` and `status`. */
+/* Checks that the value of every key of the input is its number of occurrences. Uses `found` and `status`. */
 void map_check_counts(map_bench *bench, bench_row *row);
 
-/* Of the keys 0 to n - 1 exactly those whose mark is `present_mark` are there, with their values; absent keys are not;
- * the layout is sound. Uses `found` and `status`. */
+/* Checks that of the keys 0 to n - 1 exactly those with the mark `present_mark` are present, with their values; that
+ * absent keys are not; that the layout is sound. Uses `found` and `status`. */
 void map_check_contents(map_bench *bench, bench_row *row, uint8_t present_mark);
 
 #endif

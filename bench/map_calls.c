@@ -1,4 +1,4 @@
-/* The calls that are timed, in batches. */
+/* The timed calls, in batches. */
 #include "bench_calls.h"
 #include "bench_keys.h"
 #include "map_bench.h"
@@ -66,7 +66,7 @@ loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_resu
                            result, NULL);
 }
 
-/* By twice, whatever the keys. */
+/* Doubles the capacity, whatever the keys. */
 loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {
     (void)at;
@@ -75,7 +75,7 @@ loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result
     return loom_map_reserve(bench->map, 2 * bench->n, NULL);
 }
 
-/* ---- extend, insert_more: of n keys the last ones, as many as --more says ---- */
+/* ---- extend, insert_more: the last of n keys, as many as --more says ---- */
 
 static uint64_t extension_begin(const map_bench *bench)
 {

@@ -8,20 +8,20 @@
 
 /* ---- Many answers ------------------------------------------------------------------------------------- */
 
-/* Answer number `at`: NULL if it is right, else what is wrong; *index is that of the key. */
+/* Judges answer number `at`: NULL if it is right, otherwise what is wrong. *index gets the key's index. */
 typedef struct judgement judgement;
 typedef const char *(*judge_function)(const judgement *all, uint64_t at, uint64_t *index);
 
 struct judgement {
     const map_bench *bench;
     judge_function judge;
-    uint64_t first_index;     /* of the keys that were found, where they are in the order of their indices; */
-    const uint8_t *marks;     /* which of them are to be there: those with this mark; NULL: none */
-    uint8_t present_mark;     /* … */
-    map_wanted wanted;        /* what each should have */
-    const char *what;         /* is wrong where one has not what is wanted */
+    uint64_t first_index; /* index of the first key looked up, where keys are in index order */
+    const uint8_t *marks; /* [keys] which of them must be present: those with present_mark; NULL: none */
+    uint8_t present_mark;
+    map_wanted wanted;        /* whether a key may have its status and value */
+    const char *what;         /* the error where `wanted` says no */
     pthread_mutex_t lock;     /* guards all below */
-    uint64_t wrong, first_at; /* answers that are wrong, and the first of them */
+    uint64_t wrong, first_at; /* wrong answers, and the first of them */
     const char *first_reason;
     uint64_t first_wrong_index;
 };

@@ -1,9 +1,9 @@
-/* The operation `churn`: a table that is full, of which the oldest keys are erased and as many new ones inserted, until all
- * keys have been replaced BENCH_TURNOVERS times; one after the other, BENCH_CHURN_PARTS parts to a turnover.
+/* The operation `churn`: in a full table, erases the oldest keys and inserts as many new ones, until all keys have been
+ * replaced BENCH_TURNOVERS times. A turnover has BENCH_CHURN_PARTS parts, one after the other.
  *
- * The input is a ring of n keys, in order of age. Generation g of them has the indices (g + 2) n to (g + 3) n - 1, so that no
- * key comes twice and the absent ones, n to 2n - 1, were never there; but the last has 0 to n - 1. So the table that is left
- * has the keys of a fresh one, and may be asked and checked as if it were one. */
+ * The input is a ring of n keys, in order of age. Generation g has the indices (g + 2) n to (g + 3) n - 1: no key comes
+ * twice, and the absent keys, n to 2n - 1, never come. The last generation has 0 to n - 1 instead. The table that is
+ * left therefore has the keys of a fresh one, and is queried and checked like one. */
 #include "bench_axes.h"
 #include "bench_keys.h"
 #include "bench_threads.h"
@@ -36,7 +36,7 @@ static void make_range(void *work, uint64_t begin, uint64_t end)
     }
 }
 
-/* Puts keys of a generation into a part of the ring, here and near the machine. */
+/* Writes keys of a generation to a part of the ring, in host memory and in the machine's memory. */
 static loom_status make_generation(map_bench *bench, uint64_t generation, uint64_t begin, uint64_t end)
 {
     part_of_ring part = {bench, begin, generation};
@@ -60,7 +60,7 @@ loom_status map_reset_churn(map_bench *bench)
     return status == LOOM_OK ? map_call_build(bench, 0, bench->n, NULL) : status;
 }
 
-/* Erasures that missed a key, or insertions that found one, show in the size. */
+/* Erasures that missed a key and insertions that found one show in the size. */
 static loom_status expect_size(map_bench *bench, const char *after, uint64_t expected)
 {
     uint64_t size = 0;

@@ -1,4 +1,4 @@
-/* Keys and values that the operations of the case `map` are given. */
+/* Keys and values given to the operations of the case `map`. */
 #include "bench_axes.h"
 #include "bench_keys.h"
 #include "bench_threads.h"
@@ -7,48 +7,48 @@
 
 #include <stdatomic.h>
 
-/* What --hot repeats. */
+/* The key that --hot repeats. */
 enum { HOT_INDEX = 0 };
 
-/* The indices that come most often, by Zipf's law or --hot. A range counts them by itself first, since threads that all added to the
- * same few counters would wait for each other. */
+/* The most frequent indices, by Zipf's law or --hot. Each range first counts them by itself: threads that all add to
+ * the same few counters would wait for each other. */
 enum { OFTEN = 1024 };
 
 typedef struct map_input {
     map_bench *bench;
     bench_draw draw;
-    bool
-        each_once; /* every index comes once: they need not be noted in the order they come, which is a walk all over memory */
-    bool plain;      /* each key once, whatever --skew and --hot say */
+    bool each_once;  /* every index comes once: no need to record them in draw order, a walk all over memory */
+    bool plain;      /* each key once, without --skew and --hot */
     bool counted;    /* `times` is wanted */
-    uint32_t rounds; /* values are of the rounds 1 to this in turn; 0: of round 0 */
-    double hit;      /* percent; of queries only */
+    uint32_t rounds; /* values have the rounds 1 to this in turn; 0: round 0 */
+    double hit;      /* percent; queries only */
     double hot;      /* share of entries that are HOT_INDEX */
     _Atomic uint64_t distinct;
 } map_input;
 
-/* Spreads the hot entries evenly: those at which the number of them so far goes up. */
+/* Spreads the hot entries evenly: an entry is hot if the number of hot entries so far goes up there. */
 static bool is_hot(const map_input *input, uint64_t at)
 {
     return (uint64_t)((double)(at + 1) * input->hot) > (uint64_t)((double)at * input->hot);
 }
 
-/* A draw is made for every entry, so that those that are not hot are the same as without --hot. */
+/* Draws for every entry, so that entries that are not hot are the same as without --hot. */
 static uint64_t next_index(const map_input *input, bench_draw *draw, uint64_t at)
 {
     const uint64_t index = bench_draw_index(draw);
     return is_hot(input, at) ? HOT_INDEX : index;
 }
 
-/* Whether no other thread can have this index: with skew 0 no two draws are equal, and HOT_INDEX is below OFTEN. Then
- * memory is simply written, which the processor can do for many indices at the same time; an atomic change waits for each. */
+/* Whether no other thread can have this index: with skew 0 no two draws are equal, and HOT_INDEX is below OFTEN. Plain
+ * writes are then enough, which the processor can do for many indices at the same time; an atomic change waits for
+ * each. */
 static bool is_alone(const map_input *input, uint64_t index)
 {
     return input->draw.skew == 0 && index >= OFTEN;
 }
 
-/* Where all marks are the same it does not matter which thread writes one. Indices that come often are mostly marked
- * already: those are only read, so that threads need not take them from each other. */
+/* If all marks are equal, any thread may write one. Frequent indices are mostly marked already: they are only read, so
+ * that threads do not take their cache lines from each other. */
 static void mark(const map_input *input, uint64_t index, uint32_t round)
 {
     uint8_t *marks = &input->bench->marked[index];
@@ -119,7 +119,7 @@ static void make_draws(map_bench *bench, map_input *input, uint64_t count)
     start_draws(bench, input);
     input->each_once = input->draw.skew == 0 && input->hot == 0 && count == bench->n;
     if (input->each_once && input->rounds > 1)
-        input->rounds = 1; /* there are no equal keys that could come with different values */
+        input->rounds = 1; /* no equal keys could come with different values */
     if (input->counted)
         bench_fill(bench->times, 0, bench->n * sizeof *bench->times);
     set_count(bench, count);
@@ -178,8 +178,8 @@ static void mark_even(void *work, uint64_t begin, uint64_t end)
         bench->marked[i] = i % 2 == 0;
 }
 
-/* Those of even index will be there, hence about half of the entries also if they are skewed (the hot key is one of
- * them). */
+/* Keys of even index will be present, hence about half of the entries, also if they are skewed. The hot key is one of
+ * them. */
 void map_make_half_present(map_bench *bench, double hit)
 {
     map_input input = {0};
@@ -203,8 +203,8 @@ static void make_queries_range(void *work, uint64_t begin, uint64_t end)
     }
 }
 
-/* Hits and misses follow each other at random, so that no branch predictor can learn the order. Among
- * hits the hot key is one that is there, among misses one that is not. */
+/* Hits and misses alternate at random, so that no branch predictor can learn their order. Among hits the hot key is a
+ * present one, among misses an absent one. */
 void map_make_queries(map_bench *bench, double hit)
 {
     map_input input = {.hit = hit};

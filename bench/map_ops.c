@@ -27,7 +27,7 @@ static loom_status reset_filled(map_bench *bench)
     return status;
 }
 
-/* For growth: as it was made, though it has grown before. */
+/* For growth: as the table was made, though it has grown before. */
 static loom_status reset_small(map_bench *bench)
 {
     loom_status status = loom_map_shrink(bench->map, NULL);
@@ -36,7 +36,7 @@ static loom_status reset_small(map_bench *bench)
     return status == LOOM_OK ? reset_filled(bench) : status;
 }
 
-/* So that the answers of one repetition cannot pass for those of the next. */
+/* Keeps the answers of one repetition from passing for those of the next. */
 static loom_status spoil_answers(map_bench *bench)
 {
     map_spoil_answers(bench, bench->count);
@@ -52,14 +52,14 @@ static loom_status reset_half(map_bench *bench)
                                               LOOM_KEEP, NULL, NULL, NULL);
 }
 
-/* Lookups take a few milliseconds, and the machine had nothing to do while the last answers were checked: it would be slow at first,
- * a GPU and its driver by some 90 µs. The same keys, without answers. */
+/* Lookups take a few milliseconds, and the machine was idle while the last answers were checked. It would be slow at
+ * first, a GPU and its driver by some 90 µs. Looks up the same keys, without answers. */
 static loom_status wake(map_bench *bench)
 {
     return loom_map_contains(bench->map, bench->near_keys, bench->count, NULL, NULL, NULL, NULL);
 }
 
-/* For lookups in a table that is as the operation before left it, which case_map.c sees to. */
+/* For lookups in the table that the operation before left, which case_map.c ensures. */
 static loom_status reset_churned(map_bench *bench)
 {
     const loom_status status = spoil_answers(bench);
@@ -111,11 +111,11 @@ static uint64_t hold_all(const map_bench *bench)
 
 /* ---- Bytes -------------------------------------------------------------------------------------------- */
 
-/* What an operation cannot do without moving, the column `gbps`:
+/* Bytes that an operation must move, for the column `gbps`:
  *   build    the pairs read once and the table written once
  *   find     the key read, 64 bytes for each access, the value and one byte of status written
- *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate, update and overwrite
- *            likewise
+ *   insert   the pair read, 64 bytes for each access, and the last bucket written back; accumulate, update and
+ *            overwrite likewise
  *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
  *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
  *   churn    an erase and an insert
@@ -136,7 +136,7 @@ static double bytes_of_growth(const map_bench *bench, double accesses)
     return 3.0 * (double)bench->footprint;
 }
 
-/* Whichever way: all of the table read and written would be the dearest. */
+/* For every way of inserting; reading and writing the whole table would cost most. */
 static double bytes_of_extension(const map_bench *bench, double accesses)
 {
     return (double)bench->operations * (bench->key_bytes + bench->value_bytes + BUCKET * (accesses + 1));
@@ -164,18 +164,18 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
 
 static double bytes_of_churn(const map_bench *bench, double accesses)
 {
-    const double keys = (double)bench->operations / 2; /* are erased, and as many inserted */
+    const double keys = (double)bench->operations / 2; /* erased, and as many inserted */
     return keys * (2 * bench->key_bytes + bench->value_bytes + 2 * BUCKET * (accesses + 1));
 }
 
 /* ---- The operations ----------------------------------------------------------------------------------- */
 
-/* `insert` is the direct way, into an empty table: one random access after the other. `build` is its rival; `build_low_memory`,
- * `build_in_order` and `build_with_status` are builds in other ways.
- * `find_or_insert` finds half of its keys; `accumulate` adds up and `count` counts in an empty table; `update` and `overwrite`
- * (insert with LOOM_OVERWRITE) replace values of keys that are there. `find_churned` is to be compared with
- * `find`: the same lookups of the same keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last
- * keys, as many as --more says, directly, `extend_by_partition` by partition, `insert_more` the way the library chooses. */
+/* `insert` takes the direct way into an empty table: one random access after the other. Its rival is `build`;
+ * `build_low_memory`, `build_in_order` and `build_with_status` build in other ways. `find_or_insert` finds half of its
+ * keys. `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with
+ * LOOM_OVERWRITE) replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same
+ * keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last keys, as many as --more
+ * says, directly, `extend_by_partition` by partition, `insert_more` in the way that the library chooses. */
 const map_op map_ops[] = {
     {.name = "build",
      .needs = LOOM_FEATURE_BUILD,
