@@ -281,6 +281,19 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
     return status;
 }
 
+loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
+                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn)
+{
+    void *at[CALL_ARRAYS];
+    if (n == 0) /* a grid has blocks */
+        return LOOM_OK;
+    if (arrays->staged)
+        return cuda_run_staged(cuda, arrays, n, work, argument, writes_back, stream, in_turn);
+    arrays->addresses(at);
+    const cudaError_t error = cuda_step(work(argument, at, 0, n, stream));
+    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch");
+}
+
 /* ---- results ---- */
 
 static __global__ void finish_kernel(const cuda_finish finish)

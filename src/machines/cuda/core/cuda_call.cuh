@@ -76,6 +76,10 @@ typedef cudaError_t cuda_chunk_work(void *argument, void *const at[CALL_ARRAYS],
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
                             void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
 
+/* All items of a call, wherever its arrays lie: `work` once, or in chunks if any is staged; the call then waits. */
+loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
+                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
+
 /* ---- Results ---- */
 
 /* What was counted becomes the result. */

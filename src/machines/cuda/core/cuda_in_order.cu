@@ -15,8 +15,9 @@
  *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody asks for statuses and no key was refused
  * 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for what goes in order, 2.5 for values at random, 8 for the
  * insertion, with statuses 3 more. That is expected, from the rates in docs/performance.md; it has not been measured. */
+#include "core/call_parts.h"
+#include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
-#include "machines/cuda/core/cuda_state.cuh"
 
 #include <cub/device/device_radix_sort.cuh>
 
@@ -36,11 +37,6 @@ struct order_counters {
     cuda_counts inserted[COUNT_COPIES]; /* winners, by what became of them */
     uint32_t winners;
 };
-
-uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
 
 unsigned blocks_for(const cuda_state *cuda, uint64_t n, uint32_t at_once)
 {
@@ -189,12 +185,17 @@ template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
     return sort(NULL, bytes, &keys, &positions, n, NULL);
 }
 
+/* One turn. Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Does not wait,
+ * except for copies of pageable memory. */
 template <class key>
-loom_status insert_sorted(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
-                          const cuda_order_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
+loom_status insert_sorted(const cuda_map_call *turn, const cuda_order_table *table, const cuda_order_plan *plan,
+                          unsigned char *workspace)
 {
+    const cuda_state *cuda = turn->cuda;
+    cudaStream_t stream = turn->stream;
+    const cuda_batch whole = turn->whole(), *batch = &whole;
     const uint64_t n = batch->n;
-    const uint32_t value_bytes = slot_value_bytes(table->kind);
+    const uint32_t value_bytes = slot_value_bytes(turn->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
     cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
@@ -220,16 +221,16 @@ loom_status insert_sorted(cuda_state *cuda, const cuda_order_table *table, const
     const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
                                   counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
                                   values,         value_bytes,         status,  batch->counts};
-    choose_kernel<<<choosing, THREADS, 0, stream>>>(work, overwrite);
+    choose_kernel<<<choosing, THREADS, 0, stream>>>(work, turn->overwrites());
     CUDA_TRY(cudaGetLastError());
-    if (table->clear != NULL) /* nothing before has touched the table */
-        RETURN_IF_FAILED(table->clear(table->argument, stream));
+    if (turn->batch.replace) /* nothing before has touched the table */
+        RETURN_IF_FAILED(table->clear(&turn->cuda->base, turn->view, stream));
     cuda_batch chosen = *batch;
     chosen.status = work.chosen_status;
     chosen.counts = counters->inserted;
     const cuda_rest winners = {&counters->winners, (uint32_t)n, work.chosen,
                                value_bytes != 0 ? work.chosen_values : NULL};
-    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, overwrite, stream));
+    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, turn->overwrites(), stream));
     tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
     CUDA_TRY(cudaGetLastError());
     if (plan->status_staged)
@@ -237,42 +238,84 @@ loom_status insert_sorted(cuda_state *cuda, const cuda_order_table *table, const
     return LOOM_OK;
 }
 
-} // namespace
-
-cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
-                               cuda_order_plan *plan)
+cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged, cuda_order_plan *plan)
 {
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
     cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
-    uint64_t at = aligned(sizeof(order_counters));
+    uint64_t at = cuda_aligned(sizeof(order_counters));
     *plan = cuda_order_plan{};
+    plan->each = n;
     plan->values_staged = values_staged;
     plan->status_staged = status_staged;
     for (int i = 0; i < 2; i++) {
         plan->keys_at[i] = at;
-        at += aligned(n * key_bytes);
+        at += cuda_aligned(n * key_bytes);
         plan->positions_at[i] = at;
-        at += aligned(n * sizeof(uint32_t));
+        at += cuda_aligned(n * sizeof(uint32_t));
     }
-    const uint64_t chosen_values = aligned(n * value_bytes), chosen = chosen_values + aligned(n);
+    const uint64_t chosen_values = cuda_aligned(n * value_bytes), chosen = chosen_values + cuda_aligned(n);
     plan->sort_bytes = sort;
     plan->scratch_at = at;
     plan->chosen_status_at = at + chosen_values;
-    at += aligned(sort) > chosen ? aligned(sort) : chosen;
+    at += cuda_aligned(sort) > chosen ? cuda_aligned(sort) : chosen;
     plan->values_at = at;
     at += values_staged ? chosen_values : 0;
     plan->status_at = at;
-    at += status_staged ? aligned(n) : 0;
+    at += status_staged ? cuda_aligned(n) : 0;
     plan->bytes = at;
     return error;
 }
 
-loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
-                                 const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
-                                 cudaStream_t stream)
+/* Turns in their order are what one in order would be: who comes in a later turn finds the key there, and keeps or overwrites it. */
+loom_status run_turns(const cuda_map_call *call, const cuda_order_table *table, const cuda_order_plan *plan,
+                      unsigned char *workspace)
 {
-    return slot_key_bytes(table->kind) == 4
-               ? insert_sorted<uint32_t>(cuda, table, batch, plan, workspace, overwrite, stream)
-               : insert_sorted<uint64_t>(cuda, table, batch, plan, workspace, overwrite, stream);
+    bool built = false;
+    for (uint64_t first = 0; first < call->batch.n; first += plan->each) {
+        const cuda_map_call turn = cuda_turn_of(call, first, plan->each);
+        if (first == 0 && table->build != NULL) {
+            bool gave_up = false;
+            RETURN_IF_FAILED(table->build(table->argument, &turn, &gave_up));
+            built = !gave_up;
+            if (built)
+                continue;
+            RETURN_IF_FAILED(cuda_clear_counts(call)); /* what was counted by then is counted again */
+        }
+        RETURN_IF_FAILED(slot_key_bytes(call->kind) == 4 ? insert_sorted<uint32_t>(&turn, table, plan, workspace)
+                                                         : insert_sorted<uint64_t>(&turn, table, plan, workspace));
+    }
+    return cuda_finish_call(call, built);
+}
+
+} // namespace
+
+uint64_t cuda_order_turn(const cuda_state *cuda, uint64_t n)
+{
+    const uint64_t most = (uint64_t)1 << 31; /* positions have 32 bits */
+    return loom__turn_items(n, cuda->turn_keys < most ? cuda->turn_keys : most);
+}
+
+loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_order_plan *plan)
+{
+    CUDA_TRY(lay_out(call->kind, cuda_order_turn(call->cuda, call->batch.n), call->arrays.all[CALL_VALUES].staged(),
+                     call->arrays.all[CALL_STATUS].staged(), plan));
+    return LOOM_OK;
+}
+
+uint64_t cuda_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
+{
+    const cuda_device_scope scope(cuda);
+    cuda_order_plan plan;
+    if (scope.status != LOOM_OK || n == 0)
+        return 0;
+    if (lay_out(kind, cuda_order_turn(cuda, n), false, false, &plan) != cudaSuccess)
+        cudaGetLastError(); /* the call that needs the memory will tell */
+    return plan.bytes;
+}
+
+loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_order_table *table, const cuda_order_plan *plan,
+                                 const cuda_workspace *own)
+{
+    return cuda_with_slot(call, own, [&] { return run_turns(call, table, plan, own->at); });
 }

@@ -2,7 +2,7 @@
  * to where the counts say. One lane works on one bucket. Rows of any width are first listed by their position, then
  * several lanes gather each row. */
 #include "core/call_parts.h"
-#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
 
 #include <cub/block/block_scan.cuh>
 #include <string.h>
@@ -64,12 +64,13 @@ __global__ void __launch_bounds__(THREADS)
         counts[blockIdx.x] = total;
 }
 
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS)
-    copy_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
-                void *values, uint64_t room, retrieve_end *end)
+/* Calls visit(rank, partition, bucket, slot, key, value) for each pair of the lane's bucket for which there is room, and tells where the
+ * first other one lies. All threads of the block. */
+template <class visitor>
+__device__ __forceinline__ void visit_pairs(const loom__table_slots &table, const loom__position &from,
+                                            const unsigned long long *offsets, uint64_t room, retrieve_end *end,
+                                            visitor visit)
 {
-    const loom__table_slots table = of_kind<kind>(given);
     typedef cub::BlockScan<uint32_t, THREADS> scan;
     __shared__ typename scan::TempStorage storage;
     uint32_t first_slot, before;
@@ -85,16 +86,7 @@ __global__ void __launch_bounds__(THREADS)
         if (!loom__slot_holds(&table, partition, bucket, slot, &key, &value))
             continue;
         if (rank < room) {
-            if (slot_key_bytes(kind) == 4)
-                ((uint32_t *)keys)[rank] = (uint32_t)key;
-            else
-                ((uint64_t *)keys)[rank] = key;
-            if (slot_value_bytes(kind) == 0)
-                ; /* a set */
-            else if (values != NULL && slot_value_bytes(kind) == 4)
-                ((uint32_t *)values)[rank] = (uint32_t)value;
-            else if (values != NULL)
-                ((uint64_t *)values)[rank] = value;
+            visit(rank, partition, bucket, slot, key, value);
         } else if (rank == room) {
             end->bucket = number;
             end->slot = slot;
@@ -102,6 +94,19 @@ __global__ void __launch_bounds__(THREADS)
         }
         rank++;
     }
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS)
+    copy_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
+                void *values, uint64_t room, retrieve_end *end)
+{
+    visit_pairs(of_kind<kind>(given), from, offsets, room, end,
+                [&](uint64_t rank, uint32_t, uint32_t, uint32_t, uint64_t key, uint64_t value) {
+                    put_number(slot_key_bytes(kind), keys, rank, key);
+                    if (values != NULL)
+                        put_number(slot_value_bytes(kind), values, rank, value);
+                });
 }
 
 /* For a table with rows: lists where rows lie, in units of `unit` bytes from the base. Copies keys that are in the
@@ -112,35 +117,12 @@ __global__ void __launch_bounds__(THREADS)
                 uint64_t *rows, uint32_t unit, uint64_t room, retrieve_end *end)
 {
     const loom__table_slots table = of_kind<kind>(given);
-    typedef cub::BlockScan<uint32_t, THREADS> scan;
-    __shared__ typename scan::TempStorage storage;
-    uint32_t first_slot, before;
-    uint64_t number;
-    uint32_t count = pairs_of_lane(table, from, &first_slot, &number);
-    scan(storage).ExclusiveSum(count, before);
-    if (count == 0)
-        return;
-    const uint32_t partition = (uint32_t)(number / table.buckets), bucket = (uint32_t)(number % table.buckets);
-    uint64_t rank = offsets[blockIdx.x] + before;
-    for (uint32_t slot = first_slot; slot < table.slots; slot++) {
-        uint64_t key, value;
-        if (!loom__slot_holds(&table, partition, bucket, slot, &key, &value))
-            continue;
-        if (rank < room) {
-            rows[rank] = loom__slot_row(&table, partition, bucket, slot) / unit;
-            if (table.row_key_bytes != 0)
-                ; /* the row holds the key */
-            else if (slot_key_bytes(kind) == 4)
-                ((uint32_t *)keys)[rank] = (uint32_t)key;
-            else
-                ((uint64_t *)keys)[rank] = key;
-        } else if (rank == room) {
-            end->bucket = number;
-            end->slot = slot;
-            end->reached = 1;
-        }
-        rank++;
-    }
+    visit_pairs(table, from, offsets, room, end,
+                [&](uint64_t rank, uint32_t partition, uint32_t bucket, uint32_t slot, uint64_t key, uint64_t) {
+                    rows[rank] = loom__slot_row(&table, partition, bucket, slot) / unit;
+                    if (table.row_key_bytes == 0) /* otherwise the row holds it */
+                        put_number(slot_key_bytes(kind), keys, rank, key);
+                });
 }
 
 /* The widest unit of which all row positions are multiples. */

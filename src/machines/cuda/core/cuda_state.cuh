@@ -8,6 +8,7 @@
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
+ *   cuda_map_call.cuh    the steps of bulk calls on maps and sets that engines share; cuda_map_call.cu
  *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
  *   cuda_split.cuh       scatters records into regions
  *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
@@ -24,6 +25,7 @@
  *   cuda_open_upkeep.cu  upkeep of partitions
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
  *   cuda_in_order.cu     inserts batches in the order of equal keys: sorts them, keeps one of equal keys
+ *   cuda_whole.cuh       reads or writes whole tables: sums, pairs
  *   cuda_retrieve.cu     copies pairs out of tables
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays
@@ -80,6 +82,12 @@ cudaError_t cuda_step(cudaError_t error);
         if (error_of_call_ != cudaSuccess)             \
             return cuda_failed(error_of_call_, #call); \
     } while (0)
+
+/* Arrays in workspaces begin at multiples of 256 bytes. */
+inline uint64_t cuda_aligned(uint64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
 
 /* ---- Counts of a call ---- */
 
@@ -231,50 +239,13 @@ cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view 
                                   const cuda_rest *rest, bool overwrite, const cuda_finish *finish,
                                   cudaStream_t stream);
 
-/* Insertion in the order of equal keys: the layout of the workspace. The sort moves keys and positions from one buffer
- * to the other and back. Its scratch memory later serves the winners. */
-typedef struct cuda_order_plan {
-    uint64_t keys_at[2], positions_at[2];
-    uint64_t scratch_at, sort_bytes, chosen_status_at;
-    uint64_t values_at, status_at; /* copies of arrays on the host */
-    bool values_staged, status_staged;
-    uint64_t bytes;
-} cuda_order_plan;
-
-#define CUDA_ORDER_MOST ((uint64_t)1 << 31) /* records of one turn: their positions have 32 bits */
-
-/* The table for insertion in the order of equal keys, whichever its engine. */
-typedef struct cuda_order_table {
-    loom__slot_kind kind;
-    loom_status (*clear)(const void *argument, cudaStream_t stream); /* called before the insertion; NULL: keys stay */
-    /* Inserts keys that are all different; the device knows how many. `batch` has everything but the keys: counts and
-     * statuses are wanted. */
-    loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
-                          cudaStream_t stream);
-    const void *argument;
-} cuda_order_table;
-
-/* For 1 to CUDA_ORDER_MOST records. `…_staged`: that array lies on the host. Asks the device for sizes; changes
- * nothing. */
-cudaError_t cuda_plan_in_order(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged,
-                               cuda_order_plan *plan);
-
-/* Keys may lie in any memory; values and status on the device, unless the plan says that they are on the host. Counts
- * are wanted. Waits only for copies of pageable memory. If it fails before its insertion is launched, the table is
- * unchanged. */
-loom_status cuda_insert_in_order(cuda_state *cuda, const cuda_order_table *table, const cuda_batch *batch,
-                                 const cuda_order_plan *plan, unsigned char *workspace, bool overwrite,
-                                 cudaStream_t stream);
-
-/* Copies pairs out of any table, like `retrieve` of the engines' kernels. */
+/* Pairs of any table, as `retrieve` of the engines' kernels. */
 loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream);
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                    loom_stream stream);
 loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_stream stream);
-loom_status cuda_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
-                               void *values, uint64_t room, uint64_t *got, loom_stream stream);
 loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                              loom_stream stream);
 loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream);

@@ -83,13 +83,7 @@ cudaError_t launch_call(void *argument, void *const at[CALL_ARRAYS], uint64_t fi
 /* All of a batch, wherever its arrays lie; waits if any is on the host. */
 loom_status run(filter_call *call, const cuda_call_arrays *arrays, uint64_t n, cudaStream_t stream)
 {
-    if (arrays->staged)
-        return cuda_run_staged(call->cuda, arrays, n, launch_call, call, call->plan == NULL, stream);
-    void *at[CALL_ARRAYS];
-    arrays->addresses(at);
-    if (n > 0)
-        CUDA_TRY(launch_call(call, at, 0, n, stream));
-    return LOOM_OK;
+    return cuda_run_arrays(call->cuda, arrays, n, launch_call, call, call->plan == NULL, stream);
 }
 
 /* ---- contains ---- */

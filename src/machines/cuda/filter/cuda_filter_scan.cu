@@ -2,6 +2,7 @@
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
 namespace
@@ -50,20 +51,6 @@ unsigned blocks_for(const cuda_state *cuda, uint64_t items)
     return (unsigned)(needed < most ? needed : most);
 }
 
-loom_status survey_sum(cuda_state *cuda, const loom__filter_view *view, filter_sums *sums, cudaStream_t stream)
-{
-    filter_sums *on_device = (filter_sums *)cuda->stage.scratch;
-    const unsigned blocks = blocks_for(cuda, view->blocks);
-    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
-#define CALL(key_bytes, each) survey_kernel<each><<<blocks, THREADS, 0, stream>>>(*view, on_device)
-    FILTER_FOR_EACH(4, view->each, CALL); /* the width of keys does not matter */
-#undef CALL
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    return LOOM_OK;
-}
-
 } // namespace
 
 loom_status cuda_filter_clear(loom__machine *machine, const void *any_view, loom_stream stream)
@@ -91,14 +78,16 @@ loom_status cuda_filter_survey(loom__machine *machine, const void *any_view, loo
                                loom_stream stream)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
     filter_sums sums;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
-    cuda_stage_leave(cuda);
-    if (status != LOOM_OK)
-        return status;
+    const loom_status status =
+        cuda_sum_up(machine, &sums, stream, [&](cuda_state *cuda, filter_sums *on_device, cudaStream_t in) {
+            const unsigned blocks = blocks_for(cuda, view->blocks);
+#define CALL(key_bytes, each) survey_kernel<each><<<blocks, THREADS, 0, in>>>(*view, on_device)
+            FILTER_FOR_EACH(4, view->each, CALL); /* keys have no part in it */
+#undef CALL
+            return LOOM_OK;
+        });
+    RETURN_IF_FAILED(status);
     survey->bits_set = sums.bits;
     survey->false_positive_rate = sums.rate / view->blocks;
     return LOOM_OK;

@@ -3,7 +3,7 @@
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_survey.h"
-#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
 
 namespace
 {
@@ -29,16 +29,6 @@ template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_vi
 }
 
 /* ---- survey ---- */
-
-__device__ void add_to(uint64_t *sum, uint64_t mine)
-{
-    atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
-}
-
-__device__ void keep_larger(uint64_t *largest, uint64_t mine)
-{
-    atomicMax((unsigned long long *)largest, (unsigned long long)mine);
-}
 
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
@@ -69,19 +59,6 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view v
     keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
 }
 
-loom_status survey_sum(cuda_state *cuda, const loom__open_view *view, open_sums *sums, cudaStream_t stream)
-{
-    open_sums *on_device = (open_sums *)cuda->stage.scratch;
-    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
-#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    return LOOM_OK;
-}
-
 /* ---- accesses ---- */
 
 template <loom__slot_kind kind>
@@ -101,12 +78,10 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void *keys, cuda_place place, uint64_t n,
-                       uint64_t *accesses, cudaStream_t stream)
+                       unsigned long long *sum, cudaStream_t stream)
 {
-    unsigned long long *sum = (unsigned long long *)cuda->stage.scratch;
     uint64_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
-    CUDA_TRY(cudaMemsetAsync(sum, 0, sizeof *sum, stream));
     for (uint64_t first = 0; first < n; first += per_chunk) {
         uint64_t count = n - first < per_chunk ? n - first : per_chunk;
         const void *at = (const unsigned char *)keys + first * key_bytes;
@@ -120,27 +95,17 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
 #undef CALL
         CUDA_TRY(cudaGetLastError());
     }
-    CUDA_TRY(cudaMemcpyAsync(accesses, sum, sizeof *sum, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }
 
 } // namespace
-
-/* Kernels number lines with 32 bits. */
-static loom_status check_bytes(const loom__open_view *view)
-{
-    RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / OPEN_LINE_BYTES > UINT32_MAX, LOOM_UNSUPPORTED,
-                    "the cuda machine has tables of up to 256 GiB; make several");
-    return LOOM_OK;
-}
 
 loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
                                    loom_stream given)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
-    RETURN_IF_FAILED(check_bytes(view));
+    RETURN_IF_FAILED(cuda_check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
@@ -155,7 +120,7 @@ loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_s
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
-    RETURN_IF_FAILED(check_bytes(view));
+    RETURN_IF_FAILED(cuda_check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
 #define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
     SLOT_FOR_KIND(view->kind, CALL)
@@ -165,25 +130,18 @@ loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_s
     return LOOM_OK;
 }
 
-loom_status cuda_open_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
-                               void *values, uint64_t room, uint64_t *got, loom_stream stream)
-{
-    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    const loom__table_slots table = open_table_slots(view);
-    return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
-}
-
 loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
     open_sums sums;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
-    cuda_stage_leave(cuda);
-    if (status != LOOM_OK)
-        return status;
+    const loom_status status =
+        cuda_sum_up(machine, &sums, stream, [&](cuda_state *, open_sums *on_device, cudaStream_t in) {
+#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*view, on_device)
+            SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+            return LOOM_OK;
+        });
+    RETURN_IF_FAILED(status);
     *survey = open_survey_of(view, &sums);
     return LOOM_OK;
 }
@@ -196,8 +154,8 @@ loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_vie
     cuda_place place;
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &place));
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    loom_status status = count_here(cuda, view, keys, place, n, accesses, (cudaStream_t)stream);
-    cuda_stage_leave(cuda);
-    return status;
+    return cuda_sum_up(machine, (unsigned long long *)accesses, stream,
+                       [&](cuda_state *, unsigned long long *sum, cudaStream_t in) {
+                           return count_here(cuda, view, keys, place, n, sum, in);
+                       });
 }

@@ -167,8 +167,6 @@ loom_status cuda_perfect_reset_totals(loom__machine *machine, const void *any_vi
 loom_status cuda_perfect_clear(loom__machine *machine, const void *any_view, loom_stream stream);
 loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                                 loom_stream stream);
-loom_status cuda_perfect_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
-                                  void *values, uint64_t room, uint64_t *got, loom_stream stream);
 loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);
 loom_status cuda_perfect_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                         uint64_t *accesses, loom_stream stream);

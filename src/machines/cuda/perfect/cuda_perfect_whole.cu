@@ -3,25 +3,13 @@
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
 namespace
 {
 
 enum { THREADS = 256, REFILL_ITEMS = 1 << 22 };
-
-uint64_t aligned(uint64_t bytes)
-{
-    return (bytes + 255) / 256 * 256;
-}
-
-/* Kernels number lines with 32 bits. */
-loom_status check_bytes(const loom__perfect_view *view)
-{
-    RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / PERFECT_LINE_BYTES > UINT32_MAX,
-                    LOOM_UNSUPPORTED, "the cuda machine has tables of up to 256 GiB; make several");
-    return LOOM_OK;
-}
 
 /* ---- clear ---- */
 
@@ -35,16 +23,6 @@ template <loom__slot_kind kind> __global__ void __launch_bounds__(THREADS) clear
 }
 
 /* ---- survey ---- */
-
-__device__ void add_to(uint64_t *sum, uint64_t mine)
-{
-    atomicAdd((unsigned long long *)sum, (unsigned long long)mine);
-}
-
-__device__ void keep_larger(uint64_t *largest, uint64_t mine)
-{
-    atomicMax((unsigned long long *)largest, (unsigned long long)mine);
-}
 
 /* One block for each partition. */
 template <loom__slot_kind kind>
@@ -76,19 +54,6 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__perfect_vie
     keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
 }
 
-loom_status survey_sum(cuda_state *cuda, const loom__perfect_view *view, perfect_sums *sums, cudaStream_t stream)
-{
-    perfect_sums *on_device = (perfect_sums *)cuda->stage.scratch;
-    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
-#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view, on_device)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-    CUDA_TRY(cudaGetLastError());
-    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    return LOOM_OK;
-}
-
 /* ---- refill ---- */
 
 /* The pairs in a run of slots, in no particular order. One lane for each slot. */
@@ -114,14 +79,8 @@ __global__ void __launch_bounds__(THREADS) gather_kernel(const loom__table_slots
     at = __shfl_sync(CUDA_FULL_MASK, at, 0) + __popc(holding & ((1u << lane) - 1));
     if (!holds)
         return;
-    if (slot_key_bytes(kind) == 4)
-        ((uint32_t *)keys)[at] = (uint32_t)key;
-    else
-        ((uint64_t *)keys)[at] = key;
-    if (slot_value_bytes(kind) == 4)
-        ((uint32_t *)values)[at] = (uint32_t)value;
-    else if (slot_value_bytes(kind) == 8)
-        ((uint64_t *)values)[at] = value;
+    put_number(slot_key_bytes(kind), keys, at, key);
+    put_number(slot_value_bytes(kind), values, at, value);
 }
 
 /* What lies in a refill's memory before the lists. */
@@ -137,8 +96,8 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
     const uint64_t slots = (uint64_t)table.partitions * table.buckets * table.slots;
     const uint32_t key_bytes = slot_key_bytes(table.kind), value_bytes = slot_value_bytes(table.kind);
     refill_memory *shared = (refill_memory *)memory;
-    unsigned char *keys = memory + aligned(sizeof *shared), *values = keys + aligned(plan->items * key_bytes);
-    unsigned char *behind = values + aligned(plan->items * value_bytes);
+    unsigned char *keys = memory + cuda_aligned(sizeof *shared), *values = keys + cuda_aligned(plan->items * key_bytes);
+    unsigned char *behind = values + cuda_aligned(plan->items * value_bytes);
     cuda_perfect_lists lists;
     cuda_counts counts[COUNT_COPIES];
     CUDA_TRY(cudaMemsetAsync(shared, 0, sizeof *shared, stream));
@@ -178,7 +137,7 @@ loom_status cuda_perfect_reset_totals(loom__machine *machine, const void *any_vi
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
-    RETURN_IF_FAILED(check_bytes(view));
+    RETURN_IF_FAILED(cuda_check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
     CUDA_TRY(cudaMemsetAsync(view->marks, PERFECT_UNMARKED, view->partitions * sizeof *view->marks, stream));
@@ -190,7 +149,7 @@ loom_status cuda_perfect_clear(loom__machine *machine, const void *any_view, loo
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cudaStream_t stream = (cudaStream_t)given;
-    RETURN_IF_FAILED(check_bytes(view));
+    RETURN_IF_FAILED(cuda_check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
 #define CALL(kind) clear_kernel<kind><<<view->partitions, THREADS, 0, stream>>>(*view)
     SLOT_FOR_KIND(view->kind, CALL)
@@ -213,32 +172,25 @@ loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, co
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_perfect_clear(machine, to, stream));
     RETURN_IF_FAILED(cuda_perfect_take_lists(machine, to, slots < REFILL_ITEMS ? slots : (uint64_t)REFILL_ITEMS,
-                                             aligned(sizeof(refill_memory)) + 512,
+                                             cuda_aligned(sizeof(refill_memory)) + 512,
                                              slot_key_bytes(kind) + slot_value_bytes(kind), NULL, stream, &plan, &own));
     loom_status status = refill(cuda, from, to, &plan, own.at, refused, (cudaStream_t)stream);
     cuda_give_workspace(machine, &own, stream);
     return status;
 }
 
-loom_status cuda_perfect_retrieve(loom__machine *machine, const void *any_view, loom__position *position, void *keys,
-                                  void *values, uint64_t room, uint64_t *got, loom_stream stream)
-{
-    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
-    const loom__table_slots table = perfect_table_slots(view);
-    return cuda_retrieve((cuda_state *)machine, &table, position, keys, values, room, got, (cudaStream_t)stream);
-}
-
 loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
     perfect_sums sums;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    loom_status status = survey_sum(cuda, view, &sums, (cudaStream_t)stream);
-    cuda_stage_leave(cuda);
-    if (status != LOOM_OK)
-        return status;
+    const loom_status status =
+        cuda_sum_up(machine, &sums, stream, [&](cuda_state *, perfect_sums *on_device, cudaStream_t in) {
+#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*view, on_device)
+            SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
+            return LOOM_OK;
+        });
+    RETURN_IF_FAILED(status);
     *survey = perfect_survey_of(&sums);
     return LOOM_OK;
 }

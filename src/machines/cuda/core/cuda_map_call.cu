@@ -1,0 +1,128 @@
+/* The steps of a bulk call on a map or set that all engines share. */
+#include "machines/cuda/core/cuda_map_call.cuh"
+
+namespace
+{
+
+/* Of a lookup whose `result` is the library's own: only its status is looked at. */
+bool is_uncounted(const cuda_map_call *call)
+{
+    return call->op == OP_FIND && call->batch.uncounted;
+}
+
+cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
+                         cudaStream_t stream)
+{
+    const cuda_map_call *call = (const cuda_map_call *)argument;
+    cudaError_t error = cudaSuccess;
+    (void)first;
+    for (uint64_t done = 0; done < count && error == cudaSuccess; done += call->most) {
+        void *here[CALL_ARRAYS];
+        for (int i = 0; i < CALL_ARRAYS; i++)
+            here[i] = at[i] != NULL ? (unsigned char *)at[i] + done * call->arrays.all[i].width : NULL;
+        const uint64_t now = count - done < call->most ? count - done : call->most;
+        const cuda_batch batch =
+            cuda_batch_of(call->cuda, here, now, &call->batch, call->slot != NULL ? call->slot->counts : NULL);
+        error = call->launch(call, &batch, stream);
+    }
+    return error;
+}
+
+struct split_work {
+    const cuda_map_call *call;
+    const bulk_target *target;
+    const bulk_plan *plan;
+    unsigned char *workspace;
+};
+
+cudaError_t split_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
+                        cudaStream_t stream)
+{
+    const split_work *work = (const split_work *)argument;
+    const cuda_batch batch = cuda_batch_of(work->call->cuda, at, count, &work->call->batch, NULL);
+    return cuda_bulk_split(work->target, &batch, first, work->plan, work->workspace, stream);
+}
+
+} // namespace
+
+loom_status cuda_locate_call(cuda_map_call *call)
+{
+    RETURN_IF_FAILED(cuda_locate_arrays(call->cuda, slot_key_bytes(call->kind), slot_value_bytes(call->kind),
+                                        &call->batch, &call->arrays));
+    return is_uncounted(call) ? LOOM_OK : cuda_locate(call->cuda, "result", call->batch.result, &call->place);
+}
+
+loom_status cuda_try_stage(const cuda_map_call *call)
+{
+    if (call->batch.replace && call->arrays.staged) {
+        RETURN_IF_FAILED(cuda_stage_enter(call->cuda));
+        cuda_stage_leave(call->cuda);
+    }
+    return LOOM_OK;
+}
+
+cuda_map_call cuda_turn_of(const cuda_map_call *call, uint64_t first, uint64_t each)
+{
+    cuda_map_call turn = *call;
+    const uint64_t n = call->batch.n;
+    turn.batch.n = n - first < each ? n - first : each;
+    turn.batch.replace = call->batch.replace && first == 0;
+    turn.arrays = call->arrays.part(n, first, turn.batch.n);
+    return turn;
+}
+
+loom_status cuda_run_items(const cuda_map_call *call, bool in_turn)
+{
+    return cuda_run_arrays(call->cuda, &call->arrays, call->batch.n, launch_items, (void *)call, true, call->stream,
+                           in_turn);
+}
+
+loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *target, const bulk_plan *plan,
+                             unsigned char *workspace)
+{
+    split_work work = {call, target, plan, workspace};
+    return cuda_run_arrays(call->cuda, &call->arrays, call->batch.n, split_chunk, &work, false, call->stream);
+}
+
+cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced)
+{
+    loom_result *result = call->place == PLACE_PAGEABLE ? call->slot->result : call->batch.result;
+    return {call->slot->counts, call->size, result, call->batch.n, call->op, replaced, NULL};
+}
+
+loom_status cuda_finish_call(const cuda_map_call *call, bool replaced)
+{
+    CUDA_TRY(cuda_launch_finish(cuda_finish_of(call, replaced), call->stream));
+    return cuda_hand_over(&call->batch, &call->arrays, call->slot, call->place);
+}
+
+loom_status cuda_run_call(cuda_map_call *call)
+{
+    const cuda_workspace none = {};
+    if (!is_uncounted(call))
+        return cuda_with_slot(call, &none, [&] {
+            RETURN_IF_FAILED(cuda_run_items(call));
+            return cuda_finish_call(call);
+        });
+    RETURN_IF_FAILED(cuda_run_items(call));
+    if (!call->arrays.staged && call->batch.n > 0)
+        CUDA_TRY(cudaStreamSynchronize(call->stream));
+    call->batch.result->status = LOOM_OK;
+    return LOOM_OK;
+}
+
+loom_status cuda_clear_counts(const cuda_map_call *call)
+{
+    CUDA_TRY(cudaMemsetAsync(call->slot->counts, 0, COUNT_BYTES, call->stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_take_for_partitions(const cuda_map_call *call, uint64_t bytes, cuda_workspace *own)
+{
+    *own = cuda_take_workspace(&call->cuda->base, bytes, call->stream, &call->batch);
+    RETURN_ERROR_IF(
+        own->at == NULL && call->asks(LOOM_BY_PARTITION), LOOM_OUT_OF_MEMORY,
+        "%llu bytes of temporary memory could not be had; go directly (LOOM_DIRECTLY), or free other memory",
+        (unsigned long long)bytes);
+    return LOOM_OK;
+}
