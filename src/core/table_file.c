@@ -12,6 +12,13 @@
 
 enum { BUFFER_BYTES = 8 << 20 };
 
+/* What files and descriptions tell in the same words, parameters apart. */
+#define FIELDS_OF(from)                                                                                   \
+    .type = (loom_type)(from)->type, .engine = (from)->engine, .layout_version = (from)->layout_version,  \
+    .key_bytes = (from)->key_bytes, .value_bytes = (from)->value_bytes, .partitions = (from)->partitions, \
+    .buckets = (from)->buckets, .capacity = (from)->capacity, .size = (from)->size, .seed = (from)->seed, \
+    .max_load = (from)->max_load
+
 _Static_assert((int)FILE_PARAMETERS == (int)LOOM__MOST_PARAMETERS, "a file has all of them");
 
 /* ---- the units of one section, in runs that fit a buffer ---- */
@@ -137,21 +144,9 @@ static loom_status write_contents(loom__table *table, uint64_t size, loom__new_f
     const loom__description *is = &table->is;
     head all = {
         .header = {.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1},
-        .table =
-            {
-                .type = is->type,
-                .engine = is->engine,
-                .layout_version = is->layout_version,
-                .key_bytes = is->key_bytes,
-                .value_bytes = is->value_bytes,
-                .partitions = is->partitions,
-                .buckets = is->buckets,
-                .capacity = is->capacity,
-                .size = size,
-                .seed = is->seed,
-                .max_load = is->max_load,
-            },
+        .table = {FIELDS_OF(is)},
     };
+    all.table.size = size;
     memcpy(all.header.magic, FILE_MAGIC, sizeof all.header.magic);
     memcpy(all.table.parameters, is->parameters, sizeof all.table.parameters);
     for (uint32_t i = 0; i < table->region_count; i++)
@@ -255,19 +250,7 @@ static loom_status open_format_2(loom__table_file *file, loom__machine *machine,
     RETURN_IF_FAILED(read_records(file, machine, header, &all));
     RETURN_IF_FAILED(check_head(&all, file));
     const loom__file_table *table = &all.table;
-    file->is = (loom__description){
-        .type = (loom_type)table->type,
-        .engine = table->engine,
-        .layout_version = table->layout_version,
-        .key_bytes = table->key_bytes,
-        .value_bytes = table->value_bytes,
-        .partitions = table->partitions,
-        .buckets = table->buckets,
-        .capacity = table->capacity,
-        .size = table->size,
-        .seed = table->seed,
-        .max_load = table->max_load,
-    };
+    file->is = (loom__description){FIELDS_OF(table)};
     memcpy(file->is.parameters, table->parameters, sizeof file->is.parameters);
     file->part_count = header.sections;
     for (uint32_t i = 0; i < header.sections; i++) {
@@ -322,20 +305,7 @@ static loom_status open_format_1(loom__table_file *file, loom__machine *machine)
     RETURN_IF_FAILED(loom__file_read(file->descriptor, file->path, &header, sizeof header, 0));
     RETURN_IF_FAILED(check_header_1(&header, file));
     RETURN_IF_FAILED(check_checksums_1(machine, file, &header));
-    file->is = (loom__description){
-        .type = (loom_type)header.type,
-        .engine = header.engine,
-        .layout_version = header.layout_version,
-        .key_bytes = header.key_bytes,
-        .value_bytes = header.value_bytes,
-        .partitions = header.partitions,
-        .buckets = header.buckets,
-        .capacity = header.capacity,
-        .size = header.size,
-        .seed = header.seed,
-        .max_load = header.max_load,
-        .parameters = {header.parameter},
-    };
+    file->is = (loom__description){FIELDS_OF(&header), .parameters = {header.parameter}};
     const uint64_t pieces_at = loom__file_1_pieces_at(loom__file_1_pieces(&header));
     const uint64_t partitions_bytes = header.partitions * header.partition_bytes;
     file->part_count = header.code_pieces > 0 ? 2 : 1;
