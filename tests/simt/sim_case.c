@@ -137,7 +137,7 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
             key->before = (sim_state){1, value};
     } else {
         loom__batch one = {.keys = &key->key, .n = 1, .write = LOOM__WRITE_ERASE};
-        loom__cpu_open_scalar.write(&now.view, &one, 0, 1, 0, &counts);
+        loom__cpu_open_scalar.ranges.write(&now.view, &one, 0, 1, 0, &counts);
         now.view.totals->size -= counts.ok;
         key->before = (sim_state){0, 0};
     }
@@ -372,7 +372,7 @@ static void read_table(void)
         uint8_t found = 0;
         loom__cpu_counts counts = {0};
         loom__batch one = {.keys = &now.keys[i].key, .found_values = &value, .found = &found, .n = 1};
-        loom__cpu_open_scalar.find(&now.view, &one, 0, 1, &counts);
+        loom__cpu_open_scalar.ranges.find(&now.view, &one, 0, 1, &counts);
         now.keys[i].after = (sim_state){found, value};
     }
 }

@@ -2,7 +2,7 @@
  *
  *   cpu_open_simd.h    ranges of keys through the lane algorithms; compiled once for each kind of SIMD
  *   cpu_open_*.c       those compilations
- *   cpu_open.c         bulk calls: distribute ranges to threads, write results
+ *   cpu_open.c         bulk calls: distribute ranges to threads (cpu_bulk.h)
  *   cpu_open_bulk.c    split by partition, then one thread per partition
  *   cpu_open_scan.c    reads or writes whole tables: clear, retrieve, survey
  *   cpu_open_upkeep.c  upkeep of partitions
@@ -13,31 +13,15 @@
 
 #include "core/kernels.h"
 #include "engines/open/open_layout.h"
-#include "machines/cpu/core/cpu_state.h"
-
-/* Keys and values in the sequence in which they are inserted; strides in bytes. */
-typedef struct loom__cpu_records {
-    const unsigned char *keys;
-    const unsigned char *values;
-    uint32_t key_stride, value_stride;
-    const uint64_t *index; /* [n] where each key's status goes; NULL: at the key's own index */
-    uint8_t *status;       /* may be NULL */
-    uint64_t n;
-} loom__cpu_records;
+#include "machines/cpu/core/cpu_bulk.h"
 
 struct open_sums; /* open_survey.h */
 
 typedef struct loom__cpu_open_simd {
-    /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. With `shared`, other threads do the same to other
-     * ranges. `counts` belongs to the whole call. */
-    void (*find)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
-                 loom__cpu_counts *counts);
-    void (*write)(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                  loom__cpu_counts *counts);
-    /* One key after the other, by a thread that owns every partition concerned. */
+    loom__cpu_ranges ranges;
+    /* One after the other, by a thread that owns every partition concerned. */
     void (*insert_in_order)(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
                             loom__cpu_counts *counts);
-    uint64_t (*count_accesses)(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end);
     void (*survey_partition)(const loom__open_view *view, uint32_t partition, struct open_sums *sums);
 } loom__cpu_open_simd;
 

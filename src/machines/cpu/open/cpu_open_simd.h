@@ -401,18 +401,19 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view,
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
 
-static void find(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
-                 loom__cpu_counts *counts)
+static void find(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
+    const loom__open_view *view = any_view;
 #define CALL(kind) find_range(kind, view, batch, begin, end, counts)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
-static void write(const loom__open_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+static void write(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
-/* A constant expression: operations that sets do not offer are not compiled for them. */
+    const loom__open_view *view = any_view;
+/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
 #define FITS(kind, op) \
     (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
 #define OP(kind, op)                                                   \
@@ -451,8 +452,9 @@ static void insert_in_order(const loom__open_view *view, const loom__cpu_records
 #undef CALL
 }
 
-static uint64_t count_accesses(const loom__open_view *view, const void *keys, uint64_t begin, uint64_t end)
+static uint64_t count_accesses(const void *any_view, const void *keys, uint64_t begin, uint64_t end)
 {
+    const loom__open_view *view = any_view;
     uint64_t accesses = 0;
 #define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
     SLOT_FOR_KIND(view->kind, CALL)
@@ -467,4 +469,4 @@ static void survey_partition(const loom__open_view *view, uint32_t partition, op
 #undef CALL
 }
 
-const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {find, write, insert_in_order, count_accesses, survey_partition};
+const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {{find, write, count_accesses}, insert_in_order, survey_partition};

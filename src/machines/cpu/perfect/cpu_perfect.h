@@ -11,16 +11,7 @@
 
 #include "core/kernels.h"
 #include "engines/perfect/perfect_layout.h"
-#include "machines/cpu/core/cpu_state.h"
-
-/* Keys in the sequence in which they are inserted, and where their results go; strides in bytes. */
-typedef struct loom__cpu_perfect_records {
-    const unsigned char *keys;
-    const unsigned char *values; /* NULL: every value is a one */
-    uint32_t key_stride, value_stride;
-    const uint64_t *index; /* [n] where in the call's arrays each key's status and value go; NULL: at its own index */
-    uint64_t n;
-} loom__cpu_perfect_records;
+#include "machines/cpu/core/cpu_bulk.h"
 
 struct perfect_sums; /* perfect_survey.h */
 
@@ -36,16 +27,10 @@ typedef struct loom__cpu_perfect_desk {
 } loom__cpu_perfect_desk;
 
 typedef struct loom__cpu_perfect_simd {
-    /* Keys begin .. end - 1 of the batch; begin is a multiple of 64. `counts` belongs to the whole call. */
-    void (*find)(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
-                 loom__cpu_counts *counts);
-    /* Erase and update. With `shared`, other threads do the same to other ranges. */
-    void (*write)(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                  loom__cpu_counts *counts);
-    /* The insertions of batch->write, one key after the other, by a thread that owns every partition concerned. */
-    void (*insert)(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_perfect_records *records,
+    loom__cpu_ranges ranges; /* write: erase and update */
+    /* As batch->write says, one after the other, by a thread that owns every partition concerned. */
+    void (*insert)(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_records *records,
                    loom__cpu_perfect_desk *desk, loom__cpu_counts *counts);
-    uint64_t (*count_accesses)(const loom__perfect_view *view, const void *keys, uint64_t begin, uint64_t end);
     void (*survey_partition)(const loom__perfect_view *view, uint32_t partition, struct perfect_sums *sums);
 } loom__cpu_perfect_simd;
 

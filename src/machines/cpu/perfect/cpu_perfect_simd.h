@@ -308,7 +308,7 @@ LOOM_LANE slot_mode mode_of(loom__write op)
                                        : SLOT_KEEP;
 }
 
-LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_perfect_records *records, uint64_t i)
+LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
 {
     uint64_t key = 0;
     memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
@@ -317,7 +317,7 @@ LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_perfect_reco
 
 /* Without values every key counts as a one, which counters add up. */
 LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom__batch *batch,
-                                const loom__cpu_perfect_records *records, uint64_t i)
+                                const loom__cpu_records *records, uint64_t i)
 {
     uint64_t value = 0;
     uint32_t narrow = 0;
@@ -333,13 +333,12 @@ LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom
 }
 
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__perfect_view *const view_given,
-                              const loom__batch *const batch_given,
-                              const loom__cpu_perfect_records *const records_given, loom__cpu_perfect_desk *desk,
-                              loom__cpu_counts *counts)
+                              const loom__batch *const batch_given, const loom__cpu_records *const records_given,
+                              loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
 {
     const loom__perfect_view view = *view_given;
     const loom__batch batch = *batch_given;
-    const loom__cpu_perfect_records records = *records_given;
+    const loom__cpu_records records = *records_given;
     perfect_seek ring[WRITE_RING];
     loom__cpu_counts local = {0};
     uint64_t next = 0, near = 0;
@@ -397,17 +396,18 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__perfect_view *vi
 
 /* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
 
-static void find(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
-                 loom__cpu_counts *counts)
+static void find(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
+    const loom__perfect_view *view = any_view;
 #define CALL(kind) find_range(kind, view, batch, begin, end, counts)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
-static void write(const loom__perfect_view *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+static void write(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                   loom__cpu_counts *counts)
 {
+    const loom__perfect_view *view = any_view;
 #define CALL(kind)                                                                     \
     if (batch->write == LOOM__WRITE_ERASE)                                             \
         write_range(kind, LOOM__WRITE_ERASE, shared, view, batch, begin, end, counts); \
@@ -417,7 +417,7 @@ static void write(const loom__perfect_view *view, const loom__batch *batch, uint
 #undef CALL
 }
 
-static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_perfect_records *records,
+static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_records *records,
                    loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
 {
 /* A constant expression: operations that sets do not offer are not compiled for them. */
@@ -441,8 +441,9 @@ static void insert(const loom__perfect_view *view, const loom__batch *batch, con
 #undef OP
 }
 
-static uint64_t count_accesses(const loom__perfect_view *view, const void *keys, uint64_t begin, uint64_t end)
+static uint64_t count_accesses(const void *any_view, const void *keys, uint64_t begin, uint64_t end)
 {
+    const loom__perfect_view *view = any_view;
     uint64_t accesses = 0;
 #define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
     SLOT_FOR_KIND(view->kind, CALL)
@@ -457,4 +458,4 @@ static void survey_partition(const loom__perfect_view *view, uint32_t partition,
 #undef CALL
 }
 
-const loom__cpu_perfect_simd CPU_PERFECT_SIMD_TABLE = {find, write, insert, count_accesses, survey_partition};
+const loom__cpu_perfect_simd CPU_PERFECT_SIMD_TABLE = {{find, write, count_accesses}, insert, survey_partition};

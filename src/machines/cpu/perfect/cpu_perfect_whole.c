@@ -91,77 +91,46 @@ loom_status loom__cpu_perfect_survey(loom__machine *machine, const void *any_vie
 
 /* ---- refill ---- */
 
-enum { AT_ONCE = 256 /* keys inserted together, so that their lines are prefetched */ };
-
 typedef struct refill_work {
     const loom__cpu_perfect_simd *simd;
     const loom_allocator *allocator;
-    const loom__perfect_view *from, *to;
-    loom__table_slots slots; /* of `from` */
+    const loom__perfect_view *to;
+    loom__table_slots from;
     loom__cpu_counts counts;
 } refill_work;
 
-typedef struct refill_pair {
-    uint64_t key, value;
-} refill_pair;
+/* One partition's. */
+typedef struct refill_part {
+    refill_work *work;
+    loom__cpu_perfect_desk desk;
+} refill_part;
 
-static void insert_pairs(refill_work *work, const refill_pair *pairs, uint64_t n, loom__cpu_perfect_desk *desk)
+static void insert_records(void *argument, const loom__cpu_records *records)
 {
     const loom__batch keep = {.write = LOOM__WRITE_KEEP};
-    const loom__cpu_perfect_records records = {
-        .keys = (const unsigned char *)&pairs->key,
-        .values = (const unsigned char *)&pairs->value,
-        .key_stride = sizeof *pairs,
-        .value_stride = sizeof *pairs,
-        .n = n,
-    };
-    work->simd->insert(work->to, &keep, &records, desk, &work->counts);
-}
-
-static void move_keys(refill_work *work, uint32_t source, uint32_t partition, loom__cpu_perfect_desk *desk)
-{
-    const loom__table_slots *slots = &work->slots;
-    const uint32_t key_bytes = slot_key_bytes(slots->kind), partitions = work->to->partitions;
-    refill_pair pairs[AT_ONCE], pair;
-    uint64_t count = 0;
-    for (uint32_t bucket = 0; bucket < slots->buckets; bucket++)
-        for (uint32_t slot = 0; slot < slots->slots; slot++) {
-            if (!loom__slot_holds(slots, source, bucket, slot, &pair.key, &pair.value) ||
-                loom__hash_partition(loom__hash_key(pair.key, key_bytes, work->from->seed), partitions) != partition)
-                continue;
-            pairs[count++] = pair;
-            if (count == AT_ONCE) {
-                insert_pairs(work, pairs, count, desk);
-                count = 0;
-            }
-        }
-    insert_pairs(work, pairs, count, desk);
+    refill_part *part = argument;
+    part->work->simd->insert(part->work->to, &keep, records, &part->desk, &part->work->counts);
 }
 
 static void refill_partition(void *argument, uint64_t index)
 {
-    refill_work *work = argument;
-    uint32_t first, last, partition = (uint32_t)index;
-    loom__hash_sources(partition, work->to->partitions, work->from->partitions, &first, &last);
-    loom__cpu_perfect_desk desk;
-    loom__cpu_perfect_desk_open(&desk, work->allocator, work->to, partition, partition + 1);
-    loom__cpu_perfect_clear_partition(work->to, partition);
-    for (uint32_t source = first; source <= last; source++)
-        move_keys(work, source, partition, &desk);
-    loom__cpu_perfect_desk_close(&desk);
+    const uint32_t partition = (uint32_t)index;
+    refill_part part;
+    part.work = argument;
+    const loom__perfect_view *to = part.work->to;
+    loom__cpu_perfect_desk_open(&part.desk, part.work->allocator, to, partition, partition + 1);
+    loom__cpu_perfect_clear_partition(to, partition);
+    loom__cpu_move_keys(&part.work->from, to->seed, to->partitions, partition, insert_records, &part);
+    loom__cpu_perfect_desk_close(&part.desk);
 }
 
 loom_status loom__cpu_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to,
                                      uint64_t *refused, loom_stream stream)
 {
-    const loom__perfect_view *from = any_from;
     const loom__perfect_view *to = any_to;
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    refill_work work = {.simd = cpu->perfect_simd,
-                        .allocator = &machine->allocator,
-                        .from = from,
-                        .to = to,
-                        .slots = perfect_table_slots(from)};
+    refill_work work = {
+        .simd = cpu->perfect_simd, .allocator = &machine->allocator, .to = to, .from = perfect_table_slots(any_from)};
     (void)stream;
     loom__pool_run(cpu->pool, to->partitions, refill_partition, &work);
     *refused = work.counts.full;
