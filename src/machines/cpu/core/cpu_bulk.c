@@ -159,10 +159,11 @@ LOOM_LANE void move_source(loom__slot_kind kind, const loom__table_slots *from, 
     uint64_t count = 0;
     for (uint32_t bucket = 0; bucket < table.buckets; bucket++)
         for (uint32_t slot = 0; slot < table.slots; slot++) {
-            if (!loom__slot_holds(&table, source, bucket, slot, &one.key, &one.value) ||
-                loom__hash_partition(loom__hash_key(one.key, slot_key_bytes(kind), seed), partitions) != partition)
+            if (!loom__slot_holds(&table, source, bucket, slot, &one.key, &one.value))
                 continue;
-            pairs[count++] = one;
+            const uint64_t hash = loom__hash_key(one.key, slot_key_bytes(kind), seed);
+            pairs[count] = one; /* it stays if it belongs there, without a branch that nobody could foretell */
+            count += loom__hash_partition(hash, partitions) == partition;
             if (count == AT_ONCE) {
                 give(pairs, count, take, argument);
                 count = 0;
