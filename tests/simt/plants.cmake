@@ -566,11 +566,11 @@ plant(perfect_outcome_overwritten_too_early perfect/room
 ")
 
 plant(perfect_keys_still_being_added_up perfect/room
-"/* a counter that is free now, and zero */
+"/* a counter that is unused now, and zero */
     }
     lane_team_wait(owner->team);
 "
-"/* a counter that is free now, and zero */
+"/* a counter that is unused now, and zero */
     }
 ")
 
@@ -622,7 +622,7 @@ plant(perfect_hold_seen_by_the_first_lane_alone perfect/recode
 "    word = lane_sum")
 
 plant(perfect_given_back_unreleased perfect/recode
-"        lane_release(owner->shared); /* what all of the group did, who have joined since */
+"        lane_release(owner->shared); /* what the whole group did: its lanes have joined since */
 "
 "")
 
@@ -662,7 +662,7 @@ plant(perfect_fetched_value_kept_to_itself perfect/recode
 "        (void)met;")
 
 plant(perfect_zero_stored_behind_the_key perfect/recode
-"        lane_release(shared); /* zero first: who takes the slot stores a value of its own */
+"        lane_release(shared); /* zero first: the lane that claims the slot stores its own value */
 "
 "")
 
@@ -679,7 +679,7 @@ plant(perfect_no_other_cell_tried perfect/recode
 "    *cell = first ? perfect_cell(beside->seek.place) : UINT32_MAX;")
 
 plant(perfect_moved_keys_still_seen perfect/recode
-"    lane_join(owner->alone, owner->shared); /* the first lane, which goes on, sees what all have cleared */
+"    lane_join(owner->alone, owner->shared); /* the first lane, which continues, sees what all lanes cleared */
 "
 "")
 

@@ -1,8 +1,10 @@
-/* What is known of a partition's cells, and worked with, by those who give them other codes: the common part of perfect_room.h, where a
- * team of lanes (core/lanes.h) owns the partition and nobody else is at work on it, and perfect_recode.h, where groups work beside each other.
+/* Reading the cells of a partition and judging codes for them: the common part of perfect_room.h and perfect_recode.h.
+ * In perfect_room.h a team of lanes (core/lanes.h) owns the partition, and nobody else works on it. In perfect_recode.h
+ * groups work side by side.
  *
- * A group reads a cell: its keys by turn, and how full its sixteen buckets are; then it judges the cell's codes by that, without
- * touching the table. What a team is to know lies on its *desk*. */
+ * A group reads a cell: how many of its keys have each rotation (perfect_turn), and how full its sixteen buckets are.
+ * From these counts it judges the cell's codes, without touching the table. The team shares its findings on its
+ * *desk*. */
 #ifndef LOOM_PERFECT_CELLS_H
 #define LOOM_PERFECT_CELLS_H
 
@@ -16,9 +18,9 @@ enum {
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
     PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
-    PERFECT_NO_HELP = 64, /* as keys too many: of a code that does not do what a cell moves for */
-    PERFECT_WITH_KEY = 1, /* of the candidates: what the only one is with the key that is to come */
-    PERFECT_NOWHERE = 16  /* as a code: none */
+    PERFECT_NO_HELP = 64, /* added to the keys too many, for a code that does not relieve the overfull bucket */
+    PERFECT_WITH_KEY = 1, /* index in the candidates: the key's own cell, counted with the new key */
+    PERFECT_NOWHERE = 16  /* used as a code: none */
 };
 
 /* A cell and its keys. */
@@ -26,32 +28,33 @@ typedef struct perfect_tally {
     uint32_t cell;
     uint32_t code;         /* where its keys are */
     uint32_t keys;         /* how many it has */
-    uint32_t counts[2][2]; /* for each mapping, keys with each turn: a byte each, the turns 0 .. 3 in the first word */
+    uint32_t counts[2][2]; /* keys by mapping and rotation, a byte each; rotations 0 .. 3 in the first word */
 } perfect_tally;
 
-/* A cell that is to move. */
+/* A planned move of a cell. */
 typedef struct perfect_move {
     uint32_t cell;
-    uint32_t keys;   /* that it has, a new one included */
-    uint32_t wanted; /* the code that it gets */
+    uint32_t keys;   /* of the cell, the new key included */
+    uint32_t wanted; /* its new code */
 } perfect_move;
 
-/* What a team works with beside the table, in memory of its own, perfect_desk_bytes() of it; all zero, `spare` excepted, before first
- * use. */
+/* A team's working memory outside the table: perfect_desk_bytes(). Before first use all of it except `spare` is
+ * zero. */
 typedef struct perfect_desk {
-    /* Of the keys in the overfull bucket; UINT32_MAX: none. First, and so aligned: loads of several at once leave neighbours alone. */
+    /* Cells of the keys in the overfull bucket; UINT32_MAX: none. They come first, and so are aligned: loads of several
+     * at once do not reach into neighbours. */
     uint32_t cells[PERFECT_MOST_CANDIDATES];
     uint32_t touched[PERFECT_MOST_TOUCHED]; /* buckets whose shift may differ from zero */
     uint32_t touches;
     perfect_move plan[PERFECT_MOST_MOVES];
     perfect_tally candidates[PERFECT_MOST_CANDIDATES];
-    uint32_t best;     /* of all judgements, the least */
-    uint32_t overfull; /* the lowest such bucket; UINT32_MAX: none */
+    uint32_t best;     /* the least of all judgements */
+    uint32_t overfull; /* the lowest overfull bucket; UINT32_MAX: none */
     uint32_t lifted;
-    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* those lifted */
-    uint32_t room;        /* outcome of a step that one lane or group did, for all */
+    uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* lifted keys and their values */
+    uint32_t room;        /* outcome of a step that one lane or group did, for all lanes */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
-    /* then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero in between */
+    /* Then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans. */
 } perfect_desk;
 
 LOOM_STATIC_ASSERT(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
@@ -61,13 +64,14 @@ LOOM_BOTH uint32_t perfect_desk_bytes(uint32_t subrange)
     return (uint32_t)(sizeof(perfect_desk) + (perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t));
 }
 
-/* The word of what is planned for the bucket. It is not found by a pointer, of which a GPU could not know where it points to. */
+/* The word with the bucket's planned change. Computed, not stored as a pointer: a GPU compiler could not tell what
+ * memory a pointer points to. */
 LOOM_LANE uint32_t *perfect_shift_word(const perfect_desk *desk, uint32_t bucket)
 {
     return (uint32_t *)(desk + 1) + bucket / 2;
 }
 
-/* Whose partition it is, and where the team works. */
+/* The partition, and the lanes that work on it. */
 typedef struct perfect_owner {
     uint32_t partition_index;
     unsigned char *partition;
@@ -75,7 +79,7 @@ typedef struct perfect_owner {
     uint32_t salt;
     uint64_t empty;
     lane_team team;
-    lane_group alone; /* the lane's group, which turns by itself */
+    lane_group alone; /* the lane's group, which runs by itself */
     int shared;       /* the team has several lanes */
 } perfect_owner;
 
@@ -94,10 +98,10 @@ LOOM_LANE perfect_owner perfect_own(const loom__perfect_view *view, uint32_t par
     return owner;
 }
 
-/* The group's number in the team, and how many there are. */
+/* The group's number in the team, and the number of groups. */
 LOOM_LANE uint32_t perfect_group(const perfect_owner *owner)
 {
-    return lane_team_rank(owner->team) * lane_words(owner->alone) / 8; /* a line's 8 words are shared out to a group */
+    return lane_team_rank(owner->team) * lane_words(owner->alone) / 8; /* a group's lanes share the 8 words of a line */
 }
 
 LOOM_LANE uint32_t perfect_groups(const perfect_owner *owner)
@@ -120,7 +124,7 @@ LOOM_LANE perfect_place perfect_place_of_key(loom__slot_kind kind, const loom__p
     return perfect_place_of((uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed), view->words);
 }
 
-/* Is this a key, and of that cell? Nearly all others fail the first comparison. */
+/* Whether `key` is a key of this cell, not the empty key. Nearly all other keys fail the first comparison. */
 LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  uint64_t key, uint32_t cell, uint32_t *rest)
 {
@@ -132,7 +136,7 @@ LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view 
     return perfect_cell(place) == cell;
 }
 
-/* Of the buckets in which a cell's keys may lie, all of the same mapping: the i-th, i < perfect_reach(). */
+/* A cell's keys lie in perfect_reach() buckets, all of the same mapping; perfect_reached() is the i-th of them. */
 LOOM_LANE uint32_t perfect_reach(uint32_t code)
 {
     return code == PERFECT_STASHED ? 1 : PERFECT_SUBRANGES;
@@ -148,7 +152,7 @@ LOOM_LANE uint32_t perfect_reached(const loom__perfect_view *view, const perfect
 
 /* ---- Lines ---- */
 
-/* A line as the table stands. `active`: as in lane_take. */
+/* Loads a line from the table. `active`: as in lane_take. */
 LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket, lane_line *line,
                                  lane_truth active)
 {
@@ -156,7 +160,7 @@ LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owne
               PERFECT_LINE_BYTES);
 }
 
-/* Slots that a lane of the group has of a line, and the number, in the bucket, of the first. */
+/* How many slots of a line this lane holds, and the number in the bucket of the first. */
 LOOM_LANE uint32_t perfect_own_slots(loom__slot_kind kind, const perfect_owner *owner)
 {
     return lane_words(owner->alone) * (8 / slot_stride(kind));
@@ -167,7 +171,7 @@ LOOM_LANE uint32_t perfect_first_slot(loom__slot_kind kind, const perfect_owner 
     return lane_first_word(owner->alone) * (8 / slot_stride(kind));
 }
 
-/* The word of the i-th of them, and its key; `i` counts an unrolled loop. */
+/* The word of the lane's i-th slot, and its key; `i` counts an unrolled loop. */
 LOOM_LANE uint64_t perfect_own_word(loom__slot_kind kind, const lane_line *line, uint32_t i)
 {
     return lane_own_word(line, i * slot_stride(kind) / 8);
@@ -179,7 +183,7 @@ LOOM_LANE uint64_t perfect_own_key(loom__slot_kind kind, const lane_line *line, 
     return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> 8 * (i * slot_stride(kind) % 8));
 }
 
-/* The group: keys in a line. */
+/* Returns the number of keys in a line, to the whole group. */
 LOOM_LANE uint32_t perfect_used_in(loom__slot_kind kind, const perfect_owner *owner, const lane_line *line)
 {
     uint32_t used = 0;
@@ -189,7 +193,7 @@ LOOM_LANE uint32_t perfect_used_in(loom__slot_kind kind, const perfect_owner *ow
     return used;
 }
 
-/* The group: keys in a bucket, as the table stands. */
+/* Returns the number of keys in a bucket of the table, to the whole group. */
 LOOM_LANE uint32_t perfect_used(loom__slot_kind kind, const perfect_owner *owner, uint32_t bucket)
 {
     lane_line line;
@@ -199,12 +203,13 @@ LOOM_LANE uint32_t perfect_used(loom__slot_kind kind, const perfect_owner *owner
 
 /* ---- Cells ---- */
 
-/* What a group knows of a cell, all of its lanes the same but for `mine`. Bytes: the lowest is that of turn, or subrange, 0. */
+/* What a group has read of a cell; equal on all lanes, except `mine`. The lowest byte of a word belongs to rotation, or
+ * subrange, 0. */
 typedef struct perfect_reading {
-    uint32_t keys;      /* that it has */
-    uint64_t counts[2]; /* for each mapping: how many of them have each turn */
-    uint64_t fills[2];  /* for each mapping: keys in its bucket of each subrange; in a plan without its own */
-    uint64_t mine[2];   /* where they are, among this lane's slots, unless stashed: 16 bits for each subrange */
+    uint32_t keys;      /* of the cell */
+    uint64_t counts[2]; /* for each mapping: keys with each rotation */
+    uint64_t fills[2];  /* keys in the cell's bucket by mapping and subrange; in a plan, without the cell's own */
+    uint64_t mine[2]; /* which of this lane's slots hold them, 16 bits for each subrange; 0 if stashed */
 } perfect_reading;
 
 LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
@@ -212,7 +217,7 @@ LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
     return (uint32_t)(bytes >> 8 * i) & 255;
 }
 
-/* Byte i comes to (i + by) mod 8. */
+/* Byte i goes to (i + by) mod 8. */
 LOOM_LANE uint64_t perfect_turned(uint64_t bytes, uint32_t by)
 {
     const uint32_t bits = 8 * (by % 8);
@@ -227,14 +232,14 @@ LOOM_LANE uint32_t perfect_sum_of_bytes(uint64_t bytes)
     return (uint32_t)(pairs * 0x0001000100010001u >> 48);
 }
 
-/* One more key. */
+/* Counts one more key of the cell. */
 LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t rest, uint32_t salt)
 {
     counts[0] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 0);
     counts[1] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 1);
 }
 
-/* Counts the cell's keys among the slots that the lane has of a line. Returns a bit for each of them. */
+/* Counts the cell's keys in the lane's slots of a line. Returns a bit for each of these keys' slots. */
 LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                      uint32_t cell, const lane_line *line, uint64_t counts[2])
 {
@@ -255,7 +260,7 @@ LOOM_LANE uint32_t perfect_count(const perfect_tally *tally, uint32_t mapping, u
     return lane_team_load_4(&tally->counts[mapping][turn >> 2]) >> (8 * (turn & 3)) & 255;
 }
 
-/* The group: what it knows of a cell is for all of the team. */
+/* The group stores its reading of a cell where the whole team sees it. */
 LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tally, uint32_t cell, uint32_t code,
                                  const perfect_reading *reading)
 {
@@ -268,8 +273,8 @@ LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tall
         lane_team_store_4(&tally->counts[i / 2][i % 2], (uint32_t)(reading->counts[i / 2] >> 32 * (i % 2)));
 }
 
-/* Keys that the plan adds to a bucket; they may be fewer than none. A word is low + 65536 * high, both of them signed: so both change
- * by one addition, whatever the other one is. */
+/* Keys that the plan adds to a bucket; may be negative. A word is low + 65536 * high, both signed, so one addition
+ * changes either half, whatever the other half is. */
 LOOM_LANE int32_t perfect_shift_of(const perfect_desk *desk, uint32_t bucket)
 {
     const uint32_t word = lane_team_load_4(perfect_shift_word(desk, bucket));
@@ -289,8 +294,8 @@ LOOM_LANE void perfect_touch(perfect_desk *desk, uint32_t bucket, uint32_t keys)
     lane_team_store_4(&desk->touched[at], bucket);
 }
 
-/* Adds a cell's keys, where `code` puts them, to the plan; `times` -1 takes them away. Each lane does its share. All of them
- * together touch at most one bucket of each subrange, or the stash; a move does this twice. */
+/* Adds a cell's keys to the plan, where `code` puts them; `times` -1 subtracts them. Each lane does its share. Together
+ * they touch at most one bucket of each subrange, or the stash. A move calls this twice. */
 LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
                                   const perfect_tally *tally, uint32_t code, uint32_t times)
 {
@@ -307,15 +312,16 @@ LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_
     }
 }
 
-/* The group reads a cell's sixteen buckets, or, if it is not `active`, nothing. `planned`: as the plan on the desk has them, when the
- * cell's keys have left; else as they are, with these, and there is no desk. (It is a literal: a GPU would test the pointer each time.) Loads
- * of four subranges are under way before the first is looked at; more would take registers, and leave a GPU fewer teams at once. */
+/* The group reads a cell's sixteen buckets; unless `active`, nothing. With `planned`, fills are those of the plan on
+ * the desk, without the cell's keys. Otherwise they are the table's, with the cell's keys, and there is no desk.
+ * `planned` is a literal: with a test for NULL a GPU would test the pointer each time. Loads of four subranges are in
+ * flight before the first line is used. More would take registers, and fewer teams would fit on a GPU. */
 LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
                                             const perfect_owner *owner, const perfect_desk *desk, uint32_t cell,
                                             uint32_t code, int planned, lane_truth active)
 {
     const uint32_t mapping = code >> 3;
-    uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* same: bytes of subranges with one bucket */
+    uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* where both mappings have one bucket */
     perfect_reading reading;
     reading.mine[0] = 0;
     for (uint32_t half = 0; half < 8; half += 4) {
@@ -339,12 +345,12 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
             }
             fills |= (uint64_t)fill << 8 * (half + i);
             other_fills |= (uint64_t)other_fill << 8 * (half + i);
-            if (here[i] == there[i]) /* in a small subrange */
+            if (here[i] == there[i]) /* happens in small subranges */
                 same |= (uint64_t)255 << 8 * (half + i);
             if (active && code != PERFECT_STASHED)
                 mine |= (uint64_t)perfect_count_own(kind, view, owner, cell, &lines[i], counts) << 16 * i;
         }
-        if (half == 0) /* no index that is computed: on a GPU that would put it into local memory */
+        if (half == 0) /* not a computed index, which would put the array into local memory on a GPU */
             reading.mine[0] = mine;
         reading.mine[1] = mine;
     }
@@ -358,7 +364,7 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
     reading.keys = perfect_sum_of_bytes(reading.counts[0]);
     if (planned && code != PERFECT_STASHED) {
         const uint64_t own = perfect_turned(mapping ? reading.counts[1] : reading.counts[0], code);
-        fills -= own; /* no byte becomes less than none */
+        fills -= own; /* no byte becomes negative */
         other_fills -= own & same;
     }
     reading.fills[0] = mapping ? other_fills : fills;
@@ -368,14 +374,14 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
 
 /* ---- Codes ---- */
 
-/* Bytes that are greater than `limit`, as bytes of all ones; both are less than 128. */
+/* Sets each byte greater than `limit` to all ones and clears the others; bytes and limit are less than 128. */
 LOOM_LANE uint64_t perfect_above(uint64_t bytes, uint32_t limit)
 {
     const uint64_t high = (bytes + PERFECT_EACH_BYTE * (127 - limit)) & PERFECT_EACH_BYTE * 128;
     return (high >> 7) * 255;
 }
 
-/* Each byte's square, 255 at most. */
+/* Each byte's square, at most 255. */
 LOOM_LANE uint64_t perfect_squares(uint64_t bytes)
 {
     uint64_t squares = 0;
@@ -387,8 +393,9 @@ LOOM_LANE uint64_t perfect_squares(uint64_t bytes)
     return squares;
 }
 
-/* What a code does to the buckets that a cell's keys come to: how many keys are too many. `counts`: keys that come to each; `met`: those that
- * are there. More than a bucket has slots do not fit, whatever leaves it: the other mapping may part them. */
+/* How many keys too many a code would put into buckets. `counts`: the cell's keys that go to each bucket; `met`: the
+ * keys already there. If one count exceeds a bucket's slots, the code can never work, so the result is 255 more; the
+ * other mapping may separate those keys. */
 LOOM_LANE uint32_t perfect_too_many(loom__slot_kind kind, uint64_t counts, uint64_t met)
 {
     const uint32_t slots = perfect_slots(kind);
@@ -397,8 +404,8 @@ LOOM_LANE uint32_t perfect_too_many(loom__slot_kind kind, uint64_t counts, uint6
     return perfect_sum_of_bytes(excess) + (perfect_above(counts, slots) != 0 ? 255 : 0);
 }
 
-/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full the buckets are that keys come to. What makes ties fall
- * differently each time is a hash. The lower bits say which cell and code it is. */
+/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full the receiving buckets are.
+ * A hash varies how ties fall from attempt to attempt. The lower bits name the candidate and the code. */
 LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t code, uint32_t attempt, uint32_t over,
                                      uint32_t cost)
 {
@@ -410,9 +417,9 @@ LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t
 
 LOOM_STATIC_ASSERT(PERFECT_MOST_CANDIDATES == 16 && PERFECT_CODES < 16, "four bits for each in a judgement");
 
-/* The group: the best code for a cell. Its lanes consider an offset each, or several. `present`: a code that it must leave. `leaves`: the
- * subrange of a bucket that it is to leave, 8: of none. With another offset other keys of the cell come to that bucket; a code that
- * brings no fewer of them is no help, and counts as very bad. */
+/* Returns the best code for a cell, to the whole group. Each lane considers one offset or several. `present`: the code
+ * that the cell must leave. `leaves`: the subrange of the bucket to relieve; 8: none. With another offset, other keys
+ * of the cell go to that bucket. A code that puts as many there is no help, and counts as very bad. */
 LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owner, const perfect_reading *reading,
                                  uint32_t cell, uint32_t candidate, uint32_t present, uint32_t leaves, uint32_t attempt)
 {
@@ -427,7 +434,7 @@ LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owne
         uint32_t over = perfect_too_many(kind, come, reading->fills[mapping]);
         if (leaves < 8 && mapping == present >> 3 && perfect_byte(come, leaves) >= there)
             over += PERFECT_NO_HELP;
-        const uint32_t cost = loom__dot_bytes(come, squares[mapping]); /* by the square: buckets fill evenly */
+        const uint32_t cost = loom__dot_bytes(come, squares[mapping]); /* squares favour even filling */
         const uint32_t judgement = perfect_judgement(cell, candidate, code, attempt, over, cost);
         if (code != PERFECT_STASHED && code != present && judgement < best)
             best = judgement;

@@ -1,31 +1,35 @@
-/* The perfect engine's algorithms, as long as no code changes: what a lane group does to the one bucket of a key. Written once;
- * every machine compiles them. How room is made in a full bucket, which changes codes: perfect_recode.h, perfect_repair.h,
- * perfect_room.h.
+/* The perfect engine's algorithms that change no code: what a lane group does to the one bucket of a key. They are
+ * written once; every machine compiles them. perfect_recode.h, perfect_repair.h and perfect_room.h change codes to make
+ * room in a full bucket.
  *
- * From "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures" (Cao, Xu, Yiu, Qin and others, SIGMOD
- * 2025) come cells with a mapping Φ and an offset Δ, R = 8 virtual buckets for each cell, and insertion in two steps: where there
- * is room first, without a change of codes, then moves of cells. We differ: buckets of 64 bytes, the price of one access, instead
- * of 128; a cell's eight buckets lie in eight disjoint subranges of a partition, so that it never meets itself and its keys need
- * not be looked for in other partitions; a code has 4 bits instead of a byte, and a cell 3 to 6 keys (with 16 slots to a bucket 4
- * to 8), so that codes take 0.5 to 1.4 bits a key and stay in a GPU's L2 cache instead of being spread over its shared
- * memories; and a stash bucket takes cells that no code places, at the price of one bucket to a lookup, as for all others.
+ * From "GPH: An Efficient and Effective Perfect Hashing Scheme for GPU Architectures" (Cao, Xu, Yiu, Qin and others,
+ * SIGMOD 2025) come cells with a mapping Φ and an offset Δ, R = 8 virtual buckets for each cell, and insertion in two
+ * steps: first without a change of codes, where there is room, then with moves of cells. We differ:
+ *   - Buckets have 64 bytes, the price of one access, instead of 128.
+ *   - A cell's eight buckets lie in eight disjoint subranges of one partition. So a cell never collides with itself,
+ *     and its keys are never in other partitions.
+ *   - A code has 4 bits instead of a byte. A cell has 3 to 6 keys; with 16 slots to a bucket, 4 to 8. So codes take 0.5
+ *     to 1.4 bits a key and stay in a GPU's L2 cache; the paper spreads them over its shared memories.
+ *   - A stash bucket takes cells that no code places. Their keys cost a lookup one bucket, as all others do.
  *
  * Invariants, between calls:
  *   P1  A key lies in the bucket that its cell's code names, and nowhere else, at most once.
  *   P2  A slot that holds no key holds the partition's empty key, and zero bytes as its value.
- *   P3  All words of a partition carry the same salt; codes of cells without keys may be any.
- * Hence a lookup reads one word of codes and one bucket, whatever it finds.
+ *   P3  All words of a partition carry the same salt. A cell without keys may have any code.
+ * Hence a lookup reads one word of codes and one bucket, whether or not it finds the key.
  *
- * Several groups work at the same time (`shared` = 1), each kind of writers with itself alone; the handle sees to it. Nothing
- * reads the table meanwhile. Codes stand still, so equal keys have one and the same bucket, as chains of one bucket in
- * open_ops.h, whose argument holds here: an insertion takes the lowest free slot that it sees, by a swap, *its linearisation point*;
- * slots are only ever filled while insertions run, so two insertions of one key cannot both succeed. A swap that fails means
- * that somebody filled a slot: there are at most as many as slots. Who finds the bucket full is told so (OVERFLOW); its bucket
- * stays full until somebody makes room, which no other call does meanwhile.
- *   Values outside the line are stored after their key was. That is soon enough for those who keep and those who overwrite: of
- *   equal keys in one batch any one wins. Who must see the first value (find-or-insert, accumulate) leaves absent keys to
- *   those who make room, and hold the key's cell or own its partition.
- *   Erase swaps the pair, or the key, for the empty one, *its linearisation point*. Of two erases of a key one succeeds. */
+ * Several groups may write at the same time (`shared` = 1). The handle lets one kind of write run at a time, and no
+ * reads beside it. Codes do not change meanwhile, so equal keys have the same bucket: a chain of one bucket, as in
+ * open_ops.h, whose argument holds here. An insertion claims the lowest free slot that it sees, by a swap, *its
+ * linearisation point*. Slots are only filled while insertions run, so two insertions of one key cannot both succeed. A
+ * swap fails only if another group filled the slot, so an insertion loses at most as many swaps as there are slots. An
+ * insertion that finds the bucket full gets OVERFLOW. The bucket stays full until room is made, which no call does at
+ * the same time.
+ *   Values outside the line are stored after their key. That is soon enough for modes that keep or overwrite: of equal
+ *   keys in one batch any one wins. Modes that must see the first value (find-or-insert, accumulate) do not store
+ *   absent keys here. The code that makes room stores them, while it holds the key's cell or owns its partition.
+ *   Erase swaps the pair, or the key, for the empty one, *its linearisation point*. Of two erases of a key one
+ *   succeeds. */
 #ifndef LOOM_PERFECT_OPS_H
 #define LOOM_PERFECT_OPS_H
 
@@ -33,15 +37,15 @@
 #include "engines/perfect/perfect_layout.h"
 
 typedef enum perfect_outcome {
-    PERFECT_AGAIN = 0, /* not decided: take another turn */
+    PERFECT_AGAIN = 0, /* not decided: try again */
     PERFECT_DONE,      /* found, stored as new, updated or erased */
     PERFECT_WAS_THERE, /* insert: the key existed */
     PERFECT_ABSENT,    /* find, update, erase: the key is not in the table */
-    PERFECT_OVERFLOW,  /* insert: the key is not in the table, or not known to be, and not for this lane to store */
+    PERFECT_OVERFLOW,  /* insert: this lane must not store the key, which is absent or not known to be there */
     PERFECT_NO_ROOM    /* insert: room cannot be made */
 } perfect_outcome;
 
-enum { PERFECT_NO_SLOT = 16 }; /* more than there are in any bucket */
+enum { PERFECT_NO_SLOT = 16 }; /* more than the number of any slot */
 
 /* A key and its one bucket. */
 typedef struct perfect_seek {
@@ -81,7 +85,7 @@ LOOM_LANE uint64_t *perfect_word_of(const loom__perfect_view *view, const perfec
     return view->codes + (loom__multiply_wide(seek->partition_index, view->words) + seek->place.word);
 }
 
-/* With the word that holds the code of its cell a key has a bucket. */
+/* Computes the key's bucket from the word that holds its cell's code. */
 LOOM_LANE void perfect_settle(const loom__perfect_view *view, perfect_seek *seek, uint64_t word)
 {
     seek->bucket =
@@ -95,7 +99,7 @@ LOOM_LANE perfect_seek perfect_seek_key(loom__slot_kind kind, const loom__perfec
     return seek;
 }
 
-/* Bytes that a hit reads, if they lie together. */
+/* Bytes that a hit reads, where key and value lie together. */
 LOOM_LANE uint32_t perfect_span(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
@@ -111,7 +115,7 @@ typedef struct perfect_look {
     uint64_t pair;    /* PAIR_4_4: the pair itself */
 } perfect_look;
 
-/* Looks for the key in a line that was taken. */
+/* Looks for the key in a line that is already loaded. */
 LOOM_LANE perfect_look perfect_look_in(loom__slot_kind kind, lane_group group, const lane_line *line, uint64_t key,
                                        lane_truth active)
 {
@@ -140,7 +144,7 @@ LOOM_LANE perfect_look perfect_find(loom__slot_kind kind, int shared, lane_group
 
 /* ---- insert ---- */
 
-/* Puts the key into a slot that was free, and the value, where it lies beside it. False: somebody else took it. */
+/* Puts the key into a slot that was free, and in PAIR_4_4 the value with it. False: another group took the slot. */
 LOOM_LANE lane_truth perfect_claim_slot(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                         const perfect_seek *seek, uint32_t slot, uint64_t value)
 {
@@ -153,7 +157,7 @@ LOOM_LANE lane_truth perfect_claim_slot(loom__slot_kind kind, int shared, const 
     return slot_swap_key(kind, shared, at, empty, seek->key);
 }
 
-/* The same, and the value wherever it lies. No slot becomes free while this goes on. */
+/* As perfect_claim_slot, and stores the value wherever it lies. No slot becomes free meanwhile. */
 LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                    const perfect_seek *seek, uint32_t slot, uint64_t value)
 {
@@ -164,8 +168,8 @@ LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom_
     return 1;
 }
 
-/* Meets a key that is there, in `slot`, and does with it as the mode says; FETCH puts its value into *value. A swap that
- * fails has met another overwrite of the same key, which then counts as the later one. */
+/* Handles a key that exists, in `slot`, as the mode says; FETCH puts its value into *value. If a swap fails, another
+ * overwrite of the same key came between, and counts as the later one. */
 LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                             const loom__perfect_view *view, const perfect_seek *seek, uint32_t slot, uint64_t pair,
                             uint64_t *value)
@@ -197,8 +201,8 @@ LOOM_LANE lane_truth perfect_may_claim(loom__slot_kind kind, slot_mode mode, int
     return !shared || !slot_values_apart(kind) || mode == SLOT_KEEP || mode == SLOT_OVERWRITE;
 }
 
-/* One look of an insertion at its bucket. AGAIN: a slot was lost to another group; at most as often as there are slots. *tells:
- * this lane has met or stored the key, and *value is, with FETCH, what the table holds. */
+/* One attempt of an insertion at its bucket. AGAIN: another group took the slot first; at most once for each slot.
+ * *tells: this lane found or stored the key, and with FETCH *value is what the table holds. */
 LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                               lane_group group, const loom__perfect_view *view,
                                               const perfect_seek *seek, uint64_t *value, lane_truth active,
@@ -213,7 +217,7 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth there = lane_some(holders), room = perfect_may_claim(kind, mode, shared) & lane_some(offers);
 
-    /* What a lane does by itself comes back to the group as a vote. */
+    /* One lane acts; a vote tells the group the result. */
     lane_truth done = 0;
     if (there) {
         if (lane_chosen(group, holders)) {
@@ -234,7 +238,7 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
     return done ? PERFECT_DONE : PERFECT_AGAIN;
 }
 
-/* A whole insertion, by a group that turns by itself. With FETCH all of its lanes have the value. */
+/* A whole insertion, by a group that runs by itself. With FETCH all of its lanes get the value. */
 LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
                                                lane_group alone, const loom__perfect_view *view,
                                                const perfect_seek *seek, uint64_t *value)
@@ -249,14 +253,14 @@ LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode m
     return outcome;
 }
 
-/* One lane stores a key that is absent; several do so at the same time, and others may empty slots. Returns its slot, or
- * PERFECT_NO_SLOT: there was none to be had. */
+/* One lane stores an absent key. Other lanes may store keys or empty slots at the same time. Returns the slot, or
+ * PERFECT_NO_SLOT if the lane could claim none. */
 LOOM_LANE uint32_t perfect_store(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                  const perfect_seek *seek, uint64_t value)
 {
     const unsigned char *line = perfect_line(kind, seek->partition, seek->bucket);
     const uint64_t empty = perfect_empty(view, seek->partition_index);
-    for (uint32_t turn = 0; turn < perfect_slots(kind); turn++) { /* a slot that is lost is filled */
+    for (uint32_t turn = 0; turn < perfect_slots(kind); turn++) { /* each lost swap means a filled slot */
         uint32_t free_slots = 0;
         LOOM_UNROLL
         for (uint32_t slot = 0; slot < perfect_slots(kind); slot++)
@@ -266,7 +270,7 @@ LOOM_LANE uint32_t perfect_store(loom__slot_kind kind, int shared, const loom__p
         const uint32_t slot = loom__lowest_bit(free_slots);
         if (perfect_claim_slot(kind, shared, view, seek, slot, value)) {
             if (slot_values_apart(kind)) {
-                lane_acquire(shared); /* who emptied the slot has written zero there (perfect_clear_slot) */
+                lane_acquire(shared); /* the lane that emptied the slot wrote zero there (perfect_clear_slot) */
                 slot_store_value(kind, perfect_value(kind, view, seek->partition, seek->bucket, slot), value);
             }
             return slot;
@@ -277,7 +281,7 @@ LOOM_LANE uint32_t perfect_store(loom__slot_kind kind, int shared, const loom__p
 
 /* ---- update ---- */
 
-/* Gives a new value to a key that is there. Keys do not come or go while updates run. */
+/* Gives an existing key a new value. No key is inserted or erased while updates run. */
 LOOM_LANE perfect_outcome perfect_update(loom__slot_kind kind, int shared, lane_group group,
                                          const loom__perfect_view *view, const perfect_seek *seek, uint64_t value,
                                          lane_truth active)
@@ -305,7 +309,8 @@ LOOM_LANE lane_truth perfect_free_slot(loom__slot_kind kind, int shared, const l
     return 1;
 }
 
-/* Empties a slot whose key is for nobody else to touch. With `shared` others may take it as soon as it is empty. */
+/* Empties a slot whose key no other lane may touch. With `shared`, other lanes may claim the slot as soon as it is
+ * empty. */
 LOOM_LANE void perfect_clear_slot(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                   unsigned char *partition, uint32_t bucket, uint32_t slot, uint64_t empty)
 {
@@ -316,13 +321,12 @@ LOOM_LANE void perfect_clear_slot(loom__slot_kind kind, int shared, const loom__
     }
     if (slot_values_apart(kind)) {
         slot_store_value(kind, perfect_value(kind, view, partition, bucket, slot), 0);
-        lane_release(shared); /* zero first: who takes the slot stores a value of its own */
+        lane_release(shared); /* zero first: the lane that claims the slot stores its own value */
     }
     slot_store_key(kind, line, slot, empty);
 }
 
-/* The value in a slot of a partition that the lane owns, or of which nobody else touches the slot. `pair`, of PAIR_4_4: what the slot
- * holds. */
+/* The value in a slot that no other lane touches. `pair`, for PAIR_4_4: the content of the slot. */
 LOOM_LANE uint64_t perfect_value_in(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
                                     uint32_t bucket, uint32_t slot, uint64_t pair)
 {
@@ -331,7 +335,7 @@ LOOM_LANE uint64_t perfect_value_in(loom__slot_kind kind, const loom__perfect_vi
     return slot_values_apart(kind) ? slot_load_value(kind, perfect_value(kind, view, partition, bucket, slot)) : 0;
 }
 
-/* Empties such a slot; tells the value that was there. */
+/* Empties a slot that no other lane touches, and returns its value. */
 LOOM_LANE uint64_t perfect_take_slot(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
                                      uint32_t bucket, uint32_t slot, uint64_t pair, uint64_t empty)
 {

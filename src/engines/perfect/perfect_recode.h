@@ -1,55 +1,62 @@
-/* Room for keys whose buckets are full, made by groups of lanes that work beside each other, also in one partition: a cell gets another
- * code by which all of its keys have room. That is the first move of a plan (perfect_room.h), and all that most keys need.
+/* Makes room for keys whose buckets are full, by lane groups that work side by side, also in one partition: a cell gets
+ * another code with which all of its keys have room. This is the first move of a plan (perfect_room.h), and most keys
+ * need no more.
  *
- * A group *holds* the cells that it works on. While it does, the cell's code says that it lies in the stash, whose cells nobody moves here:
- * one atomic OR takes the cell and tells the code that it had; one atomic AND gives it back, with that code or another. Nobody waits for
- * a cell. Who cannot have it does without.
- *   1. The group holds the cell of its key, or leaves the key to the owner of the partition. If the key is there by now, it is met as
- *      its call wants; if its bucket has room again, it is stored.
- *   2. Otherwise the cell moves, if it has a code that overfills no bucket, the key included; of several, the one whose buckets are
- *      emptiest. Then the key is stored.
- *   3. If there is none, the cells of the other keys in the full bucket are tried one after the other: whichever can be held, and has a
- *      code by which fewer of its keys lie in that bucket and none too many elsewhere, moves, and the key is stored.
- *   4. If none of them can, the key is left to the owner, too, and its plans, which move several cells for one key; also, if others were
- *      faster to store in a bucket that the key's own cell has come to.
- * A cell moves by copies: its keys are stored where the new code has them, each by a swap of an empty slot, as all keys are; when all
- * of them are, the old ones are cleared, and the cell is given back with the new code. If a swap finds no empty slot, since others were
- * faster, the copies are cleared instead. So what was read of other cells may be out of date: that costs a move, never a key. (A plan,
- * which lifts keys before it puts them back, may use slots that the cell itself leaves; here they count as taken.)
+ * A group *holds* the cells that it works on. A held cell has the code of a stashed cell, and groups here never move
+ * stashed cells. One atomic OR takes the cell and returns the code that it had. One atomic AND gives it back, with that
+ * code or another. No group waits for a cell: if the cell is taken, the group does without it.
+ *   1. The group holds the cell of its key. If it cannot, it leaves the key to the owner of the partition. If the key
+ *      exists by now, the group handles it as the call's mode says. If the bucket has room again, it stores the key.
+ *   2. Otherwise the group looks for a code of the cell that overfills no bucket, the key included; of several, the one
+ *      whose buckets are emptiest. The cell moves, and the group stores the key.
+ *   3. If there is no code, the group tries the cells of the other keys in the full bucket, one after the other. The
+ *      first cell moves that the group can hold and that has a code with fewer of its keys in that bucket and none too
+ *      many elsewhere. Then the group stores the key.
+ *   4. If no cell can move, the group leaves the key to the owner, whose plans move several cells for one key. It does
+ *      the same if other groups fill the bucket to which the key's own cell has moved.
+ * A cell moves by copies. The group stores the cell's keys where the new code puts them, each by a swap of an empty
+ * slot, as all keys are stored. When all copies are stored, the group clears the old slots and gives the cell back with
+ * the new code. If a swap finds no empty slot, because other groups were faster, the group clears the copies instead.
+ * So stale readings of other cells cost a move, never a key. A plan lifts keys before it puts them back, so it may use
+ * slots that the cell itself leaves; here those slots count as taken.
  *
- * Why this is right:
- *   R1  Only its holder changes a cell's code, stores its keys, or clears slots that hold them. So their places stand still for it, and
- *       what it does is seen by the next holder, which acquires what the giving back has released.
- *   R2  A slot is taken by a swap for the empty key, and cleared by the holder of its key's cell alone. So no key is written over.
- *   R3  P1 to P3 (perfect_ops.h) hold again, of its keys, when a cell is given back, whether it has moved or not: a group may stop after
- *       any move.
- *   R4  No step repeats for ever: a group tries the cell of each slot of a bucket once, and to store a key as often as there are slots.
- * Nothing looks keys up meanwhile, and nobody owns the partition: a perfect_owner here is only who knows where it lies. In a partition
- * that is marked nothing moves: a key that was refused there must stay so (perfect_room.h).
+ * Why this is correct:
+ *   R1  Only its holder changes a cell's code, stores its keys, or clears slots that hold them. So the keys do not move
+ *       under the holder. The next holder sees what the last one did: taking a cell acquires what giving it back
+ *       released.
+ *   R2  A slot is claimed by a swap for the empty key, and cleared only by the holder of its key's cell. So no key is
+ *       overwritten.
+ *   R3  P1 to P3 (perfect_ops.h) hold again for a cell's keys when the cell is given back, moved or not. So a group may
+ *       stop after any move.
+ *   R4  Every loop ends: a group tries the cell of each slot of a bucket once, and tries to store a key once for each
+ *       slot.
+ * No lookup runs meanwhile, and nobody owns the partition: here a perfect_owner only says where the partition lies. In
+ * a marked partition nothing moves: a key that was refused there must stay refused (perfect_room.h).
  *
- * The paper has groups lock the cells and buckets of a move, and orders them by age, so that none waits for ever (wait-die). Here no bucket
- * is locked, and no lock is waited for.
+ * In the paper, groups lock the cells and buckets of a move, and age decides which group waits, so that none waits
+ * forever (wait-die). Here no bucket is locked, and no group waits for a lock.
  *
- * What it costs: a lookup, 16 lines read for each cell that is tried, two of each subrange; and for one that moves, a load, a scan
- * of a bucket, a swap and a store for each of its keys, most of them by different lanes at the same time. */
+ * Cost: a lookup, and 16 lines read for each cell that is tried, two of each subrange. A cell that moves also costs a
+ * load, a scan of a bucket, a swap and a store for each of its keys, most of them by different lanes at the same
+ * time. */
 #ifndef LOOM_PERFECT_RECODE_H
 #define LOOM_PERFECT_RECODE_H
 
 #include "engines/perfect/perfect_cells.h"
 
-enum { PERFECT_MOST_COPIES = 16 /* keys of a cell that moves: a lane notes the slots of their copies in 8 bytes */ };
+enum { PERFECT_MOST_COPIES = 16 /* keys of a cell that moves: a lane records the slots of their copies in 8 bytes */ };
 
-/* An insertion beside others, from turn to turn. */
+/* The state of one key's insertion between turns. */
 typedef struct perfect_beside {
-    perfect_seek seek; /* with the bucket that the cell's code names, once that is held */
-    uint32_t code;     /* that the cell has, and gets when it is given back */
-    uint32_t turn;     /* cells that were tried */
-    lane_line line;    /* of the bucket, when it was looked at first */
+    perfect_seek seek; /* its bucket follows the cell's code, once the cell is held */
+    uint32_t code;     /* of the key's cell: giving the cell back stores it */
+    uint32_t turn;     /* number of cells tried */
+    lane_line line;    /* of the bucket, as read in the first turn */
 } perfect_beside;
 
 /* ---- Holding a cell ---- */
 
-/* The group takes a cell, and is told its code. PERFECT_STASHED: it cannot have it. */
+/* The group takes a cell and returns its code. PERFECT_STASHED: the group cannot have the cell. */
 LOOM_LANE uint32_t perfect_hold(const perfect_owner *owner, uint32_t cell, lane_truth active)
 {
     uint64_t word = 0;
@@ -62,7 +69,7 @@ LOOM_LANE uint32_t perfect_hold(const perfect_owner *owner, uint32_t cell, lane_
     return active ? perfect_code(word, cell & 15) : (uint32_t)PERFECT_STASHED;
 }
 
-/* One lane gives the cell back, with this code, when what the group did comes before. */
+/* One lane gives the cell back with this code, after a lane_release for the whole group's work. */
 LOOM_LANE void perfect_give_back(const perfect_owner *owner, uint32_t cell, uint32_t code)
 {
     const uint64_t gone = (uint64_t)(PERFECT_STASHED ^ code) << 4 * (cell & 15);
@@ -71,17 +78,17 @@ LOOM_LANE void perfect_give_back(const perfect_owner *owner, uint32_t cell, uint
 
 /* ---- Moving a cell that is held ---- */
 
-/* A cell on its way. */
+/* A move of a cell. */
 typedef struct perfect_recoding {
     uint32_t cell, from, to;
-    uint64_t mine[2]; /* this lane's slots with its keys, as perfect_reading has them */
+    uint64_t mine[2]; /* this lane's slots with the cell's keys, as in perfect_reading */
 } perfect_recoding;
 
 typedef struct perfect_spot {
     uint32_t bucket, slot;
 } perfect_spot;
 
-/* The next of the lane's slots, which leaves `mine`. */
+/* Removes the lane's next slot from `mine` and returns it. */
 LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const loom__perfect_view *view,
                                          const perfect_owner *owner, const perfect_recoding *recoding, uint64_t mine[2])
 {
@@ -100,7 +107,7 @@ LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const loom__perfe
     return spot;
 }
 
-/* The key in a spot, its value, and the bucket that it comes to. */
+/* The key in a spot, its value, and the bucket that it moves to. */
 LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const loom__perfect_view *view,
                                          const perfect_owner *owner, const perfect_recoding *recoding,
                                          perfect_spot spot, uint64_t *value)
@@ -117,7 +124,8 @@ LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const loom__perfe
     return seek;
 }
 
-/* The lane copies its keys of the cell. Returns how many, with 4 bits for the slot of each in *slots; *failed: there was no room. */
+/* The lane copies its keys of the cell. Returns their number; *slots gets 4 bits for the slot of each copy. *failed:
+ * there was no room. */
 LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                      const perfect_recoding *recoding, uint64_t *slots, lane_truth *failed)
 {
@@ -136,7 +144,7 @@ LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const loom__perfect_v
     return copies;
 }
 
-/* The lane clears its keys of the cell; or, if the move failed, the copies. */
+/* The lane clears its keys of the cell. If the move failed, it clears the copies instead. */
 LOOM_LANE void perfect_clear_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                   const perfect_recoding *recoding, uint64_t slots, uint32_t copies, lane_truth failed)
 {
@@ -151,7 +159,7 @@ LOOM_LANE void perfect_clear_keys(loom__slot_kind kind, const loom__perfect_view
     }
 }
 
-/* The group: all keys of the cell move. False: there was no room, and all is as it was. */
+/* The group moves all keys of the cell. False: there was no room, and nothing has changed. */
 LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const loom__perfect_view *view,
                                          const perfect_owner *owner, const perfect_recoding *recoding,
                                          lane_truth active)
@@ -163,13 +171,13 @@ LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const loom__perfe
         copies = perfect_copy_keys(kind, view, owner, recoding, &slots, &failed);
     failed = lane_some(lane_poll(owner->alone, failed));
     perfect_clear_keys(kind, view, owner, recoding, slots, copies, failed);
-    lane_join(owner->alone, owner->shared); /* the first lane, which goes on, sees what all have cleared */
+    lane_join(owner->alone, owner->shared); /* the first lane, which continues, sees what all lanes cleared */
     return active && !failed;
 }
 
 /* ---- Insertion ---- */
 
-/* The group: is a slot of the line empty? */
+/* Whether a slot of the line is empty; the same on all lanes of the group. */
 LOOM_LANE lane_truth perfect_has_room(loom__slot_kind kind, const perfect_owner *owner, const lane_line *line,
                                       lane_truth active)
 {
@@ -178,11 +186,11 @@ LOOM_LANE lane_truth perfect_has_room(loom__slot_kind kind, const perfect_owner 
     return lane_some(lane_poll(owner->alone, active & lane_any(frees)));
 }
 
-/* The group: the cell of the key in this slot of a line; UINT32_MAX: it is empty. */
+/* The cell of the key in this slot of a line, on all lanes of the group; UINT32_MAX: the slot is empty. */
 LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                    const lane_line *line, uint32_t slot)
 {
-    uint64_t cell = 0; /* plus one */
+    uint64_t cell = 0; /* cell number plus one */
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         const uint64_t key = perfect_own_key(kind, line, i);
@@ -192,8 +200,8 @@ LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const loom__perfect_vie
     return (uint32_t)lane_sum(owner->alone, cell) - 1;
 }
 
-/* The group gives the cell a code by which there is room, if it has one: for the key that comes to it, or, if it is another cell, in the
- * bucket of that key. True: it has. */
+/* The group looks for a code of the cell that makes room, and moves the cell to it. In the first turn the room is for
+ * the new key, which belongs to the cell; later it is in the new key's bucket. True: the cell has moved. */
 LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                       const perfect_beside *beside, uint32_t cell, uint32_t *code, lane_truth active)
 {
@@ -212,7 +220,7 @@ LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const loom__perfect_
     return moved;
 }
 
-/* Before the first turn. */
+/* Called before the first turn. */
 LOOM_LANE void perfect_begin_beside(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                     uint64_t key, perfect_beside *beside)
 {
@@ -223,8 +231,8 @@ LOOM_LANE void perfect_begin_beside(loom__slot_kind kind, const loom__perfect_vi
     beside->turn = 0;
 }
 
-/* The group takes the cell that it is to try in this turn, which *cell tells: the key's own at first, then that of a key in the line.
- * Returns its code, as perfect_hold does. */
+/* The group takes the cell that it tries in this turn and puts its number into *cell: first the key's own, then the
+ * cell of each key in the line. Returns the cell's code, as perfect_hold does. */
 LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                      const perfect_beside *beside, lane_truth active, uint32_t *cell)
 {
@@ -237,7 +245,8 @@ LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const loom__perfect_v
     return perfect_hold(owner, *cell, wanted);
 }
 
-/* The group, when it holds the key's cell, and has looked for the key: meets it, if it is there. With FETCH all lanes have the value. */
+/* Called when the group holds the key's cell and has looked for the key: handles the key, if it exists. With FETCH all
+ * lanes get the value. */
 LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__how how, const loom__perfect_view *view,
                                   const perfect_owner *owner, const perfect_beside *beside, const perfect_look *look,
                                   uint64_t *value)
@@ -250,9 +259,9 @@ LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__ho
     }
 }
 
-/* One turn of the group's insertion of a key of the owner's partition, whose place `beside` has: one more cell is tried. AGAIN: another
- * turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may be there, if somebody else is at work on
- * its cell. With FETCH all lanes have the value. */
+/* One turn of the group's insertion of a key in the owner's partition, whose place is in `beside`: tries one more cell.
+ * AGAIN: take another turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may
+ * exist, if another group holds its cell. With FETCH all lanes get the value. */
 LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__how how,
                                                 const loom__perfect_view *view, const perfect_owner *owner,
                                                 perfect_beside *beside, uint64_t *value, lane_truth active)
@@ -277,15 +286,16 @@ LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode 
         beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);
     }
     lane_truth stored = 0;
-    if ((moved || room) && !there && lane_leads(owner->alone)) /* somebody else may still be faster */
+    if ((moved || room) && !there && lane_leads(owner->alone)) /* another group may still be faster */
         stored = perfect_store(kind, owner->shared, view, &beside->seek, *value) != PERFECT_NO_SLOT;
     stored = lane_some(lane_poll(owner->alone, stored));
     beside->turn++;
-    /* A cell that has moved has another bucket than the line: if the key found no room there, that is all. */
+    /* Once the key's own cell has moved, the line is not the key's bucket any more: if there was no room, the group
+     * gives up. */
     const lane_truth over = beside->turn > perfect_slots(kind) || (first && (!held || moved));
     const lane_truth ends = stored || there || over;
     if (active && lane_leads(owner->alone)) {
-        lane_release(owner->shared); /* what all of the group did, who have joined since */
+        lane_release(owner->shared); /* what the whole group did: its lanes have joined since */
         if (held && !first)
             perfect_give_back(owner, cell, to);
         if (ends && beside->code != PERFECT_STASHED)

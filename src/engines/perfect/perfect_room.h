@@ -1,33 +1,38 @@
-/* Making room in a full bucket of a perfect table: cells get other codes, and their keys move.
+/* Makes room in a full bucket of a perfect table: cells get other codes, and their keys move.
  *
- * A team of lanes (core/lanes.h) owns the partition; nobody else is at work on it. For a key whose bucket is full it plans a
- * *walk*, without touching the table:
- *   1. The key's own cell may take any of the 15 codes. One that puts no bucket over its slots settles it; of several, the one
- *      whose buckets are emptiest. (This is the paper's Extended Move; alone it fails at load 0.78.)
- *   2. If there is none the cell takes the code that overfills least, and some bucket now has a key too many. Each other cell
- *      with keys in that bucket is considered with each of its codes; the one that overfills least moves. (With another offset other keys
- *      of a cell come to the same bucket: a code that brings as many is no help.) Again, until no bucket is too full, or
- *      PERFECT_MOST_MOVES cells have moved: then the plan is dropped, and nothing was done.
- *   3. Up to PERFECT_TRIES plans; ties fall differently in each. In the last one a cell may go to the stash.
- *   4. A plan that works out is carried out: the keys of all moved cells are lifted out of their buckets, codes change, the keys
- *      are put back. Every bucket has room for those that come, so no step can fail. It touches some ten keys.
- *   5. Where plans fail the partition is *reseeded*: all keys are dealt anew with another salt, PERFECT_RESEEDS times at most; then
- *      it is as it was before, marked exhausted, and the key is refused. Until something is erased no plans are made there:
- *      a batch that does not fit is refused quickly, and a key that was refused stays so as long as the call lasts (its bucket is
- *      full, and no key leaves it), so that whoever finds keys absent afterwards knows which were refused.
+ * A team of lanes (core/lanes.h) owns the partition; nobody else works on it. For a key whose bucket is full the team
+ * plans a *walk*, without touching the table:
+ *   1. The key's own cell may take any of the 15 codes. A code that overfills no bucket ends the walk; of several, the
+ *      one whose buckets are emptiest wins. This is the paper's Extended Move; alone it fails at load 0.78.
+ *   2. If there is none, the cell takes the code that overfills least, and some bucket has a key too many. The team
+ *      considers each other cell with keys in that bucket with each of its codes; the cell and code that overfill least
+ *      move. With another offset, other keys of a cell go to the same bucket: a code that brings as many is no help.
+ *      This step repeats until no bucket is overfull or PERFECT_MOST_MOVES cells have moved. In the latter case the
+ *      plan is dropped, and the table is unchanged.
+ *   3. The team makes up to PERFECT_TRIES plans; ties fall differently in each. In the last plan a cell may go to the
+ *      stash.
+ *   4. A plan that works is carried out: the team lifts the keys of all moved cells out of their buckets, changes
+ *      codes, and puts the keys back. Every bucket has room for the keys that it gets, so no step can fail. This
+ *      touches some ten keys.
+ *   5. If all plans fail, the team *reseeds* the partition: it inserts all keys again with another salt, at most
+ *      PERFECT_RESEEDS times. If that fails, the partition is restored and marked exhausted, and the key is refused.
+ *      Until a key is erased, no plans are made in a marked partition. So a batch that does not fit is refused quickly.
+ *      A refused key also stays refused until the call ends, since its bucket is full and no key leaves it: a key that
+ *      is absent afterwards was refused.
  *
- * So there are no locks and no deadlocks to avoid, which the paper handles by ordering its groups by age (wait-die): a partition
- * has one owner, and partitions do not touch. What it costs: keys of one partition are inserted one after the other once their
- * bucket is full. (perfect_recode.h has a way for many at once, where one move is enough.) That a walk ends stands in
- * its bounds; that lookups read one bucket holds before and after (P1).
+ * A partition has one owner, and partitions are independent, so there are no locks and no deadlocks. The paper avoids
+ * deadlocks by ordering its groups by age (wait-die). The cost: once their buckets are full, keys of one partition are
+ * inserted one after the other. perfect_recode.h handles many at once, where one move is enough. The bounds above end
+ * every walk. Lookups read one bucket before and after (P1).
  *
- * Measured, loads at which the first key was refused by partitions of 1729 buckets, without reseeding, on average and by the
- * hundredth of them: 8 slots to a bucket, 4 keys to a cell 0.980 and 0.972, 3.05 keys 0.996 and 0.993; 16 slots, 5.5 keys 0.988
- * and 0.985, 4.2 keys 0.998 and 0.996; when a plan could move 256 keys. (160, which leave a GPU more partitions at once, lowered this
- * where cells have eight keys, from 0.902 to 0.895; since codes that are no help are told from others it is 0.904.) The constants come
- * from a simulation: with 10 moves and 4 tries it had 0.964 and 0.983 for 8 slots. Filling up to 0.9, with 4 keys to a cell, an
- * insertion needs a plan in one of 10 cases, which looks at 1.3 cells and moves 4 keys. Before, one key in 10^5 of those that came to full
- * buckets of a GPU's tables at load 0.8 found no plan in any of its tries, and its partition was reseeded, in 30 ms. */
+ * Measured: loads at which partitions of 1729 buckets refused their first key, without reseeding, on average and at the
+ * first percentile. 8 slots to a bucket: 0.980 and 0.972 with 4 keys to a cell, 0.996 and 0.993 with 3.05. 16 slots:
+ * 0.988 and 0.985 with 5.5 keys, 0.998 and 0.996 with 4.2. A plan could move 256 keys then. A limit of 160 lets a GPU
+ * work on more partitions at once. With eight keys to a cell it lowered the load from 0.902 to 0.895; since codes that
+ * are no help are penalised, the load is 0.904. The constants come from a simulation: with 10 moves and 4 tries it
+ * reached 0.964 and 0.983 for 8 slots. While a table fills up to load 0.9, with 4 keys to a cell, one insertion in 10
+ * needs a plan, which looks at 1.3 cells and moves 4 keys. Before the penalty, one in 10^5 keys that met full buckets
+ * at load 0.8 on a GPU found no plan in any of its tries, and its partition was reseeded, in 30 ms. */
 #ifndef LOOM_PERFECT_ROOM_H
 #define LOOM_PERFECT_ROOM_H
 
@@ -35,7 +40,8 @@
 
 /* ---- Plans ---- */
 
-/* The group: the judgement of the stash, which is worse than any code that does; UINT32_MAX: there is no room. */
+/* The group's judgement of a move to the stash: worse than any code that overfills nothing. UINT32_MAX: there is no
+ * room. */
 LOOM_LANE uint32_t perfect_judge_stash(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                        const perfect_desk *desk, const perfect_reading *reading, uint32_t candidate,
                                        uint32_t present)
@@ -47,16 +53,16 @@ LOOM_LANE uint32_t perfect_judge_stash(loom__slot_kind kind, const loom__perfect
     return 0xffffu << 8 | candidate << 4 | PERFECT_STASHED;
 }
 
-/* How far a plan is. */
+/* The progress of a plan. */
 typedef struct perfect_stage {
-    uint32_t moves;   /* cells that move already … */
-    uint32_t lifted;  /* … and their keys */
-    uint32_t leaves;  /* the subrange that has an overfull bucket; 8: the stash has, or there are no moves yet */
-    uint32_t attempt; /* of several plans */
-    int to_stash;     /* cells may go there */
+    uint32_t moves;   /* cells that the plan moves so far … */
+    uint32_t lifted;  /* … and how many keys they have */
+    uint32_t leaves;  /* the subrange with an overfull bucket; 8: the stash is overfull, or there are no moves yet */
+    uint32_t attempt; /* the number of the plan */
+    int to_stash;     /* cells may go to the stash */
 } perfect_stage;
 
-/* The group: the best that a cell can do, in the plan; UINT32_MAX: nothing. */
+/* The group's best judgement of a cell's codes, in the plan; UINT32_MAX: no code is possible. */
 LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfect_view *view,
                                          const perfect_owner *owner, const perfect_desk *desk,
                                          const perfect_reading *reading, uint32_t cell, uint32_t candidate,
@@ -70,7 +76,7 @@ LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfe
     return best < stash ? best : stash;
 }
 
-/* All lanes: puts the lowest bucket that the plan has overfilled into desk->overfull. */
+/* All lanes: finds the lowest bucket that the plan overfills and puts it into desk->overfull. */
 LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_owner *owner, perfect_desk *desk)
 {
     if (lane_team_rank(owner->team) == 0)
@@ -89,7 +95,7 @@ LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_own
     return lane_team_load_4(&desk->overfull);
 }
 
-/* All lanes: the cells of the keys in a bucket. */
+/* All lanes: lists the cells of the keys in a bucket in desk->cells. */
 LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                   perfect_desk *desk, uint32_t bucket)
 {
@@ -101,7 +107,7 @@ LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const loom__perfect_view
     }
 }
 
-/* Is the i-th of these cells one, the first of its kind, and, in a plan, one that has not moved yet? */
+/* Whether desk->cells[i] names a cell, for the first time in the list, and the plan has not moved that cell yet. */
 LOOM_LANE int perfect_is_candidate(const perfect_desk *desk, uint32_t i, uint32_t moves)
 {
     const uint32_t cell = lane_team_load_4(&desk->cells[i]);
@@ -113,8 +119,8 @@ LOOM_LANE int perfect_is_candidate(const perfect_desk *desk, uint32_t i, uint32_
     return fresh != 0;
 }
 
-/* All lanes: the best move of one of the cells in desk->cells; false: there is none. The first move of a plan is that of the
- * key's own cell, the key included, which may keep its code; later ones leave the overfull bucket. */
+/* All lanes: plans the best move of one of the cells in desk->cells. False: there is none. The first move is that of
+ * the key's own cell, with the key included; that cell may keep its code. Later moves leave the overfull bucket. */
 LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, perfect_place place, const perfect_stage *stage)
 {
@@ -148,11 +154,11 @@ LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *
         lane_team_store_4(&desk->plan[moves].keys, lane_team_load_4(&comes->keys));
         lane_team_store_4(&desk->plan[moves].wanted, best & 15);
     }
-    return 1; /* they wait before they look at it (perfect_find_overfull) */
+    return 1; /* lanes wait before they read the plan (perfect_find_overfull) */
 }
 
-/* All lanes: plans room for the key. Returns how many cells are to move, `most` and PERFECT_MOST_MOVES at most; 0: the plan
- * failed. */
+/* All lanes: plan room for the key. Returns how many cells must move, at most `most` and PERFECT_MOST_MOVES. 0: the
+ * plan failed. */
 LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
 {
@@ -180,7 +186,7 @@ LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *
     }
 }
 
-/* All lanes: nothing is planned any more. */
+/* All lanes: clear the plan from the desk. */
 LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
 {
     lane_team_wait(owner->team);
@@ -197,7 +203,7 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
 
 /* ---- Carrying a plan out ---- */
 
-/* Takes the cell's keys out of a line; each lane those among its own slots. */
+/* Lifts the cell's keys out of a line; each lane those in its own slots. */
 LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk, uint32_t cell, uint32_t bucket, const lane_line *line)
 {
@@ -209,12 +215,12 @@ LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const loom__perfect_view 
             continue;
         const uint32_t at = lane_team_draw(&desk->lifted, 1), slot = perfect_first_slot(kind, owner) + i;
         const uint64_t value = perfect_take_slot(kind, view, owner->partition, bucket, slot, word, owner->empty);
-        lane_team_store(&desk->keys[at], key); /* at < MOST_LIFTED: the plan counted them */
+        lane_team_store(&desk->keys[at], key); /* at < MOST_LIFTED: the plan counted the keys */
         lane_team_store(&desk->values[at], value);
     }
 }
 
-/* The group: takes the cell's keys out of the table. */
+/* The group lifts the cell's keys out of the table. */
 LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk, uint32_t cell, uint32_t code)
 {
@@ -232,7 +238,7 @@ LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view 
             perfect_lift_from(kind, view, owner, desk, cell, buckets[i], &lines[i]);
 }
 
-/* All lanes: takes the keys of the cells that move out of the table. */
+/* All lanes: lift the keys of all moving cells out of the table. */
 LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                             perfect_desk *desk, uint32_t moves)
 {
@@ -242,7 +248,7 @@ LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view
     }
 }
 
-/* All lanes: the keys that were lifted go where codes have them now, one to a lane. There is room for all of them. */
+/* All lanes: put the lifted keys where codes place them now, one key per lane. There is room for all of them. */
 LOOM_LANE void perfect_put_back(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 const perfect_desk *desk)
 {
@@ -254,7 +260,7 @@ LOOM_LANE void perfect_put_back(loom__slot_kind kind, const loom__perfect_view *
     lane_team_wait(owner->team);
 }
 
-/* All lanes. */
+/* All lanes: move the keys of the plan's cells and change the cells' codes. */
 LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk, uint32_t moves)
 {
@@ -271,7 +277,7 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view 
     perfect_put_back(kind, view, owner, desk);
 }
 
-/* All lanes: makes room for the key by moving cells. False: no plan worked out, and nothing was changed. */
+/* All lanes: make room for the key by moving cells. False: no plan worked, and nothing has changed. */
 LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk, uint64_t key, uint32_t most, uint32_t tries)
 {
@@ -287,7 +293,7 @@ LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view 
 
 /* ---- Reseeding ---- */
 
-/* All lanes: every slot empty, every code 0, with this salt. */
+/* All lanes: empty every slot and set every code to 0, with this salt. */
 LOOM_LANE void perfect_empty_partition(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                        uint32_t salt)
 {
@@ -302,14 +308,15 @@ LOOM_LANE void perfect_empty_partition(loom__slot_kind kind, const loom__perfect
     lane_team_wait(owner->team);
 }
 
-/* All lanes: a partition's lines, and its words behind them, into the spare memory or back. */
+/* All lanes: copy 8-byte words between the partition, or its codes, and the spare memory. There the codes follow the
+ * lines. */
 LOOM_LANE void perfect_copy_words(const perfect_owner *owner, uint64_t *to, const uint64_t *from, uint64_t words)
 {
     for (uint64_t i = lane_team_rank(owner->team); i < words; i += lane_team_size(owner->team))
         lane_store_8(to + i, lane_load_8(from + i));
 }
 
-/* All lanes: puts one key into an owned partition, or, without `stores`, only makes room for it; 0: there is none. */
+/* All lanes: put one key into the owned partition; without `stores`, only make room for it. 0: there is no room. */
 LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                           perfect_desk *desk, uint64_t key, uint64_t value, int stores)
 {
@@ -334,13 +341,13 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, 
     }
 }
 
-/* All lanes: all keys of the spare copy into the emptied partition, and room for one more. That one is not stored here: its value, and what
- * to tell, are its caller's. */
+/* All lanes: insert all keys of the spare copy into the emptied partition, and make room for one more key. The caller
+ * stores that key, since it has the value and reports the result. */
 LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key)
 {
     const uint32_t slots = perfect_buckets(view->subrange) * perfect_slots(kind);
-    for (uint32_t i = 0; i <= slots; i++) { /* one place in the code for all of them: it is long */
+    for (uint32_t i = 0; i <= slots; i++) { /* one loop for all keys, so that the long body is compiled once */
         const uint32_t bucket = i / perfect_slots(kind), slot = i % perfect_slots(kind);
         uint64_t other = key, value = 0;
         if (i < slots) {
@@ -359,7 +366,8 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
     return 1;
 }
 
-/* All lanes: is the partition to hold another key? If not, reseeding would hardly help, and the table had better grow. */
+/* All lanes: whether the partition holds fewer keys than it was made for. If not, reseeding would hardly help, and the
+ * table should grow instead. */
 LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                  perfect_desk *desk)
 {
@@ -367,7 +375,7 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     for (uint32_t i = perfect_group(owner); i < buckets; i += perfect_groups(owner)) {
         const uint32_t used = perfect_used(kind, owner, i);
         if (lane_leads(owner->alone))
-            (void)lane_team_draw(&desk->lifted, used); /* a counter that is free now, and zero */
+            (void)lane_team_draw(&desk->lifted, used); /* a counter that is unused now, and zero */
     }
     lane_team_wait(owner->team);
     uint32_t used = lane_team_load_4(&desk->lifted);
@@ -378,7 +386,7 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     return used < view->made_for;
 }
 
-/* All lanes. False: as before. */
+/* All lanes: reseed the partition, with room for the key. False: the partition is as before. */
 LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
                              perfect_desk *desk, uint64_t key)
 {
@@ -402,8 +410,8 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *vie
     return 0;
 }
 
-/* All lanes: sees to it that the key, which is not in its partition and whose bucket is full, will be stored by the next
- * attempt. False: moving cells does not do. */
+/* All lanes: make room for a key that is absent and whose bucket is full, so that the next attempt stores it. False:
+ * moving cells cannot make room. */
 LOOM_LANE int perfect_make_room(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, uint64_t key)
 {
@@ -412,8 +420,9 @@ LOOM_LANE int perfect_make_room(loom__slot_kind kind, const loom__perfect_view *
     return perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
-/* All lanes: the same by reseeding, after that. False: there is no room for the key, the table is as it was, and the partition is
- * marked exhausted. A machine that cannot get spare memory for a hopeful partition does not call this, but marks it itself. */
+/* All lanes: make room by reseeding, after perfect_make_room has failed. False: there is no room for the key, the table
+ * is unchanged, and the partition is marked exhausted. A machine without spare memory for a hopeful partition does not
+ * call this; it sets the mark itself. */
 LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
                                      perfect_desk *desk, uint64_t key)
 {
