@@ -748,7 +748,7 @@ plant(perfect_suspects_of_all_cells_still_listed perfect/repair
 ")
 
 plant(perfect_fills_added_without_an_atomic perfect/repair
-"    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: takes keys away, too */"
+"    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: also subtracts */"
 "    const uint32_t was = lane_team_load_4(&codes->fills[bucket / 4]);
     lane_team_store_4(&codes->fills[bucket / 4], was + (keys << at));
     return was >> at & 255;")
@@ -799,7 +799,7 @@ plant(perfect_suspects_still_listed perfect/repair
 ")
 
 plant(perfect_empty_list_reset_before_it_is_seen perfect/repair
-"        lane_team_wait(codes->team); /* all have seen it, before it becomes zero again */
+"        lane_team_wait(codes->team); /* all lanes have read the count before it is reset */
 "
 "")
 
@@ -857,7 +857,7 @@ plant(perfect_too_many_moves_carried_out perfect/repair
 ")
 
 plant(perfect_changes_written_over_moves perfect/repair
-"        lane_team_wait(codes->team); /* bits are cleared, and all have been read that may be written over */
+"        lane_team_wait(codes->team); /* bits are cleared, and entries that may be overwritten are read */
         if (i >= moves"
 "        if (i >= moves")
 
@@ -914,7 +914,7 @@ plant(perfect_left_counted_before_it_is_zero perfect/repair
 ")
 
 plant(perfect_left_written_over_items perfect/repair
-"        lane_team_wait(team); /* all have been read that may be written over */
+"        lane_team_wait(team); /* entries that may be overwritten are read */
         if (left)"
 "        if (left)")
 

@@ -209,7 +209,7 @@ typedef struct perfect_reading {
     uint32_t keys;      /* of the cell */
     uint64_t counts[2]; /* for each mapping: keys with each rotation */
     uint64_t fills[2];  /* keys in the cell's bucket by mapping and subrange; in a plan, without the cell's own */
-    uint64_t mine[2]; /* which of this lane's slots hold them, 16 bits for each subrange; 0 if stashed */
+    uint64_t mine[2];   /* which of this lane's slots hold them, 16 bits for each subrange; 0 if stashed */
 } perfect_reading;
 
 LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
@@ -374,7 +374,7 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
 
 /* ---- Codes ---- */
 
-/* Sets each byte greater than `limit` to all ones and clears the others; bytes and limit are less than 128. */
+/* Returns all ones in each byte that is greater than `limit`, else 0; bytes and limit are less than 128. */
 LOOM_LANE uint64_t perfect_above(uint64_t bytes, uint32_t limit)
 {
     const uint64_t high = (bytes + PERFECT_EACH_BYTE * (127 - limit)) & PERFECT_EACH_BYTE * 128;

@@ -1,18 +1,18 @@
-/* The codes of a partition's cells in the memory of a team, and how they are repaired: what building a table and
- * inserting many keys at once have in common. The team owns the partition.
+/* The codes of a partition's cells in a team's memory, and their repair: the common part of building a table and
+ * inserting many keys at once. The team owns the partition.
  *
- * A cell's keys count by their turn alone (perfect_layout.h): for each mapping Φ a word of eight 4-bit counters says
- * all that a choice of codes needs, so keys are read once, and neither sorted nor kept. With another offset Δ the
- * counters turn by as many places. A partition with more than 15 keys of one cell and turn cannot be counted so; they
- * are equal, in practice.
+ * To choose codes, a team needs only the rotations of a cell's keys (perfect_layout.h): for each mapping Φ one word of
+ * eight 4-bit counters. So it reads keys once, and neither sorts nor keeps them. Another offset Δ rotates the counters
+ * by as many places. A partition with more than 15 keys of one cell and rotation cannot be counted this way; in
+ * practice such keys are equal.
  *
- * Codes with which some buckets are too full are repaired in rounds (perfect_repair.h has the loop). All cells with
- * keys in such buckets are listed; in two half rounds, for the buckets of the lower and of the upper four subranges,
- * each of them considers its 14 other codes and bids for the bucket that it would leave: the least new overflow wins,
- * and its cell moves, if there is none. Who has moved waits two half rounds. Once only some buckets are left it waits
- * six, moves may add some overflow, and bids are blurred by chance: otherwise a few cells would go in circles, or two
- * large ones in one bucket never part. All cells choose at once, from counts that are a little old; what goes wrong
- * thereby is seen in the next round. */
+ * Codes that overfill some buckets are repaired in rounds; perfect_repair.h has the loop. The team lists all cells with
+ * keys in overfull buckets, the *suspects*. A round has two half rounds: for the buckets of the lower and of the upper
+ * four subranges. In each, a suspect considers its 14 other codes and bids for the bucket that it would leave. The bid
+ * with the least new overflow wins, and its cell moves if it adds none. A cell that has moved waits two half rounds.
+ * Once few overfull buckets are left, it waits six, moves may add some overflow, and random numbers blur bids.
+ * Otherwise a few cells would move in circles, or two large cells in one bucket would never separate. All cells choose
+ * at once, from slightly stale counts; the next round sees and repairs the errors. */
 #ifndef LOOM_PERFECT_CODES_H
 #define LOOM_PERFECT_CODES_H
 
@@ -20,8 +20,8 @@
 #include "engines/perfect/perfect_layout.h"
 
 enum {
-    PERFECT_STUBBORN = 6, /* so few lanes see a bucket that is too full, and bids are blurred */
-    PERFECT_BEARABLE = 4  /* overflow that a move may add then */
+    PERFECT_STUBBORN = 6, /* bids are blurred once at most this many lanes see an overfull bucket */
+    PERFECT_BEARABLE = 4  /* overflow that a move may then add */
 };
 
 #define PERFECT_NO_BID UINT32_MAX
@@ -31,24 +31,24 @@ enum {
 /* A cell bids for the bucket that it would leave. */
 typedef struct perfect_bid {
     uint32_t bucket; /* PERFECT_NO_BID: none */
-    uint32_t value;  /* the cell, at least */
+    uint32_t value;  /* names the cell, even without a bid */
 } perfect_bid;
 
-/* Of a round. */
+/* The counters of a round. */
 typedef struct perfect_round {
     uint32_t listed[2]; /* suspects for each half */
-    uint32_t wanted;    /* subranges that have buckets too full */
+    uint32_t wanted;    /* a bit for each subrange with overfull buckets */
 } perfect_round;
 
 typedef struct perfect_codes {
-    uint32_t *counts;      /* [2][words * 16], for each Φ: keys of a cell by turn, 4 bits each */
-    uint8_t *codes;        /* [words * 16]: code, and above it when the cell moved (a half round, 1 .. 15; 0: never) */
-    uint32_t *fills;       /* [subranges], a byte each: keys of a bucket */
-    uint32_t *bids;        /* [subranges]: of cells that would leave the bucket */
+    uint32_t *counts; /* [2][words * 16], for each Φ: keys of a cell by rotation, 4 bits each */
+    uint8_t *codes;   /* [words * 16]: code, and above it the half round of the last move, 1 .. 15; 0: never moved */
+    uint32_t *fills;  /* keys of each bucket of the subranges, a byte each */
+    uint32_t *bids;   /* for each bucket of the subranges: the best bid of a cell that would leave it */
     perfect_bid *suspects; /* [2][most_suspects], behind the bids */
     perfect_round *round;
     uint32_t subrange, words, salt;
-    uint32_t most_suspects; /* cells that are listed for a half round; others wait for the next one */
+    uint32_t most_suspects; /* cells listed for a half round, at most; others wait for the next round */
     lane_team team;
 } perfect_codes;
 
@@ -57,7 +57,8 @@ LOOM_BOTH uint32_t perfect_whole_16(uint32_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* Bytes of counts, codes and fills, and of all; a build's order of cells takes the place of bids and suspects. */
+/* Bytes of counts, codes and fills, and bytes of everything. A build's sorted list of cells shares the memory of bids
+ * and suspects. */
 LOOM_BOTH uint32_t perfect_counters_bytes(uint32_t subrange, uint32_t words)
 {
     return words * 16 * (4 + 4 + 1) + perfect_whole_16(PERFECT_SUBRANGES * subrange);
@@ -89,7 +90,7 @@ LOOM_LANE perfect_codes perfect_lay_out_codes(unsigned char *memory, perfect_rou
     return codes;
 }
 
-/* All lanes: counts, codes and fills become zero. */
+/* All lanes: clear counts, codes and fills. */
 LOOM_LANE void perfect_clear_counters(const perfect_codes *codes)
 {
     const uint32_t words = perfect_counters_bytes(codes->subrange, codes->words) / 8;
@@ -112,20 +113,20 @@ LOOM_LANE uint32_t perfect_planned_code(const perfect_codes *codes, uint32_t cel
     return lane_team_load_1(&codes->codes[cell]) & 15;
 }
 
-/* Keys of a bucket, while nobody adds any. */
+/* Keys of a bucket, while no lane changes the count. */
 LOOM_LANE uint32_t perfect_fill(const perfect_codes *codes, uint32_t bucket)
 {
     return lane_team_load_1((const uint8_t *)codes->fills + bucket);
 }
 
-/* Returns the bucket's keys before. */
+/* Returns the bucket's former number of keys. */
 LOOM_LANE uint32_t perfect_add_fill(const perfect_codes *codes, uint32_t bucket, uint32_t keys)
 {
     const uint32_t at = 8 * (bucket % 4);
-    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: takes keys away, too */
+    return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: also subtracts */
 }
 
-/* The word of 15 codes; its salt is left zero. */
+/* The word of 15 codes; its salt is zero. */
 LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t word)
 {
     const uint64_t *bytes = (const uint64_t *)(const void *)(codes->codes + 16 * word);
@@ -143,7 +144,7 @@ LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t wor
 
 /* ---- Counters of 4 bits, and of a byte ---- */
 
-/* By turn becomes by subrange, as the code has it. */
+/* Counts by rotation become counts by subrange, under this code. */
 LOOM_LANE uint32_t perfect_turned_counts(uint32_t counts, uint32_t code)
 {
     return loom__funnel_left(counts, counts, 4 * (code & 7));
@@ -154,7 +155,7 @@ LOOM_LANE uint32_t perfect_nibble(uint32_t counts, uint32_t i)
     return counts >> 4 * i & 15;
 }
 
-/* The lower four counters, a byte each. */
+/* Expands the lower four counters to a byte each. */
 LOOM_LANE uint32_t perfect_lower_bytes(uint32_t counts)
 {
     uint32_t x = counts & 0xffff;
@@ -162,7 +163,7 @@ LOOM_LANE uint32_t perfect_lower_bytes(uint32_t counts)
     return (x | x << 4) & 0x0f0f0f0f;
 }
 
-/* Two words, not one of 64 bits: a GPU shifts and adds 32. */
+/* Eight bytes in two words: a GPU shifts and adds 32 bits. */
 typedef struct perfect_eight {
     uint32_t low, high;
 } perfect_eight;
@@ -201,13 +202,13 @@ LOOM_LANE uint32_t perfect_sum_of_four(uint32_t four)
     return loom__dot_4(four, 0x01010101u, 0);
 }
 
-/* Which of four bytes, of which none is above 128, are above `slots`? The lowest bit of each says so. */
+/* Returns 1 in each byte where that byte of `four` is above `slots`, else 0. No byte may be above 128. */
 LOOM_LANE uint32_t perfect_above_of(uint32_t four, uint32_t slots)
 {
     return ((four + (127 - slots) * 0x01010101u) & 0x80808080u) >> 7;
 }
 
-/* How much are they, together? */
+/* The sum, over the bytes above `slots`, of what exceeds it. */
 LOOM_LANE uint32_t perfect_overflow_of_four(uint32_t four, uint32_t slots)
 {
     const uint32_t above = perfect_above_of(four, slots);
@@ -232,8 +233,8 @@ LOOM_LANE uint32_t perfect_sum_of_counters(uint32_t counts)
     return perfect_sum_of_four((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu));
 }
 
-/* All lanes, when each has counted `mine` keys: has no counter overflowed? One that does makes the sum of all less, by
- * 15 or 16, and nothing makes it more. `sum` is a word of the team's memory. */
+/* All lanes, when each has counted `mine` keys: whether no counter has overflowed. An overflow lowers the sum of all
+ * counters by 15 or 16, and nothing raises it. `sum` is a word of the team's memory. */
 LOOM_LANE int perfect_all_counted(const perfect_codes *codes, uint32_t mine, uint32_t *sum)
 {
     if (lane_team_rank(codes->team) == 0)
@@ -249,7 +250,7 @@ LOOM_LANE int perfect_all_counted(const perfect_codes *codes, uint32_t mine, uin
 
 /* ---- Suspects ---- */
 
-/* A bid's value: new overflow, relative to NO_WORSE, then chance, then cell and code. */
+/* A bid's value, from the top: new overflow relative to NO_WORSE, a random number, cell, code. */
 enum { PERFECT_NO_WORSE = 16, PERFECT_WORSE_AT = 23, PERFECT_CHANCE_AT = 20, PERFECT_CELL_AT = 4 };
 
 LOOM_LANE uint32_t perfect_bidder(uint32_t value)
@@ -257,7 +258,7 @@ LOOM_LANE uint32_t perfect_bidder(uint32_t value)
     return value >> PERFECT_CELL_AT & 0xffff;
 }
 
-/* All lanes: how many of them see buckets that are too full; round->wanted says where. */
+/* All lanes: return how many lanes see overfull buckets. round->wanted gets the subranges of these buckets. */
 LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t slots)
 {
     uint32_t wanted = 0;
@@ -277,8 +278,8 @@ LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t
     return lane_team_count(codes->team, wanted != 0);
 }
 
-/* In which subranges are keys of the cell in a bucket that is too full? Of those in `wanted`, the same for all lanes.
- * */
+/* The subranges in which keys of the cell lie in an overfull bucket. Considers those in `wanted`, which is the same on
+ * all lanes. */
 LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
 {
     const uint32_t code = perfect_planned_code(codes, cell), mapping = code >> 3;
@@ -289,12 +290,12 @@ LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots
         if (wanted >> i & 1) {
             const uint32_t fill =
                 perfect_fill(codes, perfect_bucket_in(cell, codes->salt, mapping, i, codes->subrange));
-            trouble |= (uint32_t)((perfect_nibble(placed, i) != 0) & (fill > slots)) << i; /* no branch: lanes differ */
+            trouble |= (uint32_t)((perfect_nibble(placed, i) != 0) & (fill > slots)) << i; /* branches would diverge */
         }
     return trouble;
 }
 
-/* A cell with keys in buckets that are too full becomes a suspect, for the halves in which it has them. */
+/* Lists a cell with keys in overfull buckets as a suspect, for the half rounds of these buckets. */
 LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
 {
     const uint32_t trouble = perfect_trouble_of(codes, slots, cell, wanted);
@@ -307,7 +308,7 @@ LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots,
         }
 }
 
-/* All lanes: considers all cells. `together`: the lane's group, which turns with its warp. */
+/* All lanes: consider all cells. `together`: the lane's group, which runs with its warp. */
 LOOM_LANE void perfect_consider_all(const perfect_codes *codes, uint32_t slots, lane_group together)
 {
     const uint32_t wanted = lane_team_load_4(&codes->round->wanted), cells = codes->words * 16;
@@ -315,15 +316,14 @@ LOOM_LANE void perfect_consider_all(const perfect_codes *codes, uint32_t slots, 
         const uint32_t cell = first + lane_team_rank(codes->team);
         if (cell < cells)
             perfect_consider_cell(codes, slots, cell, wanted);
-        lane_join(together,
-                  1); /* or a GPU's lanes that had nothing to list would go ahead, each part of a warp by itself */
+        lane_join(together, 1); /* otherwise lanes without suspects run ahead, each part of a warp by itself */
     }
     lane_team_wait(codes->team);
 }
 
 /* ---- Bids ---- */
 
-/* Half rounds are counted from 1 to 15 and again, so that they fit beside a code. */
+/* Half rounds count from 1 to 15 and then from 1 again, so that the number fits beside a code. */
 LOOM_LANE int perfect_moved_lately(uint32_t moved, uint32_t now, uint32_t rest)
 {
     return moved != 0 && (now - moved + 15) % 15 <= rest;
@@ -334,7 +334,7 @@ LOOM_LANE uint32_t perfect_lesser(uint32_t one, uint32_t other)
     return one < other ? one : other;
 }
 
-/* What a suspect bids in the half round `now`. */
+/* The bid of a suspect in the half round `now`. */
 LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t half,
                                       uint32_t now, uint32_t salt, int stubborn)
 {
@@ -391,7 +391,7 @@ LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots
                                                                                                            : best;
 }
 
-/* One lane: the cell gets another code, in the plan. */
+/* One lane: gives the cell another code, in the plan. */
 LOOM_LANE void perfect_move_planned(const perfect_codes *codes, uint32_t cell, uint32_t code, uint32_t now)
 {
     const uint32_t before = perfect_planned_code(codes, cell);

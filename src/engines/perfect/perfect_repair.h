@@ -1,21 +1,22 @@
-/* Many keys inserted into a partition at once: those whose buckets are full. A team of lanes (core/lanes.h) owns the
- * partition, plans in its own memory where everything will lie, without touching the table, and rewrites only what
+/* Inserts many keys into a partition at once: those whose buckets are full. A team of lanes (core/lanes.h) owns the
+ * partition. It plans in its own memory where every key will lie, without touching the table, and rewrites only what
  * changes:
- *   1. count     keys of the table, by cell and turn, and of each bucket; then those that come, as if they had found
- *                room.
- *   2. repair    codes, in rounds, as in a build (perfect_codes.h), which begins with those that are there.
- *   3. withdraw  a key that comes, and whose bucket is still too full, is left to others. If a bucket is too full then,
- *                too, or something does not fit, the plan is dropped, nothing was changed, and all of them are left.
- *   4. move      keys of cells whose codes have changed are lifted out of their buckets; codes are written; the keys
- *                are put back, where there is room for each of them; then those that come.
- * So nothing is lost whatever happens: what cannot be planned is not begun. Cells in the stash stay there, and what
- * comes to them is left.
+ *   1. count     the table's keys, by cell and rotation, and the keys in each bucket; then the new keys, as if their
+ *                buckets had room.
+ *   2. repair    codes, in rounds, as in a build (perfect_codes.h), starting from the table's codes.
+ *   3. withdraw  a new key whose bucket is still too full: it is left to later steps. If a bucket is too full even
+ *                then, or something exceeds the team's memory, the plan is dropped, nothing has changed, and all new
+ *                keys are left.
+ *   4. move      keys of cells whose codes changed: the team lifts them out of their buckets, writes the codes, and
+ *                puts the keys back, where each has room. Then it inserts the new keys.
+ * So no key is lost: the team starts no change that it has not planned in full. Cells in the stash stay there, and
+ * their new keys are left.
  *
- * Suspects are looked for where they can be: in buckets that are too full, among cells that have moved, and those that
- * get keys.
+ * Only some cells can be suspects: those with keys in a bucket that is too full, those that have moved, and those that
+ * get keys. The team looks at no others, unless a list overflows.
  *
- * Lanes wait for each other between steps, and touch the same bytes in between by draws alone; the table's slots are
- * taken by swaps (perfect_ops.h). A round ends when it must: there are PERFECT_REPAIR_ROUNDS at most. */
+ * Lanes wait for each other between steps. Within a step they touch the same bytes only by atomic draws. They claim the
+ * table's slots by swaps (perfect_ops.h). There are at most PERFECT_REPAIR_ROUNDS rounds. */
 #ifndef LOOM_PERFECT_REPAIR_H
 #define LOOM_PERFECT_REPAIR_H
 
@@ -24,12 +25,12 @@
 
 enum {
     PERFECT_REPAIR_ROUNDS = 20,
-    PERFECT_LINES_AT_ONCE = 4, /* of a group, when the table's keys are counted */
-    PERFECT_COMES = 0,         /* states of a key that comes */
+    PERFECT_LINES_AT_ONCE = 4, /* of a group, while it counts the table's keys */
+    PERFECT_COMES = 0,         /* states of a new key */
     PERFECT_LEFT = 1
 };
 
-/* A key that was lifted out of its bucket, with its value. They lie where the counters were. */
+/* A key that was lifted out of its bucket, with its value. Lifted keys reuse the memory of the counters. */
 typedef struct perfect_lifted {
     uint64_t key, value;
 } perfect_lifted;
@@ -37,10 +38,10 @@ typedef struct perfect_lifted {
 typedef struct perfect_repair_counters {
     perfect_round round;
     uint32_t moves, troubles, changes, lifted, room, sum;
-    uint32_t unused[3]; /* whole pieces of 16 bytes */
+    uint32_t unused[3]; /* pads to a multiple of 16 bytes */
 } perfect_repair_counters;
 
-/* How much is listed, at most; beyond that all cells are considered, or the plan is dropped. */
+/* Capacities of the lists. Beyond them all cells are considered, or the plan is dropped. */
 typedef struct perfect_repair_limits {
     uint32_t suspects, moves, troubles;
 } perfect_repair_limits;
@@ -48,19 +49,18 @@ typedef struct perfect_repair_limits {
 typedef struct perfect_repair {
     perfect_codes codes;
     perfect_owner owner;
-    lane_group together; /* the lane's group, which turns with its warp where all lanes go the same way */
+    lane_group together; /* the lane's group, in code that the whole warp runs together */
     perfect_repair_limits most;
     perfect_repair_counters *own;
-    /* [most.moves] cells that have moved, some of them twice; in the end those whose codes change, with their former
-     * codes: cell << 4 | code */
+    /* [most.moves] cells that have moved, some of them twice; at the end the cells whose codes change, with their
+     * former codes: cell << 4 | code */
     uint32_t *moved;
     uint32_t *troubled; /* [most.troubles] buckets that are too full */
-    uint32_t *bits;     /* one for each cell */
-    uint8_t *states;    /* of each key that comes; where the suspects were */
-    const void *keys;   /* of a batch … */
-    uint32_t *coming;   /* [count] … and which of them come */
-    uint32_t
-        count; /* at most a byte for each fits where the suspects were, and no more than the slots of the subranges */
+    uint32_t *bits;     /* one bit for each cell */
+    uint8_t *states;    /* of each new key; in the memory of the suspects */
+    const void *keys;   /* of the batch … */
+    uint32_t *coming;   /* [count] … and the indices of the new keys there */
+    uint32_t count;     /* states must fit the memory of the suspects; at most the slots of the subranges */
 } perfect_repair;
 
 LOOM_BOTH perfect_repair_limits perfect_most_repaired(uint32_t subrange)
@@ -79,7 +79,7 @@ LOOM_BOTH uint32_t perfect_repair_bytes(uint32_t subrange, uint32_t words, perfe
            4 * (most.moves + most.troubles) + (words + 1) / 2 * 4;
 }
 
-/* `memory` has perfect_repair_bytes(), aligned to 16, with anything in it. */
+/* `memory` has perfect_repair_bytes() of any content, aligned to 16. */
 LOOM_LANE perfect_repair perfect_begin_repair(const loom__perfect_view *view, perfect_owner owner, lane_group together,
                                               unsigned char *memory, perfect_repair_limits most)
 {
@@ -113,11 +113,11 @@ LOOM_LANE uint32_t perfect_size(const perfect_repair *repair)
 
 /* ---- 1: count ---- */
 
-/* All lanes: codes as they are. */
+/* All lanes: read the table's codes. */
 LOOM_LANE void perfect_read_codes(const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < repair->codes.words; i += perfect_size(repair)) {
-        const uint64_t word = lane_load_8(repair->owner.words + i) & ~(uint64_t)0 >> 4; /* the salt is no code */
+        const uint64_t word = lane_load_8(repair->owner.words + i) & ~(uint64_t)0 >> 4; /* without the salt */
         uint64_t *bytes = (uint64_t *)(void *)(repair->codes.codes + 16 * i);
         LOOM_UNROLL
         for (uint32_t k = 0; k < 2; k++)
@@ -126,7 +126,7 @@ LOOM_LANE void perfect_read_codes(const perfect_repair *repair)
     }
 }
 
-/* All lanes: the keys of the table, the stash's excepted, whose cells stay where they are. Returns how many this one
+/* All lanes: count the table's keys, except those in the stash, whose cells stay there. Returns how many keys this lane
  * has counted. */
 LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect_view *view,
                                        const perfect_repair *repair)
@@ -134,7 +134,7 @@ LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect
     const perfect_owner *owner = &repair->owner;
     const uint32_t buckets = PERFECT_SUBRANGES * view->subrange, groups = perfect_groups(owner);
     uint32_t counted = 0;
-    for (uint32_t first = 0; first < buckets; first += PERFECT_LINES_AT_ONCE * groups) { /* the same for all lanes */
+    for (uint32_t first = 0; first < buckets; first += PERFECT_LINES_AT_ONCE * groups) { /* same on all lanes */
         lane_line lines[PERFECT_LINES_AT_ONCE];
         LOOM_UNROLL
         for (uint32_t k = 0; k < PERFECT_LINES_AT_ONCE; k++) {
@@ -165,7 +165,7 @@ LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect
     return counted;
 }
 
-/* A key that comes, and its place. */
+/* A new key, and its place. */
 LOOM_LANE uint64_t perfect_coming_key(loom__slot_kind kind, const perfect_repair *repair, uint32_t i)
 {
     const uint32_t index = lane_load_4(repair->coming + i);
@@ -179,7 +179,7 @@ LOOM_LANE perfect_place perfect_coming_place(loom__slot_kind kind, const loom__p
     return perfect_place_of_key(kind, view, perfect_coming_key(kind, repair, i));
 }
 
-/* The bucket of a key that comes, as codes are now; UINT32_MAX: the stash. */
+/* The bucket of a new key under the planned codes; UINT32_MAX: the stash. */
 LOOM_LANE uint32_t perfect_planned_bucket(const perfect_repair *repair, perfect_place place)
 {
     const uint32_t code = perfect_planned_code(&repair->codes, perfect_cell(place));
@@ -188,7 +188,7 @@ LOOM_LANE uint32_t perfect_planned_bucket(const perfect_repair *repair, perfect_
     return perfect_bucket(place, code, repair->codes.salt, repair->codes.subrange);
 }
 
-/* All lanes: the keys that come, as if there were room. Returns how many this one has counted. */
+/* All lanes: count the new keys, as if there were room. Returns how many keys this lane has counted. */
 LOOM_LANE uint32_t perfect_count_coming(loom__slot_kind kind, const loom__perfect_view *view,
                                         const perfect_repair *repair)
 {
@@ -207,14 +207,14 @@ LOOM_LANE uint32_t perfect_count_coming(loom__slot_kind kind, const loom__perfec
 
 /* ---- 2: repair ---- */
 
-/* All lanes: no cell has been marked. */
+/* All lanes: clear the marks of all cells. */
 LOOM_LANE void perfect_clear_bits(const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < (repair->codes.words + 1) / 2; i += perfect_size(repair))
         lane_team_store_4(&repair->bits[i], 0);
 }
 
-/* Marks a cell; true: it was not before. */
+/* Marks a cell. True: it was unmarked before. */
 LOOM_LANE int perfect_mark_cell(const perfect_repair *repair, uint32_t cell)
 {
     const uint32_t bit = 1u << cell % 32;
@@ -227,7 +227,7 @@ LOOM_LANE void perfect_consider_near(loom__slot_kind kind, const perfect_repair 
         perfect_consider_cell(&repair->codes, perfect_slots(kind), cell, wanted);
 }
 
-/* All lanes: buckets that are too full. */
+/* All lanes: list the buckets that are too full. */
 LOOM_LANE void perfect_list_troubles(loom__slot_kind kind, const perfect_repair *repair)
 {
     const perfect_codes *codes = &repair->codes;
@@ -241,8 +241,8 @@ LOOM_LANE void perfect_list_troubles(loom__slot_kind kind, const perfect_repair 
         }
 }
 
-/* All lanes: considers who can be a suspect: a cell with keys in a bucket that is too full, as the table stands; one
- * that has moved; one that gets a key. All others have their keys elsewhere. */
+/* All lanes: consider every cell that can be a suspect: a cell with keys in a bucket of the table that is too full in
+ * the plan, a cell that has moved, and a cell that gets a key. All other cells have their keys elsewhere. */
 LOOM_LANE void perfect_list_near(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
 {
     const uint32_t slots = perfect_slots(kind), wanted = lane_team_load_4(&repair->codes.round->wanted);
@@ -270,7 +270,7 @@ LOOM_LANE void perfect_list_near(loom__slot_kind kind, const loom__perfect_view 
     lane_team_wait(repair->owner.team);
 }
 
-/* One lane: notes a cell that moves. */
+/* One lane: adds a cell to the list of moves. */
 LOOM_LANE void perfect_note_move(const perfect_repair *repair, uint32_t cell)
 {
     const uint32_t at = lane_team_draw(&repair->own->moves, 1);
@@ -278,8 +278,8 @@ LOOM_LANE void perfect_note_move(const perfect_repair *repair, uint32_t cell)
         lane_team_store_4(&repair->moved[at], cell);
 }
 
-/* All lanes: suspects bid, and those whose bids win move. `near`, a literal: cells are noted in `repair`, which else is
- * NULL. */
+/* All lanes: suspects bid, and the cells with winning bids move. `near` is a literal. With `near`, moved cells are
+ * listed in `repair`; otherwise `repair` is NULL. */
 LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, const perfect_repair *repair, int near,
                                   uint32_t number, int stubborn)
 {
@@ -287,7 +287,7 @@ LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, co
     const uint32_t count = perfect_lesser(lane_team_load_4(&codes->round->listed[half]), codes->most_suspects);
     perfect_bid *suspects = codes->suspects + half * codes->most_suspects;
     if (count == 0) {
-        lane_team_wait(codes->team); /* all have seen it, before it becomes zero again */
+        lane_team_wait(codes->team); /* all lanes have read the count before it is reset */
         return;
     }
     for (uint32_t i = lane_team_rank(codes->team); i < count; i += lane_team_size(codes->team)) {
@@ -302,7 +302,7 @@ LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, co
     for (uint32_t i = lane_team_rank(codes->team); i < count; i += lane_team_size(codes->team)) {
         const uint32_t bucket = lane_team_load_4(&suspects[i].bucket), value = lane_team_load_4(&suspects[i].value);
         if (bucket == PERFECT_NO_BID || lane_team_swap(&codes->bids[bucket], value, PERFECT_NO_BID) != value)
-            continue; /* another cell's bid was better, and perhaps that one is done already */
+            continue; /* another cell's bid was better; that cell may have moved already */
         perfect_move_planned(codes, perfect_bidder(value), value & 15, now);
         if (near)
             perfect_note_move(repair, perfect_bidder(value));
@@ -310,9 +310,9 @@ LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, co
     lane_team_wait(codes->team);
 }
 
-/* All lanes. Returns how many of them see buckets that are still too full; 0: there are none. With `near`, a literal,
- * suspects are looked for where they can be; without it all cells are considered, `repair` is NULL, and `kind` counts
- * for its slots alone. */
+/* All lanes: repair codes. Returns how many lanes see buckets that are still too full; 0: no bucket is. `near` is a
+ * literal. With `near`, only cells that can be suspects are considered. Without it all cells are, `repair` is NULL, and
+ * only the slots of `kind` matter. */
 LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfect_view *view,
                                         const perfect_codes *codes, lane_group together, const perfect_repair *repair,
                                         int near, uint32_t rounds)
@@ -335,22 +335,22 @@ LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfec
 
 /* ---- 3: withdraw ---- */
 
-/* All lanes, who wait before they look at fills again: what comes to a bucket that is too full is left. Lanes that see
- * it at the same time may leave more than they must. */
+/* All lanes: leave new keys whose bucket is too full. Lanes that see the same bucket at the same time may leave more
+ * keys than necessary. They must wait before they read fills again. */
 LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
         const uint32_t bucket = perfect_planned_bucket(repair, perfect_coming_place(kind, view, repair, i));
         const int left =
-            bucket == UINT32_MAX || perfect_add_fill(&repair->codes, bucket, 0) > perfect_slots(kind); /* a draw */
+            bucket == UINT32_MAX || perfect_add_fill(&repair->codes, bucket, 0) > perfect_slots(kind); /* atomic */
         lane_team_store_1(&repair->states[i], left ? PERFECT_LEFT : PERFECT_COMES);
         if (left && bucket != UINT32_MAX)
             (void)perfect_add_fill(&repair->codes, bucket, UINT32_MAX);
     }
 }
 
-/* All lanes: of the cells that have moved, those whose codes change. False: there were too many, or there is no room
- * for their keys. */
+/* All lanes: list those moved cells whose codes change. False: there were too many moves, or there is no room for their
+ * keys. */
 LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
 {
     const perfect_codes *codes = &repair->codes;
@@ -360,7 +360,7 @@ LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
     perfect_clear_bits(repair);
     for (uint32_t first = 0; first < moves; first += perfect_size(repair)) {
         const uint32_t i = first + perfect_rank(repair), cell = i < moves ? lane_team_load_4(&repair->moved[i]) : 0;
-        lane_team_wait(codes->team); /* bits are cleared, and all have been read that may be written over */
+        lane_team_wait(codes->team); /* bits are cleared, and entries that may be overwritten are read */
         if (i >= moves || !perfect_mark_cell(repair, cell))
             continue;
         const uint32_t before = perfect_code_of(&repair->owner, cell);
@@ -373,12 +373,12 @@ LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
     return lane_team_load_4(&repair->own->room) * sizeof(perfect_lifted) <= 2 * codes->words * 16 * sizeof(uint32_t);
 }
 
-/* All lanes: steps 1 to 3, of the keys that `repair` names. False: nothing was changed, and all of them are left. */
+/* All lanes: steps 1 to 3 for the new keys of `repair`. False: nothing has changed, and all of these keys are left. */
 LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
                                   uint32_t rounds)
 {
     if (lane_load_4(&view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
-        return 0; /* a key that was refused there must stay so (perfect_room.h) */
+        return 0; /* a key that was refused there must stay refused (perfect_room.h) */
     perfect_clear_counters(&repair->codes);
     if (perfect_rank(repair) == 0) {
         lane_team_store_4(&repair->own->moves, 0);
@@ -402,7 +402,7 @@ LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view
 
 /* ---- 4: move ---- */
 
-/* All lanes: the keys of cells whose codes change leave their buckets. Nothing reads the table's codes here. */
+/* All lanes: lift the keys of cells whose codes change out of their buckets. No lane reads the table's codes here. */
 LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
                                     perfect_lifted *lifted)
 {
@@ -418,14 +418,14 @@ LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const loom__perfect_vi
         const uint64_t key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, slot);
         if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, view, key)) != cell)
             continue;
-        const uint32_t at = lane_team_draw(&repair->own->lifted, 1); /* below `room`: they were counted */
+        const uint32_t at = lane_team_draw(&repair->own->lifted, 1); /* below `room`: the keys were counted */
         lane_team_store(&lifted[at].key, key);
         lane_team_store(&lifted[at].value,
                         perfect_take_slot(kind, view, owner->partition, bucket, slot, pair, owner->empty));
     }
 }
 
-/* All lanes: codes as they are to be. */
+/* All lanes: write the planned codes to the table. */
 LOOM_LANE void perfect_write_codes(const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < repair->codes.words; i += perfect_size(repair))
@@ -434,8 +434,7 @@ LOOM_LANE void perfect_write_codes(const perfect_repair *repair)
     lane_team_wait(repair->owner.team);
 }
 
-/* All lanes, when the plan is good: cells move. Afterwards groups insert the keys that come, those that are not left.
- * */
+/* All lanes, after a plan that works: move cells. Afterwards groups insert the new keys that are not left. */
 LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const loom__perfect_view *view,
                                         const perfect_repair *repair)
 {
@@ -451,7 +450,8 @@ LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const loom__perfec
     lane_team_wait(owner->team);
 }
 
-/* The group: is the i-th key that comes left? Its first lane alone reads, which may write (perfect_leave). */
+/* Whether the i-th new key is left, on all lanes of the group. Only the first lane reads the state, since it may write
+ * it (perfect_leave). */
 LOOM_LANE lane_truth perfect_is_left(const perfect_repair *repair, uint32_t i)
 {
     lane_truth left = 0;
@@ -460,14 +460,14 @@ LOOM_LANE lane_truth perfect_is_left(const perfect_repair *repair, uint32_t i)
     return lane_some(lane_poll(repair->owner.alone, left));
 }
 
-/* The group: the i-th key that comes is left, too: not for one of many to store (perfect_may_claim). */
+/* The group leaves the i-th new key, too: groups that run side by side must not store it (perfect_may_claim). */
 LOOM_LANE void perfect_leave(const perfect_repair *repair, uint32_t i)
 {
     if (lane_leads(repair->owner.alone))
         lane_team_store_1(&repair->states[i], PERFECT_LEFT);
 }
 
-/* All lanes, after that: those left move to the front of repair->coming. Returns how many there are. */
+/* All lanes, after the insertions: move the keys left to the front of repair->coming. Returns their number. */
 LOOM_LANE uint32_t perfect_keep_left(const perfect_repair *repair)
 {
     const lane_team team = repair->owner.team;
@@ -478,7 +478,7 @@ LOOM_LANE uint32_t perfect_keep_left(const perfect_repair *repair)
         const uint32_t i = first + perfect_rank(repair);
         const uint32_t index = i < repair->count ? lane_load_4(repair->coming + i) : 0;
         const int left = i < repair->count && lane_team_load_1(&repair->states[i]) == PERFECT_LEFT;
-        lane_team_wait(team); /* all have been read that may be written over */
+        lane_team_wait(team); /* entries that may be overwritten are read */
         if (left)
             lane_store_4(repair->coming + lane_team_draw(&repair->own->lifted, 1), index);
     }
