@@ -1,32 +1,33 @@
-/* The perfect engine on the cuda machine: what its files share.
+/* The perfect engine on the cuda machine: declarations that its files share.
  *
- *   cuda_perfect_find.cu    lookups: which kernel, and the L2 cache
- *   cuda_perfect_lanes.cuh  their kernels, for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
- *   cuda_perfect_write.cu   whatever writes, as long as no code changes
+ *   cuda_perfect_find.cu    lookups: chooses the kernel, manages the L2 cache
+ *   cuda_perfect_lanes.cuh  lookup kernels for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
+ *   cuda_perfect_write.cu   writes that change no code
  *   cuda_perfect_items.cuh  items of an insertion, after its first step
- *   cuda_perfect_recode.cu  keys whose buckets were full, by groups beside each other: each moves a cell
- *   cuda_perfect_repair.cu  the same where they are many: all those of a partition at once
- *   cuda_perfect_room.cu    what is left, one after the other
- *   cuda_perfect_codes.cuh  blocks that find or repair the codes of a partition in shared memory: their size
+ *   cuda_perfect_recode.cu  keys whose buckets were full, by groups side by side: each group moves a cell
+ *   cuda_perfect_repair.cu  many keys whose buckets were full: all those of a partition at once
+ *   cuda_perfect_room.cu    the remaining keys, one after the other
+ *   cuda_perfect_codes.cuh  size of thread blocks that find or repair the codes of a partition in shared memory
  *   cuda_perfect_bulk.cuh   builds by partition: memory; cuda_perfect_codes.cu, cuda_perfect_place.cu
- *   cuda_perfect_whole.cu   what reads or writes whole tables: clear, survey, refill
+ *   cuda_perfect_whole.cu   reads or writes whole tables: clear, survey, refill
  *   cuda_perfect.cu         bulk calls
  *
- * Insertions go in chunks, each in six steps, one kernel after the other in one stream:
- *   1. Groups of lanes insert where there is room. An item whose key is absent and not for them to store is *pending*. Of equal
- *      pending keys of a block one is; the others are *late*.
- *   2. Groups take one pending item after the other, and give its cell another code, or that of another key in its bucket. What that does not
- *      help is *noted* for its partition; all items are, if they are many.
- *   3. Partitions for which several items were noted are *crowded*: blocks own one after the other, and find codes for all of its
- *      items at once. What that cannot do remains noted.
- *   4. Small blocks own one partition after the other that has items noted, insert them, and move cells to make room for one after the
- *      other. Once that fails, in a partition that has room to hope for, the rest becomes the partition's list.
- *   5. A few blocks, with memory for a copy of a partition, reseed what is left: the partition has room again, or is marked
- *      exhausted, and its items are refused.
- *   6. Late items go again as in the first step: their key is there now, or was refused, and stays so (perfect_room.h).
- * So nobody waits for a lock: in the second step a group that cannot have a cell does without, and from the third on a partition
- * has one owner. And a key that makes up a whole batch is not inserted by its owner item after item, but once for each block. Steps of
- * which a chunk has no need cost a launch. */
+ * A call splits its insertions into chunks. Each chunk takes six steps, one kernel after the other in one stream:
+ *   1. Lane groups insert where there is room. An item whose key is absent and which the group must not store is
+ *      *pending*. Of equal pending keys in a thread block one is pending; the others are *late*.
+ *   2. Groups take pending items one by one, and change the code of the item's cell or of another cell in its bucket.
+ *      An item for which this makes no room is *noted* for its partition. If many items are pending, all are noted.
+ *   3. Partitions with several noted items are *crowded*. A block owns one crowded partition after the other, and finds
+ *      codes for all of its items at once. The items that do not fit remain noted.
+ *   4. Small blocks own one partition with noted items after the other. They insert the items, and move cells to make
+ *      room for one item at a time. Once that fails in a partition with fewer keys than it is made for, the rest
+ *      becomes the partition's list.
+ *   5. A few blocks, each with memory for a copy of a partition, reseed the partitions with a list. Either the
+ *      partition has room again, or it is marked exhausted and its items are refused.
+ *   6. Late items repeat the first step: their key exists now, or was refused and stays refused (perfect_room.h).
+ * So no group waits for a lock: in step 2 a group does without a cell that is taken, and from step 3 on a partition has
+ * one owner. If a whole batch has one key, its owner inserts the key once for each block, not once for each item. A
+ * step that a chunk does not need costs a launch. */
 #ifndef LOOM_CUDA_PERFECT_CUH
 #define LOOM_CUDA_PERFECT_CUH
 
@@ -34,21 +35,21 @@
 #include "machines/cuda/core/cuda_state.cuh"
 
 enum {
-    PERFECT_MOST_ITEMS = 1 << 24,  /* of a chunk, which bounds the memory of lists */
-    PERFECT_LEAST_ITEMS = 1 << 16, /* smaller chunks are not tried where memory is short */
+    PERFECT_MOST_ITEMS = 1 << 24,  /* of a chunk; bounds the memory of lists */
+    PERFECT_LEAST_ITEMS = 1 << 16, /* of a chunk, when memory is short */
     PERFECT_MOST_SPARES = 32,      /* partitions that are reseeded at once */
-    PERFECT_MOST_BESIDE = 24,      /* pending items to a partition for which the second step pays */
-    PERFECT_LEAST_COMING = 6,      /* items that make a partition crowded, usually */
-    PERFECT_MOST_COMING = 2048,    /* items of a partition that are inserted at once */
-    PERFECT_PENDING = 0xfd         /* instead of a status */
+    PERFECT_MOST_BESIDE = 24,      /* average pending items per partition up to which step 2 pays */
+    PERFECT_LEAST_COMING = 6,      /* items that usually make a partition crowded */
+    PERFECT_MOST_COMING = 2048,    /* items of a partition that step 3 inserts at once */
+    PERFECT_PENDING = 0xfd         /* in place of a status code */
 };
 
-#define CUDA_PERFECT_LATE 0xffffffffu /* instead of a list's next item */
+#define CUDA_PERFECT_LATE 0xffffffffu /* in place of a list's next item */
 
-/* Switches that leave a way to make room out, to measure what it is worth. Only the last one changes results.
+/* Switches that disable one way to make room, to measure its worth. Only the last one changes results.
  *   PERFECT_WITHOUT_RECODE=1  step 2 leaves every item to step 3
- *   PERFECT_WITHOUT_REPAIR=1  step 3 is left out; step 4 takes its items
- *   PERFECT_WITHOUT_REPAIR=2  step 3 is left out; step 2 takes any number of items
+ *   PERFECT_WITHOUT_REPAIR=1  no step 3; step 4 takes its items
+ *   PERFECT_WITHOUT_REPAIR=2  no step 3; step 2 takes any number of items
  *   PERFECT_WITHOUT_RESEED=1  step 5 refuses its items; a table holds fewer keys than it is made for */
 #ifndef PERFECT_WITHOUT_RECODE
 #define PERFECT_WITHOUT_RECODE 0
@@ -60,44 +61,44 @@ enum {
 #define PERFECT_WITHOUT_RESEED 0
 #endif
 
-/* Zero when a chunk begins. */
+/* All are zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
-    uint32_t pending;   /* items */
+    uint32_t pending;   /* pending items */
     uint32_t touched;   /* partitions with items */
-    uint32_t crowded;   /* those with many */
-    uint32_t left_over; /* those with a list, in the fifth step */
-    uint32_t late;      /* not zero: there are late items */
-    uint32_t recoded;   /* items that groups have taken in the second step, beyond the first ones */
-    uint32_t repairs;   /* partitions that blocks have taken in the third step, beyond the first ones … */
-    uint32_t rooms;     /* … and in the fourth */
+    uint32_t crowded;   /* crowded partitions */
+    uint32_t left_over; /* partitions with a list, for step 5 */
+    uint32_t late;      /* nonzero: there are late items */
+    uint32_t recoded;   /* items that groups have taken in step 2, after their first */
+    uint32_t repairs;   /* partitions that blocks have taken in step 3, after their first … */
+    uint32_t rooms;     /* … and in step 4 */
 } cuda_perfect_counters;
 
-/* Pending items of a chunk, as kernels see them. Items are told by their place in the chunk. */
+/* Pending items of a chunk, as kernels see them. An item is identified by its index in the chunk. */
 typedef struct cuda_perfect_lists {
     cuda_perfect_counters *counters;
-    uint32_t *pending;    /* [items] which they are, after the first step */
-    uint32_t *counts;     /* [partitions] items that were noted, or wanted to be; 0 between chunks */
-    uint32_t *items;      /* [partitions][room] which they are; those beyond go into the list at once */
-    uint32_t *heads;      /* [partitions] the first item of each list, plus one; 0: none, as between chunks */
-    uint32_t *next;       /* [items] of items in a list: the next one, plus one, or 0. CUDA_PERFECT_LATE: it is late */
-    uint32_t *touched;    /* [partitions] which they are: the first counters->touched of them */
-    uint32_t *crowded;    /* [partitions] */
-    uint32_t *left_over;  /* [partitions] */
-    uint8_t *late_blocks; /* [blocks of the first step] has it late items? Then `next` is set for all of its items */
+    uint32_t *pending;   /* [items] indices of pending items, after step 1 */
+    uint32_t *counts;    /* [partitions] items noted, including those beyond `room`; 0 between chunks */
+    uint32_t *items;     /* [partitions][room] indices of noted items; further ones go directly into the list */
+    uint32_t *heads;     /* [partitions] the first item of each list, plus one; 0: none. All are 0 between chunks */
+    uint32_t *next;      /* [items] of a list: the next item, plus one, or 0; CUDA_PERFECT_LATE: the item is late */
+    uint32_t *touched;   /* [partitions] partitions with noted items: counters->touched of them */
+    uint32_t *crowded;   /* [partitions] */
+    uint32_t *left_over; /* [partitions] */
+    uint8_t
+        *late_blocks; /* [blocks of step 1] whether the block has late items; if so, `next` is set for all its items */
     uint32_t room;
-    uint32_t most_pending; /* items for which the second step makes room; if there are more, it leaves all of them */
-    uint32_t least;        /* items that make a partition crowded */
-    uint32_t repair_bytes; /* shared memory of a block in the third step; 0: the device has less, and there is none */
-    uint32_t most_bytes;   /* that a block may have */
-    unsigned char *spare;  /* [spares] memory for a partition and its words */
+    uint32_t most_pending; /* step 2 handles at most this many items; if more are pending, it notes all of them */
+    uint32_t least;        /* noted items that make a partition crowded */
+    uint32_t repair_bytes; /* shared memory of a block in step 3; 0: the device has less, and there is no step 3 */
+    uint32_t most_bytes;   /* shared memory that a block may have */
+    unsigned char *spare;  /* [spares] each holds a partition and its words */
     uint64_t spare_bytes;
     uint32_t spares;
-    const uint32_t
-        *length;    /* NULL: the chunk has as many items as its batch says; else so many from the first chunk on … */
-    uint64_t first; /* … and this chunk begins here */
+    const uint32_t *length; /* NULL: the batch says how many items the chunk has. Else: items of all chunks … */
+    uint64_t first;         /* … of which this chunk starts here */
 } cuda_perfect_lists;
 
-/* How many items the chunk has. */
+/* Number of items in the chunk. */
 __device__ __forceinline__ uint64_t perfect_chunk_items(const cuda_batch &batch, const cuda_perfect_lists &lists)
 {
     if (lists.length == NULL)
@@ -106,7 +107,7 @@ __device__ __forceinline__ uint64_t perfect_chunk_items(const cuda_batch &batch,
     return left < batch.n ? left : batch.n;
 }
 
-/* Where the lists lie in their memory. */
+/* Layout of the lists in their memory. */
 typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
@@ -117,47 +118,48 @@ typedef struct cuda_perfect_plan {
     uint64_t bytes;
 } cuda_perfect_plan;
 
-/* For chunks of n items at most. */
+/* For chunks of at most n items. */
 cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n,
                                           uint32_t spares);
 
-/* Memory for lists, for chunks of n items, of fewer where there is less, and behind `before` other bytes and `each` for an item.
- * OUT_OF_MEMORY, with a sentence, if there is none. `batch`: as in cuda_take_workspace. */
+/* Allocates lists for chunks of n items, or of fewer where memory is short. `before` other bytes, and `each` bytes per
+ * item, come before the lists. OUT_OF_MEMORY with a sentence if there is none. `batch`: as in cuda_take_workspace. */
 loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint64_t before,
                                     uint64_t each, const loom__batch *batch, loom_stream stream,
                                     cuda_perfect_plan *plan, cuda_workspace *own);
 
-/* Lists that are empty; `memory` is aligned to 256 bytes. */
+/* Makes empty lists; `memory` is aligned to 256 bytes. */
 cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream);
 
-/* Inserts the items of one chunk, all six steps; chunks with the same lists go one after the other. */
+/* Inserts the items of one chunk, in all six steps. Chunks with the same lists run one after the other. */
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The first step, or an update or erasure, which has no lists. */
+/* Step 1, or an update or erasure, which has no lists. */
 cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                       const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The second step. */
+/* Step 2. */
 cudaError_t cuda_perfect_launch_recode(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                        const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The shared memory that a block of the third step takes, and the step itself. */
+/* The shared memory of a block in step 3, and the step itself. */
 uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
 cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                        const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* The steps after that. */
+/* Steps 4 to 6. */
 cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                      const cuda_perfect_lists *lists, cudaStream_t stream);
 
-enum { PERFECT_WRITE_WARPS = 8 }; /* of a block in the first step: what batch.tile items each make up a block's items */
+enum { PERFECT_WRITE_WARPS = 8 }; /* per block in step 1; with batch.tile items for each warp */
 
 cudaError_t cuda_perfect_launch_find(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
                                      cudaStream_t stream);
 
-/* The same for one width of lane groups. `keeps_codes`: they are the last to leave the L2 cache, until somebody says otherwise. */
+/* Lookups with one width of lane groups. `keeps_codes`: codes leave the L2 cache last, until their priority is
+ * reset. */
 typedef cudaError_t cuda_perfect_launch(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes,
                                         cudaStream_t stream);
 cuda_perfect_launch cuda_perfect_launch_1, cuda_perfect_launch_2, cuda_perfect_launch_4, cuda_perfect_launch_8;

@@ -1,9 +1,10 @@
-/* Lookups in perfect tables: which kernel, and what becomes of the codes in the L2 cache.
+/* Lookups in perfect tables: chooses the kernel, and manages the codes in the L2 cache.
  *
- * Lines pass through that cache, codes are read from it (cuda_perfect_lanes.cuh). A batch that reads them often enough asks for
- * more: that codes leave it last. On an H200, 10^8 lookups at load 0.9 then take 2.86 ms instead of 2.90. Codes would stay there
- * when nobody reads them any more, and lookups in a table of 21 MB took 3 % longer afterwards. So they become like everything else
- * again, which takes 3 µs, as much as 10^7 lookups gain; batches of several times as many are worth it. Host arrays come in smaller chunks. */
+ * Lines pass through that cache; codes are read from it (cuda_perfect_lanes.cuh). A large batch also marks codes as the
+ * last to be evicted. On an H200, 10^8 lookups at load 0.9 then take 2.86 ms instead of 2.90. Marked codes would stay
+ * in the cache after their last use: lookups in a table of 21 MB took 3 % longer afterwards. So the call resets their
+ * priority at its end. This takes 3 µs, as much as 10^7 lookups gain, so only batches of several times as many mark
+ * codes. Host arrays arrive in smaller chunks. */
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
 namespace
@@ -12,7 +13,7 @@ namespace
 enum {
     THREADS = 256,
     CACHE_LINE = 128,
-    LEAST_TO_KEEP = 1 << 25 /* lookups of a batch; tests/test_cuda_perfect.c has more */
+    LEAST_TO_KEEP = 1 << 25 /* lookups per batch; tests/test_cuda_perfect.c has more */
 };
 
 uint64_t code_bytes(const loom__perfect_view *view)
@@ -20,7 +21,7 @@ uint64_t code_bytes(const loom__perfect_view *view)
     return (uint64_t)view->partitions * view->words * 8;
 }
 
-/* Codes that half of the cache does not hold would but drive each other out. */
+/* Codes larger than half of the cache would only evict each other. */
 bool keeps_codes(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n)
 {
     return n >= LEAST_TO_KEEP && code_bytes(view) <= cuda->base.cache_bytes / 2;

@@ -1,4 +1,4 @@
-/* Items that the owner of a partition inserts (cuda_perfect.cuh): where they come from, and what becomes of them. */
+/* Items that the owner of a partition inserts (cuda_perfect.cuh): their source and their results. */
 #ifndef LOOM_CUDA_PERFECT_ITEMS_CUH
 #define LOOM_CUDA_PERFECT_ITEMS_CUH
 
@@ -6,8 +6,8 @@
 #include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
-/* All threads: what a block takes next, when each has taken one. A counter that is zero at first hands them out: they take
- * different times. */
+/* All threads: the number of the block's next task, after its first. A counter, zero at first, hands out tasks, since
+ * they take different times. */
 __device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
 {
     __shared__ uint32_t turn;
@@ -18,7 +18,8 @@ __device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
     return turn;
 }
 
-/* Notes an item for the owner of its partition. Returns what comes behind the item in the list of its partition, if it goes there. */
+/* Notes an item for the owner of its partition. If the item goes into the partition's list, returns the entry that
+ * follows it there; otherwise 0. */
 __device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
 {
     const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
@@ -45,7 +46,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ uint64_t key_of(const
     return slot_key_bytes(kind) == 4 ? ((const uint32_t *)batch.keys)[index] : ((const uint64_t *)batch.keys)[index];
 }
 
-/* Without values every key brings a one, which counters add up. */
+/* Without values every key has the value 1, which counters add up. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint64_t value_of(const cuda_batch &batch, cuda_op op, uint64_t index)
 {
@@ -57,7 +58,7 @@ __device__ __forceinline__ uint64_t value_of(const cuda_batch &batch, cuda_op op
                                        : ((const uint64_t *)batch.values)[index];
 }
 
-/* By one lane: what became of an item; what the table holds now, if it was fetched. */
+/* One lane: reports the outcome of an item, and with OP_FETCH the value that the table holds. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void tell_item(const cuda_batch &batch, cuda_op op, uint64_t index, perfect_outcome outcome,
                                           uint64_t value, outcome_counts *counts)

@@ -1,17 +1,19 @@
-/* Lookups in perfect tables for groups of CUDA_LANES lanes; the including file sets CUDA_LANES and LAUNCH_NAME.
+/* Lookups in perfect tables for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh) and goes through it in rounds of 32. A lane hashes one key of the next round
- * and starts the load of its word of codes; then groups look at the lines of this round, several loads under way to each. So the
- * first lines are under way after one word of codes, and every later word arrives while lines do. The word of a key tells the one
- * line in which it can lie; tile->lines passes that from the lane that hashed the key to the group that looks.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh) and processes it in rounds of 32. Each lane hashes one key of
+ * the next round and starts the load of its word of codes. Then groups look at the lines of this round, with several
+ * loads in flight per group. So the first lines are in flight after one word of codes, and every later word arrives
+ * while lines do. The word of a key names the one line in which the key can lie. tile->lines passes the line from the
+ * lane that hashed the key to the group that looks.
  *
- * Words of codes are to stay in the L2 cache, lines pass through it: they are the first to leave (CUDA_STREAMED_LINES). Trial
- * kernels on an H200, 10^8 keys at load 0.9: more than 35 G/s, and 28 if lines are loaded like everything else.
+ * Words of codes should stay in the L2 cache. Lines pass through it: they are the first to be evicted
+ * (CUDA_STREAMED_LINES). Trial kernels on an H200, 10^8 keys at load 0.9: more than 35 G/s; 28 with ordinary loads of
+ * lines.
  *
- * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, against loading the words of the whole tile first: 10^8 keys, calls of
- * 2^20 lookups 22.7 instead of 20.2, the same in flight behind each other 26.7 instead of 24.9; one call of 10^8 lookups 37.4 and
- * 37.3; 2^20 keys in the L2 cache 65.0 instead of 66.6. Loading half of a round's lines before the other half is looked at took
- * registers and gained nothing. */
+ * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, against loading the words of the whole tile first. 10^8
+ * keys, calls of 2^20 lookups: 22.7 instead of 20.2; with calls in flight one behind the other, 26.7 instead of 24.9.
+ * One call of 10^8 lookups: 37.4 and 37.3. 2^20 keys in the L2 cache: 65.0 instead of 66.6. Loading half of a round's
+ * lines before looking at the other half took registers and gained nothing. */
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
@@ -24,21 +26,21 @@ namespace
 enum {
     THREADS = 256,
     WARPS = THREADS / 32,
-    GROUPS = 32 / CUDA_LANES,                        /* of a warp */
-    ROUND = 32,                                      /* items of a tile, one for each lane */
-    LINES_AT_ONCE = CUDA_LANES < 4 ? CUDA_LANES : 4, /* of a group: a lane has 8 words of them, with 8 lanes 4 */
+    GROUPS = 32 / CUDA_LANES,                        /* per warp */
+    ROUND = 32,                                      /* items per round, one for each lane */
+    LINES_AT_ONCE = CUDA_LANES < 4 ? CUDA_LANES : 4, /* per group: a lane holds 8 words of them; with 8 lanes, 4 */
     STEP = GROUPS * LINES_AT_ONCE                    /* items that a warp looks at together */
 };
 
 static_assert(ROUND % STEP == 0 && TILE_ITEMS % ROUND == 0, "a tile has a multiple of 32 items");
 
-/* On one multiprocessor; more would leave too few registers for several keys at once. */
+/* Blocks per multiprocessor; more would leave too few registers for several keys at once. */
 __host__ __device__ constexpr int find_blocks(loom__slot_kind kind)
 {
     return CUDA_LANES == 1 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 4 : 5;
 }
 
-/* What the L2 cache is told of words of codes; `keeps`: they leave it last. */
+/* The L2 cache policy for words of codes; `keeps`: they are evicted last. */
 __device__ __forceinline__ uint64_t code_policy(bool keeps)
 {
     uint64_t last, normal;
@@ -54,7 +56,7 @@ __device__ __forceinline__ uint64_t load_code_word(const uint64_t *at, uint64_t 
     return word;
 }
 
-/* A key, and the word with its cell's code, as soon as it arrives. */
+/* A key, and the word with its cell's code, whose load may be in flight. */
 struct coming_key {
     perfect_seek seek;
     uint64_t word;
@@ -86,7 +88,7 @@ __device__ __forceinline__ const unsigned char *line_of(const loom__perfect_view
     return view.base + loom__multiply_wide(tile->lines[item], PERFECT_LINE_BYTES);
 }
 
-/* Starts the loads of the group's lines of a step, whose first item is `first`. */
+/* Starts the loads of the group's lines of a step whose first item is `first`. */
 template <loom__slot_kind kind, class tile_type>
 __device__ __forceinline__ void take_lines(lane_group group, const loom__perfect_view &view, const tile_type *tile,
                                            uint32_t first, lane_line line[LINES_AT_ONCE])
@@ -98,7 +100,7 @@ __device__ __forceinline__ void take_lines(lane_group group, const loom__perfect
     }
 }
 
-/* Looks at them, and puts the answers into the tile. */
+/* Looks for the keys in these lines, and puts the answers into the tile. */
 template <loom__slot_kind kind, class tile_type>
 __device__ __forceinline__ void answer_lines(lane_group group, const loom__perfect_view &view, tile_type *tile,
                                              const tile_range &range, bool wants_values, uint32_t first,
@@ -128,7 +130,7 @@ __device__ __forceinline__ void answer_lines(lane_group group, const loom__perfe
             answer[i] = (value)slot_load_value(kind, from);
         }
     }
-    __syncwarp(); /* an answer takes the place of a key that others of the group have read */
+    __syncwarp(); /* an answer overwrites a key; all lanes of the group have read it */
 #pragma unroll
     for (int i = 0; i < LINES_AT_ONCE; i++) {
         const uint32_t item = first + GROUPS * i;
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     lane_group group = lane_own_group();
     const bool wants_values = slot_value_bytes(kind) != 0 && batch.found_values != NULL;
     const uint64_t policy = code_policy(keeps_codes);
-    tile_read(tile->keys, range, (const key *)batch.keys); /* zero behind the last: every item has a line */
+    tile_read(tile->keys, range, (const key *)batch.keys); /* zero after the last key, so that every item has a line */
     __syncwarp();
     coming_key coming = load_code<kind>(view, tile, range.lane, policy);
     for (uint32_t round = 0; round < batch.tile; round += ROUND) {
@@ -174,7 +176,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
 
 } // namespace
 
-/* A grid has at most 2^31 - 1 blocks, which are more keys than any device's memory holds. */
+/* A grid has at most 2^31 - 1 blocks: enough for more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
