@@ -1,21 +1,22 @@
-/* The codes of a partition's cells, found by one block from all its records at once (perfect_codes.h). All threads waiting
- * for each other between steps:
+/* Finds the codes of a partition's cells, one thread block per partition, from all of its records at once
+ * (perfect_codes.h). All threads wait for each other between steps:
  *   1. count     each record adds one to a counter of its cell, for both Φ.
- *   2. sort      cells by their size, largest first: they are the hardest to place.
- *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot product
- *                of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load 0.9 some 60 keys of
- *                12,400 are too many then. (If one cell chose after the other, it would be 20.)
- *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; MOST_ROUNDS at most. Where some key is still too many then, which
- *                happens in none or one partition of a table of 10^8 keys at load 0.9, all of this again with another salt, MOST_SALTS
- *                in all.
- * What is still too many in the end is left over when the partition is written, and is inserted as any key is; the insertion of one key
- * costs as much as a twentieth of the whole build, for its steps follow each other. Partitions that cannot be counted are *spoiled*: all
- * their records are left over.
+ *   2. sort      cells by size, largest first: the largest are the hardest to place.
+ *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot
+ *                product of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load
+ *                0.9 some 60 keys of 12,400 are then too many. If cells chose one after the other, it would be 20.
+ *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; at most MOST_ROUNDS. If at most FEW_TROUBLES
+ *                threads still see an overfull bucket, the block starts again with another salt; it tries at most
+ *                MOST_SALTS. At load 0.9 this happens in none or one partition of a table of 10^8 keys.
+ * Keys that are still too many at the end are left over when the partition is written, and are inserted as ordinary
+ * keys. Inserting one key costs a twentieth of the whole build, since its steps run one after the other. Partitions
+ * that cannot be counted are *spoiled*: all their records are left over.
  *
- * Where the time goes, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions, 21,000 for step 1,
- * 8,000, 28,000 and 91,000 for the others; of those, 51,000 list suspects in 3.5 rounds. It waits for nothing but its turn: registers for five
- * blocks on a multiprocessor are better than for four, and more do not fit shared memory. Lanes that go ahead of others in a loop
- * that lists suspects cost as much again: they must be waited for. */
+ * Time, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions: 21,000 in
+ * step 1, then 8,000, 28,000 and 91,000. Of the last, 51,000 list suspects in 3.5 rounds. Warps wait only for
+ * their turn to issue. Registers for five blocks on a multiprocessor are better than for four; more blocks do not fit
+ * shared memory. If lanes run ahead of others in the loop that lists suspects, that costs as much again: the lanes must
+ * wait. */
 #define CUDA_LANES        4
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"
@@ -29,8 +30,8 @@ enum {
     UNROLLED = 4,
     MOST_ROUNDS = 16,
     MOST_SALTS = 3,
-    FEW_TROUBLES = 4, /* threads that see a bucket too full: another salt may help. More are probably of equal keys */
-    CLASSES = 16      /* of cells, by size; the last ones have that many keys or more */
+    FEW_TROUBLES = 4, /* threads that see an overfull bucket: another salt may help. More: probably equal keys */
+    CLASSES = 16      /* of cells, by size; the last class has that many keys or more */
 };
 
 __host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
@@ -40,7 +41,7 @@ __host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
 
 /* ---- 1: count ---- */
 
-/* All threads. Returns how many this one has counted. */
+/* All threads: count the records. Returns how many this thread has counted. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t count_records(const perfect_codes &block, loom__seed seed,
                                                   const typename bulk_columns<kind>::head *heads, uint32_t count)
@@ -73,13 +74,14 @@ __device__ __forceinline__ uint32_t count_records(const perfect_codes &block, lo
 
 /* ---- 2: sort ---- */
 
-/* [words * 16] cells, the largest first; where bids and suspects will be. */
+/* [words * 16] cells, the largest first, in the memory of bids and suspects. */
 __device__ __forceinline__ uint16_t *order_of(const perfect_codes &block)
 {
     return (uint16_t *)block.bids;
 }
 
-/* All threads: cells that have keys into their order, the largest first. Returns how many. `places` has CLASSES + 1 words. */
+/* All threads: sort the cells that have keys, the largest first. Returns their number. `places` has CLASSES + 1
+ * words. */
 __device__ __forceinline__ uint32_t sort_cells(const perfect_codes &block, uint32_t *places)
 {
     const uint32_t cells = block.words * 16, lane = threadIdx.x % 32;
@@ -124,18 +126,17 @@ template <uint32_t slots> __device__ __forceinline__ uint32_t badness(uint32_t f
     return fill >= slots ? 255 : fill * fill >> scale;
 }
 
-/* Is one of the 4-bit counters above 8? */
+/* Whether one of the 4-bit counters is above 8. */
 __device__ __forceinline__ bool has_above_8(uint32_t counts)
 {
-    const uint32_t rest =
-        (counts & 0x77777777u) + 0x77777777u; /* the highest bit of each is set if the others are not all zero */
+    const uint32_t rest = (counts & 0x77777777u) + 0x77777777u; /* highest bits: a lower bit of the counter is set */
     return (rest & counts & 0x88888888u) != 0;
 }
 
 template <uint32_t slots> __device__ __forceinline__ void deal_cell(const perfect_codes &block, uint32_t cell)
 {
     uint32_t counts = *perfect_counts_of(&block, 0, cell), mapping = 0;
-    if (slots == 8 && has_above_8(counts)) { /* no Δ would do: one cell in ten millions */
+    if (slots == 8 && has_above_8(counts)) { /* no Δ would work; happens to one cell in ten million */
         counts = *perfect_counts_of(&block, 1, cell);
         mapping = 1;
     }
@@ -171,9 +172,9 @@ template <loom__slot_kind kind> struct codes_work {
     uint8_t *spoiled; /* [partitions] */
 };
 
-enum { SPOILED = 0xffffffff }; /* as troubles */
+enum { SPOILED = 0xffffffff }; /* in place of a number of troubles */
 
-/* All threads: finds codes with the block's salt. Returns how many threads see buckets that are too full, or SPOILED. */
+/* All threads: find codes with the block's salt. Returns how many threads see overfull buckets, or SPOILED. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, const perfect_codes &block,
                                                uint32_t partition, uint32_t *places)
@@ -196,8 +197,8 @@ __device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, con
     return perfect_repair_codes(kind, &work.view, &block, lane_own_group(), NULL, 0, MOST_ROUNDS);
 }
 
-/* All threads: the same with other salts, until one does. Returns it, or the last one. Not inlined: it is rare, and there the salt is
- * no literal. */
+/* All threads: find codes with other salts, until one works. Returns that salt, or the last one. Not inlined: this is
+ * rare, and its salt is not a literal. */
 template <loom__slot_kind kind>
 __device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, perfect_codes block, uint32_t partition,
                                                   uint32_t *places)

@@ -1,10 +1,11 @@
-/* Partitions of a perfect table written whole, when their codes are known (cuda_perfect_codes.cu): a block reads the records of one,
- * puts each into the bucket that its code names, in shared memory, and writes the partition out. Nothing is moved twice: n pairs of
- * p bytes and a table of t bytes cost n p + t, behind a split.
+/* Writes whole partitions of a perfect table, once their codes are known (cuda_perfect_codes.cu). A thread block reads
+ * the records of one partition, puts each into the bucket that its code names, in shared memory, and writes the
+ * partition out. No data moves twice: after a split, n pairs of p bytes and a table of t bytes cost n p + t.
  *
- * A record takes the next place of its bucket from a counter. Equal keys have one bucket: there all but one go again, when all
- * have come. A record that finds its bucket full is left over, and so are all of a spoiled partition. Calls that want
- * statuses have each record inserted as any key is (perfect_ops.h), in shared memory. */
+ * A record takes the next place of its bucket from a counter. Equal keys share a bucket: once all records are placed,
+ * all but one of them are removed. A record that finds its bucket full is left over, as are all records of a spoiled
+ * partition. For calls that want statuses, each record is inserted as an ordinary key (perfect_ops.h), in shared
+ * memory. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -17,28 +18,28 @@
 namespace
 {
 
-enum { PLACE_THREADS = 1024, PLACE_BLOCKS = 2 /* on one multiprocessor */ };
+enum { PLACE_THREADS = 1024, PLACE_BLOCKS = 2 /* per multiprocessor */ };
 
 template <loom__slot_kind kind> struct place_work {
     loom__perfect_view view;
     bulk_regions<kind> records;
     const uint8_t *spoiled; /* [partitions] */
     perfect_leftovers left;
-    uint8_t *status; /* NULL: nobody asks */
+    uint8_t *status; /* NULL: not wanted */
     cuda_counts *counts;
     int overwrite;
 };
 
-/* A block's part of it. */
+/* One block's part of the work. */
 template <loom__slot_kind kind> struct place_block {
     unsigned char *lines;
-    uint32_t *taken; /* places of each bucket, 16 bits each */
+    uint32_t *taken; /* places taken in each bucket, 16 bits each */
     typename bulk_columns<kind>::arrays records;
     uint32_t count;
     uint64_t empty;
 };
 
-/* A partition with no keys. All threads of the block. */
+/* Makes an empty partition. All threads of the block. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void begin_partition(const loom__perfect_view &view, const place_block<kind> &block)
 {
@@ -82,7 +83,7 @@ __device__ __forceinline__ void leave(const perfect_leftovers &left, const place
     const typename columns::head one = block.records.heads[i];
     const uint32_t at = atomicAdd(left.count, 1u);
     if (at >= left.room)
-        return; /* the call will see that more wanted to be here */
+        return; /* the call will see from the count that not all fit */
     ((typename columns::key *)left.keys)[at] = (typename columns::key)columns::key_of(one);
     if constexpr (columns::packed || columns::has_tail)
         ((typename columns::value *)left.values)[at] =
@@ -100,7 +101,7 @@ __device__ __forceinline__ perfect_seek seek_record(const loom__perfect_view &vi
     return seek;
 }
 
-/* Each record into the next place of its bucket. Returns how many were left over. */
+/* Puts each record into the next place of its bucket. Returns how many are left over. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, const place_block<kind> &block)
 {
@@ -108,7 +109,7 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
     typedef typename columns::head head;
     constexpr uint32_t at_once = 16 / sizeof(head);
     uint32_t left = 0, first = threadIdx.x * at_once;
-    uint4 coming = bulk_load_heads(block.records.heads, first, block.count); /* while those before find their places */
+    uint4 coming = bulk_load_heads(block.records.heads, first, block.count); /* while earlier records are placed */
     for (; first < block.count; first += PLACE_THREADS * at_once) {
         head some[at_once];
         *(uint4 *)some = coming;
@@ -132,8 +133,8 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
     return left;
 }
 
-/* Of equal keys in a bucket, which belongs to this lane, the one in the lowest slot remains; slots stay filled from the first one on.
- * Returns how many went. */
+/* Removes equal keys from a bucket that only this lane touches; the one in the lowest slot remains. Keys stay in the
+ * lowest slots. Returns how many were removed. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, const place_block<kind> &block,
                                                uint32_t bucket, uint32_t taken)
@@ -154,19 +155,19 @@ __device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, c
             value = *value_at<kind>(view, block.lines, bucket, left);
         put<kind>(view, block.lines, bucket, i, *head_at<kind>(block.lines, bucket, left), value);
         put<kind>(view, block.lines, bucket, left, (head)block.empty, 0);
-        i--; /* what came here may be equal to another one, too */
+        i--; /* the key moved here may also be equal to another */
     }
     return taken - left;
 }
 
-/* Do two slots of the bucket look equal? Free ones, which all are, are told apart. Quarters in an order in which neighbouring
- * lanes read from different banks. */
+/* Whether two slots of the bucket look equal. Free slots, which are equal, get different keys first. Reads quarters in
+ * a sequence in which neighbouring lanes use different banks. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ bool looks_equal(const place_block<kind> &block, uint32_t bucket)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, slots = PERFECT_LINE_BYTES / stride;
-    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* if it is a key there is one more look, and that is all */
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* a real key with this value only costs one more look */
     const unsigned char *line = perfect_line(kind, block.lines, bucket);
     key keys[slots];
 #pragma unroll
@@ -188,7 +189,7 @@ __device__ __forceinline__ bool looks_equal(const place_block<kind> &block, uint
     return equal;
 }
 
-/* Every record inserted as any key is, its status told. */
+/* Inserts every record as an ordinary key and reports its status. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_all(const place_work<kind> &work, const place_block<kind> &block,
                                            outcome_counts *counts)
@@ -212,7 +213,7 @@ __device__ __forceinline__ void insert_all(const place_work<kind> &work, const p
     }
 }
 
-/* One block to a partition. Shared memory: the partition, then its counters. */
+/* One block per partition. Shared memory: the partition, then its counters. */
 template <loom__slot_kind kind, bool tells>
 __global__ void __launch_bounds__(PLACE_THREADS, PLACE_BLOCKS) place_kernel(const place_work<kind> work)
 {

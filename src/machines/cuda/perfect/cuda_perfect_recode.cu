@@ -1,16 +1,19 @@
-/* Keys whose buckets were full, and cells that get other codes for them: the second step of an insertion (cuda_perfect.cuh), by groups
- * that work beside each other (perfect_recode.h). Items come in any order, from all partitions; a group that is done with one takes the
- * next from a counter. Where there are more than PERFECT_MOST_BESIDE to a partition, on average, they are all left to the next step, which
- * then costs less.
+/* Step 2 of an insertion (cuda_perfect.cuh): keys whose buckets were full, and cells that get other codes for them, by
+ * lane groups that work side by side (perfect_recode.h). Items of all partitions come in any sequence. A group that has
+ * finished an item takes the next one from a counter. If partitions have more than PERFECT_MOST_BESIDE items on
+ * average, all items are left to step 3, which then costs less.
  *
- * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 meet full buckets, and a cell that is tried costs 16 lines of 64 bytes. If
- * 1.6 were tried for each key, as was counted before the last change below, that is 0.27 GB, or 0.1 ms of random reads. It takes 0.37 ms:
- * 145 million instructions of a warp, 1.7 in each cycle of a multiprocessor. Before, whole partitions were repaired (0.70 ms), or their
- * owners tried 16 keys at once (0.32 ms, and 0.40 for what was left). What helped, in this order: groups of a warp that take their turns
- * together, where the compiler had them go one after the other (1.07 ms, 343 million instructions); no more blocks than run at once, and a
- * counter, or lanes were idle 38 % of the time, and judging codes in packed bytes, which was 17 % of all, beside 38 % for reading cells and
- * 20 % for copies by single lanes (0.66 ms, 253 million); judging codes by the slots that are free before the cell leaves its own, since
- * others fail (0.50 ms, 183 million). */
+ * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 keys meet full buckets, and each cell tried costs 16
+ * lines of 64 bytes. With 1.6 cells per key, as counted before the last change below, that is 0.27 GB, or 0.1 ms of
+ * random reads. The step takes 0.37 ms: 145 million warp instructions, 1.7 in each cycle of a multiprocessor. Before,
+ * whole partitions were repaired (0.70 ms), or their owners tried 16 keys at once (0.32 ms, and 0.40 for the rest).
+ * What helped, in this sequence, with the figures before each change:
+ *   - Groups of a warp take their turns together; the compiler had serialised them (1.07 ms, 343 million instructions).
+ *   - No more blocks than run at once, and a counter: otherwise lanes were idle 38 % of the time. Codes are judged in
+ *     packed bytes: judging was 17 % of the time, reading cells 38 %, copies by single lanes 20 % (0.66 ms, 253
+ *     million).
+ *   - Codes are judged by the slots that are free before the cell leaves its own, since other codes fail (0.50 ms, 183
+ *     million). */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -22,12 +25,12 @@ namespace
 
 enum {
     THREADS = 128,
-    GROUPS = THREADS / CUDA_LANES, /* of a block */
-    BLOCKS = 8,                    /* to a multiprocessor … */
-    MOST_BLOCKS = 132 * BLOCKS     /* … of 132, as an H200 has: beyond that they would only wait */
+    GROUPS = THREADS / CUDA_LANES, /* per block */
+    BLOCKS = 8,                    /* per multiprocessor … */
+    MOST_BLOCKS = 132 * BLOCKS     /* … of 132, as on an H200: more blocks would only wait */
 };
 
-/* An item is left to the owner of its partition. */
+/* Leaves an item to the owner of its partition. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void leave_item(const loom__perfect_view &view, const cuda_batch &batch,
                                            const cuda_perfect_lists &lists, uint32_t index)
@@ -49,11 +52,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
     const lane_group group = lane_own_group();
     uint32_t next = blockIdx.x * GROUPS + threadIdx.x / CUDA_LANES, index = 0;
-    perfect_owner owner = perfect_own(&view, 0, lane_own_team(), group, 1); /* for groups that have no item */
+    perfect_owner owner = perfect_own(&view, 0, lane_own_team(), group, 1); /* for groups without an item */
     perfect_beside beside = {};
     uint64_t value = 0;
     lane_truth active = false, begins = true;
-    for (;;) { /* a group that is done with an item begins its next one while the others of the warp go on */
+    for (;;) { /* a group that has finished an item begins its next one while the others of the warp continue */
         if (begins) {
             active = next < pending;
             if (active) {
@@ -76,7 +79,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             else
                 tell_item<kind>(batch, op, index, outcome, value, &counts);
         }
-        uint32_t turn = 0; /* they take different times: a counter hands them out */
+        uint32_t turn = 0; /* a counter hands out items, since they take different times */
         if (begins && lane_leads(group))
             turn = gridDim.x * GROUPS + atomicAdd(&lists.counters->recoded, 1u);
         turn = (uint32_t)lane_sum(group, turn);

@@ -1,15 +1,15 @@
-/* Many keys inserted into a partition at once: the third step of an insertion (cuda_perfect.cuh), by blocks that own
- * one crowded partition after the other (perfect_repair.h). Keys that are left are for cuda_perfect_room.cu, which pays
- * at once where a partition gets fewer than PERFECT_LEAST_COMING; and cuda_perfect_recode.cu comes before, where
- * partitions get PERFECT_MOST_BESIDE on average, or fewer.
+/* Step 3 of an insertion (cuda_perfect.cuh): many keys inserted into a partition at once, by thread blocks that own one
+ * crowded partition after the other (perfect_repair.h). Keys that are left go to cuda_perfect_room.cu. Partitions with
+ * fewer than PERFECT_LEAST_COMING keys go there directly, since that costs less. cuda_perfect_recode.cu comes first, if
+ * partitions get at most PERFECT_MOST_BESIDE keys on average.
  *
- * What it must move: each crowded partition is read once, since buckets and cells are counted whole, and some ten
- * buckets for each key that comes. 10^6 keys into a table of 10^8 on an H200, load 0.9: 0.9 GB, 0.2 ms at the speed of
- * a copy; it takes 1.2 ms, at load 0.8 0.74. Counting the table's keys is half of its instructions at 0.8; warps wait
- * for each other at barriers for a third of the time, with five blocks to a multiprocessor. When all cells were
- * considered in each round it took 1.4 and 0.86. (All this was measured when single lanes put keys back and inserted
- * those that come, and not groups of four.) */
-#define CUDA_LANES        4 /* a lane has 16 bytes of a line */
+ * Least traffic: each crowded partition is read once, since buckets and cells are counted as a whole, and some ten
+ * buckets for each new key. 10^6 keys into a table of 10^8 on an H200, load 0.9: 0.9 GB, 0.2 ms at the speed of a copy.
+ * The step takes 1.2 ms, and 0.74 at load 0.8. Counting the table's keys is half of its instructions at 0.8. Warps wait
+ * at barriers for a third of the time, with five blocks per multiprocessor. Considering all cells in each round took
+ * 1.4 and 0.86 ms. All of this was measured when single lanes, not groups of four, put keys back and inserted new
+ * ones. */
+#define CUDA_LANES        4 /* a lane holds 16 bytes of a line */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"
 #include "machines/cuda/core/cuda_bulk.cuh"
@@ -21,7 +21,7 @@ namespace
 
 enum { MOST_BLOCKS = 1024 };
 
-/* All threads, when cells have moved: groups insert the keys that come. */
+/* All threads, after cells have moved: groups insert the new keys. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_coming(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
                                               const perfect_repair &repair, outcome_counts *counts)
@@ -42,7 +42,7 @@ __device__ __forceinline__ void insert_coming(const loom__perfect_view &view, co
     }
 }
 
-/* All threads of a block that owns the partition. */
+/* All threads of a block that owns the partition: insert its noted items. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_at_once(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
                                                const cuda_perfect_lists &lists, uint32_t partition,
