@@ -13,9 +13,9 @@
  * that cannot be counted are *spoiled*: all their records are left over.
  *
  * Time, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions: 21,000 in
- * step 1, then 8,000, 28,000 and 91,000. Of the last, 51,000 list suspects in 3.5 rounds. Warps wait only for
- * their turn to issue. Registers for five blocks on a multiprocessor are better than for four; more blocks do not fit
- * shared memory. If lanes run ahead of others in the loop that lists suspects, that costs as much again: the lanes must
+ * step 1, then 8,000, 28,000 and 91,000. Of the last, 51,000 list suspects in 3.5 rounds. Warps wait only for their
+ * turn to issue. Registers for five blocks on a multiprocessor are better than for four; more blocks do not fit shared
+ * memory. If lanes run ahead of others in the loop that lists suspects, that costs as much again: the lanes must
  * wait. */
 #define CUDA_LANES        4
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"

@@ -1,13 +1,13 @@
-/* Room made in full buckets of a perfect table by the owners of partitions (perfect_room.h), for what other steps of an insertion have
- * left (cuda_perfect.cuh); then reseeding, and late items.
+/* Steps 4 to 6 of an insertion (cuda_perfect.cuh): owners of partitions make room in full buckets (perfect_room.h) for
+ * the items that earlier steps have left; then reseeding, and late items.
  *
- * A block of one warp owns a partition: it is the only one at work on it, and the step before is over. Its four groups insert an item
- * each, where there is room; then, item after item, all of them make room, and the first group inserts. The table stays in global
- * memory, the desk is in shared memory: 5 KB, and 2 bytes for each bucket, so that a multiprocessor has some twenty partitions of 1729
- * buckets at once.
+ * A thread block of one warp owns a partition: no other block works on it, and the step before is over. Its four groups
+ * insert an item each, where there is room. Then, item after item, all groups make room, and the first group inserts.
+ * The table stays in global memory. The desk is in shared memory: 5 KB, and 2 bytes for each bucket, so that a
+ * multiprocessor works on some twenty partitions of 1729 buckets at once.
  *
- * 1 % more keys into a table of 10^8, H200: what is left at load 0.53 takes 0.03 ms, at 0.8 0.09. That is how long plans take: each of
- * them is some thousand instructions and dozens of loads of one warp, one after the other. */
+ * 1 % more keys into a table of 10^8, H200: the remaining items take 0.03 ms at load 0.53, 0.09 ms at 0.8. Plans take
+ * that long: each is some thousand instructions and dozens of loads of one warp, one after the other. */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -23,7 +23,7 @@ static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE 
                   MOST_DESK_BYTES,
               "a block has so much without being asked");
 
-/* In whole pieces of 16 bytes. */
+/* Rounded up to a multiple of 16 bytes. */
 uint32_t desk_bytes(const loom__perfect_view *view)
 {
     return (perfect_desk_bytes(view->subrange) + 15) / 16 * 16;
@@ -31,7 +31,7 @@ uint32_t desk_bytes(const loom__perfect_view *view)
 
 /* ---- owners ---- */
 
-/* All lanes: a desk in the block's shared memory. */
+/* All lanes: make a desk in the block's shared memory. */
 __device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &view, unsigned char *spare)
 {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -51,7 +51,7 @@ __device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view 
     return perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
 }
 
-/* All lanes: the first group inserts the item; its first lane has the value. */
+/* All lanes: the first group inserts the item; its first lane gets the value. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
                                                         cuda_op op, const perfect_owner &owner, perfect_desk *desk,
@@ -70,16 +70,16 @@ __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view
     return outcome;
 }
 
-/* All lanes, at most one item each (`entry`, 0: none): groups insert them, and each lane is told what became of its own. Equal keys wait
- * for the first of them: it stores the value that they meet. Of different keys each has its slot by a swap, so that none disturbs
- * the other; codes stand still. */
+/* All lanes, at most one item each (`entry`, 0: none): groups insert the items, and each lane gets the outcome of its
+ * own. Equal keys wait for the first of them, which stores the value that they find. Different keys claim their slots
+ * by swaps, so they do not disturb each other. Codes do not change. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_view &view, const cuda_batch &batch,
                                                            cuda_op op, const perfect_owner &owner, uint32_t entry,
                                                            uint64_t *value)
 {
     const uint32_t items = __ballot_sync(CUDA_FULL_MASK, entry != 0), below = (1u << threadIdx.x) - 1;
-    const uint32_t teller = threadIdx.x % GROUPS * CUDA_LANES; /* the first lane of the group that inserts this one's */
+    const uint32_t teller = threadIdx.x % GROUPS * CUDA_LANES; /* first lane of the group with this lane's item */
     perfect_outcome outcome = PERFECT_AGAIN;
     bool first = false;
     if (entry != 0)
@@ -113,11 +113,12 @@ __device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_v
     return outcome;
 }
 
-/* What a block's lanes take at once of a partition's items: those noted first, then those of its list. */
+/* The source of a partition's items, which a block's lanes take together: noted items first, then the partition's
+ * list. */
 struct item_source {
     const uint32_t *items;
-    uint32_t count, at; /* noted */
-    uint32_t next;      /* of the list */
+    uint32_t count, at; /* of noted items */
+    uint32_t next;      /* of the list: entry, 0 at its end */
 };
 
 __device__ __forceinline__ bool has_items(const item_source &source)
@@ -125,7 +126,7 @@ __device__ __forceinline__ bool has_items(const item_source &source)
     return source.at < source.count || source.next != 0;
 }
 
-/* All lanes: one item each, plus one; 0: none. */
+/* All lanes: take one item each. Returns its index plus one; 0: none. */
 __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_perfect_lists &lists)
 {
     uint32_t mine = 0;
@@ -142,7 +143,7 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     return mine;
 }
 
-/* All lanes of a block that owns the partition. */
+/* All lanes of a block that owns the partition: insert its items. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
                                              const cuda_perfect_lists &lists, uint32_t partition, perfect_desk *desk,
@@ -151,20 +152,20 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
     const uint32_t noted = lists.counts[partition];
     item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
                           lists.heads[partition]};
-    uint32_t left = 0; /* the list of those that stay */
+    uint32_t left = 0; /* the list of remaining items */
     perfect_owner owner = own_partition(view, partition);
     const bool leads = lane_team_rank(owner.team) == 0;
     uint32_t *mark = &view.marks[partition];
     bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
-    while (has_items(source)) {                                               /* each item is there once */
+    while (has_items(source)) {                                               /* each item is listed once */
         const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
         perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
-        bool moved = false; /* cells, since then */
+        bool moved = false; /* cells have moved since */
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
-        for (; full != 0; full &= full - 1) { /* one after the other: room is made by all */
+        for (; full != 0; full &= full - 1) { /* one at a time: all lanes make room */
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);
             value = value_of<kind>(batch, op, index);
@@ -185,7 +186,7 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
             }
             if (outcome == PERFECT_OVERFLOW && !exhausted) {
                 if (leads)
-                    lists.next[index] = left; /* all lanes have read it: they have waited since */
+                    lists.next[index] = left; /* all lanes have read `next`: they have waited since */
                 left = entry;
             } else if (leads) {
                 outcome = outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome;
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(TEAM)
     outcome_counts counts = {};
     for (uint32_t i = blockIdx.x; i < touched; i = next_turn(&lists.counters->rooms)) {
         const uint32_t partition = lists.touched[i];
-        if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* not all were inserted at once */
+        if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* step 3 has not inserted all */
             insert_items<kind>(view, batch, op, lists, partition, desk, &counts);
         __syncthreads();
     }
@@ -220,7 +221,7 @@ __global__ void __launch_bounds__(TEAM)
         tell_counts(batch.counts, counts);
 }
 
-/* One block for each spare partition. */
+/* One block for each spare copy of a partition. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(TEAM)
     reseed_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
@@ -258,7 +259,7 @@ __global__ void __launch_bounds__(TEAM)
 
 /* ---- late items ---- */
 
-/* The same blocks as in the first step, one item to a group. */
+/* The same blocks as in step 1, one item per group. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(LATE_THREADS)
     late_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)

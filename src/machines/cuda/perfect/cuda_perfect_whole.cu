@@ -1,4 +1,4 @@
-/* What reads or writes whole perfect tables: clear, survey, refill. */
+/* Reads or writes whole perfect tables: clear, survey, refill. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_room.h"
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__perfect_vie
     for (uint32_t number = threadIdx.x; number < buckets; number += THREADS)
         perfect_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
     const uint64_t first = ~((uint64_t)blockIdx.x * buckets);
-    for (uint32_t i = threadIdx.x; i < view.words; i += THREADS) /* P3; the first bucket stands for the partition */
+    for (uint32_t i = threadIdx.x; i < view.words; i += THREADS) /* P3; reported at the partition's first bucket */
         if (perfect_salt(words[i]) != perfect_salt(words[0]) && first > own.lowest_bad_inverted)
             own.lowest_bad_inverted = first;
     add_to(&block.size, own.size);
@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__perfect_vie
 
 /* ---- refill ---- */
 
-/* The pairs in a run of slots, in no particular order. One lane for each slot. */
+/* Gathers the pairs in a run of slots, in no particular sequence. One lane for each slot. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS) gather_kernel(const loom__table_slots given, uint64_t first, uint64_t count,
                                                          void *keys, void *values, uint32_t *length)
 {
     loom__table_slots table = given;
-    table.kind = kind; /* which the compiler knows */
+    table.kind = kind; /* a literal for the compiler */
     const uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     const uint32_t lane = threadIdx.x % 32;
     uint64_t key = 0, value = 0;
@@ -83,10 +83,10 @@ __global__ void __launch_bounds__(THREADS) gather_kernel(const loom__table_slots
     put_number(slot_value_bytes(kind), values, at, value);
 }
 
-/* What lies in a refill's memory before the lists. */
+/* A refill's memory, before the lists. */
 struct refill_memory {
     cuda_counts counts[COUNT_COPIES];
-    uint32_t length; /* pairs of this round */
+    uint32_t length; /* pairs of this chunk */
 };
 
 loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom__perfect_view *to,
@@ -104,7 +104,7 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
     CUDA_TRY(cuda_perfect_open_lists(plan, behind, &lists, stream));
     lists.length = &shared->length;
     if (PERFECT_WITHOUT_REPAIR != 2)
-        lists.most_pending = 0; /* they come partition by partition: many to each */
+        lists.most_pending = 0; /* pairs arrive partition by partition, many for each */
     for (uint64_t first = 0; first < slots; first += plan->items) {
         const uint64_t count = slots - first < plan->items ? slots - first : plan->items;
         const unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
@@ -195,8 +195,8 @@ loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, lo
     return LOOM_OK;
 }
 
-/* A lookup reads one bucket, whatever it finds: there is nothing to count. (That it is so, tests count on the simulator and on
- * the cpu machine.) */
+/* A lookup reads one bucket, whether or not it finds the key: there is nothing to count. Tests verify this by counting
+ * on the simulator and on the cpu machine. */
 loom_status cuda_perfect_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                         uint64_t *accesses, loom_stream stream)
 {

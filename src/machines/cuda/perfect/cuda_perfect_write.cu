@@ -1,8 +1,8 @@
-/* Whatever writes into a perfect table, as long as no code changes: groups of lanes do it directly. Insertions that need more are
- * left in lists (cuda_perfect.cuh).
+/* Writes into perfect tables that change no code: lane groups write directly. Insertions that need more are left in
+ * lists (cuda_perfect.cuh).
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Every lane has the buckets of keys of its own first; then a group that is
- * done with a key begins its next one while the others of the warp go on. */
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). First every lane finds the buckets of its own keys. Then a
+ * group that has finished a key begins its next one while the others of the warp continue. */
 #define CUDA_LANES        4
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
@@ -16,7 +16,7 @@ namespace
 enum { WARPS = PERFECT_WRITE_WARPS, THREADS = 32 * WARPS, GROUPS = 32 / CUDA_LANES /* of a warp */ };
 enum { WRITE_BLOCKS = 4, WORDS_AT_ONCE = TILE_ITEMS / 32 };
 
-/* Calls that may store keys, and leave some to the owners of partitions. */
+/* Whether the call may store keys, and leaves some to the owners of partitions. */
 __host__ __device__ constexpr bool inserts(cuda_op op)
 {
     return op != OP_ERASE && op != OP_UPDATE;
@@ -28,13 +28,13 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
     uint8_t status[TILE_ITEMS];
     uint32_t partitions[TILE_ITEMS];
     uint16_t buckets[TILE_ITEMS];
-    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* of items that were merged */
+    uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* for merged items */
 };
 
 static_assert(PERFECT_MOST_SUBRANGE * PERFECT_SUBRANGES < 1 << 16, "a bucket's number has 16 bits");
 
-/* All threads of the block, when all statuses are known. Where the owner of merged items is pending, so are they: each comes with
- * the value that it has in the batch. */
+/* All threads of the block, when all statuses are known: list pending and late items. If the owner of merged items is
+ * pending, so are they; each item then has its own value from the batch. */
 template <class tile_type>
 __device__ __forceinline__ void list_pending(tile_type *tiles, merge_table *table, const tile_range &range,
                                              const cuda_perfect_lists &lists)
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
     __shared__ write_tile<kind, op> tiles[WARPS];
-    __shared__ merge_table merged; /* erasures have no use for it, and none of it is left then */
+    __shared__ merge_table merged; /* unused by erasures: the compiler then drops it */
     write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
     const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
                            : op == OP_FETCH   ? SLOT_FETCH
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         batch.n = perfect_chunk_items(given, lists);
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
-    tile_read(tile->keys, range, (const key *)batch.keys); /* zero behind the last: every item has a bucket */
+    tile_read(tile->keys, range, (const key *)batch.keys); /* zero after the last: every item has a bucket */
     if constexpr (takes_values(kind, op))
         read_values<kind, op>(tile, range, batch);
     __syncwarp();
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 #pragma unroll
         for (int i = 0; i < WORDS_AT_ONCE; i++) {
             seek[i] = perfect_start(kind, &view, tile->keys[range.lane + 32 * i]);
-            word[i] = __ldg((const unsigned long long *)perfect_word_of(&view, &seek[i])); /* codes stand still */
+            word[i] = __ldg((const unsigned long long *)perfect_word_of(&view, &seek[i])); /* codes do not change */
         }
 #pragma unroll
         for (int i = 0; i < WORDS_AT_ONCE; i++) {
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     };
 
     uint32_t item = unmerged_from(range.lane / CUDA_LANES);
-    for (lane_truth active; lane_going(group, active = item < range.count);) { /* a turn that is lost fills a slot */
+    for (lane_truth active; lane_going(group, active = item < range.count);) { /* each lost turn means a filled slot */
         const uint32_t at = item % TILE_ITEMS;
         perfect_seek seek = {};
         seek.key = tile->keys[at];
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
                                                     : perfect_insert_turn(kind, mode, batch.how, 1, group, &view, &seek,
                                                                           &own_value, active, &tells);
         if (op == OP_FETCH)
-            __syncwarp(); /* the value found takes the place of the one that came, which others of the group have read */
+            __syncwarp(); /* the found value overwrites the given one, which all lanes of the group have read */
         if (active && outcome != PERFECT_AGAIN) {
             if (op == OP_FETCH && tells)
                 tile->values[item] = (value)own_value;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     if constexpr (inserts(op))
         list_pending(tiles, &merged, range, lists);
     if (op == OP_FETCH && batch.found_values != NULL)
-        tile_write(tile->values, range, (value *)batch.found_values); /* pending: as they came */
+        tile_write(tile->values, range, (value *)batch.found_values); /* pending items: as given */
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
     if (batch.counts != NULL) {
