@@ -1,4 +1,5 @@
-/* What became of the keys that a block inserted into an open table. Included after the lane algorithms. */
+/* Counts the outcomes of the keys that a thread block inserted into an open table. Included after the lane
+ * algorithms. */
 #ifndef LOOM_CUDA_OPEN_COUNTS_CUH
 #define LOOM_CUDA_OPEN_COUNTS_CUH
 

@@ -1,3 +1,3 @@
 #define CUDA_LANES 2
-#define CUDA_REST  /* the kernels for what is left over from a split */
+#define CUDA_REST  /* compiles the kernels for the records that a split leaves over */
 #include "machines/cuda/open/cuda_open_lanes.cuh"
