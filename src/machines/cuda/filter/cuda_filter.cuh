@@ -1,9 +1,9 @@
-/* Filters on the cuda machine: what their files share.
+/* Filters on the cuda machine: declarations that their files share.
  *
  *   cuda_filter_lanes.cuh  kernels for one width of lane groups; compiled by cuda_filter_{1,2,4,8}.cu
  *   cuda_filter_bulk.cu    insertion by partition
- *   cuda_filter_scan.cu    what reads or writes whole filters: clear, merge, survey
- *   cuda_filter.cu         calls: arrays staged, kernels launched, results */
+ *   cuda_filter_scan.cu    reads or writes whole filters: clear, merge, survey
+ *   cuda_filter.cu         calls: stages arrays, launches kernels, returns results */
 #ifndef LOOM_CUDA_FILTER_CUH
 #define LOOM_CUDA_FILTER_CUH
 
@@ -24,21 +24,22 @@ typedef struct cuda_filter_batch {
     const void *keys;
     uint8_t *found; /* may be NULL */
     uint64_t n;
-    uint32_t tile;       /* items of a warp */
-    cuda_counts *counts; /* `ok` counts what is there; NULL: nobody wants it */
+    uint32_t tile;       /* items per warp */
+    cuda_counts *counts; /* `ok` counts the keys found; NULL: not wanted */
     bool beyond_cache;   /* the filter does not stay in the L2 cache */
 } cuda_filter_batch;
 
 typedef enum cuda_filter_op { FILTER_INSERT, FILTER_CONTAINS } cuda_filter_op;
 
-/* Launches the batch with groups of one width; with a `rest`, an insertion of what is left over from its split. */
+/* Launches the batch with groups of one width. With a `rest`, inserts the keys left over from its split. */
 typedef cudaError_t cuda_filter_launch(const cuda_state *cuda, const loom__filter_view *view,
                                        const cuda_filter_batch *batch, cuda_filter_op op, const cuda_rest *rest,
                                        cudaStream_t stream);
 cuda_filter_launch cuda_filter_launch_1, cuda_filter_launch_2, cuda_filter_launch_4, cuda_filter_launch_8;
 
-/* By partition; false if that is beyond the kernels. In this order, in one stream: split_begin; split, once or for each piece of
- * the batch (`first` is its place there); fill. What has spilled is left to a launch with the rest. */
+/* Insertion by partition. The plan is false if the kernels cannot do it. Calls, in one stream: split_begin; split, once
+ * or for each piece of the batch, which starts at `first`; fill. A launch with the rest inserts the keys that have
+ * spilled. */
 bool cuda_filter_bulk_plan(const cuda_state *cuda, const loom__filter_view *view, uint64_t n, split_plan *plan);
 cudaError_t cuda_filter_bulk_split(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
                                    const void *keys, uint64_t n, uint64_t first, cudaStream_t stream);
