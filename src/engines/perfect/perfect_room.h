@@ -76,7 +76,7 @@ LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfe
     return best < stash ? best : stash;
 }
 
-/* All lanes: finds the lowest bucket that the plan overfills and puts it into desk->overfull. */
+/* All lanes: find the lowest bucket that the plan overfills, and put it into desk->overfull. */
 LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_owner *owner, perfect_desk *desk)
 {
     if (lane_team_rank(owner->team) == 0)
@@ -95,7 +95,7 @@ LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_own
     return lane_team_load_4(&desk->overfull);
 }
 
-/* All lanes: lists the cells of the keys in a bucket in desk->cells. */
+/* All lanes: list the cells of the keys in a bucket in desk->cells. */
 LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                   perfect_desk *desk, uint32_t bucket)
 {
@@ -119,7 +119,7 @@ LOOM_LANE int perfect_is_candidate(const perfect_desk *desk, uint32_t i, uint32_
     return fresh != 0;
 }
 
-/* All lanes: plans the best move of one of the cells in desk->cells. False: there is none. The first move is that of
+/* All lanes: plan the best move of one of the cells in desk->cells. False: there is none. The first move is that of
  * the key's own cell, with the key included; that cell may keep its code. Later moves leave the overfull bucket. */
 LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
                                 perfect_desk *desk, perfect_place place, const perfect_stage *stage)
