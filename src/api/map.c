@@ -82,6 +82,9 @@ loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map *
     }
     map->handle.view_end = "loom_map_view_end";
     map->table = table;
+    map->key_bytes = table->is.key_bytes;
+    map->value_bytes = table->is.value_bytes;
+    map->type = table->is.type;
     map->limited_at = UINT64_MAX;
     *made = map;
     return LOOM_OK;
@@ -132,7 +135,7 @@ loom_status loom__map_check(loom_map *map, loom_stream stream)
 
 loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values)
 {
-    RETURN_ERROR_IF(map->table->is.type == LOOM_TYPE_SET && values != NULL, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET && values != NULL, LOOM_INVALID_ARGUMENT,
                     "a set has no values; pass NULL for %s", name);
     return LOOM_OK;
 }

@@ -10,6 +10,9 @@ typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *bat
 struct loom_map {
     loom__handle handle;
     loom__table *table;
+    /* Of the table, constant: calls check their arguments before they enter the gate, and growth rewrites the table. */
+    uint32_t key_bytes, value_bytes;
+    loom_type type;
     void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */

@@ -65,10 +65,9 @@ static loom_status check_pairs(loom_map *map, const loom__batch *batch)
         RETURN_IF_FAILED(loom__map_check(map, batch->stream));
     RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
     const loom__array arrays[] = {
-        {"keys", batch->keys, map->table->is.key_bytes, 0, 0},
-        {"values", batch->values, loom__number_bytes(batch->widening, map->table->is.value_bytes),
-         map->table->is.type == LOOM_TYPE_SET, 0},
-        {"found", batch->found_values, map->table->is.value_bytes, 1, 1},
+        {"keys", batch->keys, map->key_bytes, 0, 0},
+        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes), map->type == LOOM_TYPE_SET, 0},
+        {"found", batch->found_values, map->value_bytes, 1, 1},
         {"status", batch->status, 1, 1, 1},
     };
     return loom__check_arrays(arrays, 4, batch->n);
@@ -78,8 +77,7 @@ static loom_status check_pairs(loom_map *map, const loom__batch *batch)
 static loom_status check_has_values(loom_map *map, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_ERROR_IF(map->table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
-                    "a set has no values; use a map or a counter");
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
     return LOOM_OK;
 }
 
@@ -101,7 +99,7 @@ static loom_status check_insert(loom_map *map, const loom__batch *batch)
 /* A set has nothing to overwrite. */
 static loom__write write_of(const loom_map *map, uint32_t flags)
 {
-    return flags & LOOM_OVERWRITE && map->table->is.type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
+    return flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
 }
 
 /* The build becomes part of a graph and does not run now, so it is not ordered with other calls. */
@@ -198,19 +196,19 @@ static loom_status how_to_combine(const loom_map *map, loom_combine combine, loo
     RETURN_ERROR_IF((unsigned)number > LOOM_NUMBER_F64, LOOM_INVALID_ARGUMENT,
                     "number = %d: LOOM_NUMBER_U32, I32, F32, U64, I64 and F64 are known", (int)number);
     RETURN_ERROR_IF(
-        combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || map->table->is.value_bytes != 8),
+        combine == LOOM_COMBINE_ADD_AND_COUNT && (number != LOOM_NUMBER_U32 || map->value_bytes != 8),
         LOOM_INVALID_ARGUMENT,
         "LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and a map with values of 8 bytes; for other numbers "
         "add up in one map and count in another");
     const int narrow = number < LOOM_NUMBER_U64;
     RETURN_ERROR_IF(
-        !narrow && map->table->is.value_bytes == 4, LOOM_INVALID_ARGUMENT,
+        !narrow && map->value_bytes == 4, LOOM_INVALID_ARGUMENT,
         "numbers of 8 bytes do not fit a map with values of 4; make the map with values of 8, or give numbers "
         "of 4");
     batch->how = hows[number][combine];
     if (combine == LOOM_COMBINE_ADD_AND_COUNT)
         batch->widening = LOOM__WIDEN_COUNTED;
-    else if (narrow && map->table->is.value_bytes == 8)
+    else if (narrow && map->value_bytes == 8)
         batch->widening = widenings[number];
     return LOOM_OK;
 }
@@ -244,7 +242,7 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
                          .stream = stream};
     RETURN_IF_FAILED(check_has_values(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->table->is.key_bytes, 0, 0},
+        {"keys", keys, map->key_bytes, 0, 0},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
@@ -259,8 +257,8 @@ loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *val
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
-        {"keys", keys, map->table->is.key_bytes, 0, 0},
-        {"values", values, map->table->is.value_bytes, map->table->is.type == LOOM_TYPE_SET, 1},
+        {"keys", keys, map->key_bytes, 0, 0},
+        {"values", values, map->value_bytes, map->type == LOOM_TYPE_SET, 1},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
@@ -273,7 +271,7 @@ loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8
     loom__batch batch = {.keys = keys, .found = found, .status = status, .n = n, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->table->is.key_bytes, 0, 0},
+        {"keys", keys, map->key_bytes, 0, 0},
         {"found", found, 1, 1, 1},
         {"status", status, 1, 1, 1},
     };
@@ -288,7 +286,7 @@ loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t 
         .keys = keys, .status = status, .n = n, .write = LOOM__WRITE_ERASE, .result = result, .stream = stream};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     const loom__array arrays[] = {
-        {"keys", keys, map->table->is.key_bytes, 0, 0},
+        {"keys", keys, map->key_bytes, 0, 0},
         {"status", status, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
@@ -316,7 +314,7 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
-    const loom__array arrays[] = {{"keys", keys, map->table->is.key_bytes, 0, 0}};
+    const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = loom__map_table_count_accesses(map->table, keys, n, accesses, stream);

@@ -14,8 +14,8 @@ static loom_status check_pairs(const loom_map *map, void *keys, void *values, ui
 {
     RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
     const loom__array arrays[] = {
-        {"keys", keys, map->table->is.key_bytes, 0, 1},
-        {"values", values, map->table->is.value_bytes, 1, 1},
+        {"keys", keys, map->key_bytes, 0, 1},
+        {"values", values, map->value_bytes, 1, 1},
     };
     return loom__check_arrays(arrays, 2, room);
 }
@@ -100,10 +100,10 @@ static loom_status visit_all(loom_map *map, loom_cursor *cursor, unsigned char *
 {
     uint64_t got;
     do { /* ends: each round brings pairs or is the last */
-        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, map->table->is.type == LOOM_TYPE_SET ? NULL : values,
-                                          VISITED_AT_ONCE, &got, stream));
+        RETURN_IF_FAILED(
+            loom_cursor_next(cursor, keys, map->type == LOOM_TYPE_SET ? NULL : values, VISITED_AT_ONCE, &got, stream));
         if (got > 0)
-            *stopped = visit(user, keys, map->table->is.type == LOOM_TYPE_SET ? NULL : values, got);
+            *stopped = visit(user, keys, map->type == LOOM_TYPE_SET ? NULL : values, got);
     } while (got > 0 && *stopped == 0);
     return LOOM_OK;
 }
@@ -115,8 +115,7 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys_bytes = VISITED_AT_ONCE * map->table->is.key_bytes,
-             bytes = keys_bytes + VISITED_AT_ONCE * map->table->is.value_bytes;
+    uint64_t keys_bytes = VISITED_AT_ONCE * map->key_bytes, bytes = keys_bytes + VISITED_AT_ONCE * map->value_bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     loom_status status = LOOM_OUT_OF_MEMORY;

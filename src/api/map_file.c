@@ -35,14 +35,7 @@ static loom_status load_table(loom_context *context, loom__table_file *file, loo
     const loom__engine *engine = NULL;
     RETURN_IF_FAILED(check_is_map(&file->is, file->path, &engine));
     RETURN_IF_FAILED(loom__table_file_load(file, context->machine, engine, 0, table, stream));
-    const uint64_t slots = loom__table_slots_in_all(*table);
-    loom_status status = LOOM_OK;
-    if (file->is.size > slots || file->is.capacity > slots)
-        status = loom__fail(LOOM_BAD_FILE, "%s speaks of %llu keys of %llu, and has %llu slots", file->path,
-                            (unsigned long long)file->is.size, (unsigned long long)file->is.capacity,
-                            (unsigned long long)slots);
-    if (status == LOOM_OK)
-        status = loom__map_table_restored(*table, file->path, stream);
+    loom_status status = loom__map_table_restored(*table, file->path, stream);
     if (status != LOOM_OK)
         loom__table_destroy(*table);
     return status;

@@ -140,7 +140,7 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
 {
     loom__machine *machine = map->handle.context->machine;
     const loom_allocator *allocator = &machine->allocator;
-    const uint64_t key_bytes = map->table->is.key_bytes, most = sample_rows(map->table->is.key_bytes);
+    const uint64_t key_bytes = map->key_bytes, most = sample_rows(map->key_bytes);
     const size_t drawn_bytes = most * (sizeof(uint64_t) + key_bytes), bytes = sizeof(sample) + most * key_bytes;
     uint64_t estimate = 0;
     unsigned char *drawn = NULL;
@@ -156,7 +156,7 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
         for (uint64_t i = 0; i < most; i++)
             one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys at regular distances */
         if (machine->ops->write_table(machine, rows, one->rows, most * sizeof *rows, stream) == LOOM_OK &&
-            machine->ops->take_rows(machine, taken, keys, map->table->is.key_bytes, rows, most, stream) == LOOM_OK &&
+            machine->ops->take_rows(machine, taken, keys, map->key_bytes, rows, most, stream) == LOOM_OK &&
             machine->ops->read_table(machine, one->keys, taken, most * key_bytes, stream) == LOOM_OK)
             estimate = keys_from_sample(most, loom__count_different(one->keys, key_bytes, most, one->seats, SEATS), n);
         loom__release(allocator, drawn, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream);
@@ -193,11 +193,11 @@ static void release_round(loom_map *map, round_of_rows *round)
 static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t n, round_of_rows *made)
 {
     const int outputs = whole->status != NULL || whole->found_values != NULL;
-    const uint32_t number_bytes = loom__number_bytes(whole->widening, map->table->is.value_bytes);
+    const uint32_t number_bytes = loom__number_bytes(whole->widening, map->value_bytes);
     uint64_t bytes = 0, rows = place_for(&bytes, outputs ? n : 0, sizeof(uint64_t)),
-             keys = place_for(&bytes, n, map->table->is.key_bytes),
+             keys = place_for(&bytes, n, map->key_bytes),
              values = place_for(&bytes, whole->values != NULL ? n : 0, number_bytes),
-             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->table->is.value_bytes),
+             found = place_for(&bytes, whole->found_values != NULL ? n : 0, map->value_bytes),
              status = place_for(&bytes, whole->status != NULL ? n : 0, 1);
     *made = (round_of_rows){.batch = *whole, .bytes = bytes};
     made->memory =
@@ -247,12 +247,12 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
 {
     loom__machine *machine = map->handle.context->machine;
     const loom__batch *from = &last->batch, *to = &next->batch;
-    RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->table->is.key_bytes, rows,
-                                             to->n, to->stream));
+    RETURN_IF_FAILED(
+        machine->ops->take_rows(machine, (void *)to->keys, from->keys, map->key_bytes, rows, to->n, to->stream));
     if (from->values != NULL)
         RETURN_IF_FAILED(machine->ops->take_rows(machine, (void *)to->values, from->values,
-                                                 loom__number_bytes(from->widening, map->table->is.value_bytes), rows,
-                                                 to->n, to->stream));
+                                                 loom__number_bytes(from->widening, map->value_bytes), rows, to->n,
+                                                 to->stream));
     if (next->rows == NULL)
         return LOOM_OK;
     if (last->rows != NULL)
@@ -299,8 +299,8 @@ static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_
         RETURN_IF_FAILED(
             machine->ops->put_rows(machine, whole->status, part->status, 1, round->rows, part->n, whole->stream));
     if (round->rows != NULL && whole->found_values != NULL)
-        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values,
-                                                map->table->is.value_bytes, round->rows, part->n, whole->stream));
+        RETURN_IF_FAILED(machine->ops->put_rows(machine, whole->found_values, part->found_values, map->value_bytes,
+                                                round->rows, part->n, whole->stream));
     return LOOM_OK;
 }
 

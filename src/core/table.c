@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ALIGNMENT = 64 };
@@ -15,14 +16,15 @@ static uint64_t aligned(uint64_t bytes)
 
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit)
 {
+    assert(table->region_count < LOOM__MOST_REGIONS && bytes > 0 && unit > 0 && unit <= INT32_MAX);
     table->regions[table->region_count++] =
         (loom__region){.section = section, .place = LOOM__PLACE_DEVICE, .bytes = bytes, .unit = unit};
 }
 
 void loom__table_add_state(loom__table *table, uint64_t more_bytes)
 {
-    const uint64_t bytes = sizeof(loom__totals) + more_bytes;
-    loom__table_add_region(table, LOOM__SECTION_NONE, bytes, bytes);
+    table->state = table->region_count;
+    loom__table_add_region(table, LOOM__SECTION_NONE, sizeof(loom__totals) + more_bytes, sizeof(loom__totals));
 }
 
 unsigned char *loom__table_state(const loom__table *table)
@@ -118,10 +120,8 @@ loom_status loom__table_offered(loom__machine *machine, const loom__engine *engi
 /* Sets the engine's view and the address of the totals. */
 static void attach(loom__table *table)
 {
-    table->totals = NULL;
-    for (uint32_t i = 0; i < table->region_count; i++)
-        if (table->regions[i].section == LOOM__SECTION_NONE)
-            table->totals = (loom__totals *)(void *)table->regions[i].memory;
+    if (table->state < table->region_count)
+        table->totals = (loom__totals *)(void *)table->regions[table->state].memory;
     memset(table->view, 0, sizeof table->view);
     table->engine->attach(table);
 }
@@ -136,6 +136,7 @@ loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine,
     table->kernels = kernels_of(machine, engine);
     table->is = *is;
     table->concurrent_reads = concurrent_reads;
+    table->state = LOOM__MOST_REGIONS;
     engine->lay_out(table);
     for (uint32_t i = 0; i < table->region_count; i++)
         RETURN_ERROR_IF(table->regions[i].place != LOOM__PLACE_DEVICE && table->regions[i].place != LOOM__PLACE_HOST,

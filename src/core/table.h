@@ -55,6 +55,7 @@ struct loom__table {
     uint32_t slots_per_bucket; /* set by the engine's `lay_out`; 0 in filters */
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
+    uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
     uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
     uint64_t worn;                   /* keys given to calls that may wear partitions, since the last upkeep */

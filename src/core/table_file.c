@@ -224,11 +224,13 @@ static loom_status read_records(const loom__table_file *file, loom__machine *mac
     loom_status status = loom__file_read(file->descriptor, path, records, bytes, 0);
     uint64_t sum = 0;
     if (status == LOOM_OK) {
+        memcpy(&header, records, sizeof header); /* somebody may have written to the file since it was read first */
         memcpy(&sum, records + offsetof(loom__file_header, header_checksum), sizeof sum);
         memset(records + offsetof(loom__file_header, header_checksum), 0, sizeof sum);
         if (sum != loom__checksum(records, bytes, 0))
             status = loom__fail(LOOM_BAD_FILE, "the header of %s is damaged", path);
         else if (header.tables == 0 || header.tables > MOST_BYTES || header.sections > MOST_BYTES ||
+                 bytes != header.header_bytes ||
                  bytes != sizeof header + header.tables * sizeof(loom__file_table) +
                               header.sections * sizeof(loom__file_section))
             status = loom__fail(LOOM_BAD_FILE, "the header of %s holds values that no table has", path);
@@ -252,8 +254,8 @@ static loom_status open_format_2(loom__table_file *file, loom__machine *machine,
     const loom__file_table *table = &all.table;
     file->is = (loom__description){FIELDS_OF(table)};
     memcpy(file->is.parameters, table->parameters, sizeof file->is.parameters);
-    file->part_count = header.sections;
-    for (uint32_t i = 0; i < header.sections; i++) {
+    file->part_count = all.header.sections;
+    for (uint32_t i = 0; i < file->part_count; i++) {
         const loom__file_section *section = &all.sections[i];
         file->parts[i] = (loom__file_part){.id = section->id,
                                            .checksums_at = section->checksums_at,
@@ -266,22 +268,6 @@ static loom_status open_format_2(loom__table_file *file, loom__machine *machine,
 }
 
 /* ---- open: format 1 ---- */
-
-static loom_status check_checksums_1(loom__machine *machine, const loom__table_file *file,
-                                     const loom__file_header_1 *header)
-{
-    const uint64_t pieces = loom__file_1_pieces(header), own = pieces * sizeof(uint64_t);
-    const uint64_t bytes = loom__file_1_pieces_at(pieces) - sizeof *header;
-    unsigned char *sums = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_HOST, NULL);
-    if (sums == NULL)
-        return LOOM_OUT_OF_MEMORY;
-    loom_status status = loom__file_read(file->descriptor, file->path, sums, bytes, sizeof *header);
-    const int sound = loom__checksum(sums, own, 0) == header->checksums_checksum && is_zero(sums + own, bytes - own);
-    loom__release(&machine->allocator, sums, bytes, LOOM_MEMORY_HOST, NULL);
-    RETURN_IF_FAILED(status);
-    RETURN_ERROR_IF(!sound, LOOM_BAD_FILE, "the checksums of %s are damaged", file->path);
-    return LOOM_OK;
-}
 
 static loom_status check_header_1(const loom__file_header_1 *header, const loom__table_file *file)
 {
@@ -299,12 +285,11 @@ static loom_status check_header_1(const loom__file_header_1 *header, const loom_
     return LOOM_OK;
 }
 
-static loom_status open_format_1(loom__table_file *file, loom__machine *machine)
+static loom_status open_format_1(loom__table_file *file)
 {
     loom__file_header_1 header;
     RETURN_IF_FAILED(loom__file_read(file->descriptor, file->path, &header, sizeof header, 0));
     RETURN_IF_FAILED(check_header_1(&header, file));
-    RETURN_IF_FAILED(check_checksums_1(machine, file, &header));
     file->is = (loom__description){FIELDS_OF(&header), .parameters = {header.parameter}};
     const uint64_t pieces_at = loom__file_1_pieces_at(loom__file_1_pieces(&header));
     const uint64_t partitions_bytes = header.partitions * header.partition_bytes;
@@ -314,15 +299,14 @@ static loom_status open_format_1(loom__table_file *file, loom__machine *machine)
                                        .at = pieces_at,
                                        .bytes = partitions_bytes,
                                        .unit = header.partition_bytes,
-                                       .sums_are_checked = 1};
+                                       .sums_checksum = header.checksums_checksum}; /* of both parts */
     if (header.code_pieces > 0)
         file->parts[1] = (loom__file_part){.id = LOOM__SECTION_CODES,
                                            .checksums_at = sizeof header + header.partitions * sizeof(uint64_t),
                                            .at = pieces_at + partitions_bytes,
                                            .bytes = header.code_pieces * header.partition_bytes,
                                            .unit = header.partition_bytes,
-                                           .first_seed = header.partitions,
-                                           .sums_are_checked = 1};
+                                           .first_seed = header.partitions};
     return LOOM_OK;
 }
 
@@ -339,7 +323,7 @@ static loom_status read_head(loom__table_file *file, loom__machine *machine)
                     "%s has a damaged byte-order mark, or was written by a machine with another byte order", path);
     file->version = header.version;
     if (header.version == 1)
-        return open_format_1(file, machine);
+        return open_format_1(file);
     RETURN_ERROR_IF(header.version != FILE_VERSION, LOOM_FOREIGN_VERSION,
                     "%s is of format version %u, this library reads versions 1 and %d; load it with the version that "
                     "wrote it",
@@ -409,11 +393,30 @@ static loom_status match_parts(const loom__table_file *file, const loom__table *
     return LOOM_OK;
 }
 
+/* The checksums of both parts, which format 1 covers by one checksum. */
+static loom_status check_sums_1(const loom__table_file *file, loom__machine *machine)
+{
+    const loom__file_part *first = &file->parts[0];
+    uint64_t own = 0;
+    for (uint32_t i = 0; i < file->part_count; i++)
+        own += loom__file_units(file->parts[i].bytes, file->parts[i].unit) * sizeof(uint64_t);
+    const uint64_t bytes = first->at - first->checksums_at;
+    unsigned char *sums = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_HOST, NULL);
+    if (sums == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    loom_status status = loom__file_read(file->descriptor, file->path, sums, bytes, first->checksums_at);
+    if (status == LOOM_OK &&
+        (loom__checksum(sums, own, 0) != first->sums_checksum || !is_zero(sums + own, bytes - own)))
+        status = loom__fail(LOOM_BAD_FILE, "the checksums of %s are damaged", file->path);
+    loom__release(&machine->allocator, sums, bytes, LOOM_MEMORY_HOST, NULL);
+    return status;
+}
+
 static loom_status check_sums(const transfer *move, const loom__table_file *file, const loom__file_part *part)
 {
     const uint64_t own = loom__file_units(move->bytes, move->unit) * sizeof(uint64_t);
-    if (part->sums_are_checked)
-        return LOOM_OK;
+    if (file->version == 1)
+        return LOOM_OK; /* check_sums_1 did */
     RETURN_ERROR_IF(loom__checksum(move->checksums, own, 0) != part->sums_checksum ||
                         !is_zero((const unsigned char *)move->checksums + own, move->checksums_bytes - own),
                     LOOM_BAD_FILE, "the checksums of %s are damaged", file->path);
@@ -467,7 +470,7 @@ static loom_status read_part(const loom__table_file *file, const loom__file_part
                      .unit = part->unit,
                      .first_seed = part->first_seed};
     const uint64_t sums = loom__file_units(part->bytes, part->unit) * sizeof(uint64_t);
-    RETURN_IF_FAILED(transfer_begin(&move, part->sums_are_checked ? sums : part->at - part->checksums_at));
+    RETURN_IF_FAILED(transfer_begin(&move, file->version == 1 ? sums : part->at - part->checksums_at));
     loom_status status = read_runs(&move, file, part);
     transfer_end(&move);
     return status;
@@ -482,6 +485,12 @@ loom_status loom__table_file_load(loom__table_file *file, loom__machine *machine
     RETURN_IF_FAILED(check_description(file, engine));
     RETURN_IF_FAILED(loom__table_plan(machine, engine, &file->is, concurrent_reads, &planned));
     RETURN_IF_FAILED(match_parts(file, &planned, parts));
+    const uint64_t slots = loom__table_slots_in_all(&planned);
+    RETURN_ERROR_IF(slots > 0 && (file->is.size > slots || file->is.capacity > slots), LOOM_BAD_FILE,
+                    "%s speaks of %llu keys of %llu, and has %llu slots", file->path, (unsigned long long)file->is.size,
+                    (unsigned long long)file->is.capacity, (unsigned long long)slots);
+    if (file->version == 1)
+        RETURN_IF_FAILED(check_sums_1(file, machine));
     RETURN_IF_FAILED(loom__table_make(machine, engine, &file->is, concurrent_reads, &table, stream));
     loom_status status = LOOM_OK;
     for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++)

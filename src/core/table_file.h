@@ -13,8 +13,7 @@ typedef struct loom__file_part {
     uint32_t id;
     uint64_t checksums_at, at, bytes, unit;
     uint64_t first_seed;    /* seed of its first unit's checksum */
-    uint64_t sums_checksum; /* checksum of its checksums */
-    int sums_are_checked;   /* format 1: checked when the file was opened */
+    uint64_t sums_checksum; /* of its checksums; format 1: of those of all parts, in the first one */
 } loom__file_part;
 
 typedef struct loom__table_file {

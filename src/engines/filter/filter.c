@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-_Static_assert(sizeof(loom__filter_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+_Static_assert(sizeof(loom__filter_view) <= sizeof(((loom_filter_view *)0)->filter), "a public view holds one of ours");
 
 enum { PROBES = 0 /* the parameter: bits that a key sets */ };
 
