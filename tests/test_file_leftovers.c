@@ -165,7 +165,8 @@ TEST(test_file_killed_save_stays_while_a_child_lives)
     char temporary[LOOM__PATH_ROOM], byte = 0;
     CHECK_EQ(pipe(to_test), 0);
     CHECK_EQ(pipe(stop), 0);
-    CHECK_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* the child of a killed process becomes ours */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) /* so that the child of a killed process becomes ours */
+        SKIP("this system, or its emulator, has no subreapers");
     pid_t saver = fork();
     CHECK(saver >= 0);
     if (saver == 0) {
