@@ -26,8 +26,8 @@ static struct {
     simt_map_item items[MOST_ITEMS];
     uint32_t keys_4[MOST_ITEMS]; /* the items' keys, as a batch has them */
     uint64_t keys_8[MOST_ITEMS];
-    int fits;                                  /* all items, as codes are */
-    unsigned char memory[SIMT_MOST_WORDS * 8]; /* when a run begins */
+    int fits;                                               /* all items, as codes are */
+    _Alignas(64) unsigned char memory[SIMT_MOST_WORDS * 8]; /* when a run begins */
 } now;
 
 static uint32_t below(uint32_t n)
