@@ -50,14 +50,14 @@ TEST(test_core_turns_cover_the_batch)
     for (uint32_t m = 0; m < sizeof most / sizeof *most; m++)
         for (int k = 0; k < 200; k++) {
             const uint64_t n = random_below(&t->random, most[m] * 5) + 1;
-            const uint64_t each = loom__turn_items(n, most[m]), turns = (n + each - 1) / each;
+            const uint64_t each = loom__slice_items(n, most[m]), turns = (n + each - 1) / each;
             test_note("%llu in turns of %llu", (unsigned long long)n, (unsigned long long)most[m]);
             CHECK_LE(each, most[m]);
             CHECK_LE(turns, (n + most[m] - 1) / most[m]);
             CHECK_GT(each, 0);
         }
-    CHECK_EQ(loom__turn_items(0, 10), 0);
-    CHECK_EQ(loom__turn_items(((uint64_t)1 << 30) + 1, (uint64_t)1 << 30), ((uint64_t)1 << 29) + 512);
+    CHECK_EQ(loom__slice_items(0, 10), 0);
+    CHECK_EQ(loom__slice_items(((uint64_t)1 << 30) + 1, (uint64_t)1 << 30), ((uint64_t)1 << 29) + 512);
 }
 
 TEST(test_core_words_divide_all)

@@ -67,10 +67,10 @@ TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     config.capacity = many;
     loom_map *map = make_map_from(context, &config);
     uint32_t *keys = numbers_on_device(context, key_number), *values = numbers_on_device(context, value_number);
-    cuda_set_turn(context, ((uint64_t)1 << 30) + (1 << 20));
+    cuda_set_slice(context, ((uint64_t)1 << 30) + (1 << 20));
     CHECK_OK(loom_map_build(map, keys, values, many, LOOM_BY_PARTITION, NULL, NULL, NULL));
     CHECK_EQ(map_size(map), many);
-    cuda_set_turn(context, 0);
+    cuda_set_slice(context, 0);
     CHECK_OK(loom_map_build(map, keys, values, many, LOOM_BY_PARTITION, NULL, NULL, NULL));
     CHECK_EQ(map_size(map), many);
     CHECK_OK(loom_map_insert(map, keys, values, many, LOOM_KEEP | LOOM_BY_PARTITION, NULL, NULL, NULL));

@@ -147,7 +147,7 @@ static void run_all(test_run *t, loom_engine engine)
         for (int w = 0; w < 6; w++)
             for (uint32_t way = 0; way < 4; way++)
                 for (uint32_t where = 0; where < PLACEMENTS; where++) {
-                    cuda_set_turn(context, turns[turn]);
+                    cuda_set_slice(context, turns[turn]);
                     test_note("turns of %llu, %u + %u bytes, flags %u, %s", (unsigned long long)turns[turn],
                               widths[w][0], widths[w][1], ways[way], placements[where].name);
                     build_and_insert(t, context, engine, widths[w][0], widths[w][1], ways[way], &placements[where]);
@@ -177,7 +177,7 @@ TEST(test_cuda_turns_of_too_many_keys)
         batch b = make_batch_of(4, 4, n);
         for (uint64_t i = 0; i < n; i++) /* each key twice, far apart */
             set_pair(&b, i, distinct_key(4, 7, i % (n / 2)), i);
-        cuda_set_turn(context, turns[turn]);
+        cuda_set_slice(context, turns[turn]);
         placed_batch p = place_batch(context, &b, &placements[PLACED_STATUS]);
         CHECK_OK(loom_map_build(map, p.keys, p.values, n, LOOM_BY_PARTITION, p.status, p.result, NULL));
         loom_result result = take_back_batch(&p, &b);
@@ -198,7 +198,7 @@ TEST(test_cuda_turns_share_one_workspace)
 {
     need_cuda();
     loom_context *context = cuda_context_create(t, 0);
-    cuda_set_turn(context, 7001);
+    cuda_set_slice(context, 7001);
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = config.value_bytes = 4;
     config.capacity = ROWS;
@@ -236,9 +236,9 @@ TEST(test_cuda_turns_of_filters)
         for (uint32_t turn = 0; turn < TURNS; turn++)
             for (int here = 0; here < 2; here++) {
                 loom_filter *several = make_filter_from(context, &config);
-                cuda_set_turn(context, turns[turn]);
+                cuda_set_slice(context, turns[turn]);
                 checked_filter_insert(here ? context : NULL, several, &b, LOOM_BY_PARTITION);
-                cuda_set_turn(context, 0);
+                cuda_set_slice(context, 0);
                 check_same_bits(t, one, several);
                 loom_filter_destroy(several);
             }
@@ -267,7 +267,7 @@ TEST(test_cuda_turns_of_counts)
             set_pair(&b, i, distinct_key(4, 5, i % keys[k]), 0);
         for (uint64_t i = 0; i < keys[k]; i++)
             set_pair(&each, i, distinct_key(4, 5, i), n / keys[k] + (i < n % keys[k]));
-        cuda_set_turn(context, 110000);
+        cuda_set_slice(context, 110000);
         placed_batch p = place_batch(context, &b, &placements[1]);
         CHECK_OK(loom_map_count(map, p.keys, n, NULL, p.result, NULL));
         loom_result result = take_back_batch(&p, &b);

@@ -17,7 +17,7 @@ static batch make_crowd(test_run *t, const loom_map_config *config, uint64_t see
         const uint64_t hash = loom__hash_key(key, t->key_bytes, view.seed);
         const perfect_place place = perfect_place_of((uint32_t)hash, view.words);
         if (loom__hash_partition(hash, view.partitions) == 0 && perfect_cell(place) == 3 &&
-            perfect_turn(place.rest, 0, 0) == 5 && perfect_turn(place.rest, 0, 1) == 2)
+            perfect_rotation(place.remainder, 0, 0) == 5 && perfect_rotation(place.remainder, 0, 1) == 2)
             set_pair(&b, used++, key, value_for(key, t->value_bytes));
     }
     return b;

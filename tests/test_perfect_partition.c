@@ -12,7 +12,7 @@
 typedef struct fixture {
     loom__perfect_view view;
     loom__slot_kind kind;
-    perfect_desk *desk;
+    perfect_scratch *scratch;
     perfect_owner owner;
     uint64_t *keys; /* that were stored */
     uint32_t count, slots;
@@ -49,8 +49,8 @@ static fixture make_fixture(const test_run *t, uint32_t subrange, uint32_t words
     f.view.base = aligned_alloc(64, 2 * bytes);
     f.view.codes = calloc(2 * words, sizeof *f.view.codes);
     f.view.marks = calloc(2, sizeof *f.view.marks);
-    f.desk = calloc(1, perfect_desk_bytes(subrange));
-    f.desk->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
+    f.scratch = calloc(1, perfect_scratch_bytes(subrange));
+    f.scratch->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
     f.keys = calloc(f.slots + 1, sizeof *f.keys);
     start_again(&f, 1);
     return f;
@@ -61,8 +61,8 @@ static void free_fixture(fixture *f)
     free(f->view.base);
     free(f->view.codes);
     free(f->view.marks);
-    free(f->desk->spare);
-    free(f->desk);
+    free(f->scratch->spare);
+    free(f->scratch);
     free(f->keys);
 }
 
@@ -91,8 +91,8 @@ static perfect_outcome insert_key(fixture *f, uint64_t key)
 {
     perfect_outcome outcome = insert_directly(f, key, value_of(f, key));
     if (outcome == PERFECT_OVERFLOW) {
-        if (!perfect_make_room(f->kind, &f->view, &f->owner, f->desk, key) &&
-            !perfect_make_room_anew(f->kind, &f->view, &f->owner, f->desk, key))
+        if (!perfect_make_room(f->kind, &f->view, &f->owner, f->scratch, key) &&
+            !perfect_make_room_anew(f->kind, &f->view, &f->owner, f->scratch, key))
             return PERFECT_NO_ROOM;
         outcome = insert_directly(f, key, value_of(f, key));
         CHECK_EQ(outcome, PERFECT_DONE);
@@ -129,7 +129,7 @@ static void check_partition(fixture *f)
         CHECK_EQ(value, value_of(f, f->keys[i]));
     }
     for (uint32_t i = 0; i < perfect_buckets(f->view.subrange); i++)
-        CHECK_EQ(*perfect_shift_word(f->desk, i), 0);
+        CHECK_EQ(*perfect_shift_word(f->scratch, i), 0);
 }
 
 static uint32_t stashed(const fixture *f)
@@ -266,16 +266,17 @@ static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
 TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
 {
     fixture f = make_fixture(t, 2, 8, 1);
-    uint32_t turns[2] = {0, 0}, refused = 0;
+    uint32_t rotations[2] = {0, 0}, refused = 0;
     for (uint32_t i = 0; i <= perfect_slots(f.kind); i++) {
         uint64_t key;
         perfect_place place;
         do {
             key = key_of_cell(t, &f, 0x21);
             place = perfect_place_of_key(f.kind, &f.view, key);
-        } while (i > 0 && (perfect_turn(place.rest, 0, 0) != turns[0] || perfect_turn(place.rest, 0, 1) != turns[1]));
-        turns[0] = perfect_turn(place.rest, 0, 0);
-        turns[1] = perfect_turn(place.rest, 0, 1);
+        } while (i > 0 && (perfect_rotation(place.remainder, 0, 0) != rotations[0] ||
+                           perfect_rotation(place.remainder, 0, 1) != rotations[1]));
+        rotations[0] = perfect_rotation(place.remainder, 0, 0);
+        rotations[1] = perfect_rotation(place.remainder, 0, 1);
         refused += insert_key(&f, key) == PERFECT_NO_ROOM;
     }
     CHECK_EQ(refused, 0);

@@ -41,11 +41,11 @@ static overfull_table make_overfull(test_run *t, const batch *b)
         .value_stride = b->value_bytes,
         .n = b->n,
     };
-    loom__cpu_perfect_desk desk;
+    loom__cpu_perfect_scratch scratch;
     loom__cpu_counts counts = {0};
-    loom__cpu_perfect_desk_open(&desk, &allocator, &table.view, 0, shape.partitions);
-    counted_simd.insert(&table.view, &work, &records, &desk, &counts);
-    loom__cpu_perfect_desk_close(&desk);
+    loom__cpu_perfect_scratch_open(&scratch, &allocator, &table.view, 0, shape.partitions);
+    counted_simd.insert(&table.view, &work, &records, &scratch, &counts);
+    loom__cpu_perfect_scratch_close(&scratch);
     counting_destroy(counter);
     CHECK_EQ(counts.ok + counts.full, b->n);
     CHECK_GT(counts.full, 0);

@@ -29,7 +29,8 @@ template <> struct is_real<double> {
     static constexpr bool value = true;
 };
 
-template <class number, loom_combine combine> __host__ __device__ constexpr loom_inner::loom__how how_to_combine()
+template <class number, loom_combine combine>
+__host__ __device__ constexpr loom_inner::loom__combine_rule how_to_combine()
 {
     static_assert(combine != LOOM_COMBINE_ADD_AND_COUNT, "add LOOM_COUNTED(number) with LOOM_COMBINE_ADD");
     using namespace loom_inner;
@@ -277,7 +278,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         };
     }
 
-    template <loom_inner::slot_mode mode, loom_inner::loom__how how = loom_inner::LOOM__ADD>
+    template <loom_inner::slot_mode mode, loom_inner::loom__combine_rule how = loom_inner::LOOM__ADD>
     __device__ __forceinline__ auto put() const
     {
         return [this](loom_inner::lane_group lanes, loom_inner::open_walk *walk, uint64_t value, bool active) {

@@ -176,7 +176,7 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
 /* Sets the batch's `how` and `widening`. */
 static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__batch *batch)
 {
-    static const loom__how hows[][4] = {
+    static const loom__combine_rule hows[][4] = {
         [LOOM_NUMBER_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED, LOOM__ADD},
         [LOOM_NUMBER_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
         [LOOM_NUMBER_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},

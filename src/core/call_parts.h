@@ -1,4 +1,4 @@
-/* Arrays of a bulk call, and the parts in which a call processes them: chunks that pass through staging buffers, turns
+/* Arrays of a bulk call, and the parts in which a call processes them: chunks that pass through staging buffers, slices
  * of a batch that goes by partition, words that move a row. Arithmetic only, so tests need no GPU. */
 #ifndef LOOM_CORE_CALL_PARTS_H
 #define LOOM_CORE_CALL_PARTS_H
@@ -63,13 +63,13 @@ LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t
 
 /* ---- Turns ---- */
 
-/* Items of each turn except the last, if n items go in turns of at most `most` > 0 items and about equal size. A
+/* Items of each slice except the last, if n items go in slices of at most `most` > 0 items and about equal size. A
  * multiple of 512, unless that exceeds `most`. */
-LOOM_BOTH uint64_t loom__turn_items(uint64_t n, uint64_t most)
+LOOM_BOTH uint64_t loom__slice_items(uint64_t n, uint64_t most)
 {
     if (n <= most)
         return n;
-    const uint64_t turns = n / most + (n % most > 0), each = n / turns + (n % turns > 0);
+    const uint64_t slices = n / most + (n % most > 0), each = n / slices + (n % slices > 0);
     const uint64_t rounded = (each + 511) / 512 * 512;
     return rounded <= most ? rounded : each;
 }

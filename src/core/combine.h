@@ -5,7 +5,7 @@
 
 #include "core/portable.h"
 
-typedef enum loom__how {
+typedef enum loom__combine_rule {
     LOOM__ADD = 0, /* integers, signed or unsigned: modulo 2^32 or 2^64 */
     LOOM__MIN_UNSIGNED,
     LOOM__MAX_UNSIGNED,
@@ -14,7 +14,7 @@ typedef enum loom__how {
     LOOM__ADD_FLOAT,
     LOOM__MIN_FLOAT,
     LOOM__MAX_FLOAT
-} loom__how;
+} loom__combine_rule;
 
 typedef union loom__bits_4 {
     uint32_t bits;
@@ -99,12 +99,12 @@ LOOM_BOTH uint64_t loom__widen(loom__widening widening, uint32_t number)
     }                                       \
     return x.bits
 
-LOOM_BOTH uint32_t loom__combine_4(loom__how how, uint32_t a, uint32_t b)
+LOOM_BOTH uint32_t loom__combine_4(loom__combine_rule how, uint32_t a, uint32_t b)
 {
     LOOM__COMBINE(loom__bits_4);
 }
 
-LOOM_BOTH uint64_t loom__combine_8(loom__how how, uint64_t a, uint64_t b)
+LOOM_BOTH uint64_t loom__combine_8(loom__combine_rule how, uint64_t a, uint64_t b)
 {
     LOOM__COMBINE(loom__bits_8);
 }

@@ -57,7 +57,8 @@ LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned ch
 /* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value. Integer minima
  * and maxima take the whole pair: of two pairs with one key, the one with the larger value is larger. Floats need a
  * compare-and-swap. It fails only when another lane has combined; the key itself cannot go while insertions run. */
-LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__how how, uint64_t key, uint64_t value)
+LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__combine_rule how, uint64_t key,
+                                 uint64_t value)
 {
     if (how == LOOM__ADD) {
         lane_combine_8(at, how, value << 32, shared);

@@ -137,7 +137,7 @@ void cuda_lose_device(uint64_t steps)
     ((cuda_lose_device_function *)(uintptr_t)cuda_module_function(CUDA_LOSE_DEVICE))(steps);
 }
 
-void cuda_set_turn(loom_context *context, uint64_t keys)
+void cuda_set_slice(loom_context *context, uint64_t keys)
 {
     ((cuda_set_turn_function *)(uintptr_t)cuda_module_function(CUDA_SET_TURN))(context->machine, keys);
 }

@@ -25,7 +25,7 @@ void cuda_run_faulty_kernel(void);
 void cuda_lose_device(uint64_t steps);
 
 /* Batches on the cuda machine go by partition in turns of so many keys at most; 0: as many as it can. */
-void cuda_set_turn(loom_context *context, uint64_t keys);
+void cuda_set_slice(loom_context *context, uint64_t keys);
 
 /* A function of the cuda machine's module that is there for tests (machines/cuda/core/cuda_trial.h). */
 void *cuda_module_function(const char *name);

@@ -324,7 +324,7 @@ plant(nobody_brought_home upkeep
 ")
 
 plant(keys_that_stay_without_their_bits upkeep
-"        if (away > desk->room)
+"        if (away > scratch->room)
 "
 "        if (0)
 ")
@@ -482,36 +482,36 @@ plant(perfect_update_of_another_slot perfect/update+update
 # ---- perfect tables: room made by a team ----
 
 plant(perfect_overfull_found_too_early perfect/room
-"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+"        lane_team_store_4(&scratch->overfull, UINT32_MAX);
     lane_team_wait(owner->team);
 "
-"        lane_team_store_4(&desk->overfull, UINT32_MAX);
+"        lane_team_store_4(&scratch->overfull, UINT32_MAX);
 ")
 
 plant(perfect_overfull_read_too_early perfect/room
-"            lane_team_least(&desk->overfull, bucket);
+"            lane_team_least(&scratch->overfull, bucket);
     }
     lane_team_wait(owner->team);
 "
-"            lane_team_least(&desk->overfull, bucket);
+"            lane_team_least(&scratch->overfull, bucket);
     }
 ")
 
 plant(perfect_cells_compared_too_early perfect/room
-"                lane_team_store_4(&desk->cells[0], perfect_cell(place));
+"                lane_team_store_4(&scratch->cells[0], perfect_cell(place));
         }
         lane_team_wait(owner->team);
 "
-"                lane_team_store_4(&desk->cells[0], perfect_cell(place));
+"                lane_team_store_4(&scratch->cells[0], perfect_cell(place));
         }
 ")
 
 plant(perfect_best_candidate_read_too_early perfect/room
-"            lane_team_least(&desk->best, best);
+"            lane_team_least(&scratch->best, best);
     }
     lane_team_wait(owner->team);
 "
-"            lane_team_least(&desk->best, best);
+"            lane_team_least(&scratch->best, best);
     }
 ")
 
@@ -520,17 +520,17 @@ plant(perfect_keys_of_other_lanes_not_counted perfect/room
 "reading.counts[i] = counts[i];")
 
 plant(perfect_plan_dropped_while_it_is_read perfect/room
-"        lane_team_store_4(perfect_shift_word(desk, lane_team_load_4(&desk->touched[i])), 0);
+"        lane_team_store_4(perfect_shift_word(scratch, lane_team_load_4(&scratch->touched[i])), 0);
     lane_team_wait(owner->team);
 "
-"        lane_team_store_4(perfect_shift_word(desk, lane_team_load_4(&desk->touched[i])), 0);
+"        lane_team_store_4(perfect_shift_word(scratch, lane_team_load_4(&scratch->touched[i])), 0);
 ")
 
 plant(perfect_codes_changed_while_keys_are_lifted perfect/room
-"    perfect_lift(kind, view, owner, desk, moves);
+"    perfect_lift(kind, view, owner, scratch, moves);
     lane_team_wait(owner->team);
 "
-"    perfect_lift(kind, view, owner, desk, moves);
+"    perfect_lift(kind, view, owner, scratch, moves);
 ")
 
 plant(perfect_keys_put_back_by_old_codes perfect/room
@@ -550,19 +550,19 @@ plant(perfect_keys_dealt_while_slots_are_emptied perfect/room
 ")
 
 plant(perfect_outcome_read_too_early perfect/room
-"                lane_team_store_4(&desk->room, used < perfect_slots(kind));
+"                lane_team_store_4(&scratch->room, used < perfect_slots(kind));
         }
         lane_team_wait(owner->team);
 "
-"                lane_team_store_4(&desk->room, used < perfect_slots(kind));
+"                lane_team_store_4(&scratch->room, used < perfect_slots(kind));
         }
 ")
 
 plant(perfect_outcome_overwritten_too_early perfect/room
-"        uint32_t done = lane_team_load_4(&desk->room);
+"        uint32_t done = lane_team_load_4(&scratch->room);
         lane_team_wait(owner->team);
 "
-"        uint32_t done = lane_team_load_4(&desk->room);
+"        uint32_t done = lane_team_load_4(&scratch->room);
 ")
 
 plant(perfect_keys_still_being_added_up perfect/room
@@ -575,10 +575,10 @@ plant(perfect_keys_still_being_added_up perfect/room
 ")
 
 plant(perfect_sum_reset_too_early perfect/room
-"    uint32_t used = lane_team_load_4(&desk->lifted);
+"    uint32_t used = lane_team_load_4(&scratch->lifted);
     lane_team_wait(owner->team);
 "
-"    uint32_t used = lane_team_load_4(&desk->lifted);
+"    uint32_t used = lane_team_load_4(&scratch->lifted);
 ")
 
 plant(perfect_salt_of_the_first_word_alone perfect/room
@@ -590,14 +590,14 @@ plant(perfect_value_left_where_a_key_was_lifted perfect/room
 "
 "")
 
-plant(perfect_plan_left_on_the_desk perfect/room
-"        lane_team_store_4(&desk->touches, 0);
+plant(perfect_plan_left_in_scratch perfect/room
+"        lane_team_store_4(&scratch->touches, 0);
 "
 "")
 
 plant(perfect_counters_of_a_sum_left perfect/room
 "    if (lane_team_rank(owner->team) == 0)
-        lane_team_store_4(&desk->lifted, 0);
+        lane_team_store_4(&scratch->lifted, 0);
     lane_team_wait(owner->team);
     return"
 "    lane_team_wait(owner->team);

@@ -316,7 +316,7 @@ static void draw_calls(int tiny)
             call->stream = stream;
             call->open.op = draw_op(now.c->streams[stream] & (is_set() ? SIM_OF_SETS : UINT32_MAX));
             call->open.shared = now.c->at_rest ? OPEN_ALONE : now.c->mixed ? OPEN_MIXED : OPEN_SHARED;
-            call->open.how = (loom__how)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
+            call->open.how = (loom__combine_rule)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->open.view = now.view;
             call->open.items = call->items;
             call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
@@ -392,7 +392,7 @@ static uint32_t retired_keys(uint32_t partition)
 /* After a mixed batch: what retired keys leave are free slots, as the upkeep with `sweep` makes them. */
 static void sweep(void)
 {
-    const open_desk none = {NULL, 0, &(uint32_t){0}};
+    const open_scratch none = {NULL, 0, &(uint32_t){0}};
     for (uint32_t partition = 0; partition < now.view.partitions; partition++) {
         uint32_t retired = retired_keys(partition);
         if (retired != now.view.retired_slots[partition])

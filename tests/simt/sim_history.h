@@ -20,7 +20,8 @@ typedef struct sim_operation {
     loom_status status;
     uint64_t began, ended;
     uint64_t found; /* find or insert: the value told */
-    loom__how how;  /* accumulate; the same in all operations on a key: what came out then does not depend on order */
+    loom__combine_rule
+        how; /* accumulate; the same in all operations on a key: what came out then does not depend on order */
     uint32_t value_bytes; /* accumulate */
 } sim_operation;
 

@@ -129,7 +129,7 @@ static void draw_calls(uint64_t seed, int tiny)
             memset(call, 0, sizeof *call);
             call->stream = stream;
             call->perfect.op = now.op;
-            call->perfect.how = (loom__how)(seed / 3 % (LOOM__MAX_FLOAT + 1));
+            call->perfect.how = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->perfect.view = sim_perfect.view;
             call->perfect.items = call->items;
             call->perfect.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);

@@ -172,7 +172,7 @@ void sim_perfect_repair_draw(const sim_case *c, uint64_t seed, int tiny)
                                    .view = sim_perfect.view,
                                    .items = now.items,
                                    .groups = groups * (tiny ? 2 : 1 + below(2)),
-                                   .how = (loom__how)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                                   .how = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
                                    .inserts = with_values ? SIMT_MAP_KEEP + below(4) : SIMT_MAP_KEEP};
     draw_items(tiny);
     draw_effort();

@@ -150,7 +150,7 @@ static void draw_effort(int tiny)
         now.call.tries = 0; /* as in the library */
     now.call.anew = now.reseeds;
     now.call.plans = !now.reseeds || (!now.hard && below(8) == 0);
-    sim_perfect.desk->spare = now.reseeds && below(32) != 0 ? sim_perfect.spare : NULL;
+    sim_perfect.scratch->spare = now.reseeds && below(32) != 0 ? sim_perfect.spare : NULL;
 }
 
 static void at_rest(uint32_t item);
@@ -173,9 +173,9 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
                                    .view = sim_perfect.view,
                                    .items = now.items,
                                    .groups = groups * (tiny ? 2 : 1 + below(2)),
-                                   .how = (loom__how)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                                   .how = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
                                    .inserts = with_values ? SIMT_MAP_KEEP + below(4) : SIMT_MAP_KEEP,
-                                   .desk = sim_perfect.desk,
+                                   .scratch = sim_perfect.scratch,
                                    .at_rest = at_rest};
     draw_items(tiny);
     draw_effort(tiny);
@@ -230,7 +230,7 @@ static void at_rest(uint32_t index)
         present += (uint64_t)found.present;
     }
     sim_perfect_judge(present);
-    sim_perfect_judge_desk();
+    sim_perfect_judge_scratch();
     judge_mark(item->status == LOOM_FULL);
     if (item->status != LOOM_OK)
         judge_refusal();

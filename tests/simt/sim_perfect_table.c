@@ -43,7 +43,7 @@ void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, u
     view->totals = take(sizeof *view->totals, 8);
     view->marks = take(2 * sizeof *view->marks, 8);
     if (for_team) {
-        sim_perfect.desk = take(perfect_desk_bytes(subrange), 8);
+        sim_perfect.scratch = take(perfect_scratch_bytes(subrange), 8);
         sim_perfect.spare = take(view->partition_bytes + words * (size_t)8, 8);
     }
     for (uint32_t partition = 0; partition < 2; partition++)
@@ -93,7 +93,7 @@ static uint32_t code_for(const perfect_owner *owner, uint32_t cell, const perfec
         return PERFECT_NOWHERE;
     perfect_reading reading = perfect_read_cell(kind, &sim_perfect.view, owner, NULL, cell, code, 0, 1);
     if (comes != NULL)
-        perfect_add_key(reading.counts, comes->rest, owner->salt);
+        perfect_add_key(reading.counts, comes->remainder, owner->salt);
     const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, code, leaves, 0);
     return best >> 24 == 0 && reading.keys < PERFECT_MOST_COPIES ? best & 15 : (uint32_t)PERFECT_NOWHERE;
 }
@@ -128,9 +128,9 @@ int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
 {
     const loom__slot_kind kind = sim_perfect.kind;
     static struct {
-        perfect_desk desk;
+        perfect_scratch scratch;
         uint32_t shift[PERFECT_SUBRANGES * 2 + 1];
-    } own_desk; /* all zero between calls, as perfect_room.h asks for */
+    } own_scratch; /* all zero between calls, as perfect_room.h asks for */
     for (;; make_room = 0) {
         perfect_seek seek = perfect_seek_key(kind, &sim_perfect.view, key);
         perfect_outcome outcome =
@@ -140,7 +140,7 @@ int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
         if (outcome != PERFECT_OVERFLOW || !make_room)
             return outcome == PERFECT_DONE;
         perfect_owner owner = own(seek.partition_index);
-        if (!perfect_make_room(kind, &sim_perfect.view, &owner, &own_desk.desk, key))
+        if (!perfect_make_room(kind, &sim_perfect.view, &owner, &own_scratch.scratch, key))
             return 0;
     }
 }
@@ -187,13 +187,13 @@ void sim_perfect_judge(uint64_t size)
                   (unsigned long long)size);
 }
 
-void sim_perfect_judge_desk(void)
+void sim_perfect_judge_scratch(void)
 {
     for (uint32_t bucket = 0; bucket < perfect_buckets(sim_perfect.view.subrange); bucket += 2)
-        if (*perfect_shift_word(sim_perfect.desk, bucket) != 0)
-            simt_fail("a plan has left its shift of bucket %u or %u on the desk", bucket, bucket + 1);
-    if (sim_perfect.desk->touches != 0 || sim_perfect.desk->lifted != 0)
-        simt_fail("a plan has left its counters on the desk");
+        if (*perfect_shift_word(sim_perfect.scratch, bucket) != 0)
+            simt_fail("a plan has left its shift of bucket %u or %u on the scratch", bucket, bucket + 1);
+    if (sim_perfect.scratch->touches != 0 || sim_perfect.scratch->lifted != 0)
+        simt_fail("a plan has left its counters on the scratch");
 }
 
 static int name_in_partition(uint32_t partition, uint64_t inside, char *text, size_t bytes)
@@ -228,14 +228,14 @@ void sim_perfect_name_word(const void *at, char *text, size_t bytes)
         snprintf(text, bytes, "size");
     else if (here < (const unsigned char *)(view->marks + 2))
         snprintf(text, bytes, "marks");
-    else if (sim_perfect.desk == NULL)
+    else if (sim_perfect.scratch == NULL)
         snprintf(text, bytes, "team + %u", (unsigned)(here - (const unsigned char *)(view->marks + 2)));
     else if (here >= sim_perfect.spare)
         snprintf(text, bytes, "spare %u", (unsigned)((here - sim_perfect.spare) / 8));
-    else if (here >= (const unsigned char *)(sim_perfect.desk + 1))
+    else if (here >= (const unsigned char *)(sim_perfect.scratch + 1))
         snprintf(text, bytes, "shift of b%u to b%u",
-                 (unsigned)(here - (const unsigned char *)(sim_perfect.desk + 1)) / 2,
-                 (unsigned)(here - (const unsigned char *)(sim_perfect.desk + 1)) / 2 + 3);
+                 (unsigned)(here - (const unsigned char *)(sim_perfect.scratch + 1)) / 2,
+                 (unsigned)(here - (const unsigned char *)(sim_perfect.scratch + 1)) / 2 + 3);
     else
-        snprintf(text, bytes, "desk + %u", (unsigned)(here - (const unsigned char *)sim_perfect.desk));
+        snprintf(text, bytes, "scratch + %u", (unsigned)(here - (const unsigned char *)sim_perfect.scratch));
 }

@@ -8,14 +8,14 @@
 
 #include <stddef.h>
 
-struct perfect_desk; /* perfect_cells.h */
+struct perfect_scratch; /* perfect_cells.h */
 
 typedef struct sim_perfect_table {
     loom__slot_kind kind;
     loom__perfect_view view;
     size_t bytes; /* of sim_perfect_memory in use, the team's included */
     /* of a team: behind the table, in the same memory */
-    struct perfect_desk *desk;
+    struct perfect_scratch *scratch;
     unsigned char *spare;
 } sim_perfect_table;
 
@@ -29,9 +29,9 @@ typedef enum sim_perfect_way {
 extern sim_perfect_table sim_perfect;
 extern unsigned char sim_perfect_memory[]; /* all that lanes may touch; the table comes first */
 
-/* An empty table, all codes 0. `for_team`: with a desk. */
+/* An empty table, all codes 0. `for_team`: with a scratch. */
 void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, uint64_t seed, int for_team);
-/* More memory behind it, aligned to 16 bytes, for a team without a desk. */
+/* More memory behind it, aligned to 16 bytes, for a team without a scratch. */
 void *sim_perfect_take(size_t bytes);
 /* Gives a partition another salt, and with `codes` != NULL, words of codes: [words], whose salt counts for nothing. It is empty. */
 void sim_perfect_set_codes(uint32_t partition, uint32_t salt, const uint64_t *codes);
@@ -49,8 +49,8 @@ void sim_perfect_remove(uint64_t key);
 sim_state sim_perfect_read(uint64_t key);
 /* P1 to P3 of perfect_ops.h, and the number of keys; what is wrong becomes the run's failure (simt_fail). */
 void sim_perfect_judge(uint64_t size);
-/* Nothing of a plan is left on the desk. */
-void sim_perfect_judge_desk(void);
+/* Nothing of a plan is left on the scratch. */
+void sim_perfect_judge_scratch(void);
 
 void sim_perfect_name_word(const void *at, char *text, size_t bytes);
 

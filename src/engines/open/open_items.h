@@ -55,7 +55,7 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
 }
 
 /* FETCH: *value is valid on the lane that reports. */
-LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)
 {

@@ -308,7 +308,7 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
 /* Applies the mode to a key that is present in `slot` with its value complete. FETCH stores the value in *value, or
  * returns false if this lane does not see the value complete yet. A failed CAS has met another overwrite of the same
  * key, which then counts as the later one; the key itself cannot disappear while insertions run. */
-LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
 {
@@ -382,7 +382,7 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
 
 /* One turn of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: *tells is
  * true on exactly one lane; there *value is the key's value, found or stored. */
-LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)
 {
@@ -468,7 +468,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
 }
 
 /* A whole insertion by a group of one lane that waits for no other group. Bounded as every insertion is. */
-LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
     open_walk walk = open_start(kind, view, key);

@@ -41,11 +41,11 @@ typedef struct open_lifted {
 } open_lifted;
 
 /* A team's own memory, apart from the table. */
-typedef struct open_desk {
+typedef struct open_scratch {
     uint64_t *list; /* [room * open_list_words(kind)] keys or pairs; then values that lie outside the line */
     uint32_t room;  /* keys that fit the list */
     uint32_t *away; /* keys found away from home; may exceed `room` */
-} open_desk;
+} open_scratch;
 
 /* Words of the list for each key. */
 LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind)
@@ -80,19 +80,19 @@ LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, u
 
 /* Step 1 for one key of this lane's bucket: moves the key from its slot to place `place` of the list. */
 LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view, const open_walk *here,
-                              const lane_line *line, uint32_t slot, const open_desk *desk, uint32_t place)
+                              const lane_line *line, uint32_t slot, const open_scratch *scratch, uint32_t place)
 {
     unsigned char *at = open_line(kind, here, here->bucket);
     uint64_t empty = open_empty(view, here->partition_index);
     if (kind == SLOT_PAIR_4_4) {
-        lane_team_store(&desk->list[place], lane_line_word(line, slot));
+        lane_team_store(&scratch->list[place], lane_line_word(line, slot));
         lane_store_8((uint64_t *)(at + slot * 8), slot_pair(empty, 0));
         return;
     }
-    lane_team_store(&desk->list[place], open_taken_key(kind, line, slot));
+    lane_team_store(&scratch->list[place], open_taken_key(kind, line, slot));
     if (slot_values_apart(kind)) {
         unsigned char *value = open_value(kind, view, here->partition, at, slot);
-        lane_team_store(&desk->list[desk->room + place], slot_load_value(kind, value));
+        lane_team_store(&scratch->list[scratch->room + place], slot_load_value(kind, value));
         slot_store_value(kind, value, 0);
     }
     slot_store_key(kind, at, slot, empty);
@@ -101,7 +101,7 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
 /* Step 1 for one bucket, which belongs to this lane: reads its line once and writes only what changes. With order = 0
  * it only frees retired slots. */
 LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
-                                int order, lane_group alone, const open_desk *desk)
+                                int order, lane_group alone, const open_scratch *scratch)
 {
     open_walk here = open_stand_at(kind, view, partition, number);
     unsigned char *at = open_line(kind, &here, number);
@@ -122,10 +122,10 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
         slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* its value is zero already */
     if (!order)
         return;
-    uint32_t place = away != 0 ? lane_team_draw(desk->away, loom__count_bits(away)) : 0;
-    for (; away != 0 && place < desk->room; away &= away - 1) {
+    uint32_t place = away != 0 ? lane_team_draw(scratch->away, loom__count_bits(away)) : 0;
+    for (; away != 0 && place < scratch->room; away &= away - 1) {
         uint32_t slot = loom__lowest_bit(away);
-        open_lift_slot(kind, view, &here, &line, slot, desk, place++);
+        open_lift_slot(kind, view, &here, &line, slot, scratch, place++);
         holders &= ~((uint32_t)1 << slot);
     }
     uint64_t word = slot_values_apart(kind) ? holders : 0;
@@ -167,11 +167,11 @@ LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_grou
     return 0;
 }
 
-LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_desk *desk, uint32_t place)
+LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_scratch *scratch, uint32_t place)
 {
     open_lifted one;
-    one.key = lane_team_load(&desk->list[place]);
-    one.value = slot_values_apart(kind) ? lane_team_load(&desk->list[desk->room + place]) : 0;
+    one.key = lane_team_load(&scratch->list[place]);
+    one.value = slot_values_apart(kind) ? lane_team_load(&scratch->list[scratch->room + place]) : 0;
     if (kind == SLOT_PAIR_4_4) {
         one.value = one.key >> 32;
         one.key = (uint32_t)one.key;
@@ -183,34 +183,34 @@ LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_desk *desk, u
  * Returns when this lane's part is done. The first wait of the next call keeps this lane from touching what other lanes
  * still use. */
 LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
-                                 int order, lane_team team, lane_group alone, const open_desk *desk)
+                                 int order, lane_team team, lane_group alone, const open_scratch *scratch)
 {
     uint32_t first = lane_team_rank(team), lanes = lane_team_size(team);
     if (first == 0) {
-        lane_team_store_4(desk->away, 0);
+        lane_team_store_4(scratch->away, 0);
         if (order)
             lane_store_4(&view->marks[partition], OPEN_UNMARKED); /* slots will be free for a while */
     }
     lane_team_wait(team); /* places are drawn from 0 on, in a list that no lane reads any more */
     for (uint32_t number = first; number < view->buckets; number += lanes)
-        open_lift_bucket(kind, view, partition, number, order, alone, desk);
+        open_lift_bucket(kind, view, partition, number, order, alone, scratch);
     lane_team_wait(team); /* all keys are lifted, all bits are gone */
     if (order) {
-        uint32_t away = lane_team_load_4(desk->away), count = away < desk->room ? away : desk->room;
+        uint32_t away = lane_team_load_4(scratch->away), count = away < scratch->room ? away : scratch->room;
         uint64_t empty = open_empty(view, partition);
-        if (away > desk->room)
+        if (away > scratch->room)
             for (uint32_t number = first; number < view->buckets; number += lanes)
                 open_mark_bucket(kind, shared, view, partition, number);
         for (uint32_t place = first; place < count; place += lanes) {
-            open_lifted one = open_listed(kind, desk, place);
+            open_lifted one = open_listed(kind, scratch, place);
             if (open_bring_home(kind, shared, alone, view, &one))
-                lane_team_store(&desk->list[place], empty);
+                lane_team_store(&scratch->list[place], empty);
         }
         /* Keys that belong into a bucket have gone there before others take the slots that are left. And all lanes have
          * read `away`: this is the last wait before the next partition resets it. */
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
-            open_lifted one = open_listed(kind, desk, place);
+            open_lifted one = open_listed(kind, scratch, place);
             if (one.key != empty)
                 (void)open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
         }

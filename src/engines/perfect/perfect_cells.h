@@ -2,9 +2,9 @@
  * In perfect_room.h a team of lanes (core/lanes.h) owns the partition, and nobody else works on it. In perfect_recode.h
  * groups work side by side.
  *
- * A group reads a cell: how many of its keys have each rotation (perfect_turn), and how full its sixteen buckets are.
+ * A group reads a cell: how many of its keys have each rotation (perfect_rotation), and how full its sixteen buckets are.
  * From these counts it judges the cell's codes, without touching the table. The team shares its findings on its
- * *desk*. */
+ * *scratch*. */
 #ifndef LOOM_PERFECT_CELLS_H
 #define LOOM_PERFECT_CELLS_H
 
@@ -38,9 +38,9 @@ typedef struct perfect_move {
     uint32_t wanted; /* its new code */
 } perfect_move;
 
-/* A team's working memory outside the table: perfect_desk_bytes(). Before first use all of it except `spare` is
+/* A team's working memory outside the table: perfect_scratch_bytes(). Before first use all of it except `spare` is
  * zero. */
-typedef struct perfect_desk {
+typedef struct perfect_scratch {
     /* Cells of the keys in the overfull bucket; UINT32_MAX: none. They come first, and so are aligned: loads of several
      * at once do not reach into neighbours. */
     uint32_t cells[PERFECT_MOST_CANDIDATES];
@@ -55,20 +55,20 @@ typedef struct perfect_desk {
     uint32_t room;        /* outcome of a step that one lane or group did, for all lanes */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
     /* Then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans. */
-} perfect_desk;
+} perfect_scratch;
 
-LOOM_STATIC_ASSERT(sizeof(perfect_desk) % 8 == 0, "what is planned for each bucket lies behind");
+LOOM_STATIC_ASSERT(sizeof(perfect_scratch) % 8 == 0, "what is planned for each bucket lies behind");
 
-LOOM_BOTH uint32_t perfect_desk_bytes(uint32_t subrange)
+LOOM_BOTH uint32_t perfect_scratch_bytes(uint32_t subrange)
 {
-    return (uint32_t)(sizeof(perfect_desk) + (perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t));
+    return (uint32_t)(sizeof(perfect_scratch) + (perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t));
 }
 
 /* The word with the bucket's planned change. Computed, not stored as a pointer: a GPU compiler could not tell what
  * memory a pointer points to. */
-LOOM_LANE uint32_t *perfect_shift_word(const perfect_desk *desk, uint32_t bucket)
+LOOM_LANE uint32_t *perfect_shift_word(const perfect_scratch *scratch, uint32_t bucket)
 {
-    return (uint32_t *)(desk + 1) + bucket / 2;
+    return (uint32_t *)(scratch + 1) + bucket / 2;
 }
 
 /* The partition, and the lanes that work on it. */
@@ -126,13 +126,13 @@ LOOM_LANE perfect_place perfect_place_of_key(loom__slot_kind kind, const loom__p
 
 /* Whether `key` is a key of this cell, not the empty key. Nearly all other keys fail the first comparison. */
 LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 uint64_t key, uint32_t cell, uint32_t *rest)
+                                 uint64_t key, uint32_t cell, uint32_t *remainder)
 {
     const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
     if (loom__multiply_high(lower, view->words) != cell >> 4 || key == owner->empty)
         return 0;
     const perfect_place place = perfect_place_of(lower, view->words);
-    *rest = place.rest;
+    *remainder = place.remainder;
     return perfect_cell(place) == cell;
 }
 
@@ -218,7 +218,7 @@ LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
 }
 
 /* Byte i goes to (i + by) mod 8. */
-LOOM_LANE uint64_t perfect_turned(uint64_t bytes, uint32_t by)
+LOOM_LANE uint64_t perfect_rotated(uint64_t bytes, uint32_t by)
 {
     const uint32_t bits = 8 * (by % 8);
     return bytes << bits | bytes >> ((64 - bits) & 63);
@@ -233,10 +233,10 @@ LOOM_LANE uint32_t perfect_sum_of_bytes(uint64_t bytes)
 }
 
 /* Counts one more key of the cell. */
-LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t rest, uint32_t salt)
+LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t remainder, uint32_t salt)
 {
-    counts[0] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 0);
-    counts[1] += (uint64_t)1 << 8 * perfect_turn(rest, salt, 1);
+    counts[0] += (uint64_t)1 << 8 * perfect_rotation(remainder, salt, 0);
+    counts[1] += (uint64_t)1 << 8 * perfect_rotation(remainder, salt, 1);
 }
 
 /* Counts the cell's keys in the lane's slots of a line. Returns a bit for each of these keys' slots. */
@@ -246,9 +246,9 @@ LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const loom__perfect_v
     uint32_t which = 0;
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
-        uint32_t rest;
-        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &rest)) {
-            perfect_add_key(counts, rest, owner->salt);
+        uint32_t remainder;
+        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &remainder)) {
+            perfect_add_key(counts, remainder, owner->salt);
             which |= 1u << i;
         }
     }
@@ -275,49 +275,51 @@ LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tall
 
 /* Keys that the plan adds to a bucket; may be negative. A word is low + 65536 * high, both signed, so one addition
  * changes either half, whatever the other half is. */
-LOOM_LANE int32_t perfect_shift_of(const perfect_desk *desk, uint32_t bucket)
+LOOM_LANE int32_t perfect_shift_of(const perfect_scratch *scratch, uint32_t bucket)
 {
-    const uint32_t word = lane_team_load_4(perfect_shift_word(desk, bucket));
+    const uint32_t word = lane_team_load_4(perfect_shift_word(scratch, bucket));
     const int32_t low = (int16_t)(word & 0xffff);
     return bucket % 2 == 0 ? low : (int16_t)((word - (uint32_t)low) >> 16);
 }
 
-LOOM_LANE void perfect_add_shift(perfect_desk *desk, uint32_t bucket, uint32_t keys)
+LOOM_LANE void perfect_add_shift(perfect_scratch *scratch, uint32_t bucket, uint32_t keys)
 {
-    (void)lane_team_draw(perfect_shift_word(desk, bucket), keys << (16 * (bucket % 2)));
+    (void)lane_team_draw(perfect_shift_word(scratch, bucket), keys << (16 * (bucket % 2)));
 }
 
-LOOM_LANE void perfect_touch(perfect_desk *desk, uint32_t bucket, uint32_t keys)
+LOOM_LANE void perfect_touch(perfect_scratch *scratch, uint32_t bucket, uint32_t keys)
 {
-    perfect_add_shift(desk, bucket, keys);
-    uint32_t at = lane_team_draw(&desk->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
-    lane_team_store_4(&desk->touched[at], bucket);
+    perfect_add_shift(scratch, bucket, keys);
+    uint32_t at =
+        lane_team_draw(&scratch->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
+    lane_team_store_4(&scratch->touched[at], bucket);
 }
 
 /* Adds a cell's keys to the plan, where `code` puts them; `times` -1 subtracts them. Each lane does its share. Together
  * they touch at most one bucket of each subrange, or the stash. A move calls this twice. */
-LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_desk *desk,
+LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_scratch *scratch,
                                   const perfect_tally *tally, uint32_t code, uint32_t times)
 {
     uint32_t cell = lane_team_load_4(&tally->cell), mapping = code >> 3;
     if (code == PERFECT_STASHED) {
         if (lane_team_rank(owner->team) == 0)
-            perfect_touch(desk, perfect_stash(view), times * lane_team_load_4(&tally->keys));
+            perfect_touch(scratch, perfect_stash(view), times * lane_team_load_4(&tally->keys));
         return;
     }
     for (uint32_t turn = lane_team_rank(owner->team); turn < 8; turn += lane_team_size(owner->team)) {
         uint32_t count = perfect_count(tally, mapping, turn), number = (turn + code) % PERFECT_SUBRANGES;
         if (count > 0)
-            perfect_touch(desk, perfect_bucket_in(cell, owner->salt, mapping, number, view->subrange), times * count);
+            perfect_touch(scratch, perfect_bucket_in(cell, owner->salt, mapping, number, view->subrange),
+                          times * count);
     }
 }
 
 /* The group reads a cell's sixteen buckets; unless `active`, nothing. With `planned`, fills are those of the plan on
- * the desk, without the cell's keys. Otherwise they are the table's, with the cell's keys, and there is no desk.
+ * the scratch, without the cell's keys. Otherwise they are the table's, with the cell's keys, and there is no scratch.
  * `planned` is a literal: with a test for NULL a GPU would test the pointer each time. Loads of four subranges are in
  * flight before the first line is used. More would take registers, and fewer teams would fit on a GPU. */
 LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
-                                            const perfect_owner *owner, const perfect_desk *desk, uint32_t cell,
+                                            const perfect_owner *owner, const perfect_scratch *scratch, uint32_t cell,
                                             uint32_t code, int planned, lane_truth active)
 {
     const uint32_t mapping = code >> 3;
@@ -340,8 +342,8 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
             uint32_t fill = perfect_used_in(kind, owner, &lines[i]);
             uint32_t other_fill = perfect_used_in(kind, owner, &others[i]);
             if (planned) {
-                fill += (uint32_t)perfect_shift_of(desk, here[i]);
-                other_fill += (uint32_t)perfect_shift_of(desk, there[i]);
+                fill += (uint32_t)perfect_shift_of(scratch, here[i]);
+                other_fill += (uint32_t)perfect_shift_of(scratch, there[i]);
             }
             fills |= (uint64_t)fill << 8 * (half + i);
             other_fills |= (uint64_t)other_fill << 8 * (half + i);
@@ -363,7 +365,7 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
         reading.counts[i] = lane_sum(owner->alone, counts[i]);
     reading.keys = perfect_sum_of_bytes(reading.counts[0]);
     if (planned && code != PERFECT_STASHED) {
-        const uint64_t own = perfect_turned(mapping ? reading.counts[1] : reading.counts[0], code);
+        const uint64_t own = perfect_rotated(mapping ? reading.counts[1] : reading.counts[0], code);
         fills -= own; /* no byte becomes negative */
         other_fills -= own & same;
     }
@@ -423,14 +425,14 @@ LOOM_STATIC_ASSERT(PERFECT_MOST_CANDIDATES == 16 && PERFECT_CODES < 16, "four bi
 LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owner, const perfect_reading *reading,
                                  uint32_t cell, uint32_t candidate, uint32_t present, uint32_t leaves, uint32_t attempt)
 {
-    const uint64_t placed = perfect_turned(present >> 3 & 1 ? reading->counts[1] : reading->counts[0], present);
+    const uint64_t placed = perfect_rotated(present >> 3 & 1 ? reading->counts[1] : reading->counts[0], present);
     const uint32_t there = leaves < 8 ? perfect_byte(placed, leaves) : 0;
     const uint64_t squares[2] = {perfect_squares(reading->fills[0]), perfect_squares(reading->fills[1])};
     uint32_t best = UINT32_MAX;
     LOOM_UNROLL
     for (uint32_t i = 0; i < 2 * lane_words(owner->alone); i++) {
         const uint32_t mapping = i % 2, offset = lane_first_word(owner->alone) + i / 2, code = mapping << 3 | offset;
-        const uint64_t come = perfect_turned(reading->counts[mapping], offset);
+        const uint64_t come = perfect_rotated(reading->counts[mapping], offset);
         uint32_t over = perfect_too_many(kind, come, reading->fills[mapping]);
         if (leaves < 8 && mapping == present >> 3 && perfect_byte(come, leaves) >= there)
             over += PERFECT_NO_HELP;

@@ -145,7 +145,7 @@ LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t wor
 /* ---- Counters of 4 bits, and of a byte ---- */
 
 /* Counts by rotation become counts by subrange, under this code. */
-LOOM_LANE uint32_t perfect_turned_counts(uint32_t counts, uint32_t code)
+LOOM_LANE uint32_t perfect_rotated_counts(uint32_t counts, uint32_t code)
 {
     return loom__funnel_left(counts, counts, 4 * (code & 7));
 }
@@ -183,12 +183,12 @@ LOOM_LANE void perfect_put_byte(perfect_eight *eight, uint32_t i, uint32_t byte)
 }
 
 /* Byte t of the result is byte (t + by) mod 8. */
-LOOM_LANE perfect_eight perfect_turned_back(perfect_eight eight, uint32_t by)
+LOOM_LANE perfect_eight perfect_rotated_back(perfect_eight eight, uint32_t by)
 {
     const uint32_t bits = 8 * (by & 3), first = by & 4 ? eight.high : eight.low,
                    second = by & 4 ? eight.low : eight.high;
-    const perfect_eight turned = {loom__funnel_right(first, second, bits), loom__funnel_right(second, first, bits)};
-    return turned;
+    const perfect_eight rotated = {loom__funnel_right(first, second, bits), loom__funnel_right(second, first, bits)};
+    return rotated;
 }
 
 LOOM_LANE perfect_eight perfect_sum_of_eights(perfect_eight one, perfect_eight other)
@@ -224,8 +224,10 @@ LOOM_LANE uint32_t perfect_overflow_of(perfect_eight all, uint32_t slots)
 LOOM_LANE void perfect_count_key(const perfect_codes *codes, perfect_place place)
 {
     const uint32_t cell = perfect_cell(place);
-    (void)lane_team_draw(perfect_counts_of(codes, 0, cell), 1u << 4 * perfect_turn(place.rest, codes->salt, 0));
-    (void)lane_team_draw(perfect_counts_of(codes, 1, cell), 1u << 4 * perfect_turn(place.rest, codes->salt, 1));
+    (void)lane_team_draw(perfect_counts_of(codes, 0, cell),
+                         1u << 4 * perfect_rotation(place.remainder, codes->salt, 0));
+    (void)lane_team_draw(perfect_counts_of(codes, 1, cell),
+                         1u << 4 * perfect_rotation(place.remainder, codes->salt, 1));
 }
 
 LOOM_LANE uint32_t perfect_sum_of_counters(uint32_t counts)
@@ -283,7 +285,7 @@ LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t
 LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
 {
     const uint32_t code = perfect_planned_code(codes, cell), mapping = code >> 3;
-    const uint32_t placed = perfect_turned_counts(perfect_load_counts(codes, mapping, cell), code);
+    const uint32_t placed = perfect_rotated_counts(perfect_load_counts(codes, mapping, cell), code);
     uint32_t trouble = 0;
     LOOM_UNROLL
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
@@ -324,9 +326,9 @@ LOOM_LANE void perfect_consider_all(const perfect_codes *codes, uint32_t slots, 
 /* ---- Bids ---- */
 
 /* Half rounds count from 1 to 15 and then from 1 again, so that the number fits beside a code. */
-LOOM_LANE int perfect_moved_lately(uint32_t moved, uint32_t now, uint32_t rest)
+LOOM_LANE int perfect_moved_lately(uint32_t moved, uint32_t now, uint32_t cooling)
 {
-    return moved != 0 && (now - moved + 15) % 15 <= rest;
+    return moved != 0 && (now - moved + 15) % 15 <= cooling;
 }
 
 LOOM_LANE uint32_t perfect_lesser(uint32_t one, uint32_t other)
@@ -339,7 +341,7 @@ LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots
                                       uint32_t now, uint32_t salt, int stubborn)
 {
     const uint32_t byte = lane_team_load_1(&codes->codes[cell]), code = byte & 15, mapping = code >> 3;
-    const uint32_t placed = perfect_turned_counts(perfect_load_counts(codes, mapping, cell), code);
+    const uint32_t placed = perfect_rotated_counts(perfect_load_counts(codes, mapping, cell), code);
     const perfect_bid none = {PERFECT_NO_BID, cell << PERFECT_CELL_AT};
     if (perfect_moved_lately(byte >> 4, now, stubborn ? 6 : 2) || (half ? placed >> 16 : placed & 0xffff) == 0)
         return none;
@@ -376,7 +378,7 @@ LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots
             const uint32_t other = phi << 3 | offset;
             if (other == PERFECT_STASHED || other == code)
                 continue;
-            const perfect_eight met = perfect_turned_back(others[phi], offset);
+            const perfect_eight met = perfect_rotated_back(others[phi], offset);
             const uint32_t over = perfect_overflow_of(perfect_sum_of_eights(met, keys), slots) - without;
             const uint32_t chance = (cell << 4 | other) * 0x9e3779b1u ^ salt;
             const uint32_t drawn = chance * 0x85ebca77u;
@@ -395,8 +397,8 @@ LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots
 LOOM_LANE void perfect_move_planned(const perfect_codes *codes, uint32_t cell, uint32_t code, uint32_t now)
 {
     const uint32_t before = perfect_planned_code(codes, cell);
-    const uint32_t leaving = perfect_turned_counts(perfect_load_counts(codes, before >> 3, cell), before);
-    const uint32_t coming = perfect_turned_counts(perfect_load_counts(codes, code >> 3, cell), code);
+    const uint32_t leaving = perfect_rotated_counts(perfect_load_counts(codes, before >> 3, cell), before);
+    const uint32_t coming = perfect_rotated_counts(perfect_load_counts(codes, code >> 3, cell), code);
     LOOM_UNROLL
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++) {
         if (perfect_nibble(leaving, i) != 0)

@@ -19,7 +19,7 @@
  * its beginning.
  *
  * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15 cells), and,
- * from the bits left over and the salt, two rotations of 0..7, one for each Φ (perfect_turn). With the code of its cell
+ * from the bits left over and the salt, two rotations of 0..7, one for each Φ (perfect_rotation). With the code of its cell
  * the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash to. So keys of a
  * cell with equal rotations share a bucket, keys with different rotations never do, and a new Δ moves all keys of a
  * cell on by the same number of subranges.
@@ -143,9 +143,9 @@ LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
 
 /* The part of a key's position that does not depend on codes. */
 typedef struct perfect_place {
-    uint32_t word;  /* one of the partition's words */
-    uint32_t which; /* one of the word's cells */
-    uint32_t rest;  /* hash bits left over */
+    uint32_t word;      /* one of the partition's words */
+    uint32_t which;     /* one of the word's cells */
+    uint32_t remainder; /* hash bits left over */
 } perfect_place;
 
 LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
@@ -154,7 +154,7 @@ LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
     uint32_t left = lower * words;
     place.word = loom__multiply_high(lower, words);
     place.which = loom__multiply_high(left, PERFECT_CELLS_PER_WORD);
-    place.rest = left * PERFECT_CELLS_PER_WORD;
+    place.remainder = left * PERFECT_CELLS_PER_WORD;
     return place;
 }
 
@@ -175,9 +175,9 @@ LOOM_LANE uint32_t perfect_salt(uint64_t word)
 }
 
 /* 0 .. 7 */
-LOOM_LANE uint32_t perfect_turn(uint32_t rest, uint32_t salt, uint32_t mapping)
+LOOM_LANE uint32_t perfect_rotation(uint32_t remainder, uint32_t salt, uint32_t mapping)
 {
-    uint32_t spread = (rest ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would rotate all keys alike */
+    uint32_t spread = (remainder ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would rotate all keys alike */
     return mapping ? spread >> 26 & 7 : spread >> 29;
 }
 
@@ -194,7 +194,8 @@ LOOM_STATIC_ASSERT((PERFECT_MOST_WORDS << 4) <= 1 << 24, "the number of a cell h
 /* The only bucket in which the key can lie. */
 LOOM_LANE uint32_t perfect_bucket(perfect_place place, uint32_t code, uint32_t salt, uint32_t subrange)
 {
-    uint32_t mapping = code >> 3, number = (perfect_turn(place.rest, salt, mapping) + code) % PERFECT_SUBRANGES;
+    uint32_t mapping = code >> 3,
+             number = (perfect_rotation(place.remainder, salt, mapping) + code) % PERFECT_SUBRANGES;
     uint32_t bucket = perfect_bucket_in(perfect_cell(place), salt, mapping, number, subrange);
     return code == PERFECT_STASHED ? PERFECT_SUBRANGES * subrange : bucket;
 }

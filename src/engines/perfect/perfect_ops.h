@@ -170,7 +170,7 @@ LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom_
 
 /* Handles a key that exists, in `slot`, as the mode says; FETCH puts its value into *value. If a swap fails, another
  * overwrite of the same key came between, and counts as the later one. */
-LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                             const loom__perfect_view *view, const perfect_seek *seek, uint32_t slot, uint64_t pair,
                             uint64_t *value)
 {
@@ -203,7 +203,7 @@ LOOM_LANE lane_truth perfect_may_claim(loom__slot_kind kind, slot_mode mode, int
 
 /* One attempt of an insertion at its bucket. AGAIN: another group took the slot first; at most once for each slot.
  * *tells: this lane found or stored the key, and with FETCH *value is what the table holds. */
-LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                               lane_group group, const loom__perfect_view *view,
                                               const perfect_seek *seek, uint64_t *value, lane_truth active,
                                               lane_truth *tells)
@@ -239,7 +239,7 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
 }
 
 /* A whole insertion, by a group that runs by itself. With FETCH all of its lanes get the value. */
-LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__how how, int shared,
+LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
                                                lane_group alone, const loom__perfect_view *view,
                                                const perfect_seek *seek, uint64_t *value)
 {

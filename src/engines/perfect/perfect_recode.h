@@ -208,7 +208,7 @@ LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const loom__perfect_
     const int other = beside->turn > 0;
     perfect_reading reading = perfect_read_cell(kind, view, owner, NULL, cell, *code, 0, active);
     if (!other) {
-        perfect_add_key(reading.counts, beside->seek.place.rest, owner->salt);
+        perfect_add_key(reading.counts, beside->seek.place.remainder, owner->salt);
         reading.keys++;
     }
     const uint32_t leaves = other ? beside->seek.bucket / view->subrange : (uint32_t)PERFECT_SUBRANGES;
@@ -247,9 +247,9 @@ LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const loom__perfect_v
 
 /* Called when the group holds the key's cell and has looked for the key: handles the key, if it exists. With FETCH all
  * lanes get the value. */
-LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__how how, const loom__perfect_view *view,
-                                  const perfect_owner *owner, const perfect_beside *beside, const perfect_look *look,
-                                  uint64_t *value)
+LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
+                                  const loom__perfect_view *view, const perfect_owner *owner,
+                                  const perfect_beside *beside, const perfect_look *look, uint64_t *value)
 {
     if (look->mine)
         perfect_meet(kind, mode, how, owner->shared, view, &beside->seek, look->slot, look->pair, value);
@@ -262,7 +262,7 @@ LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__ho
 /* One turn of the group's insertion of a key in the owner's partition, whose place is in `beside`: tries one more cell.
  * AGAIN: take another turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may
  * exist, if another group holds its cell. With FETCH all lanes get the value. */
-LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__how how,
+LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
                                                 const loom__perfect_view *view, const perfect_owner *owner,
                                                 perfect_beside *beside, uint64_t *value, lane_truth active)
 {

@@ -43,11 +43,11 @@
 /* The group's judgement of a move to the stash: worse than any code that overfills nothing. UINT32_MAX: there is no
  * room. */
 LOOM_LANE uint32_t perfect_judge_stash(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                       const perfect_desk *desk, const perfect_reading *reading, uint32_t candidate,
-                                       uint32_t present)
+                                       const perfect_scratch *scratch, const perfect_reading *reading,
+                                       uint32_t candidate, uint32_t present)
 {
     const uint32_t stash = perfect_stash(view);
-    const uint32_t fill = perfect_used(kind, owner, stash) + (uint32_t)perfect_shift_of(desk, stash);
+    const uint32_t fill = perfect_used(kind, owner, stash) + (uint32_t)perfect_shift_of(scratch, stash);
     if (present == PERFECT_STASHED || fill + reading->keys > perfect_slots(kind))
         return UINT32_MAX;
     return 0xffffu << 8 | candidate << 4 | PERFECT_STASHED;
@@ -64,7 +64,7 @@ typedef struct perfect_stage {
 
 /* The group's best judgement of a cell's codes, in the plan; UINT32_MAX: no code is possible. */
 LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfect_view *view,
-                                         const perfect_owner *owner, const perfect_desk *desk,
+                                         const perfect_owner *owner, const perfect_scratch *scratch,
                                          const perfect_reading *reading, uint32_t cell, uint32_t candidate,
                                          uint32_t present, const perfect_stage *stage)
 {
@@ -72,87 +72,87 @@ LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfe
         return UINT32_MAX;
     const uint32_t best = perfect_judge(kind, owner, reading, cell, candidate, present, stage->leaves, stage->attempt);
     const uint32_t stash =
-        stage->to_stash ? perfect_judge_stash(kind, view, owner, desk, reading, candidate, present) : UINT32_MAX;
+        stage->to_stash ? perfect_judge_stash(kind, view, owner, scratch, reading, candidate, present) : UINT32_MAX;
     return best < stash ? best : stash;
 }
 
-/* All lanes: find the lowest bucket that the plan overfills, and put it into desk->overfull. */
-LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_owner *owner, perfect_desk *desk)
+/* All lanes: find the lowest bucket that the plan overfills, and put it into scratch->overfull. */
+LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch)
 {
     if (lane_team_rank(owner->team) == 0)
-        lane_team_store_4(&desk->overfull, UINT32_MAX);
+        lane_team_store_4(&scratch->overfull, UINT32_MAX);
     lane_team_wait(owner->team);
-    for (uint32_t i = perfect_group(owner); i < lane_team_load_4(&desk->touches); i += perfect_groups(owner)) {
-        const uint32_t bucket = lane_team_load_4(&desk->touched[i]);
-        const int32_t shift = perfect_shift_of(desk, bucket);
+    for (uint32_t i = perfect_group(owner); i < lane_team_load_4(&scratch->touches); i += perfect_groups(owner)) {
+        const uint32_t bucket = lane_team_load_4(&scratch->touched[i]);
+        const int32_t shift = perfect_shift_of(scratch, bucket);
         if (shift <= 0)
             continue;
         const uint32_t used = perfect_used(kind, owner, bucket);
         if (used + (uint32_t)shift > perfect_slots(kind) && lane_leads(owner->alone))
-            lane_team_least(&desk->overfull, bucket);
+            lane_team_least(&scratch->overfull, bucket);
     }
     lane_team_wait(owner->team);
-    return lane_team_load_4(&desk->overfull);
+    return lane_team_load_4(&scratch->overfull);
 }
 
-/* All lanes: list the cells of the keys in a bucket in desk->cells. */
+/* All lanes: list the cells of the keys in a bucket in scratch->cells. */
 LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                  perfect_desk *desk, uint32_t bucket)
+                                  perfect_scratch *scratch, uint32_t bucket)
 {
     const unsigned char *line = perfect_line(kind, owner->partition, bucket);
     for (uint32_t slot = lane_team_rank(owner->team); slot < perfect_slots(kind); slot += lane_team_size(owner->team)) {
         uint64_t key = slot_key(kind, line, slot);
         uint32_t cell = perfect_cell(perfect_place_of_key(kind, view, key));
-        lane_team_store_4(&desk->cells[slot], key != owner->empty ? cell : UINT32_MAX);
+        lane_team_store_4(&scratch->cells[slot], key != owner->empty ? cell : UINT32_MAX);
     }
 }
 
-/* Whether desk->cells[i] names a cell, for the first time in the list, and the plan has not moved that cell yet. */
-LOOM_LANE int perfect_is_candidate(const perfect_desk *desk, uint32_t i, uint32_t moves)
+/* Whether scratch->cells[i] names a cell, for the first time in the list, and the plan has not moved that cell yet. */
+LOOM_LANE int perfect_is_candidate(const perfect_scratch *scratch, uint32_t i, uint32_t moves)
 {
-    const uint32_t cell = lane_team_load_4(&desk->cells[i]);
+    const uint32_t cell = lane_team_load_4(&scratch->cells[i]);
     uint32_t fresh = cell != UINT32_MAX;
     for (uint32_t other = 0; other < i; other++)
-        fresh &= lane_team_load_4(&desk->cells[other]) != cell;
+        fresh &= lane_team_load_4(&scratch->cells[other]) != cell;
     for (uint32_t move = 0; move < moves; move++)
-        fresh &= lane_team_load_4(&desk->plan[move].cell) != cell;
+        fresh &= lane_team_load_4(&scratch->plan[move].cell) != cell;
     return fresh != 0;
 }
 
-/* All lanes: plan the best move of one of the cells in desk->cells. False: there is none. The first move is that of
+/* All lanes: plan the best move of one of the cells in scratch->cells. False: there is none. The first move is that of
  * the key's own cell, with the key included; that cell may keep its code. Later moves leave the overfull bucket. */
 LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_desk *desk, perfect_place place, const perfect_stage *stage)
+                                perfect_scratch *scratch, perfect_place place, const perfect_stage *stage)
 {
     const uint32_t moves = stage->moves, count = moves == 0 ? 1 : perfect_slots(kind);
     for (uint32_t i = perfect_group(owner); i < count; i += perfect_groups(owner)) {
-        if (!perfect_is_candidate(desk, i, moves))
+        if (!perfect_is_candidate(scratch, i, moves))
             continue;
-        const uint32_t cell = lane_team_load_4(&desk->cells[i]), code = perfect_code_of(owner, cell);
-        perfect_reading reading = perfect_read_cell(kind, view, owner, desk, cell, code, 1, 1);
-        perfect_tell_cell(owner, &desk->candidates[i], cell, code, &reading);
+        const uint32_t cell = lane_team_load_4(&scratch->cells[i]), code = perfect_code_of(owner, cell);
+        perfect_reading reading = perfect_read_cell(kind, view, owner, scratch, cell, code, 1, 1);
+        perfect_tell_cell(owner, &scratch->candidates[i], cell, code, &reading);
         if (moves == 0) {
-            perfect_add_key(reading.counts, place.rest, owner->salt);
+            perfect_add_key(reading.counts, place.remainder, owner->salt);
             reading.keys++;
-            perfect_tell_cell(owner, &desk->candidates[PERFECT_WITH_KEY], cell, code, &reading);
+            perfect_tell_cell(owner, &scratch->candidates[PERFECT_WITH_KEY], cell, code, &reading);
         }
-        const uint32_t best = perfect_judge_planned(kind, view, owner, desk, &reading, cell, i,
+        const uint32_t best = perfect_judge_planned(kind, view, owner, scratch, &reading, cell, i,
                                                     moves == 0 ? PERFECT_NOWHERE : code, stage);
         if (lane_leads(owner->alone))
-            lane_team_least(&desk->best, best);
+            lane_team_least(&scratch->best, best);
     }
     lane_team_wait(owner->team);
-    const uint32_t best = lane_team_load_4(&desk->best);
+    const uint32_t best = lane_team_load_4(&scratch->best);
     if (best == UINT32_MAX)
         return 0;
-    const perfect_tally *leaves = &desk->candidates[best >> 4 & 15];
-    const perfect_tally *comes = moves == 0 ? &desk->candidates[PERFECT_WITH_KEY] : leaves;
-    perfect_shift_cell(view, owner, desk, leaves, lane_team_load_4(&leaves->code), UINT32_MAX);
-    perfect_shift_cell(view, owner, desk, comes, best & 15, 1);
+    const perfect_tally *leaves = &scratch->candidates[best >> 4 & 15];
+    const perfect_tally *comes = moves == 0 ? &scratch->candidates[PERFECT_WITH_KEY] : leaves;
+    perfect_shift_cell(view, owner, scratch, leaves, lane_team_load_4(&leaves->code), UINT32_MAX);
+    perfect_shift_cell(view, owner, scratch, comes, best & 15, 1);
     if (lane_team_rank(owner->team) == 0) {
-        lane_team_store_4(&desk->plan[moves].cell, lane_team_load_4(&comes->cell));
-        lane_team_store_4(&desk->plan[moves].keys, lane_team_load_4(&comes->keys));
-        lane_team_store_4(&desk->plan[moves].wanted, best & 15);
+        lane_team_store_4(&scratch->plan[moves].cell, lane_team_load_4(&comes->cell));
+        lane_team_store_4(&scratch->plan[moves].keys, lane_team_load_4(&comes->keys));
+        lane_team_store_4(&scratch->plan[moves].wanted, best & 15);
     }
     return 1; /* lanes wait before they read the plan (perfect_find_overfull) */
 }
@@ -160,43 +160,43 @@ LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *
 /* All lanes: plan room for the key. Returns how many cells must move, at most `most` and PERFECT_MOST_MOVES. 0: the
  * plan failed. */
 LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_desk *desk, uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
+                                perfect_scratch *scratch, uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
 {
     const perfect_place place = perfect_place_of_key(kind, view, key);
     perfect_stage stage = {0, 0, PERFECT_SUBRANGES, attempt, to_stash};
     for (;; stage.moves++) {
         if (stage.moves > 0) {
-            const uint32_t bucket = perfect_find_overfull(kind, owner, desk);
+            const uint32_t bucket = perfect_find_overfull(kind, owner, scratch);
             if (bucket == UINT32_MAX)
                 return stage.moves;
             if (stage.moves >= most || stage.moves == PERFECT_MOST_MOVES)
                 return 0;
-            stage.lifted += lane_team_load_4(&desk->plan[stage.moves - 1].keys);
+            stage.lifted += lane_team_load_4(&scratch->plan[stage.moves - 1].keys);
             stage.leaves = bucket / view->subrange;
-            perfect_list_cells(kind, view, owner, desk, bucket);
+            perfect_list_cells(kind, view, owner, scratch, bucket);
         }
         if (lane_team_rank(owner->team) == 0) {
-            lane_team_store_4(&desk->best, UINT32_MAX);
+            lane_team_store_4(&scratch->best, UINT32_MAX);
             if (stage.moves == 0)
-                lane_team_store_4(&desk->cells[0], perfect_cell(place));
+                lane_team_store_4(&scratch->cells[0], perfect_cell(place));
         }
         lane_team_wait(owner->team);
-        if (!perfect_plan_move(kind, view, owner, desk, place, &stage))
+        if (!perfect_plan_move(kind, view, owner, scratch, place, &stage))
             return 0;
     }
 }
 
-/* All lanes: clear the plan from the desk. */
-LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
+/* All lanes: clear the plan from the scratch. */
+LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_scratch *scratch)
 {
     lane_team_wait(owner->team);
-    for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&desk->touches);
+    for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&scratch->touches);
          i += lane_team_size(owner->team))
-        lane_team_store_4(perfect_shift_word(desk, lane_team_load_4(&desk->touched[i])), 0);
+        lane_team_store_4(perfect_shift_word(scratch, lane_team_load_4(&scratch->touched[i])), 0);
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0) {
-        lane_team_store_4(&desk->touches, 0);
-        lane_team_store_4(&desk->lifted, 0);
+        lane_team_store_4(&scratch->touches, 0);
+        lane_team_store_4(&scratch->lifted, 0);
     }
     lane_team_wait(owner->team);
 }
@@ -205,24 +205,24 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_desk *desk)
 
 /* Lifts the cell's keys out of a line; each lane those in its own slots. */
 LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_desk *desk, uint32_t cell, uint32_t bucket, const lane_line *line)
+                                 perfect_scratch *scratch, uint32_t cell, uint32_t bucket, const lane_line *line)
 {
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         const uint64_t key = perfect_own_key(kind, line, i), word = perfect_own_word(kind, line, i);
-        uint32_t rest;
-        if (!perfect_is_of_cell(kind, view, owner, key, cell, &rest))
+        uint32_t remainder;
+        if (!perfect_is_of_cell(kind, view, owner, key, cell, &remainder))
             continue;
-        const uint32_t at = lane_team_draw(&desk->lifted, 1), slot = perfect_first_slot(kind, owner) + i;
+        const uint32_t at = lane_team_draw(&scratch->lifted, 1), slot = perfect_first_slot(kind, owner) + i;
         const uint64_t value = perfect_take_slot(kind, view, owner->partition, bucket, slot, word, owner->empty);
-        lane_team_store(&desk->keys[at], key); /* at < MOST_LIFTED: the plan counted the keys */
-        lane_team_store(&desk->values[at], value);
+        lane_team_store(&scratch->keys[at], key); /* at < MOST_LIFTED: the plan counted the keys */
+        lane_team_store(&scratch->values[at], value);
     }
 }
 
 /* The group lifts the cell's keys out of the table. */
 LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_desk *desk, uint32_t cell, uint32_t code)
+                                 perfect_scratch *scratch, uint32_t cell, uint32_t code)
 {
     uint32_t buckets[8];
     lane_line lines[8];
@@ -235,58 +235,58 @@ LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view 
     LOOM_UNROLL
     for (uint32_t i = 0; i < 8; i++)
         if (i < perfect_reach(code))
-            perfect_lift_from(kind, view, owner, desk, cell, buckets[i], &lines[i]);
+            perfect_lift_from(kind, view, owner, scratch, cell, buckets[i], &lines[i]);
 }
 
 /* All lanes: lift the keys of all moving cells out of the table. */
 LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                            perfect_desk *desk, uint32_t moves)
+                            perfect_scratch *scratch, uint32_t moves)
 {
     for (uint32_t i = perfect_group(owner); i < moves; i += perfect_groups(owner)) {
-        const uint32_t cell = lane_team_load_4(&desk->plan[i].cell);
-        perfect_lift_cell(kind, view, owner, desk, cell, perfect_code_of(owner, cell));
+        const uint32_t cell = lane_team_load_4(&scratch->plan[i].cell);
+        perfect_lift_cell(kind, view, owner, scratch, cell, perfect_code_of(owner, cell));
     }
 }
 
 /* All lanes: put the lifted keys where codes place them now, one key per lane. There is room for all of them. */
 LOOM_LANE void perfect_put_back(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                const perfect_desk *desk)
+                                const perfect_scratch *scratch)
 {
-    for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&desk->lifted);
+    for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&scratch->lifted);
          i += lane_team_size(owner->team)) {
-        const perfect_seek seek = perfect_seek_key(kind, view, lane_team_load(&desk->keys[i]));
-        (void)perfect_store(kind, owner->shared, view, &seek, lane_team_load(&desk->values[i]));
+        const perfect_seek seek = perfect_seek_key(kind, view, lane_team_load(&scratch->keys[i]));
+        (void)perfect_store(kind, owner->shared, view, &seek, lane_team_load(&scratch->values[i]));
     }
     lane_team_wait(owner->team);
 }
 
 /* All lanes: move the keys of the plan's cells and change the cells' codes. */
 LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_desk *desk, uint32_t moves)
+                                 perfect_scratch *scratch, uint32_t moves)
 {
-    perfect_lift(kind, view, owner, desk, moves);
+    perfect_lift(kind, view, owner, scratch, moves);
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0)
         for (uint32_t move = 0; move < moves; move++) {
-            uint32_t cell = lane_team_load_4(&desk->plan[move].cell), at = 4 * (cell & 15);
+            uint32_t cell = lane_team_load_4(&scratch->plan[move].cell), at = 4 * (cell & 15);
             uint64_t *word = owner->words + (cell >> 4);
-            uint64_t wanted = lane_team_load_4(&desk->plan[move].wanted);
+            uint64_t wanted = lane_team_load_4(&scratch->plan[move].wanted);
             lane_store_8(word, (lane_load_8(word) & ~((uint64_t)15 << at)) | wanted << at);
         }
     lane_team_wait(owner->team);
-    perfect_put_back(kind, view, owner, desk);
+    perfect_put_back(kind, view, owner, scratch);
 }
 
 /* All lanes: make room for the key by moving cells. False: no plan worked, and nothing has changed. */
 LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_desk *desk, uint64_t key, uint32_t most, uint32_t tries)
+                                 perfect_scratch *scratch, uint64_t key, uint32_t most, uint32_t tries)
 {
     uint32_t moves = 0;
     for (uint32_t attempt = 0; attempt < tries && moves == 0; attempt++) {
-        moves = perfect_plan(kind, view, owner, desk, key, most, attempt, attempt + 1 == tries);
+        moves = perfect_plan(kind, view, owner, scratch, key, most, attempt, attempt + 1 == tries);
         if (moves > 0)
-            perfect_carry_out(kind, view, owner, desk, moves);
-        perfect_drop_plan(owner, desk);
+            perfect_carry_out(kind, view, owner, scratch, moves);
+        perfect_drop_plan(owner, scratch);
     }
     return moves > 0;
 }
@@ -318,25 +318,25 @@ LOOM_LANE void perfect_copy_words(const perfect_owner *owner, uint64_t *to, cons
 
 /* All lanes: put one key into the owned partition; without `stores`, only make room for it. 0: there is no room. */
 LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                          perfect_desk *desk, uint64_t key, uint64_t value, int stores)
+                          perfect_scratch *scratch, uint64_t key, uint64_t value, int stores)
 {
     for (uint32_t round = 0;; round++) {
         const perfect_seek seek = perfect_seek_key(kind, view, key);
         if (stores) {
             if (lane_team_rank(owner->team) == 0)
-                lane_team_store_4(&desk->room,
+                lane_team_store_4(&scratch->room,
                                   perfect_store(kind, owner->shared, view, &seek, value) != PERFECT_NO_SLOT);
         } else if (perfect_group(owner) == 0) {
             const uint32_t used = perfect_used(kind, owner, seek.bucket);
             if (lane_leads(owner->alone))
-                lane_team_store_4(&desk->room, used < perfect_slots(kind));
+                lane_team_store_4(&scratch->room, used < perfect_slots(kind));
         }
         lane_team_wait(owner->team);
-        uint32_t done = lane_team_load_4(&desk->room);
+        uint32_t done = lane_team_load_4(&scratch->room);
         lane_team_wait(owner->team);
         if (done || round == 1)
             return done != 0;
-        if (!perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES))
+        if (!perfect_move_cells(kind, view, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES))
             return 0;
     }
 }
@@ -344,23 +344,23 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, 
 /* All lanes: insert all keys of the spare copy into the emptied partition, and make room for one more key. The caller
  * stores that key, since it has the value and reports the result. */
 LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_desk *desk, uint64_t key)
+                                perfect_scratch *scratch, uint64_t key)
 {
     const uint32_t slots = perfect_buckets(view->subrange) * perfect_slots(kind);
     for (uint32_t i = 0; i <= slots; i++) { /* one loop for all keys, so that the long body is compiled once */
         const uint32_t bucket = i / perfect_slots(kind), slot = i % perfect_slots(kind);
         uint64_t other = key, value = 0;
         if (i < slots) {
-            const unsigned char *line = perfect_line(kind, desk->spare, bucket);
+            const unsigned char *line = perfect_line(kind, scratch->spare, bucket);
             other = slot_key(kind, line, slot);
             if (other == owner->empty)
                 continue;
             if (kind == SLOT_PAIR_4_4)
                 value = lane_load_8((const uint64_t *)line + slot) >> 32;
             else if (slot_values_apart(kind))
-                value = slot_load_value(kind, perfect_value(kind, view, desk->spare, bucket, slot));
+                value = slot_load_value(kind, perfect_value(kind, view, scratch->spare, bucket, slot));
         }
-        if (!perfect_put(kind, view, owner, desk, other, value, i < slots))
+        if (!perfect_put(kind, view, owner, scratch, other, value, i < slots))
             return 0;
     }
     return 1;
@@ -369,38 +369,39 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
 /* All lanes: whether the partition holds fewer keys than it was made for. If not, reseeding would hardly help, and the
  * table should grow instead. */
 LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_desk *desk)
+                                 perfect_scratch *scratch)
 {
     const uint32_t buckets = perfect_buckets(view->subrange);
     for (uint32_t i = perfect_group(owner); i < buckets; i += perfect_groups(owner)) {
         const uint32_t used = perfect_used(kind, owner, i);
         if (lane_leads(owner->alone))
-            (void)lane_team_draw(&desk->lifted, used); /* a counter that is unused now, and zero */
+            (void)lane_team_draw(&scratch->lifted, used); /* a counter that is unused now, and zero */
     }
     lane_team_wait(owner->team);
-    uint32_t used = lane_team_load_4(&desk->lifted);
+    uint32_t used = lane_team_load_4(&scratch->lifted);
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0)
-        lane_team_store_4(&desk->lifted, 0);
+        lane_team_store_4(&scratch->lifted, 0);
     lane_team_wait(owner->team);
     return used < view->made_for;
 }
 
 /* All lanes: reseed the partition, with room for the key. False: the partition is as before. */
 LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
-                             perfect_desk *desk, uint64_t key)
+                             perfect_scratch *scratch, uint64_t key)
 {
     const uint32_t before = owner->salt;
-    if (desk->spare == NULL)
+    if (scratch->spare == NULL)
         return 0;
-    uint64_t *spare = (uint64_t *)desk->spare, *lines = (uint64_t *)owner->partition, count = view->partition_bytes / 8;
+    uint64_t *spare = (uint64_t *)scratch->spare, *lines = (uint64_t *)owner->partition,
+             count = view->partition_bytes / 8;
     perfect_copy_words(owner, spare, lines, count);
     perfect_copy_words(owner, spare + count, owner->words, view->words);
     lane_team_wait(owner->team);
     for (uint32_t i = 1; i <= PERFECT_RESEEDS; i++) {
         owner->salt = (before + i) % PERFECT_SALTS;
         perfect_empty_partition(kind, view, owner, owner->salt);
-        if (perfect_deal_anew(kind, view, owner, desk, key))
+        if (perfect_deal_anew(kind, view, owner, scratch, key))
             return 1;
     }
     perfect_copy_words(owner, lines, spare, count);
@@ -413,23 +414,23 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *vie
 /* All lanes: make room for a key that is absent and whose bucket is full, so that the next attempt stores it. False:
  * moving cells cannot make room. */
 LOOM_LANE int perfect_make_room(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_desk *desk, uint64_t key)
+                                perfect_scratch *scratch, uint64_t key)
 {
     if (lane_load_4(&view->marks[owner->partition_index]) != PERFECT_UNMARKED)
         return 0;
-    return perfect_move_cells(kind, view, owner, desk, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
+    return perfect_move_cells(kind, view, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
 /* All lanes: make room by reseeding, after perfect_make_room has failed. False: there is no room for the key, the table
  * is unchanged, and the partition is marked exhausted. A machine without spare memory for a hopeful partition does not
  * call this; it sets the mark itself. */
 LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
-                                     perfect_desk *desk, uint64_t key)
+                                     perfect_scratch *scratch, uint64_t key)
 {
     uint32_t *mark = &view->marks[owner->partition_index];
     if (lane_load_4(mark) != PERFECT_UNMARKED)
         return 0;
-    if (perfect_is_hopeful(kind, view, owner, desk) && perfect_reseed(kind, view, owner, desk, key))
+    if (perfect_is_hopeful(kind, view, owner, scratch) && perfect_reseed(kind, view, owner, scratch, key))
         return 1;
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0)

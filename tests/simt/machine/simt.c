@@ -434,7 +434,7 @@ static uint64_t modify(simt_op op, void *at, uint32_t bytes, uint64_t operand, c
     return old;
 }
 
-uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site)
+uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule how, uint64_t value, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_COMBINE, site);
     simt_part part = part_at(at, bytes);

@@ -171,7 +171,7 @@ void simt_or(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site); /* at once */
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
-uint64_t simt_combine(void *at, uint32_t bytes, loom__how how, uint64_t value, const simt_site *site);
+uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule how, uint64_t value, const simt_site *site);
 /* Before an access to the memory of a team: it is an error if another lane has touched it since the last barrier, unless both load,
  * both draw, or both store the same value. */
 void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, const simt_site *site);

@@ -233,7 +233,7 @@ LOOM_LANE void lane_team_store_at(void *at, uint32_t bytes, uint64_t value, cons
     simt_store(at, bytes, value, site);
 }
 
-LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__how how, uint32_t value, const simt_site *site)
+LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__combine_rule how, uint32_t value, const simt_site *site)
 {
     simt_touch(at, 4, SIMT_DRAWS, 0, site);
     return (uint32_t)simt_combine(at, 4, how, value, site);

@@ -10,14 +10,14 @@
 void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;
-    const open_desk desk = {call->list, call->room, call->away};
+    const open_scratch scratch = {call->list, call->room, call->away};
     lane_team team = lane_own_team();
     lane_group alone = lane_own_group();
     if (alone.lanes != 1 || simt.config.turn_together)
         simt_fail("in upkeep every lane is a group, and turns by itself");
     simt.current->item = 0;
     for (uint32_t partition = 0; partition < call->view.partitions; partition++) {
-#define CALL(kind) open_put_in_order(kind, OPEN_SHARED, &call->view, partition, call->order, team, alone, &desk)
+#define CALL(kind) open_put_in_order(kind, OPEN_SHARED, &call->view, partition, call->order, team, alone, &scratch)
         SLOT_FOR_KIND(call->view.kind, CALL)
 #undef CALL
     }

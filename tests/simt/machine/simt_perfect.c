@@ -29,7 +29,7 @@ LOOM_LANE told find(loom__slot_kind kind, const simt_perfect_call *call, lane_gr
     return (told){look.found ? PERFECT_DONE : PERFECT_ABSENT, look.found ? look.mine : lane_leads(group)};
 }
 
-LOOM_LANE told insert(loom__slot_kind kind, slot_mode mode, loom__how how, const simt_perfect_call *call,
+LOOM_LANE told insert(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, const simt_perfect_call *call,
                       lane_group group, const perfect_seek *seek, uint64_t *value, lane_truth active)
 {
     lane_truth tells;

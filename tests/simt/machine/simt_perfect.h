@@ -6,17 +6,17 @@
 #include "engines/perfect/perfect_layout.h"
 #include "simt/machine/simt_map.h"
 
-struct perfect_desk; /* perfect_cells.h */
+struct perfect_scratch; /* perfect_cells.h */
 
 typedef struct simt_perfect_call {
     simt_map_op op;
-    loom__how how;       /* accumulate */
-    simt_map_op inserts; /* which insertion it is that gives other codes to cells */
+    loom__combine_rule how; /* accumulate */
+    simt_map_op inserts;    /* which insertion it is that gives other codes to cells */
     loom__perfect_view view;
     simt_map_item *items; /* LOOM_FULL: an insertion that is left to the partition's owner, or that the owner refused */
     uint32_t n, groups;   /* groups share out the items */
     /* making room, in partition 0, which all keys are of: */
-    struct perfect_desk *desk;
+    struct perfect_scratch *scratch;
     uint32_t most_moves, tries;     /* of a plan for a key; 0 tries: as perfect_make_room has them */
     int plans;                      /* 0: none, as if all had failed */
     int anew;                       /* reseeds where plans fail */

@@ -16,10 +16,10 @@ static perfect_outcome insert(loom__slot_kind kind, const simt_perfect_call *cal
         perfect_outcome own =
             perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, owner->shared, owner->alone, &call->view, &seek, &value);
         if (lane_leads(owner->alone))
-            lane_team_store_4(&call->desk->room, own);
+            lane_team_store_4(&call->scratch->room, own);
     }
     lane_team_wait(owner->team);
-    perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&call->desk->room);
+    perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&call->scratch->room);
     lane_team_wait(owner->team);
     return outcome;
 }
@@ -29,9 +29,10 @@ static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfec
     const loom__perfect_view *view = &call->view;
     int room = 0;
     if (call->plans)
-        room = call->tries > 0 ? perfect_move_cells(kind, view, owner, call->desk, key, call->most_moves, call->tries)
-                               : perfect_make_room(kind, view, owner, call->desk, key);
-    return room || (call->anew && perfect_make_room_anew(kind, view, owner, call->desk, key));
+        room = call->tries > 0
+                   ? perfect_move_cells(kind, view, owner, call->scratch, key, call->most_moves, call->tries)
+                   : perfect_make_room(kind, view, owner, call->scratch, key);
+    return room || (call->anew && perfect_make_room_anew(kind, view, owner, call->scratch, key));
 }
 
 /* One key after the other, by all lanes of the call, as a block does that owns the partition. The kind is no literal

@@ -223,7 +223,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 }
 
 /* Ends: each failed CAS means that another thread has combined. */
-LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule how, uint64_t value, int shared)
 {
     uint64_t seen = lane_load_8(at);
     if (!shared)
@@ -236,7 +236,7 @@ LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int s
             continue;
 }
 
-LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int shared)
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule how, uint32_t value, int shared)
 {
     uint32_t seen = lane_load_4(at);
     if (!shared)

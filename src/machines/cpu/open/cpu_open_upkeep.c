@@ -22,7 +22,7 @@ static void look_at(void *argument, uint64_t index)
     uint64_t short_list[SHORT_LIST], *long_list = NULL;
     uint32_t away, words = open_list_words(kind), long_room = open_list_room(kind, view->buckets);
     size_t long_bytes = (size_t)long_room * words * sizeof *long_list;
-    open_desk desk = {short_list, SHORT_LIST / words, &away};
+    open_scratch scratch = {short_list, SHORT_LIST / words, &away};
     lane_team team = {0};
     lane_group alone = {0};
     int tried = 0;
@@ -30,13 +30,13 @@ static void look_at(void *argument, uint64_t index)
          partition++) {
         if (!open_is_worn(view, view->stale[partition]))
             continue;
-        if (!tried++ && long_room > desk.room) {
+        if (!tried++ && long_room > scratch.room) {
             long_list =
                 work->allocator->allocate(work->allocator->user, long_bytes, LOOM__LINE, LOOM_MEMORY_HOST, NULL);
             if (long_list != NULL)
-                desk = (open_desk){long_list, long_room, &away};
+                scratch = (open_scratch){long_list, long_room, &away};
         }
-#define CALL(kind) open_put_in_order(kind, OPEN_ALONE, view, (uint32_t)partition, 1, team, alone, &desk)
+#define CALL(kind) open_put_in_order(kind, OPEN_ALONE, view, (uint32_t)partition, 1, team, alone, &scratch)
         SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     }

@@ -51,10 +51,10 @@ static uint32_t value_bytes_of(const loom__perfect_view *view, const loom__batch
 /* Keys of partitions first .. end - 1. */
 static void insert_records(insert_work *work, const loom__cpu_records *records, uint32_t first, uint32_t end)
 {
-    loom__cpu_perfect_desk desk;
-    loom__cpu_perfect_desk_open(&desk, work->allocator, work->view, first, end);
-    work->simd->insert(work->view, work->bulk.batch, records, &desk, &work->counts);
-    loom__cpu_perfect_desk_close(&desk);
+    loom__cpu_perfect_scratch scratch;
+    loom__cpu_perfect_scratch_open(&scratch, work->allocator, work->view, first, end);
+    work->simd->insert(work->view, work->bulk.batch, records, &scratch, &work->counts);
+    loom__cpu_perfect_scratch_close(&scratch);
 }
 
 static void fill_partition(void *argument, uint64_t partition)

@@ -17,20 +17,20 @@ struct perfect_sums; /* perfect_survey.h */
 
 /* Working memory for making room, on a thread's stack: 14 KB, laid out when room is first needed. Opened for one call
  * and a range of the table's partitions. */
-typedef struct loom__cpu_perfect_desk {
-    _Alignas(64) unsigned char memory[13824]; /* a perfect_desk (perfect_cells.h) */
+typedef struct loom__cpu_perfect_scratch {
+    _Alignas(64) unsigned char memory[13824]; /* a perfect_scratch (perfect_cells.h) */
     const loom_allocator *allocator;
     const loom__perfect_view *view;
     uint32_t first, end; /* the range of partitions */
     int laid_out;
     int short_of_memory; /* a partition is marked PERFECT_SHORT_OF_MEMORY */
-} loom__cpu_perfect_desk;
+} loom__cpu_perfect_scratch;
 
 typedef struct loom__cpu_perfect_simd {
     loom__cpu_ranges ranges; /* write: erase and update */
     /* As batch->write says, one after the other, by a thread that owns every partition concerned. */
     void (*insert)(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_records *records,
-                   loom__cpu_perfect_desk *desk, loom__cpu_counts *counts);
+                   loom__cpu_perfect_scratch *scratch, loom__cpu_counts *counts);
     void (*survey_partition)(const loom__perfect_view *view, uint32_t partition, struct perfect_sums *sums);
 } loom__cpu_perfect_simd;
 
@@ -45,13 +45,13 @@ extern const loom__cpu_perfect_simd loom__cpu_perfect_avx2;
 extern const loom__map_kernels loom__cpu_perfect_kernels;
 
 /* The calling thread owns partitions first .. end - 1. */
-void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
-                                 const loom__perfect_view *view, uint32_t first, uint32_t end);
-void loom__cpu_perfect_desk_close(loom__cpu_perfect_desk *desk);
+void loom__cpu_perfect_scratch_open(loom__cpu_perfect_scratch *scratch, const loom_allocator *allocator,
+                                    const loom__perfect_view *view, uint32_t first, uint32_t end);
+void loom__cpu_perfect_scratch_close(loom__cpu_perfect_scratch *scratch);
 
 /* Makes room for a key that is not in the table and whose bucket is full: the next attempt will store it. False: there
  * is no room. */
-int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key);
+int loom__cpu_perfect_make_room(loom__cpu_perfect_scratch *scratch, uint64_t key);
 
 void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t partition);
 

@@ -79,12 +79,12 @@ LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *c
     const __m256i codes =
         _mm256_set_epi64x((long long)*word[3], (long long)*word[2], (long long)*word[1], (long long)*word[0]);
     const __m256i places = _mm256_loadu_si256((const __m256i *)(const void *)place);
-    const __m256i which = _mm256_and_si256(places, fifteen), rest = _mm256_srli_epi64(places, 32);
+    const __m256i which = _mm256_and_si256(places, fifteen), remainder = _mm256_srli_epi64(places, 32);
     const __m256i code = _mm256_and_si256(_mm256_srlv_epi64(codes, _mm256_slli_epi64(which, 2)), fifteen);
     const __m256i salt = _mm256_srli_epi64(codes, 60), mapping = _mm256_srli_epi64(code, 3);
 
-    /* perfect_turn: bits 29 and up with one mapping, bits 26 and up with the other. */
-    const __m256i spread = fours_times(_mm256_xor_si256(rest, fours_times(salt, 0x9e3779b9u)), 0x85ebca6bu);
+    /* perfect_rotation: bits 29 and up with one mapping, bits 26 and up with the other. */
+    const __m256i spread = fours_times(_mm256_xor_si256(remainder, fours_times(salt, 0x9e3779b9u)), 0x85ebca6bu);
     const __m256i thrice = _mm256_add_epi64(mapping, _mm256_slli_epi64(mapping, 1));
     const __m256i turn = _mm256_srlv_epi64(spread, _mm256_sub_epi64(_mm256_set1_epi64x(29), thrice));
     const __m256i number = _mm256_and_si256(_mm256_add_epi64(turn, code), seven);

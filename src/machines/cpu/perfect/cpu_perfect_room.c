@@ -6,26 +6,26 @@
 
 #include <string.h>
 
-_Static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
-                   sizeof((loom__cpu_perfect_desk *)0)->memory,
-               "a desk has room for one of ours");
+_Static_assert(sizeof(perfect_scratch) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
+                   sizeof((loom__cpu_perfect_scratch *)0)->memory,
+               "a scratch has room for one of ours");
 
-void loom__cpu_perfect_desk_open(loom__cpu_perfect_desk *desk, const loom_allocator *allocator,
-                                 const loom__perfect_view *view, uint32_t first, uint32_t end)
+void loom__cpu_perfect_scratch_open(loom__cpu_perfect_scratch *scratch, const loom_allocator *allocator,
+                                    const loom__perfect_view *view, uint32_t first, uint32_t end)
 {
-    desk->allocator = allocator;
-    desk->view = view;
-    desk->first = first;
-    desk->end = end;
-    desk->laid_out = desk->short_of_memory = 0;
+    scratch->allocator = allocator;
+    scratch->view = view;
+    scratch->first = first;
+    scratch->end = end;
+    scratch->laid_out = scratch->short_of_memory = 0;
 }
 
-static perfect_desk *lay_out(loom__cpu_perfect_desk *desk)
+static perfect_scratch *lay_out(loom__cpu_perfect_scratch *scratch)
 {
-    perfect_desk *own = (perfect_desk *)desk->memory;
-    if (!desk->laid_out) {
-        memset(own, 0, perfect_desk_bytes(desk->view->subrange));
-        desk->laid_out = 1;
+    perfect_scratch *own = (perfect_scratch *)scratch->memory;
+    if (!scratch->laid_out) {
+        memset(own, 0, perfect_scratch_bytes(scratch->view->subrange));
+        scratch->laid_out = 1;
     }
     return own;
 }
@@ -35,19 +35,19 @@ static uint64_t spare_bytes(const loom__perfect_view *view)
     return view->partition_bytes + view->words * (uint64_t)8;
 }
 
-void loom__cpu_perfect_desk_close(loom__cpu_perfect_desk *desk)
+void loom__cpu_perfect_scratch_close(loom__cpu_perfect_scratch *scratch)
 {
-    uint32_t *marks = desk->view->marks;
-    if (desk->laid_out)
-        loom__release(desk->allocator, ((perfect_desk *)desk->memory)->spare, spare_bytes(desk->view), LOOM_MEMORY_HOST,
-                      NULL);
-    if (desk->short_of_memory)
-        for (uint32_t i = desk->first; i < desk->end; i++)
+    uint32_t *marks = scratch->view->marks;
+    if (scratch->laid_out)
+        loom__release(scratch->allocator, ((perfect_scratch *)scratch->memory)->spare, spare_bytes(scratch->view),
+                      LOOM_MEMORY_HOST, NULL);
+    if (scratch->short_of_memory)
+        for (uint32_t i = scratch->first; i < scratch->end; i++)
             if (marks[i] == PERFECT_SHORT_OF_MEMORY)
                 marks[i] = PERFECT_UNMARKED;
 }
 
-LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_desk *given, uint64_t key)
+LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, uint64_t key)
 {
     const loom__perfect_view *view = given->view;
     const lane_team team = {0};
@@ -56,28 +56,28 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_desk *given, uin
     uint32_t *mark = &view->marks[owner.partition_index];
     if (*mark != PERFECT_UNMARKED)
         return 0;
-    perfect_desk *desk = lay_out(given);
-    if (perfect_make_room(kind, view, &owner, desk, key))
+    perfect_scratch *scratch = lay_out(given);
+    if (perfect_make_room(kind, view, &owner, scratch, key))
         return 1;
-    if (desk->spare == NULL && perfect_is_hopeful(kind, view, &owner, desk)) {
+    if (scratch->spare == NULL && perfect_is_hopeful(kind, view, &owner, scratch)) {
         /* Calls the allocator directly: running out of memory is no error here. The key is then refused; keys of later
          * calls are not. */
-        desk->spare =
+        scratch->spare =
             given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
-        if (desk->spare == NULL) {
+        if (scratch->spare == NULL) {
             *mark = PERFECT_SHORT_OF_MEMORY;
             given->short_of_memory = 1;
             return 0;
         }
     }
-    return perfect_make_room_anew(kind, view, &owner, desk, key);
+    return perfect_make_room_anew(kind, view, &owner, scratch, key);
 }
 
-int loom__cpu_perfect_make_room(loom__cpu_perfect_desk *desk, uint64_t key)
+int loom__cpu_perfect_make_room(loom__cpu_perfect_scratch *scratch, uint64_t key)
 {
     int room = 0;
-#define CALL(kind) room = make_room(kind, desk, key)
-    SLOT_FOR_KIND(desk->view->kind, CALL)
+#define CALL(kind) room = make_room(kind, scratch, key)
+    SLOT_FOR_KIND(scratch->view->kind, CALL)
 #undef CALL
     return room;
 }

@@ -67,7 +67,7 @@ typedef uint64_t packed_place; /* hash bits left over in the upper half, the cel
 
 LOOM_LANE packed_place pack_place(perfect_place place)
 {
-    return (uint64_t)place.rest << 32 | perfect_cell(place);
+    return (uint64_t)place.remainder << 32 | perfect_cell(place);
 }
 
 LOOM_LANE perfect_place unpack_place(packed_place packed)
@@ -334,7 +334,7 @@ LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom
 
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__perfect_view *const view_given,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
-                              loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
+                              loom__cpu_perfect_scratch *scratch, loom__cpu_counts *counts)
 {
     const loom__perfect_view view = *view_given;
     const loom__batch batch = *batch_given;
@@ -354,7 +354,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
             perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
         if (outcome == PERFECT_OVERFLOW) {
             outcome = PERFECT_NO_ROOM;
-            if (loom__cpu_perfect_make_room(desk, seek.key)) {
+            if (loom__cpu_perfect_make_room(scratch, seek.key)) {
                 seek = perfect_seek_key(kind, &view, seek.key);
                 outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
             }
@@ -418,13 +418,13 @@ static void write(const void *any_view, const loom__batch *batch, uint64_t begin
 }
 
 static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_records *records,
-                   loom__cpu_perfect_desk *desk, loom__cpu_counts *counts)
+                   loom__cpu_perfect_scratch *scratch, loom__cpu_counts *counts)
 {
 /* A constant expression: operations that sets do not offer are not compiled for them. */
-#define OP(kind, op)                                                      \
-    case op:                                                              \
-        if (slot_value_bytes(kind) != 0 || (op) == LOOM__WRITE_KEEP)      \
-            insert_records(kind, op, view, batch, records, desk, counts); \
+#define OP(kind, op)                                                         \
+    case op:                                                                 \
+        if (slot_value_bytes(kind) != 0 || (op) == LOOM__WRITE_KEEP)         \
+            insert_records(kind, op, view, batch, records, scratch, counts); \
         break;
 #define CALL(kind)                      \
     switch (batch->write) {             \

@@ -102,14 +102,14 @@ typedef struct refill_work {
 /* One partition's. */
 typedef struct refill_part {
     refill_work *work;
-    loom__cpu_perfect_desk desk;
+    loom__cpu_perfect_scratch scratch;
 } refill_part;
 
 static void insert_records(void *argument, const loom__cpu_records *records)
 {
     const loom__batch keep = {.write = LOOM__WRITE_KEEP};
     refill_part *part = argument;
-    part->work->simd->insert(part->work->to, &keep, records, &part->desk, &part->work->counts);
+    part->work->simd->insert(part->work->to, &keep, records, &part->scratch, &part->work->counts);
 }
 
 static void refill_partition(void *argument, uint64_t index)
@@ -118,10 +118,10 @@ static void refill_partition(void *argument, uint64_t index)
     refill_part part;
     part.work = argument;
     const loom__perfect_view *to = part.work->to;
-    loom__cpu_perfect_desk_open(&part.desk, part.work->allocator, to, partition, partition + 1);
+    loom__cpu_perfect_scratch_open(&part.scratch, part.work->allocator, to, partition, partition + 1);
     loom__cpu_perfect_clear_partition(to, partition);
     loom__cpu_move_keys(&part.work->from, to->seed, to->partitions, partition, insert_records, &part);
-    loom__cpu_perfect_desk_close(&part.desk);
+    loom__cpu_perfect_scratch_close(&part.scratch);
 }
 
 loom_status loom__cpu_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to,

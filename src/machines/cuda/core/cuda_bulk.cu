@@ -16,11 +16,11 @@ template <loom__slot_kind kind> struct partition_of_head {
 
 } // namespace
 
-void cuda_bulk_columns(loom__slot_kind kind, split_wish *wish)
+void cuda_bulk_columns(loom__slot_kind kind, split_request *request)
 {
-#define CALL(kind)                                       \
-    wish->head_bytes = sizeof(bulk_columns<kind>::head); \
-    wish->tail_bytes = bulk_columns<kind>::has_tail ? sizeof(bulk_columns<kind>::value) : 0
+#define CALL(kind)                                          \
+    request->head_bytes = sizeof(bulk_columns<kind>::head); \
+    request->tail_bytes = bulk_columns<kind>::has_tail ? sizeof(bulk_columns<kind>::value) : 0
     SLOT_FOR_KIND(kind, CALL)
 #undef CALL
 }
@@ -38,31 +38,31 @@ cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, 
 }
 
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,
-                                    uint32_t turn, cudaStream_t stream)
+                                    uint32_t wave, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
 #define CALL(kind)                                                                 \
-    error = split_further<bulk_columns<kind>>(plan, workspace, target->base, turn, \
+    error = split_further<bulk_columns<kind>>(plan, workspace, target->base, wave, \
                                               partition_of_head<kind>{target->seed, target->partitions}, stream)
     SLOT_FOR_KIND(target->kind, CALL)
 #undef CALL
     return error;
 }
 
-template <loom__slot_kind kind> static cuda_rest rest_of(const bulk_plan *plan, unsigned char *workspace)
+template <loom__slot_kind kind> static cuda_spill spill_of(const bulk_plan *plan, unsigned char *workspace)
 {
     const bulk_regions<kind> regions = split_fine_regions<bulk_columns<kind>>(plan, workspace, 0);
-    cuda_rest rest = {regions.spilled, regions.spill_room, regions.spill.heads, regions.spill.tails};
+    cuda_spill spill = {regions.spilled, regions.spill_room, regions.spill.heads, regions.spill.tails};
     if (bulk_columns<kind>::packed)
-        rest.values = (const uint32_t *)regions.spill.heads + regions.spill_room;
-    return rest;
+        spill.values = (const uint32_t *)regions.spill.heads + regions.spill_room;
+    return spill;
 }
 
-cuda_rest cuda_bulk_rest(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace)
+cuda_spill cuda_bulk_spill(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace)
 {
-    cuda_rest rest = {};
-#define CALL(kind) rest = rest_of<kind>(plan, workspace)
+    cuda_spill spill = {};
+#define CALL(kind) spill = spill_of<kind>(plan, workspace)
     SLOT_FOR_KIND(kind, CALL)
 #undef CALL
-    return rest;
+    return spill;
 }

@@ -77,17 +77,17 @@ struct bulk_target {
     loom__slot_kind kind;
 };
 
-/* The columns of a kind's records, for a wish. */
-void cuda_bulk_columns(loom__slot_kind kind, split_wish *wish);
+/* The columns of a kind's records, for a request. */
+void cuda_bulk_columns(loom__slot_kind kind, split_request *request);
 
-/* In this order, in one stream: split_begin; split, once or for each piece of the batch (`first` is its place there); in each turn
+/* In this order, in one stream: split_begin; split, once or for each piece of the batch (`first` is its place there); in each wave
  * split further, which does nothing where there is one pass. The arrays are on the device. */
 cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                             unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,
-                                    uint32_t turn, cudaStream_t stream);
+                                    uint32_t wave, cudaStream_t stream);
 
 /* What found no room in its region. */
-cuda_rest cuda_bulk_rest(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace);
+cuda_spill cuda_bulk_spill(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace);
 
 #endif

@@ -76,7 +76,7 @@ struct staged_call {
     const cuda_call_arrays *arrays;
     cuda_chunk_work *work;
     void *argument;
-    bool writes_back, in_turn;
+    bool writes_back, one_at_a_time;
     uint64_t n, per_chunk;
     cuda_workspace whole[CALL_ARRAYS]; /* copies of staged arrays that are whole */
     chunk chunks[STAGE_BUFFERS];
@@ -155,7 +155,7 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
             return error;
     }
     cudaError_t error = cudaSuccess;
-    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess && call->in_turn; i++)
+    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess && call->one_at_a_time; i++)
         if (i != buffer) /* of an earlier chunk, or of a call that is long over */
             error = cudaStreamWaitEvent(stream, stage->done[i], 0);
     if (error == cudaSuccess)
@@ -254,7 +254,7 @@ loom_status run_whole_call(staged_call *call, cudaStream_t stream)
 } // namespace
 
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn)
+                            void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time)
 {
     staged_call call = {};
     loom__chunk_column columns[CALL_ARRAYS];
@@ -264,7 +264,7 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
     call.work = work;
     call.argument = argument;
     call.writes_back = writes_back;
-    call.in_turn = in_turn;
+    call.one_at_a_time = one_at_a_time;
     call.n = n;
     for (int i = 0; i < CALL_ARRAYS; i++)
         if (call.in_chunks(i))
@@ -282,13 +282,13 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
 }
 
 loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn)
+                            void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time)
 {
     void *at[CALL_ARRAYS];
     if (n == 0) /* a grid has blocks */
         return LOOM_OK;
     if (arrays->staged)
-        return cuda_run_staged(cuda, arrays, n, work, argument, writes_back, stream, in_turn);
+        return cuda_run_staged(cuda, arrays, n, work, argument, writes_back, stream, one_at_a_time);
     arrays->addresses(at);
     const cudaError_t error = cuda_step(work(argument, at, 0, n, stream));
     return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch");
@@ -307,14 +307,14 @@ cudaError_t cuda_launch_finish(const cuda_finish &finish, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_slot *slot,
+loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_ticket *ticket,
                            cuda_place place)
 {
     if (place != PLACE_PAGEABLE && !arrays->staged)
         return LOOM_OK;
     CUDA_TRY(cudaStreamSynchronize((cudaStream_t)batch->stream));
     if (place == PLACE_PAGEABLE)
-        *batch->result = *slot->result;
+        *batch->result = *ticket->result;
     return LOOM_OK;
 }
 

@@ -70,15 +70,15 @@ typedef cudaError_t cuda_chunk_work(void *argument, void *const at[CALL_ARRAYS],
                                     cudaStream_t stream);
 
 /* A call with staged arrays, in chunks: `work` is launched for each, in streams that go on from `stream`; two chunks may run at
- * the same time, unless they go `in_turn`: then only their copies overlap with others' work. `writes_back`: staged arrays that are
+ * the same time, unless they go `one_at_a_time`: then only their copies overlap with others' work. `writes_back`: staged arrays that are
  * written are copied to the host; elements behind those of the items come home from the last chunk alone. Staged arrays that are whole
  * are copied to temporary memory first. Waits for the end. UNSUPPORTED if one item is wider than the staging buffer. */
 loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
+                            void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time = false);
 
 /* All items of a call, wherever its arrays lie: `work` once, or in chunks if any is staged; the call then waits. */
 loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream, bool in_turn = false);
+                            void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time = false);
 
 /* ---- Results ---- */
 
@@ -86,7 +86,7 @@ loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, ui
 cudaError_t cuda_launch_finish(const cuda_finish &finish, cudaStream_t stream);
 
 /* The result has been launched, and is the caller's if it lies where the device can write; `place` is where. Otherwise waits. */
-loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_slot *slot,
+loom_status cuda_hand_over(const loom__batch *batch, const cuda_call_arrays *arrays, const cuda_ticket *ticket,
                            cuda_place place);
 
 /* ---- Workspaces ---- */

@@ -185,17 +185,17 @@ template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
     return sort(NULL, bytes, &keys, &positions, n, NULL);
 }
 
-/* One turn. Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Does not wait,
+/* One slice. Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Does not wait,
  * except for copies of pageable memory. */
 template <class key>
-loom_status insert_sorted(const cuda_map_call *turn, const cuda_order_table *table, const cuda_order_plan *plan,
+loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                           unsigned char *workspace)
 {
-    const cuda_state *cuda = turn->cuda;
-    cudaStream_t stream = turn->stream;
-    const cuda_batch whole = turn->whole(), *batch = &whole;
+    const cuda_state *cuda = slice->cuda;
+    cudaStream_t stream = slice->stream;
+    const cuda_batch whole = slice->whole(), *batch = &whole;
     const uint64_t n = batch->n;
-    const uint32_t value_bytes = slot_value_bytes(turn->kind);
+    const uint32_t value_bytes = slot_value_bytes(slice->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
     cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
@@ -221,16 +221,16 @@ loom_status insert_sorted(const cuda_map_call *turn, const cuda_order_table *tab
     const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
                                   counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
                                   values,         value_bytes,         status,  batch->counts};
-    choose_kernel<<<choosing, THREADS, 0, stream>>>(work, turn->overwrites());
+    choose_kernel<<<choosing, THREADS, 0, stream>>>(work, slice->overwrites());
     CUDA_TRY(cudaGetLastError());
-    if (turn->batch.replace) /* nothing before has touched the table */
-        RETURN_IF_FAILED(table->clear(&turn->cuda->base, turn->view, stream));
+    if (slice->batch.replace) /* nothing before has touched the table */
+        RETURN_IF_FAILED(table->clear(&slice->cuda->base, slice->view, stream));
     cuda_batch chosen = *batch;
     chosen.status = work.chosen_status;
     chosen.counts = counters->inserted;
-    const cuda_rest winners = {&counters->winners, (uint32_t)n, work.chosen,
-                               value_bytes != 0 ? work.chosen_values : NULL};
-    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, turn->overwrites(), stream));
+    const cuda_spill winners = {&counters->winners, (uint32_t)n, work.chosen,
+                                value_bytes != 0 ? work.chosen_values : NULL};
+    RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, slice->overwrites(), stream));
     tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
     CUDA_TRY(cudaGetLastError());
     if (plan->status_staged)
@@ -238,13 +238,13 @@ loom_status insert_sorted(const cuda_map_call *turn, const cuda_order_table *tab
     return LOOM_OK;
 }
 
-cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged, cuda_order_plan *plan)
+cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged, cuda_in_order_plan *plan)
 {
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
     cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
     uint64_t at = cuda_aligned(sizeof(order_counters));
-    *plan = cuda_order_plan{};
+    *plan = cuda_in_order_plan{};
     plan->each = n;
     plan->values_staged = values_staged;
     plan->status_staged = status_staged;
@@ -267,55 +267,55 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool s
     return error;
 }
 
-/* Turns in their order are what one in order would be: who comes in a later turn finds the key there, and keeps or overwrites it. */
-loom_status run_turns(const cuda_map_call *call, const cuda_order_table *table, const cuda_order_plan *plan,
-                      unsigned char *workspace)
+/* Slices in their order are what one in order would be: who comes in a later slice finds the key there, and keeps or overwrites it. */
+loom_status run_slices(const cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
+                       unsigned char *workspace)
 {
     bool built = false;
     for (uint64_t first = 0; first < call->batch.n; first += plan->each) {
-        const cuda_map_call turn = cuda_turn_of(call, first, plan->each);
+        const cuda_map_call slice = cuda_slice_of(call, first, plan->each);
         if (first == 0 && table->build != NULL) {
             bool gave_up = false;
-            RETURN_IF_FAILED(table->build(table->argument, &turn, &gave_up));
+            RETURN_IF_FAILED(table->build(table->argument, &slice, &gave_up));
             built = !gave_up;
             if (built)
                 continue;
             RETURN_IF_FAILED(cuda_clear_counts(call)); /* what was counted by then is counted again */
         }
-        RETURN_IF_FAILED(slot_key_bytes(call->kind) == 4 ? insert_sorted<uint32_t>(&turn, table, plan, workspace)
-                                                         : insert_sorted<uint64_t>(&turn, table, plan, workspace));
+        RETURN_IF_FAILED(slot_key_bytes(call->kind) == 4 ? insert_sorted<uint32_t>(&slice, table, plan, workspace)
+                                                         : insert_sorted<uint64_t>(&slice, table, plan, workspace));
     }
     return cuda_finish_call(call, built);
 }
 
 } // namespace
 
-uint64_t cuda_order_turn(const cuda_state *cuda, uint64_t n)
+uint64_t cuda_in_order_slice(const cuda_state *cuda, uint64_t n)
 {
     const uint64_t most = (uint64_t)1 << 31; /* positions have 32 bits */
-    return loom__turn_items(n, cuda->turn_keys < most ? cuda->turn_keys : most);
+    return loom__slice_items(n, cuda->slice_keys < most ? cuda->slice_keys : most);
 }
 
-loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_order_plan *plan)
+loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *plan)
 {
-    CUDA_TRY(lay_out(call->kind, cuda_order_turn(call->cuda, call->batch.n), call->arrays.all[CALL_VALUES].staged(),
+    CUDA_TRY(lay_out(call->kind, cuda_in_order_slice(call->cuda, call->batch.n), call->arrays.all[CALL_VALUES].staged(),
                      call->arrays.all[CALL_STATUS].staged(), plan));
     return LOOM_OK;
 }
 
-uint64_t cuda_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
+uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n)
 {
     const cuda_device_scope scope(cuda);
-    cuda_order_plan plan;
+    cuda_in_order_plan plan;
     if (scope.status != LOOM_OK || n == 0)
         return 0;
-    if (lay_out(kind, cuda_order_turn(cuda, n), false, false, &plan) != cudaSuccess)
+    if (lay_out(kind, cuda_in_order_slice(cuda, n), false, false, &plan) != cudaSuccess)
         cudaGetLastError(); /* the call that needs the memory will tell */
     return plan.bytes;
 }
 
-loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_order_table *table, const cuda_order_plan *plan,
+loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                                  const cuda_workspace *own)
 {
-    return cuda_with_slot(call, own, [&] { return run_turns(call, table, plan, own->at); });
+    return cuda_with_ticket(call, own, [&] { return run_slices(call, table, plan, own->at); });
 }

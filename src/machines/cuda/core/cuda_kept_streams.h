@@ -8,8 +8,8 @@ enum { KEPT_STREAMS = 16 };
 
 typedef struct kept_streams {
     unsigned long long ids[KEPT_STREAMS]; /* unique in a process; stream handles are reused */
-    uint64_t turns[KEPT_STREAMS];         /* sequence number of each stream's last call */
-    uint64_t last_turn;
+    uint64_t uses[KEPT_STREAMS];          /* sequence number of each stream's last call */
+    uint64_t last_use;
     int count;
 } kept_streams;
 
@@ -19,7 +19,7 @@ static inline int kept_streams_place(kept_streams *kept, unsigned long long id, 
 {
     int place = 0, oldest = 0;
     while (place < kept->count && kept->ids[place] != id) {
-        oldest = kept->turns[place] < kept->turns[oldest] ? place : oldest;
+        oldest = kept->uses[place] < kept->uses[oldest] ? place : oldest;
         place++;
     }
     *evicts = place == KEPT_STREAMS;
@@ -28,7 +28,7 @@ static inline int kept_streams_place(kept_streams *kept, unsigned long long id, 
     else if (place == kept->count)
         kept->count++;
     kept->ids[place] = id;
-    kept->turns[place] = ++kept->last_turn;
+    kept->uses[place] = ++kept->last_use;
     return place;
 }
 

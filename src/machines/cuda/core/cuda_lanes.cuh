@@ -426,7 +426,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 }
 
 /* Floats have no atomic minimum. They use a CAS loop; each failure means that another lane has combined. */
-LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int shared)
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule how, uint64_t value, int shared)
 {
     switch (how) {
     case LOOM__ADD:
@@ -460,7 +460,7 @@ LOOM_LANE void lane_combine_8(uint64_t *at, loom__how how, uint64_t value, int s
     }
 }
 
-LOOM_LANE void lane_combine_4(uint32_t *at, loom__how how, uint32_t value, int shared)
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule how, uint32_t value, int shared)
 {
     switch (how) {
     case LOOM__ADD:

@@ -95,86 +95,86 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
     return LOOM_OK;
 }
 
-/* ---- slots ---- */
+/* ---- tickets ---- */
 
-/* NULL: all slots are taken. The caller holds the lock. */
-static cuda_slot *find_free_slot(cuda_state *cuda)
+/* NULL: all tickets are taken. The caller holds the lock. */
+static cuda_ticket *find_free_ticket(cuda_state *cuda)
 {
-    for (uint32_t i = 0; i < COUNT_SLOTS; i++) {
-        cuda_slot *next = &cuda->slots[cuda->next_slot++ % COUNT_SLOTS];
+    for (uint32_t i = 0; i < COUNT_TICKETS; i++) {
+        cuda_ticket *next = &cuda->tickets[cuda->next_ticket++ % COUNT_TICKETS];
         if (!next->taken)
             return next;
     }
     return NULL;
 }
 
-static void put_slot_back(cuda_state *cuda, cuda_slot *slot)
+static void put_ticket_back(cuda_state *cuda, cuda_ticket *ticket)
 {
-    pthread_mutex_lock(&cuda->slots_lock);
-    slot->taken = 0;
-    pthread_cond_signal(&cuda->slot_given);
-    pthread_mutex_unlock(&cuda->slots_lock);
+    pthread_mutex_lock(&cuda->tickets_lock);
+    ticket->taken = 0;
+    pthread_cond_signal(&cuda->ticket_given);
+    pthread_mutex_unlock(&cuda->tickets_lock);
 }
 
-loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **taken)
+loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **taken)
 {
-    cuda_slot *slot;
-    pthread_mutex_lock(&cuda->slots_lock);
-    while ((slot = find_free_slot(cuda)) == NULL) /* ends: a call gives its slot back when it returns */
-        pthread_cond_wait(&cuda->slot_given, &cuda->slots_lock);
-    slot->taken = 1;
-    pthread_mutex_unlock(&cuda->slots_lock);
+    cuda_ticket *ticket;
+    pthread_mutex_lock(&cuda->tickets_lock);
+    while ((ticket = find_free_ticket(cuda)) == NULL) /* ends: a call gives its ticket back when it returns */
+        pthread_cond_wait(&cuda->ticket_given, &cuda->tickets_lock);
+    ticket->taken = 1;
+    pthread_mutex_unlock(&cuda->tickets_lock);
     unsigned long long id = 0;
     cudaError_t error = cudaStreamGetId(stream, &id);
-    if (error == cudaSuccess && slot->stream != id)
-        error = cudaStreamWaitEvent(stream, slot->free, 0);
-    if (error == cudaSuccess && slot->unclear)
-        error = cuda_step(cudaMemsetAsync(slot->counts, 0, COUNT_BYTES, stream));
+    if (error == cudaSuccess && ticket->stream != id)
+        error = cudaStreamWaitEvent(stream, ticket->free, 0);
+    if (error == cudaSuccess && ticket->unclear)
+        error = cuda_step(cudaMemsetAsync(ticket->counts, 0, COUNT_BYTES, stream));
     if (error != cudaSuccess) {
-        put_slot_back(cuda, slot);
+        put_ticket_back(cuda, ticket);
         return cuda_failed(error, "waiting for an earlier call");
     }
-    slot->stream = id;
-    slot->unclear = 0;
-    *taken = slot;
+    ticket->stream = id;
+    ticket->unclear = 0;
+    *taken = ticket;
     return LOOM_OK;
 }
 
-void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted)
+void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted)
 {
-    slot->unclear = !counted;
+    ticket->unclear = !counted;
     /* If this fails the device is lost; the next step reports it. */
-    cudaEventRecord(slot->free, stream);
-    put_slot_back(cuda, slot);
+    cudaEventRecord(ticket->free, stream);
+    put_ticket_back(cuda, ticket);
 }
 
-static cudaError_t make_slots(cuda_state *cuda)
+static cudaError_t make_tickets(cuda_state *cuda)
 {
-    size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_SLOTS;
-    pthread_mutex_init(&cuda->slots_lock, NULL);
-    pthread_cond_init(&cuda->slot_given, NULL);
-    cudaError_t error = cudaMalloc(&cuda->slot_memory, bytes);
+    size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_TICKETS;
+    pthread_mutex_init(&cuda->tickets_lock, NULL);
+    pthread_cond_init(&cuda->ticket_given, NULL);
+    cudaError_t error = cudaMalloc(&cuda->ticket_memory, bytes);
     if (error == cudaSuccess)
-        error = cudaMemset(cuda->slot_memory, 0, bytes);
+        error = cudaMemset(cuda->ticket_memory, 0, bytes);
     if (error == cudaSuccess)
-        error = cudaMallocHost(&cuda->slot_results, sizeof(loom_result) * COUNT_SLOTS);
-    for (int i = 0; i < COUNT_SLOTS && error == cudaSuccess; i++) {
-        cuda->slots[i].counts = cuda->slot_memory + i * COUNT_COPIES;
-        cuda->slots[i].result = cuda->slot_results + i;
-        error = cudaEventCreateWithFlags(&cuda->slots[i].free, cudaEventDisableTiming);
+        error = cudaMallocHost(&cuda->ticket_results, sizeof(loom_result) * COUNT_TICKETS);
+    for (int i = 0; i < COUNT_TICKETS && error == cudaSuccess; i++) {
+        cuda->tickets[i].counts = cuda->ticket_memory + i * COUNT_COPIES;
+        cuda->tickets[i].result = cuda->ticket_results + i;
+        error = cudaEventCreateWithFlags(&cuda->tickets[i].free, cudaEventDisableTiming);
     }
     return error;
 }
 
-static void free_slots(cuda_state *cuda)
+static void free_tickets(cuda_state *cuda)
 {
-    for (int i = 0; i < COUNT_SLOTS; i++)
-        if (cuda->slots[i].free != NULL)
-            cudaEventDestroy(cuda->slots[i].free);
-    cudaFree(cuda->slot_memory);
-    cudaFreeHost(cuda->slot_results);
-    pthread_cond_destroy(&cuda->slot_given);
-    pthread_mutex_destroy(&cuda->slots_lock);
+    for (int i = 0; i < COUNT_TICKETS; i++)
+        if (cuda->tickets[i].free != NULL)
+            cudaEventDestroy(cuda->tickets[i].free);
+    cudaFree(cuda->ticket_memory);
+    cudaFreeHost(cuda->ticket_results);
+    pthread_cond_destroy(&cuda->ticket_given);
+    pthread_mutex_destroy(&cuda->tickets_lock);
 }
 
 /* ---- memory ---- */
@@ -271,7 +271,7 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     RETURN_IF_FAILED(cuda_services->cpu->open(&host, &cuda->host));
     if (config->allocator.allocate == NULL)
         CUDA_TRY(make_pool(cuda));
-    CUDA_TRY(make_slots(cuda));
+    CUDA_TRY(make_tickets(cuda));
     return cuda_stage_create(cuda);
 }
 
@@ -282,7 +282,7 @@ static void close_machine(loom__machine *machine)
     {
         cuda_device_scope scope(cuda);
         if (scope.status == LOOM_OK) {
-            free_slots(cuda);
+            free_tickets(cuda);
             cuda_stage_destroy(cuda);
             if (cuda->temporary != NULL)
                 cudaMemPoolDestroy(cuda->temporary);
@@ -305,7 +305,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
         cuda->base.allocator.user = cuda;
     cuda->process = getpid();
     cuda->lanes = config->lanes;
-    cuda->turn_keys = SPLIT_MOST_RECORDS;
+    cuda->slice_keys = SPLIT_MOST_RECORDS;
     loom_status status = make_state(config, cuda);
     if (status != LOOM_OK)
         close_machine(&cuda->base);

@@ -22,7 +22,7 @@ cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t f
             here[i] = at[i] != NULL ? (unsigned char *)at[i] + done * call->arrays.all[i].width : NULL;
         const uint64_t now = count - done < call->most ? count - done : call->most;
         const cuda_batch batch =
-            cuda_batch_of(call->cuda, here, now, &call->batch, call->slot != NULL ? call->slot->counts : NULL);
+            cuda_batch_of(call->cuda, here, now, &call->batch, call->ticket != NULL ? call->ticket->counts : NULL);
         error = call->launch(call, &batch, stream);
     }
     return error;
@@ -61,20 +61,20 @@ loom_status cuda_try_stage(const cuda_map_call *call)
     return LOOM_OK;
 }
 
-cuda_map_call cuda_turn_of(const cuda_map_call *call, uint64_t first, uint64_t each)
+cuda_map_call cuda_slice_of(const cuda_map_call *call, uint64_t first, uint64_t each)
 {
-    cuda_map_call turn = *call;
+    cuda_map_call slice = *call;
     const uint64_t n = call->batch.n;
-    turn.batch.n = n - first < each ? n - first : each;
-    turn.batch.replace = call->batch.replace && first == 0;
-    turn.arrays = call->arrays.part(n, first, turn.batch.n);
-    return turn;
+    slice.batch.n = n - first < each ? n - first : each;
+    slice.batch.replace = call->batch.replace && first == 0;
+    slice.arrays = call->arrays.part(n, first, slice.batch.n);
+    return slice;
 }
 
-loom_status cuda_run_items(const cuda_map_call *call, bool in_turn)
+loom_status cuda_run_items(const cuda_map_call *call, bool one_at_a_time)
 {
     return cuda_run_arrays(call->cuda, &call->arrays, call->batch.n, launch_items, (void *)call, true, call->stream,
-                           in_turn);
+                           one_at_a_time);
 }
 
 loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *target, const bulk_plan *plan,
@@ -86,21 +86,21 @@ loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *targe
 
 cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced)
 {
-    loom_result *result = call->place == PLACE_PAGEABLE ? call->slot->result : call->batch.result;
-    return {call->slot->counts, call->size, result, call->batch.n, call->op, replaced, NULL};
+    loom_result *result = call->place == PLACE_PAGEABLE ? call->ticket->result : call->batch.result;
+    return {call->ticket->counts, call->size, result, call->batch.n, call->op, replaced, NULL};
 }
 
 loom_status cuda_finish_call(const cuda_map_call *call, bool replaced)
 {
     CUDA_TRY(cuda_launch_finish(cuda_finish_of(call, replaced), call->stream));
-    return cuda_hand_over(&call->batch, &call->arrays, call->slot, call->place);
+    return cuda_hand_over(&call->batch, &call->arrays, call->ticket, call->place);
 }
 
 loom_status cuda_run_call(cuda_map_call *call)
 {
     const cuda_workspace none = {};
     if (!is_uncounted(call))
-        return cuda_with_slot(call, &none, [&] {
+        return cuda_with_ticket(call, &none, [&] {
             RETURN_IF_FAILED(cuda_run_items(call));
             return cuda_finish_call(call);
         });
@@ -113,7 +113,7 @@ loom_status cuda_run_call(cuda_map_call *call)
 
 loom_status cuda_clear_counts(const cuda_map_call *call)
 {
-    CUDA_TRY(cudaMemsetAsync(call->slot->counts, 0, COUNT_BYTES, call->stream));
+    CUDA_TRY(cudaMemsetAsync(call->ticket->counts, 0, COUNT_BYTES, call->stream));
     return LOOM_OK;
 }
 

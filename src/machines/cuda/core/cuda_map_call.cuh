@@ -18,19 +18,19 @@ struct cuda_map_call {
     uint64_t *size; /* of the table */
     cuda_map_launch *launch;
     uint64_t most;     /* items of one launch */
-    loom__batch batch; /* a turn has a part of its call's */
+    loom__batch batch; /* a slice has a part of its call's */
     cuda_op op;
     cudaStream_t stream;
     cuda_call_arrays arrays;
-    cuda_place place; /* of the result */
-    cuda_slot *slot;  /* NULL: nobody counts */
+    cuda_place place;    /* of the result */
+    cuda_ticket *ticket; /* NULL: nobody counts */
 
     /* All items, of a call whose arrays are on the device. */
     cuda_batch whole() const
     {
         void *at[CALL_ARRAYS];
         arrays.addresses(at);
-        return cuda_batch_of(cuda, at, batch.n, &batch, slot != NULL ? slot->counts : NULL);
+        return cuda_batch_of(cuda, at, batch.n, &batch, ticket != NULL ? ticket->counts : NULL);
     }
     bool asks(uint32_t flags) const
     {
@@ -76,12 +76,12 @@ loom_status cuda_locate_call(cuda_map_call *call);
 /* What may fail in staging fails here, before a build clears its table. */
 loom_status cuda_try_stage(const cuda_map_call *call);
 
-/* Items first .. first + each - 1, or up to the end: a call of its own, of which only the first turn replaces the table's contents. */
-cuda_map_call cuda_turn_of(const cuda_map_call *call, uint64_t first, uint64_t each);
+/* Items first .. first + each - 1, or up to the end: a call of its own, of which only the first slice replaces the table's contents. */
+cuda_map_call cuda_slice_of(const cuda_map_call *call, uint64_t first, uint64_t each);
 
-/* Launches the work on all items, in chunks if arrays are staged; those go `in_turn` if their work may not overlap. Counts, if there is
- * a slot. Waits if arrays are staged. */
-loom_status cuda_run_items(const cuda_map_call *call, bool in_turn = false);
+/* Launches the work on all items, in chunks if arrays are staged; those go `one_at_a_time` if their work may not overlap. Counts, if there is
+ * a ticket. Waits if arrays are staged. */
+loom_status cuda_run_items(const cuda_map_call *call, bool one_at_a_time = false);
 
 /* Splits all items by partition; waits if arrays are staged. */
 loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *target, const bulk_plan *plan,
@@ -91,22 +91,22 @@ loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *targe
 cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced);
 loom_status cuda_finish_call(const cuda_map_call *call, bool replaced = false);
 
-/* Runs all items and finishes: a slot is taken, unless nobody wants counts. */
+/* Runs all items and finishes: a ticket is taken, unless nobody wants counts. */
 loom_status cuda_run_call(cuda_map_call *call);
 
-/* Counts go into slot->counts from here on: after a step that is done again. */
+/* Counts go into ticket->counts from here on: after a step that is done again. */
 loom_status cuda_clear_counts(const cuda_map_call *call);
 
 /* Memory for a way by partition, or none: own->at is NULL. OUT_OF_MEMORY only if the flags insist on that way. */
 loom_status cuda_take_for_partitions(const cuda_map_call *call, uint64_t bytes, cuda_workspace *own);
 
-/* Does body() with a slot, and gives the workspace back. */
-template <class body_type> loom_status cuda_with_slot(cuda_map_call *call, const cuda_workspace *own, body_type body)
+/* Does body() with a ticket, and gives the workspace back. */
+template <class body_type> loom_status cuda_with_ticket(cuda_map_call *call, const cuda_workspace *own, body_type body)
 {
-    loom_status status = cuda_take_slot(call->cuda, call->stream, &call->slot);
+    loom_status status = cuda_take_ticket(call->cuda, call->stream, &call->ticket);
     if (status == LOOM_OK) {
         status = body();
-        cuda_give_slot(call->cuda, call->stream, call->slot, status == LOOM_OK);
+        cuda_give_ticket(call->cuda, call->stream, call->ticket, status == LOOM_OK);
     }
     if (status != LOOM_OK && call->arrays.staged)
         cudaStreamSynchronize(call->stream); /* a copy of the caller's arrays may be under way */
@@ -118,38 +118,38 @@ template <class body_type> loom_status cuda_with_slot(cuda_map_call *call, const
 
 /* What lies where in the workspace. Keys and positions are sorted from one buffer to the other and back; the sort's scratch serves the
  * winners afterwards. */
-typedef struct cuda_order_plan {
-    uint64_t each; /* keys of a turn, the last one excepted */
+typedef struct cuda_in_order_plan {
+    uint64_t each; /* keys of a slice, the last one excepted */
     uint64_t keys_at[2], positions_at[2];
     uint64_t scratch_at, sort_bytes, chosen_status_at;
     uint64_t values_at, status_at; /* for arrays on the host */
     bool values_staged, status_staged;
     uint64_t bytes; /* a multiple of 256 */
-} cuda_order_plan;
+} cuda_in_order_plan;
 
 /* What an engine does for records that are inserted in order. */
-typedef struct cuda_order_table {
+typedef struct cuda_in_order_table {
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
     /* Inserts keys that are all different; the device knows how many. `batch` has all but them: counts and statuses are wanted. */
-    loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
+    loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                           cudaStream_t stream);
-    /* A faster way for the first turn of a build; *gave_up: the table has no keys, and the turn is to be sorted. NULL: there is none. */
-    loom_status (*build)(const void *argument, const cuda_map_call *turn, bool *gave_up);
+    /* A faster way for the first slice of a build; *gave_up: the table has no keys, and the slice is to be sorted. NULL: there is none. */
+    loom_status (*build)(const void *argument, const cuda_map_call *slice, bool *gave_up);
     const void *argument;
-} cuda_order_table;
+} cuda_in_order_table;
 
-/* Keys of a turn, of a call with n: positions have fewer bits than in other turns. */
-uint64_t cuda_order_turn(const cuda_state *cuda, uint64_t n);
+/* Keys of a slice, of a call with n: positions have fewer bits than in other slices. */
+uint64_t cuda_in_order_slice(const cuda_state *cuda, uint64_t n);
 
 /* For a call that has keys, with its arrays located. Asks the device, changes nothing. */
-loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_order_plan *plan);
+loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *plan);
 
 /* The plan's bytes for n keys in arrays on the device; 0 if the device cannot be asked. */
-uint64_t cuda_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n);
+uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n);
 
-/* All turns, and the result. Takes a slot and gives the workspace back; it begins with the plan's memory. If it fails before its first
+/* All slices, and the result. Takes a ticket and gives the workspace back; it begins with the plan's memory. If it fails before its first
  * insertion is launched the table is as it was. */
-loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_order_table *table, const cuda_order_plan *plan,
+loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                                  const cuda_workspace *own);
 
 #endif

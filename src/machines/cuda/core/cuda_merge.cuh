@@ -24,17 +24,17 @@ struct merge_table {
 };
 
 /* A NaN as owner would hide the smallest or largest number of its items, so a NaN goes to the table alone. */
-__device__ __forceinline__ bool may_merge(loom__how how, uint32_t value)
+__device__ __forceinline__ bool may_merge(loom__combine_rule how, uint32_t value)
 {
     return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__uint_as_float(value));
 }
 
-__device__ __forceinline__ bool may_merge(loom__how how, uint64_t value)
+__device__ __forceinline__ bool may_merge(loom__combine_rule how, uint64_t value)
 {
     return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__longlong_as_double((long long)value));
 }
 
-__device__ __forceinline__ void merge_values(uint32_t *at, loom__how how, uint32_t value)
+__device__ __forceinline__ void merge_values(uint32_t *at, loom__combine_rule how, uint32_t value)
 {
     if (how == LOOM__ADD) {
         atomicAdd(at, value);
@@ -48,7 +48,7 @@ __device__ __forceinline__ void merge_values(uint32_t *at, loom__how how, uint32
     }
 }
 
-__device__ __forceinline__ void merge_values(uint64_t *at, loom__how how, uint64_t value)
+__device__ __forceinline__ void merge_values(uint64_t *at, loom__combine_rule how, uint64_t value)
 {
     unsigned long long *there = (unsigned long long *)at;
     if (how == LOOM__ADD) {
@@ -67,7 +67,7 @@ __device__ __forceinline__ void merge_values(uint64_t *at, loom__how how, uint64
  * is MERGED has its owner in tile->owner. */
 template <bool combines, class tile_type>
 __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table, const tile_range &range,
-                                            uint32_t items, loom__how how)
+                                            uint32_t items, loom__combine_rule how)
 {
     uint32_t warp = threadIdx.x / 32;
     tile_type *tile = &tiles[warp];

@@ -20,7 +20,7 @@
 /* ---- Plans ---- */
 
 /* The request for a plan. */
-struct split_wish {
+struct split_request {
     uint64_t n;    /* records */
     uint64_t keys; /* estimated number of different keys */
     uint32_t parts;
@@ -33,26 +33,26 @@ struct split_wish {
 /* How a batch is split, and the layout of the workspace: counters, the spill list, regions of parts, and coarse
  * regions. Coarse regions may lie in the spare memory instead, at its end.
  *
- * The second pass may run in several *turns*. Each turn splits some coarse regions into the same regions of parts. A
- * caller that wants turns sets `per_turn` and `bytes`. */
+ * The second pass may run in several *waves*. Each wave splits some coarse regions into the same regions of parts. A
+ * caller that wants waves sets `per_wave` and `bytes`. */
 struct split_plan {
     uint32_t fine;                   /* regions of parts; with two passes possibly more than parts */
     uint32_t coarse;                 /* regions of the first of two passes; 0: one pass */
     uint32_t shift;                  /* a coarse region has 1 << shift parts */
-    uint32_t per_turn;               /* coarse regions per turn; 1 if there are none */
+    uint32_t per_wave;               /* coarse regions per wave; 1 if there are none */
     uint32_t fine_room, coarse_room; /* records */
     uint32_t spill_room;
     bool with_index, coarse_in_spare;
     uint64_t fine_bytes, coarse_bytes; /* bytes of one region */
     uint64_t counter_bytes, spill_at, fine_at, coarse_at, bytes;
 
-    uint32_t turns() const
+    uint32_t waves() const
     {
-        return coarse > 0 ? (coarse + per_turn - 1) / per_turn : 1;
+        return coarse > 0 ? (coarse + per_wave - 1) / per_wave : 1;
     }
-    uint32_t fine_per_turn() const
+    uint32_t fine_per_wave() const
     {
-        return coarse > 0 ? per_turn << shift : fine;
+        return coarse > 0 ? per_wave << shift : fine;
     }
 };
 
@@ -61,8 +61,8 @@ struct split_plan {
  * batch have 32 bits, too. */
 #define SPLIT_MOST_RECORDS (((uint64_t)1 << 32) - ((uint64_t)1 << 24))
 
-/* Plans for one turn. False: the kernels cannot do it. */
-bool split_plan_passes(const split_wish *wish, split_plan *plan);
+/* Plans for one wave. False: the kernels cannot do it. */
+bool split_plan_passes(const split_request *request, split_plan *plan);
 
 /* A counter in the workspace by which a kernel's last block is found. Zero since split_begin. Lies beside the count of
  * spilled records. */
@@ -97,15 +97,15 @@ template <class columns> split_columns_of<columns> split_arrays(unsigned char *a
     return arrays;
 }
 
-/* The regions of a plan: those of parts in one turn, and those of the first of two passes. */
+/* The regions of a plan: those of parts in one wave, and those of the first of two passes. */
 template <class columns>
-split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned char *workspace, uint32_t turn)
+split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned char *workspace, uint32_t wave)
 {
     uint32_t *spilled = (uint32_t *)workspace, *fill = spilled + SPLIT_FILL_STRIDE;
     return split_regions_of<columns>{
         split_arrays<columns>(workspace + plan->fine_at, plan->fine_room, plan->with_index),
         plan->fine_bytes,
-        fill + (size_t)turn * plan->fine_per_turn() * SPLIT_FILL_STRIDE,
+        fill + (size_t)wave * plan->fine_per_wave() * SPLIT_FILL_STRIDE,
         plan->fine_room,
         split_arrays<columns>(workspace + plan->spill_at, plan->spill_room, false),
         spilled,
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blo
     }
 }
 
-/* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this turn's
+/* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this wave's
  * regions of parts. */
 template <class columns, bool with_index, class chooser>
 __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_blocks)
@@ -251,8 +251,8 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
     return cudaGetLastError();
 }
 
-/* Call in this sequence, in one stream: split_begin; split_batch, once or piece by piece; then, in each turn,
- * split_further. After that split_fine_regions are this turn's. Nothing waits. If more than `spill_room` records have
+/* Call in this sequence, in one stream: split_begin; split_batch, once or piece by piece; then, in each wave,
+ * split_further. After that split_fine_regions are this wave's. Nothing waits. If more than `spill_room` records have
  * spilled, the split has given up. */
 cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
@@ -271,7 +271,7 @@ cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsign
 
 /* The second pass, if there is one. */
 template <class columns, class part_of>
-cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsigned char *spare, uint32_t turn,
+cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsigned char *spare, uint32_t wave,
                           part_of part, cudaStream_t stream)
 {
     typedef split_bin_of<part_of> chooser;
@@ -282,14 +282,14 @@ cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsi
         plan->with_index ? split_region_kernel<columns, true, chooser> : split_region_kernel<columns, false, chooser>;
     const uint32_t bins = 1u << plan->shift, tile = SPLIT_THREADS * items;
     const chooser bin_of = {part, 0, bins - 1};
-    const uint32_t first = turn * plan->per_turn, left = plan->coarse - first;
-    const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_turn ? left : plan->per_turn);
+    const uint32_t first = wave * plan->per_wave, left = plan->coarse - first;
+    const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_wave ? left : plan->per_wave);
     cudaError_t error = allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS));
     if (error != cudaSuccess)
         return error;
     const size_t bytes = split_bytes<columns>(items, bins);
     kernel<<<grid, SPLIT_THREADS, bytes, stream>>>(split_coarse_regions<columns>(plan, workspace, spare), first,
-                                                   split_fine_regions<columns>(plan, workspace, turn), bins, bin_of);
+                                                   split_fine_regions<columns>(plan, workspace, wave), bins, bin_of);
     return cudaGetLastError();
 }
 

@@ -4,7 +4,7 @@
  *   cuda_tile.cuh        moves keys and answers of one warp between its shared memory and the batch
  *   cuda_items.cuh       widths and tiles of bulk calls on tables
  *   cuda_merge.cuh       merges equal keys of a thread block
- *   cuda_finish.cuh      turns a call's counts into its result
+ *   cuda_finish.cuh      slices a call's counts into its result
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
@@ -14,12 +14,12 @@
  *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
  *   cuda_bulk.cuh        records of maps and sets on their way into a table by partition; cuda_bulk.cu
  *   cuda_partition.cuh   one partition in shared memory
- *   cuda_open_bulk.cuh   bulk insertion into open tables: memory, turns; cuda_open_bulk.cu
+ *   cuda_open_bulk.cuh   bulk insertion into open tables: memory, slices; cuda_open_bulk.cu
  *   cuda_open_partition.cuh  one partition of an open table in shared memory: what build and refill have in common
  *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
  *   cuda_open_build.cu   builds tables by partition
  *   cuda_open_refill.cu  fills a table with the keys of another one
- *   cuda_open_rest.cu    inserts the records that a split left over
+ *   cuda_open_spill.cu    inserts the records that a split left over
  *   cuda_open_combine.cu combines rows with equal keys before they go to the table
  *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
  *   cuda_open_upkeep.cu  upkeep of partitions
@@ -95,7 +95,7 @@ enum {
     COUNT_COPIES = 32, /* thread blocks add to different copies: they would wait for each other at one address */
     /* Calls in flight. One more call waits, in its stream, for the oldest. Also the host threads that make calls at the
      * same time. One more thread waits until another's call returns. */
-    COUNT_SLOTS = 64
+    COUNT_TICKETS = 64
 };
 
 typedef struct cuda_counts { /* one cache line */
@@ -105,14 +105,14 @@ typedef struct cuda_counts { /* one cache line */
 
 enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
 
-typedef struct cuda_slot {
-    cudaEvent_t free;          /* recorded when the call that used the slot has ended */
+typedef struct cuda_ticket {
+    cudaEvent_t free;          /* recorded when the call that used the ticket has ended */
     cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after a failed one */
     loom_result *result;       /* pinned: for results that the device cannot reach */
     unsigned long long stream; /* id of the stream of the last call that used it */
-    int taken;                 /* a call that is being launched uses the slot */
+    int taken;                 /* a call that is being launched uses the ticket */
     int unclear;               /* the last call failed half way: counts are undefined */
-} cuda_slot;
+} cuda_ticket;
 
 /* ---- Staging ---- */
 
@@ -143,13 +143,13 @@ typedef struct cuda_state {
     uint32_t lanes;   /* asked for; 0: chosen by the library */
     loom__machine *host;
     cudaMemPool_t temporary; /* NULL: the device has no pools, or the caller supplies memory */
-    uint64_t turn_keys; /* keys that go by partition at once, in one turn; larger batches take more. Tests lower it */
-    pthread_mutex_t slots_lock;
-    pthread_cond_t slot_given; /* signalled when a slot is given back */
-    cuda_slot slots[COUNT_SLOTS];
-    uint32_t next_slot;
-    cuda_counts *slot_memory;
-    loom_result *slot_results;
+    uint64_t slice_keys; /* keys that go by partition at once, in one slice; larger batches take more. Tests lower it */
+    pthread_mutex_t tickets_lock;
+    pthread_cond_t ticket_given; /* signalled when a ticket is given back */
+    cuda_ticket tickets[COUNT_TICKETS];
+    uint32_t next_ticket;
+    cuda_counts *ticket_memory;
+    loom_result *ticket_results;
     cuda_stage stage;
 } cuda_state;
 
@@ -175,10 +175,10 @@ typedef enum cuda_place {
 
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
-/* Waits on the host while other threads hold all slots. No deadlock: a thread has at most one slot, takes none while it
+/* Waits on the host while other threads hold all tickets. No deadlock: a thread has at most one ticket, takes none while it
  * holds the staging lock, and while it has one waits for no table but its call's. */
-loom_status cuda_take_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot **slot);
-void cuda_give_slot(cuda_state *cuda, cudaStream_t stream, cuda_slot *slot, int counted);
+loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
+void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
 
 /* Takes the staging lock. On success the memory is allocated. */
 loom_status cuda_stage_enter(cuda_state *cuda);
@@ -195,17 +195,17 @@ typedef struct cuda_batch {
     uint8_t *found, *status;
     uint64_t n;
     uint32_t tile;           /* items per warp */
-    loom__how how;           /* OP_COMBINE */
+    loom__combine_rule how;  /* OP_COMBINE */
     loom__widening widening; /* OP_COMBINE */
     cuda_counts *counts;     /* NULL: not wanted */
 } cuda_batch;
 
 /* The records that a split left over. Only the device knows how many. */
-typedef struct cuda_rest {
+typedef struct cuda_spill {
     const uint32_t *spilled;
-    uint32_t room; /* if more records spilled, the rest is the whole batch */
+    uint32_t room; /* if more records spilled, the spill is the whole batch */
     const void *keys, *values;
-} cuda_rest;
+} cuda_spill;
 
 /* LOOM__WRITE_… and OP_FIND */
 typedef enum cuda_op {
@@ -235,9 +235,9 @@ cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_ope
 
 /* Inserts the records that a split of the batch left over, or any list whose length the device knows. `finish`, for
  * batches that have keys: what the last block does; NULL: nothing. */
-cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                  const cuda_rest *rest, bool overwrite, const cuda_finish *finish,
-                                  cudaStream_t stream);
+cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                   const cuda_spill *spill, bool overwrite, const cuda_finish *finish,
+                                   cudaStream_t stream);
 
 /* Pairs of any table, as `retrieve` of the engines' kernels. */
 loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,

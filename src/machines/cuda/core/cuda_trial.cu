@@ -1,4 +1,4 @@
-/* Functions for tests only: failures, small turns, arrays and tables of widths that no public call has yet. */
+/* Functions for tests only: failures, small slices, arrays and tables of widths that no public call has yet. */
 #include "machines/cuda/core/cuda_trial.h"
 
 #include "machines/cuda/core/cuda_call.cuh"
@@ -12,9 +12,9 @@ FOR_TESTS void loom__cuda_lose_device(uint64_t steps)
     cuda_steps_until_lost = steps;
 }
 
-FOR_TESTS void loom__cuda_set_turn(loom__machine *machine, uint64_t keys)
+FOR_TESTS void loom__cuda_set_slice(loom__machine *machine, uint64_t keys)
 {
-    ((cuda_state *)machine)->turn_keys = keys > 0 && keys < SPLIT_MOST_RECORDS ? keys : SPLIT_MOST_RECORDS;
+    ((cuda_state *)machine)->slice_keys = keys > 0 && keys < SPLIT_MOST_RECORDS ? keys : SPLIT_MOST_RECORDS;
 }
 
 /* Numbers of the call's arrays. */

@@ -89,7 +89,7 @@ loom_status run(filter_call *call, const cuda_call_arrays *arrays, uint64_t n, c
 /* ---- contains ---- */
 
 loom_status contains_counted(filter_call *call, const loom__batch *batch, const cuda_call_arrays *arrays,
-                             cuda_slot *slot)
+                             cuda_ticket *slot)
 {
     cudaStream_t stream = (cudaStream_t)batch->stream;
     cuda_place place;
@@ -108,7 +108,7 @@ loom_status contains(loom__machine *machine, const void *any_view, const loom__b
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)batch->stream;
     cuda_call_arrays arrays;
-    cuda_slot *slot;
+    cuda_ticket *slot;
     filter_call call = {cuda, view, FILTER_CONTAINS, NULL, NULL, NULL};
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate_arrays(cuda, view->key_bytes, 0, batch, &arrays));
@@ -118,19 +118,19 @@ loom_status contains(loom__machine *machine, const void *any_view, const loom__b
         batch->result->status = LOOM_OK;
         return LOOM_OK;
     }
-    RETURN_IF_FAILED(cuda_take_slot(cuda, stream, &slot));
+    RETURN_IF_FAILED(cuda_take_ticket(cuda, stream, &slot));
     loom_status status = contains_counted(&call, batch, &arrays, slot);
-    cuda_give_slot(cuda, stream, slot, status == LOOM_OK);
+    cuda_give_ticket(cuda, stream, slot, status == LOOM_OK);
     return status;
 }
 
 /* ---- insert ---- */
 
-/* One turn: n keys, `arrays` are the turn's. */
-loom_status insert_turn(filter_call *call, uint64_t n, const cuda_call_arrays *arrays, const split_plan *plan,
-                        unsigned char *workspace, cudaStream_t stream)
+/* One slice: n keys, `arrays` are the slice's. */
+loom_status insert_slice(filter_call *call, uint64_t n, const cuda_call_arrays *arrays, const split_plan *plan,
+                         unsigned char *workspace, cudaStream_t stream)
 {
-    const cuda_rest rest = cuda_filter_bulk_rest(call->view, plan, workspace);
+    const cuda_spill rest = cuda_filter_bulk_rest(call->view, plan, workspace);
     filter_call splitting = *call;
     splitting.plan = plan;
     splitting.workspace = workspace;
@@ -159,7 +159,7 @@ loom_status try_by_partition(filter_call *call, const loom__batch *batch, const 
     *done = false;
     if (batch->n == 0)
         return LOOM_OK;
-    const uint64_t each = loom__turn_items(batch->n, call->cuda->turn_keys);
+    const uint64_t each = loom__slice_items(batch->n, call->cuda->slice_keys);
     const bool possible = cuda_filter_bulk_plan(call->cuda, call->view, each, &plan);
     RETURN_ERROR_IF(
         asked && !possible, LOOM_UNSUPPORTED,
@@ -174,10 +174,10 @@ loom_status try_by_partition(filter_call *call, const loom__batch *batch, const 
     if (own.at == NULL)
         return LOOM_OK;
     loom_status status = LOOM_OK;
-    for (uint64_t first = 0; first < batch->n && status == LOOM_OK; first += each) { /* turns, in the same memory */
+    for (uint64_t first = 0; first < batch->n && status == LOOM_OK; first += each) { /* slices, in the same memory */
         const uint64_t count = batch->n - first < each ? batch->n - first : each;
         const cuda_call_arrays here = arrays->part(batch->n, first, count);
-        status = insert_turn(call, count, &here, &plan, own.at, (cudaStream_t)batch->stream);
+        status = insert_slice(call, count, &here, &plan, own.at, (cudaStream_t)batch->stream);
     }
     if (status != LOOM_OK && arrays->staged)
         cudaStreamSynchronize((cudaStream_t)batch->stream);
@@ -221,7 +221,7 @@ int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     const uint64_t each =
-        loom__turn_items(n, ((cuda_state *)machine)->turn_keys); /* each turn goes through the filter */
+        loom__slice_items(n, ((cuda_state *)machine)->slice_keys); /* each slice goes through the filter */
     return n >= LEAST_BY_PARTITION && each >= view->blocks;
 }
 
@@ -229,7 +229,7 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     split_plan plan;
-    const uint64_t each = loom__turn_items(n, ((cuda_state *)machine)->turn_keys);
+    const uint64_t each = loom__slice_items(n, ((cuda_state *)machine)->slice_keys);
     return cuda_filter_bulk_plan((cuda_state *)machine, view, each, &plan) ? plan.bytes : 0;
 }
 

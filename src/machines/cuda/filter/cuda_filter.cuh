@@ -33,7 +33,7 @@ typedef enum cuda_filter_op { FILTER_INSERT, FILTER_CONTAINS } cuda_filter_op;
 
 /* Launches the batch with groups of one width. With a `rest`, inserts the keys left over from its split. */
 typedef cudaError_t cuda_filter_launch(const cuda_state *cuda, const loom__filter_view *view,
-                                       const cuda_filter_batch *batch, cuda_filter_op op, const cuda_rest *rest,
+                                       const cuda_filter_batch *batch, cuda_filter_op op, const cuda_spill *rest,
                                        cudaStream_t stream);
 cuda_filter_launch cuda_filter_launch_1, cuda_filter_launch_2, cuda_filter_launch_4, cuda_filter_launch_8;
 
@@ -45,7 +45,7 @@ cudaError_t cuda_filter_bulk_split(const loom__filter_view *view, const split_pl
                                    const void *keys, uint64_t n, uint64_t first, cudaStream_t stream);
 cudaError_t cuda_filter_bulk_fill(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
                                   cudaStream_t stream);
-cuda_rest cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace);
+cuda_spill cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace);
 
 loom_status cuda_filter_clear(loom__machine *machine, const void *any_view, loom_stream stream);
 loom_status cuda_filter_merge(loom__machine *machine, const void *any_to, const void *any_from, loom_stream stream);

@@ -119,7 +119,7 @@ cudaError_t split_keys_further(const loom__filter_view *view, const split_plan *
     return split_further<key_columns<key>>(plan, workspace, NULL, 0, part, stream);
 }
 
-template <class key> cuda_rest rest_of(const split_plan *plan, unsigned char *workspace)
+template <class key> cuda_spill spill_of(const split_plan *plan, unsigned char *workspace)
 {
     const split_regions_of<key_columns<key>> regions = split_fine_regions<key_columns<key>>(plan, workspace, 0);
     return {regions.spilled, regions.spill_room, regions.spill.heads, NULL};
@@ -130,12 +130,12 @@ template <class key> cuda_rest rest_of(const split_plan *plan, unsigned char *wo
 /* The plan takes all keys for different ones: a batch of few different keys may spill, and the split give up. */
 bool cuda_filter_bulk_plan(const cuda_state *cuda, const loom__filter_view *view, uint64_t n, split_plan *plan)
 {
-    split_wish wish = {};
-    wish.n = n;
-    wish.keys = n;
-    wish.parts = filter_partitions(view->blocks);
-    wish.head_bytes = view->key_bytes;
-    return FILTER_PARTITION_BYTES <= cuda->shared_bytes && split_plan_passes(&wish, plan);
+    split_request request = {};
+    request.n = n;
+    request.keys = n;
+    request.parts = filter_partitions(view->blocks);
+    request.head_bytes = view->key_bytes;
+    return FILTER_PARTITION_BYTES <= cuda->shared_bytes && split_plan_passes(&request, plan);
 }
 
 cudaError_t cuda_filter_bulk_split(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
@@ -158,7 +158,7 @@ cudaError_t cuda_filter_bulk_fill(const loom__filter_view *view, const split_pla
     return error;
 }
 
-cuda_rest cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace)
+cuda_spill cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace)
 {
-    return view->key_bytes == 4 ? rest_of<uint32_t>(plan, workspace) : rest_of<uint64_t>(plan, workspace);
+    return view->key_bytes == 4 ? spill_of<uint32_t>(plan, workspace) : spill_of<uint64_t>(plan, workspace);
 }

@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
 /* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
 template <uint32_t key_bytes, uint32_t each>
 __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
-    rest_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_rest rest)
+    spill_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_spill rest)
 {
     cuda_filter_batch batch = whole;
     const uint32_t spilled = *rest.spilled;
@@ -135,11 +135,11 @@ __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
 }
 
 template <uint32_t key_bytes, uint32_t each>
-void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_filter_op op, const cuda_rest *rest,
+void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_filter_op op, const cuda_spill *rest,
             unsigned blocks, cudaStream_t stream)
 {
     if (rest != NULL)
-        rest_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
+        spill_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
     else if (op == FILTER_INSERT)
         insert_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
     else
@@ -150,7 +150,7 @@ void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_
 
 /* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_filter_batch *batch,
-                        cuda_filter_op op, const cuda_rest *rest, cudaStream_t stream)
+                        cuda_filter_op op, const cuda_spill *rest, cudaStream_t stream)
 {
     const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
     const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;

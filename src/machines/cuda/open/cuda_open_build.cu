@@ -552,20 +552,20 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
 {
     build_work<kind> work = {*view, {}, 0, overwrite, 0, batch->status, batch->counts};
     const bulk_target target = open_bulk_target(view);
-    for (uint32_t turn = 0; turn < plan->turns(); turn++) {
-        cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, turn, stream);
-        const uint32_t first = turn * plan->fine_per_turn(), left = view->partitions - first;
-        work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, turn);
+    for (uint32_t wave = 0; wave < plan->waves(); wave++) {
+        cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, wave, stream);
+        const uint32_t first = wave * plan->fine_per_wave(), left = view->partitions - first;
+        work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, wave);
         work.first = first;
         if (error == cudaSuccess)
             error =
-                launch_way<kind>(cuda, work, way, left < plan->fine_per_turn() ? left : plan->fine_per_turn(), stream);
+                launch_way<kind>(cuda, work, way, left < plan->fine_per_wave() ? left : plan->fine_per_wave(), stream);
         if (error != cudaSuccess)
             return error;
     }
-    if (plan->turns() == 1)
+    if (plan->waves() == 1)
         return cudaSuccess;
-    work.first = 0; /* a later turn may have given up */
+    work.first = 0; /* a later wave may have given up */
     work.again = 1;
     return launch<kind, INTO_EMPTY>(cuda, work, view->partitions, stream);
 }
@@ -573,10 +573,10 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
 } // namespace
 
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                 const bulk_plan *plan, unsigned char *workspace, const bulk_wish *wish, bool overwrite,
-                                 cudaStream_t stream)
+                                 const bulk_plan *plan, unsigned char *workspace, const bulk_request *request,
+                                 bool overwrite, cudaStream_t stream)
 {
-    const build_way way = wish->in_order ? IN_ORDER : wish->replace ? INTO_EMPTY : INTO_FILLED;
+    const build_way way = request->in_order ? IN_ORDER : request->replace ? INTO_EMPTY : INTO_FILLED;
     cudaError_t error = cudaSuccess;
 #define CALL(kind) error = build<kind>(cuda, view, batch, plan, workspace, way, overwrite, stream)
     SLOT_FOR_KIND(view->kind, CALL)

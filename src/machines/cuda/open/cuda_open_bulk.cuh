@@ -1,4 +1,4 @@
-/* Records of the open engine on their way into a table by partition: the memory that they take, and the turns. */
+/* Records of the open engine on their way into a table by partition: the memory that they take, and the waves. */
 #ifndef LOOM_CUDA_OPEN_BULK_CUH
 #define LOOM_CUDA_OPEN_BULK_CUH
 
@@ -23,22 +23,23 @@ inline uint64_t bulk_slots(const loom__open_view *view)
 
 /* Parts are partitions, spare memory is the table's where its contents go.
  *
- * With little memory the second pass and the build take turns: each takes some coarse regions, splits them into the same
- * regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory. When turns have
+ * With little memory the second pass and the build take waves: each takes some coarse regions, splits them into the same
+ * regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory. When waves have
  * been taken up to coarse region e, the table is written up to its partition e << shift, and what has not been read begins with
  * coarse region e: cuda_open_bulk_plan sees to it that the one is not behind the other. */
 /* What a plan is to be for. */
-struct bulk_wish {
+struct bulk_request {
     uint64_t n;    /* records */
     uint64_t keys; /* different ones, about */
     bool with_index;
     bool replace;    /* the table's contents go, and its memory may be used */
     bool in_order;   /* with `replace` and `with_index` alone */
-    bool low_memory; /* in turns; with `replace` alone */
+    bool low_memory; /* in waves; with `replace` alone */
 };
 
 /* How records are split by partition; false if that is beyond the kernels. */
-bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, const bulk_wish *wish, bulk_plan *plan);
+bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, const bulk_request *request,
+                         bulk_plan *plan);
 
 inline bulk_target open_bulk_target(const loom__open_view *view)
 {
@@ -46,10 +47,10 @@ inline bulk_target open_bulk_target(const loom__open_view *view)
 }
 
 /* After split_begin and cuda_bulk_split; splits further where there are two passes. The arrays are on the device; build counts.
- * What has spilled is left to cuda_open_launch_rest; in order, a build may find that it has to give up. */
+ * What has spilled is left to cuda_open_launch_spill; in order, a build may find that it has to give up. */
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                 const bulk_plan *plan, unsigned char *workspace, const bulk_wish *wish, bool overwrite,
-                                 cudaStream_t stream);
+                                 const bulk_plan *plan, unsigned char *workspace, const bulk_request *request,
+                                 bool overwrite, cudaStream_t stream);
 
 /* Accumulating rows with many equal keys: not so; without a split; with one, for which there is a plan. */
 typedef enum cuda_combine_way { COMBINE_NOT, COMBINE_SLICES, COMBINE_SPLIT } cuda_combine_way;

@@ -65,7 +65,7 @@ template <loom__slot_kind kind, combine_brought brought> struct combining {
     static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
 };
 
-template <class value> __device__ __forceinline__ value neutral_value(loom__how how)
+template <class value> __device__ __forceinline__ value neutral_value(loom__combine_rule how)
 {
     constexpr int bits = 8 * sizeof(value);
     const value top = (value)1 << (bits - 1), infinity = (value)(bits == 32 ? 0x7f800000u : 0x7ff0000000000000u);
@@ -86,13 +86,13 @@ template <class value> __device__ __forceinline__ value neutral_value(loom__how 
     }
 }
 
-__device__ __forceinline__ void combine_in_place(uint32_t *at, loom__how how, uint32_t value)
+__device__ __forceinline__ void combine_in_place(uint32_t *at, loom__combine_rule how, uint32_t value)
 {
     merge_values(at, how, value);
 }
 
 /* Shared memory adds 32 bits at a time. A sum is complete when all threads have added, so the carry may come later. */
-__device__ __forceinline__ void combine_in_place(uint64_t *at, loom__how how, uint64_t value)
+__device__ __forceinline__ void combine_in_place(uint64_t *at, loom__combine_rule how, uint64_t value)
 {
     if (how != LOOM__ADD) {
         merge_values(at, how, value);
@@ -113,7 +113,8 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_work {
 
 /* Sends a key directly to the table. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__how how, uint64_t key, uint64_t value)
+__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__combine_rule how, uint64_t key,
+                                             uint64_t value)
 {
     return open_insert_alone(kind, SLOT_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
 }
@@ -185,7 +186,8 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_table {
         else
             return what == SUMS ? loom__widen_whole(widening, one) : loom__widen(widening, one);
     }
-    template <combine_what what> __device__ __forceinline__ bool may_stay(loom__how how, key one, value with) const
+    template <combine_what what>
+    __device__ __forceinline__ bool may_stay(loom__combine_rule how, key one, value with) const
     {
         return one != free && (what != OTHERS || may_merge(how, with));
     }
@@ -199,8 +201,8 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_table {
  * there before anything waits. A stale read only causes a second search. Numbers are widened after all have been read:
  * a branch in between would make one read wait for the other. */
 template <combine_what what, class table_type, class reader>
-__device__ __forceinline__ void combine_some(const table_type &table, loom__how how, uint64_t next, uint64_t rows,
-                                             reader read, outcome_counts *counts)
+__device__ __forceinline__ void combine_some(const table_type &table, loom__combine_rule how, uint64_t next,
+                                             uint64_t rows, reader read, outcome_counts *counts)
 {
     typename table_type::key keys[UNROLLED];
     typename table_type::number numbers[UNROLLED];
@@ -249,7 +251,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
     key *keys = (key *)memory; /* aligned to rows of places */
     value *values = (value *)(keys + places);
     const key free = (key)work.view.empty[0];
-    const loom__how how = what == OTHERS ? work.batch.how : LOOM__ADD;
+    const loom__combine_rule how = what == OTHERS ? work.batch.how : LOOM__ADD;
     for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
         keys[i] = free;
         values[i] = neutral_value<value>(how);
@@ -402,11 +404,11 @@ cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_
     if (slots <= places_of(view) / 2)
         return COMBINE_SLICES;
     const loom__open_view bins = bins_view(view, batch);
-    bulk_wish wish = {};
-    wish.n = n;
-    wish.keys = slots;
-    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &wish, plan) ? COMBINE_SPLIT
-                                                                                                    : COMBINE_NOT;
+    bulk_request request = {};
+    request.n = n;
+    request.keys = slots;
+    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &request, plan) ? COMBINE_SPLIT
+                                                                                                       : COMBINE_NOT;
 }
 
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,

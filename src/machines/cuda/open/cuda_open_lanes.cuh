@@ -1,5 +1,5 @@
 /* Kernels of the open engine for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME, or
- * CUDA_REST.
+ * CUDA_SPILL.
  *
  * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one
  * while the other groups of the warp continue. Otherwise, at high loads, most groups would wait for the longest probe
@@ -212,7 +212,7 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
     }
 }
 
-#ifndef CUDA_REST
+#ifndef CUDA_SPILL
 
 template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
@@ -276,13 +276,13 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 /* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
 template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
-    rest_kernel(const loom__open_view view, const cuda_batch whole, const cuda_rest rest, const cuda_finish finish)
+    spill_kernel(const loom__open_view view, const cuda_batch whole, const cuda_spill spill, const cuda_finish finish)
 {
     cuda_batch batch = whole;
-    uint32_t spilled = *rest.spilled;
-    if (spilled <= rest.room) {
-        batch.keys = rest.keys;
-        batch.values = rest.values;
+    uint32_t spilled = *spill.spilled;
+    if (spilled <= spill.room) {
+        batch.keys = spill.keys;
+        batch.values = spill.values;
         batch.n = spilled;
     }
     for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
@@ -294,29 +294,30 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
 }
 
 template <loom__slot_kind kind>
-void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_rest *rest, bool overwrite,
+void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_spill *spill, bool overwrite,
                  const cuda_finish &finish, unsigned blocks, cudaStream_t stream)
 {
     if constexpr (takes_values(kind, OP_OVERWRITE)) {
         if (overwrite) {
-            rest_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
+            spill_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, finish);
             return;
         }
     }
-    rest_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest, finish);
+    spill_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, finish);
 }
 
 } // namespace
 
-cudaError_t cuda_open_launch_rest(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                  const cuda_rest *rest, bool overwrite, const cuda_finish *finish, cudaStream_t stream)
+cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                                   const cuda_spill *spill, bool overwrite, const cuda_finish *finish,
+                                   cudaStream_t stream)
 {
     const cuda_finish how = finish != NULL ? *finish : cuda_finish{};
     const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
     const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
     if (blocks == 0)
         return cudaSuccess;
-#define CALL(kind) launch_kind<kind>(view, batch, rest, overwrite, how, blocks, stream)
+#define CALL(kind) launch_kind<kind>(view, batch, spill, overwrite, how, blocks, stream)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();

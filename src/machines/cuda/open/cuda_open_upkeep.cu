@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
     extern __shared__ uint64_t list[];
     __shared__ uint32_t away, found;
     __shared__ uint32_t worn[THREADS];
-    const open_desk desk = {list, room, &away};
+    const open_scratch scratch = {list, room, &away};
     /* Each lane checks one partition; then the block works on the partitions that need upkeep. */
     for (uint64_t first = blockIdx.x; first < view.partitions; first += (uint64_t)gridDim.x * THREADS) {
         uint64_t partition = first + (uint64_t)threadIdx.x * gridDim.x;
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
         __syncthreads();
         for (uint32_t i = 0; i < found; i++)
             open_put_in_order(kind, OPEN_SHARED, &view, worn[i], open_is_worn(&view, view.stale[worn[i]]),
-                              lane_own_team(), lane_own_group(), &desk);
+                              lane_own_team(), lane_own_group(), &scratch);
         __syncthreads();
     }
 }

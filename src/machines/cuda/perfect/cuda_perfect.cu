@@ -55,7 +55,7 @@ cudaError_t launch_insert(const cuda_map_call *call, const cuda_batch *batch, cu
     return cuda_perfect_insert(view_of(call), batch, call->op, static_cast<const insert_call *>(call)->lists, stream);
 }
 
-/* All items of a call that has a slot, one by one; a build's table is cleared first. */
+/* All items of a call that has a ticket, one by one; a build's table is cleared first. */
 loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *plan, unsigned char *memory)
 {
     cuda_perfect_lists lists;
@@ -86,7 +86,7 @@ loom_status insert_directly(cuda_map_call *call)
     if (call->batch.n > 0)
         RETURN_IF_FAILED(cuda_perfect_take_lists(&call->cuda->base, view_of(call), items, 0, 0, &call->batch,
                                                  call->stream, &plan, &own));
-    return cuda_with_slot(call, &own, [&] {
+    return cuda_with_ticket(call, &own, [&] {
         RETURN_IF_FAILED(insert_items(call, &plan, own.at));
         return cuda_finish_call(call);
     });
@@ -97,10 +97,10 @@ loom_status insert_directly(cuda_map_call *call)
 enum { LEAST_BY_PARTITION = 1 << 16 };
 
 /* What a build by partition has: memory for the split and what is left over, behind it for lists; or for lists alone, if it gives
- * up, or has keys beyond those of one turn: codes are found for a partition's keys together, so there is no other turn, and further
+ * up, or has keys beyond those of one slice: codes are found for a partition's keys together, so there is no other slice, and further
  * keys are inserted. */
 struct build_plan {
-    uint64_t keys; /* of the turn */
+    uint64_t keys; /* of the slice */
     perfect_bulk_plan bulk;
     cuda_perfect_plan left, all;
     uint64_t lists_at, bytes;
@@ -108,7 +108,7 @@ struct build_plan {
 
 bool plan_build(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_status, build_plan *plan)
 {
-    plan->keys = n < cuda->turn_keys ? n : cuda->turn_keys;
+    plan->keys = n < cuda->slice_keys ? n : cuda->slice_keys;
     if (!cuda_perfect_bulk_plan(cuda, view, plan->keys, with_status, &plan->bulk))
         return false;
     const uint32_t spilled = plan->bulk.split.spill_room, left = plan->bulk.leftover_room;
@@ -128,42 +128,42 @@ __global__ void scatter_status_kernel(uint8_t *to, const uint8_t *from, const ui
 }
 
 /* Inserts records that were left over; `index`, and room for as many statuses: where their places are told. */
-loom_status insert_rest(const cuda_map_call *turn, const void *keys, const void *values, uint32_t n,
-                        const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists)
+loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const void *values, uint32_t n,
+                            const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists)
 {
     enum { THREADS = 256 };
     if (n == 0)
         return LOOM_OK;
-    const cuda_batch whole = turn->whole();
-    cuda_batch rest = {};
-    rest.keys = keys;
-    rest.values = whole.values != NULL ? values : NULL;
-    rest.status = index != NULL ? status : NULL;
-    rest.n = n;
-    rest.tile = cuda_tile_of(turn->cuda, n);
-    rest.counts = whole.counts;
-    CUDA_TRY(
-        cuda_perfect_insert(view_of(turn), &rest, turn->overwrites() ? OP_OVERWRITE : OP_KEEP, lists, turn->stream));
+    const cuda_batch whole = slice->whole();
+    cuda_batch leftover = {};
+    leftover.keys = keys;
+    leftover.values = whole.values != NULL ? values : NULL;
+    leftover.status = index != NULL ? status : NULL;
+    leftover.n = n;
+    leftover.tile = cuda_tile_of(slice->cuda, n);
+    leftover.counts = whole.counts;
+    CUDA_TRY(cuda_perfect_insert(view_of(slice), &leftover, slice->overwrites() ? OP_OVERWRITE : OP_KEEP, lists,
+                                 slice->stream));
     if (index != NULL) {
-        scatter_status_kernel<<<(n + THREADS - 1) / THREADS, THREADS, 0, turn->stream>>>(whole.status, status, index,
-                                                                                         n);
+        scatter_status_kernel<<<(n + THREADS - 1) / THREADS, THREADS, 0, slice->stream>>>(whole.status, status, index,
+                                                                                          n);
         CUDA_TRY(cudaGetLastError());
     }
     return LOOM_OK;
 }
 
 /* All that is launched before the device has told how much is left over. */
-loom_status launch_build(const cuda_map_call *turn, const perfect_bulk_plan *plan, unsigned char *workspace)
+loom_status launch_build(const cuda_map_call *slice, const perfect_bulk_plan *plan, unsigned char *workspace)
 {
-    const loom__perfect_view *view = view_of(turn);
+    const loom__perfect_view *view = view_of(slice);
     const bulk_target target = perfect_bulk_target(view);
-    const cuda_batch whole = turn->whole();
-    cudaStream_t stream = turn->stream;
+    const cuda_batch whole = slice->whole();
+    cudaStream_t stream = slice->stream;
     CUDA_TRY(cuda_perfect_bulk_begin(plan, workspace, stream));
-    RETURN_IF_FAILED(cuda_split_items(turn, &target, &plan->split, workspace));
+    RETURN_IF_FAILED(cuda_split_items(slice, &target, &plan->split, workspace));
     CUDA_TRY(cuda_bulk_split_further(&target, &plan->split, workspace, 0, stream));
-    CUDA_TRY(cuda_perfect_bulk_codes(turn->cuda, view, plan, workspace, stream));
-    CUDA_TRY(cuda_perfect_bulk_place(turn->cuda, view, &whole, plan, workspace, turn->overwrites(), stream));
+    CUDA_TRY(cuda_perfect_bulk_codes(slice->cuda, view, plan, workspace, stream));
+    CUDA_TRY(cuda_perfect_bulk_place(slice->cuda, view, &whole, plan, workspace, slice->overwrites(), stream));
     return LOOM_OK;
 }
 
@@ -172,12 +172,12 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
 {
     cudaStream_t stream = call->stream;
     const uint64_t n = call->batch.n;
-    const cuda_rest spill = cuda_bulk_rest(call->kind, &plan->bulk.split, workspace);
+    const cuda_spill spill = cuda_bulk_spill(call->kind, &plan->bulk.split, workspace);
     const perfect_leftovers left = cuda_perfect_leftovers(&plan->bulk, workspace);
-    const cuda_map_call turn = cuda_turn_of(call, 0, plan->keys);
+    const cuda_map_call slice = cuda_slice_of(call, 0, plan->keys);
     uint32_t spilled = 0, over = 0;
     cuda_perfect_lists lists;
-    RETURN_IF_FAILED(launch_build(&turn, &plan->bulk, workspace));
+    RETURN_IF_FAILED(launch_build(&slice, &plan->bulk, workspace));
     CUDA_TRY(cudaMemcpyAsync(&spilled, spill.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaMemcpyAsync(&over, left.count, sizeof over, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
@@ -190,11 +190,11 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
         CUDA_TRY(cuda_perfect_open_lists(&plan->left, workspace + plan->lists_at, &lists, stream));
         lists.most_pending = 0; /* what a build could not place is hard to place one by one, too */
         lists.least = 1;
-        RETURN_IF_FAILED(insert_rest(&turn, spill.keys, spill.values, spilled, NULL, NULL, &lists));
-        RETURN_IF_FAILED(insert_rest(&turn, left.keys, left.values, over, left.index, left.status, &lists));
+        RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists));
+        RETURN_IF_FAILED(insert_leftover(&slice, left.keys, left.values, over, left.index, left.status, &lists));
     }
-    if (turn.batch.n < n) { /* the others, one by one, into what was built */
-        const cuda_map_call further = cuda_turn_of(call, turn.batch.n, n);
+    if (slice.batch.n < n) { /* the others, one by one, into what was built */
+        const cuda_map_call further = cuda_slice_of(call, slice.batch.n, n);
         RETURN_IF_FAILED(insert_items(&further, &plan->all, workspace));
     }
     return cuda_finish_call(call, true);
@@ -220,7 +220,7 @@ loom_status build_by_partition(cuda_map_call *call, bool *done)
         return LOOM_OK;
     RETURN_IF_FAILED(cuda_take_for_partitions(call, plan.bytes, &own));
     *done = own.at != NULL;
-    return *done ? cuda_with_slot(call, &own, [&] { return run_build(call, &plan, own.at); }) : LOOM_OK;
+    return *done ? cuda_with_ticket(call, &own, [&] { return run_build(call, &plan, own.at); }) : LOOM_OK;
 }
 
 /* ---- in order ---- */
@@ -232,7 +232,7 @@ struct order_work {
 };
 
 /* There are as many chunks as for all records: only the device knows how many winners there are. */
-loom_status insert_winners(const void *argument, const cuda_batch *batch, const cuda_rest *winners, bool overwrite,
+loom_status insert_winners(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                            cudaStream_t stream)
 {
     const order_work *work = (const order_work *)argument;
@@ -259,10 +259,10 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
 
 loom_status insert_in_order(cuda_map_call *call)
 {
-    cuda_order_plan plan;
+    cuda_in_order_plan plan;
     cuda_workspace own;
     order_work work = {call, {}, NULL};
-    const cuda_order_table table = {cuda_perfect_clear, insert_winners, NULL, &work};
+    const cuda_in_order_table table = {cuda_perfect_clear, insert_winners, NULL, &work};
     RETURN_IF_FAILED(cuda_plan_in_order(call, &plan));
     RETURN_IF_FAILED(cuda_perfect_take_lists(&call->cuda->base, view_of(call), plan.each, plan.bytes, 0, &call->batch,
                                              call->stream, &work.plan, &own));
@@ -299,14 +299,14 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     const cuda_state *cuda = (const cuda_state *)machine;
-    const uint64_t items = flags & LOOM_IN_ORDER ? cuda_order_turn(cuda, n) : most_at_once(n, flags);
+    const uint64_t items = flags & LOOM_IN_ORDER ? cuda_in_order_slice(cuda, n) : most_at_once(n, flags);
     const uint64_t lists = n > 0 ? cuda_perfect_plan_lists(cuda, view, items, PERFECT_MOST_SPARES).bytes : 0;
     build_plan build;
     if (!(flags & (LOOM_IN_ORDER | LOOM_LOW_MEMORY)) && n > 0 && plan_build(cuda, view, n, with_status != 0, &build))
         return build.bytes;
     if (!(flags & LOOM_IN_ORDER))
         return lists;
-    const uint64_t order = cuda_order_bytes(cuda, (loom__slot_kind)view->kind, n);
+    const uint64_t order = cuda_in_order_bytes(cuda, (loom__slot_kind)view->kind, n);
     return order > 0 ? order + lists : 0;
 }
 

@@ -151,12 +151,12 @@ template <uint32_t slots> __device__ __forceinline__ void deal_cell(const perfec
     uint32_t best = 0xffffffffu;
 #pragma unroll
     for (uint32_t offset = 0; offset < PERFECT_SUBRANGES; offset++) {
-        const perfect_eight met = perfect_turned_back(bad, offset);
+        const perfect_eight met = perfect_rotated_back(bad, offset);
         const uint32_t cost = __dp4a(keys.low, met.low, __dp4a(keys.high, met.high, 0u));
         if (offset < 7 || mapping == 0)                          /* the last code is the stash's */
             best = min(best, cost << 3 | ((offset - cell) & 7)); /* ties fall differently for each cell */
     }
-    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = perfect_turned_counts(counts, code);
+    const uint32_t code = ((best + cell) & 7) | mapping << 3, placed = perfect_rotated_counts(counts, code);
     block.codes[cell] = (uint8_t)code;
 #pragma unroll
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)

@@ -8,14 +8,14 @@
 
 /* All threads: the number of the block's next task, after its first. A counter, zero at first, hands out tasks, since
  * they take different times. */
-__device__ __forceinline__ uint32_t next_turn(uint32_t *turns)
+__device__ __forceinline__ uint32_t next_item(uint32_t *counter)
 {
-    __shared__ uint32_t turn;
+    __shared__ uint32_t item;
     __syncthreads();
     if (threadIdx.x == 0)
-        turn = gridDim.x + atomicAdd(turns, 1u);
+        item = gridDim.x + atomicAdd(counter, 1u);
     __syncthreads();
-    return turn;
+    return item;
 }
 
 /* Notes an item for the owner of its partition. If the item goes into the partition's list, returns the entry that

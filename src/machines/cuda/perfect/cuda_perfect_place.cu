@@ -277,16 +277,16 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
 {
     const uint32_t buckets = perfect_buckets(view->subrange), slots = perfect_slots((loom__slot_kind)view->kind);
     const uint32_t place = place_shared_bytes(view), codes = cuda_perfect_codes_bytes(view);
-    split_wish wish = {};
+    split_request request = {};
     *plan = perfect_bulk_plan{};
-    wish.n = n;
-    wish.keys = (uint64_t)view->partitions * buckets * slots;
-    wish.parts = view->partitions;
-    cuda_bulk_columns((loom__slot_kind)view->kind, &wish);
-    wish.with_index = with_index;
-    wish.spare_bytes = (uint64_t)view->partitions * view->partition_bytes;
+    request.n = n;
+    request.keys = (uint64_t)view->partitions * buckets * slots;
+    request.parts = view->partitions;
+    cuda_bulk_columns((loom__slot_kind)view->kind, &request);
+    request.with_index = with_index;
+    request.spare_bytes = (uint64_t)view->partitions * view->partition_bytes;
     if ((place > codes ? place : codes) + PERFECT_STATIC_BYTES > (uint32_t)cuda->shared_bytes ||
-        !split_plan_passes(&wish, &plan->split))
+        !split_plan_passes(&request, &plan->split))
         return false;
     const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
                    value_bytes = slot_value_bytes((loom__slot_kind)view->kind);

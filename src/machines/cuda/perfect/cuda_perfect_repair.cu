@@ -71,7 +71,7 @@ __global__ void __maxnreg__(CODES_REGISTERS)
     extern __shared__ __align__(16) unsigned char memory[];
     const uint32_t crowded = lists.counters->crowded;
     outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < crowded; i = next_turn(&lists.counters->repairs))
+    for (uint32_t i = blockIdx.x; i < crowded; i = next_item(&lists.counters->repairs))
         insert_at_once<kind>(view, batch, op, lists, lists.crowded[i], memory, &counts);
     if (batch.counts != NULL && blockIdx.x < crowded)
         tell_counts(batch.counts, counts);

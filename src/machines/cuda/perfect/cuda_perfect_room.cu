@@ -3,7 +3,7 @@
  *
  * A thread block of one warp owns a partition: no other block works on it, and the step before is over. Its four groups
  * insert an item each, where there is room. Then, item after item, all groups make room, and the first group inserts.
- * The table stays in global memory. The desk is in shared memory: 5 KB, and 2 bytes for each bucket, so that a
+ * The table stays in global memory. The scratch is in shared memory: 5 KB, and 2 bytes for each bucket, so that a
  * multiprocessor works on some twenty partitions of 1729 buckets at once.
  *
  * 1 % more keys into a table of 10^8, H200: the remaining items take 0.03 ms at load 0.53, 0.09 ms at 0.8. Plans take
@@ -17,33 +17,33 @@
 namespace
 {
 
-enum { TEAM = 32, GROUPS = TEAM / CUDA_LANES, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_DESK_BYTES = 48 << 10 };
+enum { TEAM = 32, GROUPS = TEAM / CUDA_LANES, MOST_OWNERS = 4096, LATE_THREADS = 256, MOST_SCRATCH_BYTES = 48 << 10 };
 
-static_assert(sizeof(perfect_desk) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
-                  MOST_DESK_BYTES,
+static_assert(sizeof(perfect_scratch) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
+                  MOST_SCRATCH_BYTES,
               "a block has so much without being asked");
 
 /* Rounded up to a multiple of 16 bytes. */
-uint32_t desk_bytes(const loom__perfect_view *view)
+uint32_t scratch_bytes(const loom__perfect_view *view)
 {
-    return (perfect_desk_bytes(view->subrange) + 15) / 16 * 16;
+    return (perfect_scratch_bytes(view->subrange) + 15) / 16 * 16;
 }
 
 /* ---- owners ---- */
 
-/* All lanes: make a desk in the block's shared memory. */
-__device__ __forceinline__ perfect_desk *open_desk(const loom__perfect_view &view, unsigned char *spare)
+/* All lanes: make a scratch in the block's shared memory. */
+__device__ __forceinline__ perfect_scratch *open_scratch(const loom__perfect_view &view, unsigned char *spare)
 {
     extern __shared__ __align__(16) unsigned char memory[];
-    perfect_desk *desk = (perfect_desk *)memory;
-    const uint32_t bytes = perfect_desk_bytes(view.subrange);
+    perfect_scratch *scratch = (perfect_scratch *)memory;
+    const uint32_t bytes = perfect_scratch_bytes(view.subrange);
     for (uint32_t i = threadIdx.x; i < (bytes + 15) / 16; i += blockDim.x)
         ((uint4 *)memory)[i] = make_uint4(0, 0, 0, 0);
     __syncthreads();
     if (threadIdx.x == 0)
-        desk->spare = spare;
+        scratch->spare = spare;
     __syncthreads();
-    return desk;
+    return scratch;
 }
 
 __device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view &view, uint32_t partition)
@@ -54,18 +54,18 @@ __device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view 
 /* All lanes: the first group inserts the item; its first lane gets the value. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
-                                                        cuda_op op, const perfect_owner &owner, perfect_desk *desk,
-                                                        uint64_t key, uint64_t *value)
+                                                        cuda_op op, const perfect_owner &owner,
+                                                        perfect_scratch *scratch, uint64_t key, uint64_t *value)
 {
     if (perfect_group(&owner) == 0) {
         perfect_seek seek = perfect_seek_key(kind, &view, key);
         const perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
                                                              value); /* not shared: it may store any key */
         if (lane_leads(owner.alone))
-            lane_team_store_4(&desk->room, outcome);
+            lane_team_store_4(&scratch->room, outcome);
     }
     lane_team_wait(owner.team);
-    const perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&desk->room);
+    const perfect_outcome outcome = (perfect_outcome)lane_team_load_4(&scratch->room);
     lane_team_wait(owner.team);
     return outcome;
 }
@@ -146,8 +146,8 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
 /* All lanes of a block that owns the partition: insert its items. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                             const cuda_perfect_lists &lists, uint32_t partition, perfect_desk *desk,
-                                             outcome_counts *counts)
+                                             const cuda_perfect_lists &lists, uint32_t partition,
+                                             perfect_scratch *scratch, outcome_counts *counts)
 {
     const uint32_t noted = lists.counts[partition];
     item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
@@ -171,12 +171,12 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
             value = value_of<kind>(batch, op, index);
             outcome = PERFECT_OVERFLOW;
             if (moved)
-                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+                outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
             if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
-                if (perfect_make_room(kind, &view, &owner, desk, key)) {
+                if (perfect_make_room(kind, &view, &owner, scratch, key)) {
                     moved = true;
-                    outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
-                } else if (perfect_is_hopeful(kind, &view, &owner, desk)) {
+                    outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
+                } else if (perfect_is_hopeful(kind, &view, &owner, scratch)) {
                     puts_off = true;
                 } else {
                     exhausted = true;
@@ -209,12 +209,12 @@ __global__ void __launch_bounds__(TEAM)
     const uint32_t touched = lists.counters->touched;
     if (blockIdx.x >= touched)
         return;
-    perfect_desk *desk = open_desk(view, NULL);
+    perfect_scratch *scratch = open_scratch(view, NULL);
     outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < touched; i = next_turn(&lists.counters->rooms)) {
+    for (uint32_t i = blockIdx.x; i < touched; i = next_item(&lists.counters->rooms)) {
         const uint32_t partition = lists.touched[i];
         if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* step 3 has not inserted all */
-            insert_items<kind>(view, batch, op, lists, partition, desk, &counts);
+            insert_items<kind>(view, batch, op, lists, partition, scratch, &counts);
         __syncthreads();
     }
     if (batch.counts != NULL)
@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(TEAM)
     const uint32_t partitions = lists.counters->left_over;
     if (blockIdx.x >= partitions)
         return;
-    perfect_desk *desk = open_desk(view, PERFECT_WITHOUT_RESEED ? NULL : lists.spare + blockIdx.x * lists.spare_bytes);
+    perfect_scratch *scratch =
+        open_scratch(view, PERFECT_WITHOUT_RESEED ? NULL : lists.spare + blockIdx.x * lists.spare_bytes);
     outcome_counts counts = {};
     for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
         const uint32_t partition = lists.left_over[i];
@@ -240,10 +241,10 @@ __global__ void __launch_bounds__(TEAM)
             const uint32_t index = entry - 1;
             const uint64_t key = key_of<kind>(batch, index);
             uint64_t value = value_of<kind>(batch, op, index);
-            perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
-            if (outcome == PERFECT_OVERFLOW && (perfect_make_room(kind, &view, &owner, desk, key) ||
-                                                perfect_make_room_anew(kind, &view, &owner, desk, key)))
-                outcome = insert_owned<kind>(view, batch, op, owner, desk, key, &value);
+            perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
+            if (outcome == PERFECT_OVERFLOW && (perfect_make_room(kind, &view, &owner, scratch, key) ||
+                                                perfect_make_room_anew(kind, &view, &owner, scratch, key)))
+                outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
             if (leads)
                 tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value,
                                 &counts);
@@ -288,14 +289,14 @@ template <loom__slot_kind kind>
 cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                         const cuda_perfect_lists *lists, cudaStream_t stream)
 {
-    const uint32_t desk = desk_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
+    const uint32_t scratch = scratch_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
     const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
     const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : (unsigned)MOST_OWNERS;
-    room_kernel<kind><<<owners, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    room_kernel<kind><<<owners, TEAM, scratch, stream>>>(*view, *batch, op, *lists);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess)
         return error;
-    reseed_kernel<kind><<<lists->spares, TEAM, desk, stream>>>(*view, *batch, op, *lists);
+    reseed_kernel<kind><<<lists->spares, TEAM, scratch, stream>>>(*view, *batch, op, *lists);
     error = cudaGetLastError();
     if (error != cudaSuccess)
         return error;
