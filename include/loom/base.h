@@ -308,8 +308,8 @@ typedef struct loom_memory {
     uint64_t build_bytes;  /* in addition, during a build of `capacity` keys */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
     /* Instead of both, in a build or insert of `capacity` keys with LOOM_IN_ORDER. On the cuda
-     * machine it holds for arrays on the device. Host arrays take value_bytes + 1 more per key of a
-     * turn (at most 2^31 keys), and a little. */
+     * machine it holds for arrays on the device. Host arrays take value_bytes + 1 bytes more for
+     * each key of a slice (at most 2^31 keys), and a little. */
     uint64_t order_bytes;
     uint64_t low_memory_bytes; /* instead of build_bytes, in a build with LOOM_LOW_MEMORY */
 } loom_memory;

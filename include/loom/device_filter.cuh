@@ -2,17 +2,17 @@
  *
  *   __global__ void my_kernel(const loom_filter_view view, ...)
  *   {
- *       loom::filter<uint64_t> filter(view); filter.insert(key, active);              // OK: the
- *       key is stored if (filter.contains(key, active)) ...    // true: probably; false: certainly
- *       not, or not active
- *   }
+ *       loom::filter<uint64_t> filter(view);
+ *       filter.insert(key, active);               // OK: the key is stored
+ *       if (filter.contains(key, active)) ...     // true: probably present
+ *   }                                             // false: certainly absent, or not active
  *
  * All functions may run at the same time, in kernels and in calls of the host. An inserted key is
  * found
- *   - by later functions of the same thread,
- *   - by another thread that was told of it through its own memory, with the usual fences:
- *     __threadfence before telling and after hearing,
- *   - by everybody after a kernel has ended in between.
+ *   - by later functions of the same thread;
+ *   - by another thread that learned of it through memory of yours, with the usual fences: the
+ *     first thread calls __threadfence before it writes there, the other one after it has read;
+ *   - by every kernel and call that begins after the inserting kernel has ended.
  * A query that overlaps the insertion of its key may answer either way. */
 #ifndef LOOM_DEVICE_FILTER_CUH
 #define LOOM_DEVICE_FILTER_CUH
@@ -83,7 +83,7 @@ template <class key_type> class filter
                     filter_set(decltype(each)::value, 1, lanes, filter_block(&view_, sought.block), sought.lower);
             }
         });
-        lane_join(lanes, 1); /* bits that other lanes set for this key come before what it tells */
+        lane_join(lanes, 1); /* bits that other lanes set for this key come before later stores of this thread */
         return LOOM_OK;
     }
 
@@ -96,7 +96,7 @@ template <class key_type> class filter
         const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
         const uint32_t wanted = detail::actives(lanes, active);
         bool found = false;
-        lane_join(lanes, 1); /* what this thread has heard holds for the lanes that probe for it */
+        lane_join(lanes, 1); /* the lanes that probe for this thread see what this thread has read */
         by_each([&](auto each) {
             lane_line lines[LOOM_LANES] = {}; /* all in flight at once */
             uint32_t lower[LOOM_LANES];

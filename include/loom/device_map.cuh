@@ -44,7 +44,7 @@ __host__ __device__ constexpr loom_inner::loom__combine_rule how_to_combine()
                                          : (is_signed ? LOOM__MAX_SIGNED : LOOM__MAX_UNSIGNED);
 }
 
-/* The outcome of one step of an operation. */
+/* The outcome of one turn of an operation: one bucket of one key. */
 struct stepped {
     loom_inner::open_outcome outcome;
     bool reports;
@@ -266,7 +266,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         uint64_t value;
     };
 
-    /* One step of each kind of operation. */
+    /* One turn of each kind of operation. */
     __device__ __forceinline__ auto look() const
     {
         return [this](loom_inner::lane_group lanes, loom_inner::open_walk *walk, uint64_t, bool active) {

@@ -134,7 +134,7 @@ typedef struct loom_filter_report {
     uint64_t seed;
     double fill;                /* bits_set / bits */
     double estimated_keys;      /* distinct, from the fill; error: tenths of a percent if large */
-    double false_positive_rate; /* of a random absent key, from the bits; exact but for the hash */
+    double false_positive_rate; /* of a random absent key, from the bits; exact for a random hash */
     double designed_rate;       /* expected with `capacity` keys; 0 without a capacity */
 } loom_filter_report;
 

@@ -72,7 +72,7 @@ typedef struct loom_map_config {
     uint32_t key_bytes;             /* 4 or 8; no default */
     uint32_t value_bytes;           /* 4 or 8; no default; 0 for sets */
     uint64_t capacity;              /* keys that the table must be able to hold; 0 is fine */
-    double max_load;                /* most capacity / slots; 0.01 to 0.95; 0: 0.8 (memory_limit) */
+    double max_load;                /* most capacity / slots, 0.01 to 0.95; 0: 0.8, see memory_limit */
     loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
     uint32_t concurrent_reads;      /* 0, or 1 on machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t buckets_per_partition; /* 0: chosen. open: prime, to 3499; perfect: 9, 17, ... 3497 */
@@ -84,7 +84,7 @@ typedef struct loom_map_config {
     double growth;
 
     /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. If max_load is 0,
-     * a table that would take more is made fuller, up to 0.95, and keeps that load factor. The
+     * a table that would take more at 0.8 is made fuller, up to 0.95, and keeps that max_load. The
      * table grows as far as the limit allows and then refuses keys. While a table moves, its old
      * memory comes in addition. Files do not store it: a loaded table has no limit
      * (loom_map_set_memory_limit). */
@@ -117,17 +117,17 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
  *              the table does not fit its memory_limit */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
-/* Waits for calls in flight, then frees the table. NULL is fine. Close its cursors before. End its
- * device views before, too. If views are still lent (perhaps because the device is lost), destroy
- * waits for all work on the device, in any stream, and logs a warning. The views are gone then:
- * kernels that were launched with them have ended, and launching another one is an error that
- * cannot be detected for certain. */
+/* Waits for calls in flight, then frees the table. NULL is fine. Close its cursors and end its
+ * device views before. If views are still lent (perhaps because the device is lost), destroy waits
+ * for all work on the device, in any stream, and logs a warning. Kernels that were launched with
+ * these views have ended then. Launching another one is an error that cannot be detected for
+ * certain. */
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* ---- Size of the table ----------------------------------------------------------------------- */
 
-/* Makes room for `capacity` keys in all: moves the table if its capacity is
- * smaller.
+/* Makes room for `capacity` keys in all. The table moves into a larger one if its capacity is
+ * smaller. It stays as it is if it holds more than `capacity` keys already.
  *   - max_load, type and seed stay; a given buckets_per_partition or keys_per_cell does not.
  *     Lookups are then as fast as in a fresh table.
  *   - Memory   allocates the larger table; both are in memory until the move ends
@@ -399,7 +399,8 @@ typedef struct loom_stats {
     uint64_t slots;    /* places for keys */
     uint64_t partitions;
     uint64_t buckets_per_partition;
-    /* Keys in the fullest partition. It refuses keys at slots / partitions, if perfect earlier. */
+    /* Keys in the fullest partition. A partition refuses keys at slots / partitions; in perfect
+     * tables it may refuse them earlier. */
     uint64_t fullest_partition;
     uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
     uint64_t longest_chain; /* buckets of the longest probe sequence that finds a key */

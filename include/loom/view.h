@@ -51,12 +51,12 @@ typedef struct loom_map_view {
     uint64_t table[22];  /* for device.cuh */
 } loom_map_view;
 
-/* No two engines have the same. */
+/* No two engines have the same layout number. */
 #define LOOM_VIEW_LAYOUT         2       /* open tables: loom::table of device.cuh */
 #define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* perfect tables: loom::perfect_table */
 
-/* Lend a view to kernels that are launched into `stream` from now on, and end it behind those
- * that were launched.
+/* begin lends a view to kernels that are launched into `stream` afterwards. end takes it back,
+ * behind the kernels that were launched before.
  *   - End each view once, itself or a copy, in the stream of its begin or in one that waits for its
  *     kernels. If ending fails, the view is still lent: try again, or destroy the table.
  *   - When the last view has ended, the table's size is right again, and the freed slots of a mixed
