@@ -18,51 +18,40 @@ template <loom__slot_kind kind> struct partition_of_head {
 
 void cuda_bulk_columns(loom__slot_kind kind, split_request *request)
 {
-#define CALL(kind)                                          \
-    request->head_bytes = sizeof(bulk_columns<kind>::head); \
-    request->tail_bytes = bulk_columns<kind>::has_tail ? sizeof(bulk_columns<kind>::value) : 0
-    SLOT_FOR_KIND(kind, CALL)
-#undef CALL
+    cuda_for_kind(kind, [&](auto literal) {
+        typedef bulk_columns<literal()> columns;
+        request->head_bytes = sizeof(typename columns::head);
+        request->tail_bytes = columns::has_tail ? sizeof(typename columns::value) : 0;
+    });
 }
 
 cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                             unsigned char *workspace, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
-#define CALL(kind)                                                                                               \
-    error = split_batch<bulk_columns<kind>>(plan, workspace, target->base, batch->keys, batch->values, batch->n, \
-                                            first, partition_of_head<kind>{target->seed, target->partitions}, stream)
-    SLOT_FOR_KIND(target->kind, CALL)
-#undef CALL
-    return error;
+    return cuda_for_kind(target->kind, [&](auto kind) {
+        return split_batch<bulk_columns<kind()>>(plan, workspace, target->base, {batch->keys, batch->values, batch->n},
+                                                 first, partition_of_head<kind()>{target->seed, target->partitions},
+                                                 stream);
+    });
 }
 
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,
                                     uint32_t wave, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
-#define CALL(kind)                                                                 \
-    error = split_further<bulk_columns<kind>>(plan, workspace, target->base, wave, \
-                                              partition_of_head<kind>{target->seed, target->partitions}, stream)
-    SLOT_FOR_KIND(target->kind, CALL)
-#undef CALL
-    return error;
-}
-
-template <loom__slot_kind kind> static cuda_spill spill_of(const bulk_plan *plan, unsigned char *workspace)
-{
-    const bulk_regions<kind> regions = split_fine_regions<bulk_columns<kind>>(plan, workspace, 0);
-    cuda_spill spill = {regions.spilled, regions.spill_room, regions.spill.heads, regions.spill.tails};
-    if (bulk_columns<kind>::packed)
-        spill.values = (const uint32_t *)regions.spill.heads + regions.spill_room;
-    return spill;
+    return cuda_for_kind(target->kind, [&](auto kind) {
+        return split_further<bulk_columns<kind()>>(plan, workspace, target->base, wave,
+                                                   partition_of_head<kind()>{target->seed, target->partitions}, stream);
+    });
 }
 
 cuda_spill cuda_bulk_spill(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace)
 {
-    cuda_spill spill = {};
-#define CALL(kind) spill = spill_of<kind>(plan, workspace)
-    SLOT_FOR_KIND(kind, CALL)
-#undef CALL
-    return spill;
+    return cuda_for_kind(kind, [&](auto literal) {
+        typedef bulk_columns<literal()> columns;
+        const auto regions = split_fine_regions<columns>(plan, workspace, 0);
+        const void *values = regions.spill.tails;
+        if (columns::packed)
+            values = (const uint32_t *)regions.spill.heads + regions.spill_room;
+        return cuda_spill{regions.spilled, regions.spill_room, regions.spill.heads, values};
+    });
 }

@@ -1,37 +1,28 @@
-/* Records of maps and sets on their way into a table by partition, for any engine: their columns, and how a batch of them is
- * split. */
+/* Records of maps and sets that go into a table by partition, for any engine: their columns, and the split of a batch. */
 #ifndef LOOM_CUDA_BULK_CUH
 #define LOOM_CUDA_BULK_CUH
 
 #include "core/hash.h"
 #include "core/slot_kind.h"
+#include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/core/cuda_split_passes.cuh"
-#include "machines/cuda/core/cuda_state.cuh"
 
 typedef split_plan bulk_plan;
 
-template <class wide, class narrow, bool is_wide> struct either {
-    typedef wide type;
-};
-template <class wide, class narrow> struct either<wide, narrow, false> {
-    typedef narrow type;
-};
-
 /* A head is what goes into a slot: the key, or the pair. */
 template <loom__slot_kind kind> struct bulk_columns {
-    static constexpr bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8;
+    typedef typename widths<kind>::key key;
+    typedef typename widths<kind>::value value;
+    static constexpr bool wide_key = sizeof(key) == 8, wide_value = sizeof(value) == 8;
     static constexpr bool packed = kind == SLOT_PAIR_4_4;
     static constexpr bool has_tail =
         kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
-    static constexpr bool wide_value = kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8;
     static constexpr int slot_stride = wide_key || packed ? 8 : 4; /* sizeof(head), too */
-    /* Records that a thread reads at once: 16 bytes of the widest column; in a batch pairs are not packed yet. */
+    /* Records that a thread reads at once: 16 bytes of the widest column. In a batch, pairs are not packed yet. */
     static constexpr int neighbours = slot_stride == 8 || (has_tail && wide_value) ? 2 : 4;
     static constexpr int batch_neighbours = wide_key || (has_tail && wide_value) ? 2 : 4;
-    typedef typename either<uint64_t, uint32_t, wide_key>::type key;
-    typedef typename either<uint64_t, uint32_t, wide_key || packed>::type head;
-    typedef typename either<uint64_t, uint32_t, wide_value>::type value;
-    typedef typename either<value, no_column, has_tail>::type tail;
+    typedef std::conditional_t<packed, uint64_t, key> head;
+    typedef std::conditional_t<has_tail, value, no_column> tail;
     typedef split_columns<head, tail> arrays;
 
     static __device__ __forceinline__ uint64_t key_of(head one)
@@ -54,7 +45,7 @@ template <loom__slot_kind kind> struct bulk_columns {
 
 template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
 
-/* 16 bytes of heads, from number `first` on, which is a multiple of as many; zeros where there are none. */
+/* 16 bytes of heads from number `first` on, which is a multiple of the heads in 16 bytes; zeros behind the last head. */
 template <class head>
 __device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t first, uint32_t count)
 {
@@ -71,23 +62,24 @@ __device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t fir
 
 /* The table that records go to. */
 struct bulk_target {
-    unsigned char *base; /* where its partitions lie: spare memory, if a plan uses it */
+    unsigned char *base; /* its partitions: spare memory, if a plan uses it */
     loom__seed seed;
     uint32_t partitions;
     loom__slot_kind kind;
 };
 
-/* The columns of a kind's records, for a request. */
+/* Sets the columns of a request to those of the kind's records. */
 void cuda_bulk_columns(loom__slot_kind kind, split_request *request);
 
-/* In this order, in one stream: split_begin; split, once or for each piece of the batch (`first` is its place there); in each wave
- * split further, which does nothing where there is one pass. The arrays are on the device. */
+/* Call in this sequence, in one stream: split_begin; cuda_bulk_split, once or piece by piece, where `first` is the place
+ * of the piece in the batch; then, in each wave, cuda_bulk_split_further, which does nothing if there is one pass. The
+ * arrays are on the device. */
 cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                             unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,
                                     uint32_t wave, cudaStream_t stream);
 
-/* What found no room in its region. */
+/* The records that found no room in their regions. */
 cuda_spill cuda_bulk_spill(loom__slot_kind kind, const bulk_plan *plan, unsigned char *workspace);
 
 #endif

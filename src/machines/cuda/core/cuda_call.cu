@@ -1,7 +1,7 @@
-/* Bulk calls, whatever the engine: arrays where kernels can reach them.
+/* Bulk calls of any engine: makes arrays reachable for kernels.
  *
- * Arrays in device or managed memory are used as they are. Host arrays travel in chunks through two buffers, so that one chunk
- * is copied while the other is worked on. */
+ * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers, in chunks: one chunk is
+ * copied while the kernel works on the other. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include "core/call_parts.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { BUSY_WARPS = 48 /* of a multiprocessor that has enough to do */ };
+enum { BUSY_WARPS = 48 /* warps that keep a multiprocessor busy */ };
 
 loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes,
                                const loom__batch *batch, cuda_call_arrays *arrays)
@@ -18,11 +18,11 @@ loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint3
     const uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
     const char *found = batch->values != NULL ? "found" : "values";
     const uint64_t n = batch->n;
-    *arrays = cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, n, false, false, PLACE_NONE, 1},
-                                {"values", (void *)batch->values, number_bytes, n, false, false, PLACE_NONE, 1},
-                                {found, batch->found_values, value_bytes, n, true, false, PLACE_NONE, 1},
-                                {"found", batch->found, 1, n, true, false, PLACE_NONE, 1},
-                                {"status", batch->status, 1, n, true, false, PLACE_NONE, 1}},
+    *arrays = cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, n, false, false, PLACE_NONE},
+                                {"values", (void *)batch->values, number_bytes, n, false, false, PLACE_NONE},
+                                {found, batch->found_values, value_bytes, n, true, false, PLACE_NONE},
+                                {"found", batch->found, 1, n, true, false, PLACE_NONE},
+                                {"status", batch->status, 1, n, true, false, PLACE_NONE}},
                                false};
     return cuda_locate_all(cuda, arrays);
 }
@@ -33,7 +33,6 @@ loom_status cuda_locate_all(const cuda_state *cuda, cuda_call_arrays *arrays)
     for (cuda_call_array &array : arrays->all) {
         RETURN_IF_FAILED(cuda_locate(cuda, array.name, array.at, &array.place));
         arrays->staged = arrays->staged || array.staged();
-        array.alignment = loom__widest_word(array.width | (array.staged() ? 0 : (uintptr_t)array.at));
     }
     return LOOM_OK;
 }
@@ -68,7 +67,7 @@ namespace
 struct chunk {
     uint64_t first, count;
     void *on_device[CALL_ARRAYS];
-    unsigned char *pinned[CALL_ARRAYS]; /* of pageable arrays */
+    unsigned char *pinned[CALL_ARRAYS]; /* a pinned array itself, or the buffer of a pageable array */
 };
 
 struct staged_call {
@@ -78,20 +77,24 @@ struct staged_call {
     void *argument;
     bool writes_back, one_at_a_time;
     uint64_t n, per_chunk;
-    cuda_workspace whole[CALL_ARRAYS]; /* copies of staged arrays that are whole */
+    cuda_workspace whole[CALL_ARRAYS]; /* copies of whole arrays that are staged */
     chunk chunks[STAGE_BUFFERS];
 
-    /* Is an array staged chunk by chunk? */
+    /* Whether the array is staged chunk by chunk. */
     bool in_chunks(int i) const
     {
         return arrays->all[i].staged() && !arrays->all[i].whole;
     }
-    /* Elements beyond one for each item. */
+    bool comes_home(int i) const
+    {
+        return writes_back && in_chunks(i) && arrays->all[i].written;
+    }
+    /* Elements behind those of the items. */
     uint32_t more(int i) const
     {
         return (uint32_t)(arrays->all[i].count - n);
     }
-    /* Bytes of a chunk's elements: of those that it reaches, and of those that it brings home. */
+    /* Bytes of the elements that a chunk reaches, and of those that it copies back. */
     uint64_t bytes(int i, const chunk &c) const
     {
         return (c.count + more(i)) * arrays->all[i].width;
@@ -117,7 +120,7 @@ void copy_piece(void *argument, uint64_t index)
     memcpy(copy->to + begin, copy->from + begin, left < HOST_PIECE ? left : HOST_PIECE);
 }
 
-/* By all host threads: one alone is slower than the link. */
+/* All host threads copy: one thread is slower than the link. */
 void copy_on_host(cuda_state *cuda, void *to, const void *from, size_t bytes)
 {
     host_copy copy = {(unsigned char *)to, (const unsigned char *)from, bytes};
@@ -150,35 +153,29 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         const uint64_t bytes = call->bytes(i, *c);
         if (array->place == PLACE_PAGEABLE)
             copy_on_host(call->cuda, c->pinned[i], there, bytes);
-        cudaError_t error = cudaMemcpyAsync(c->on_device[i], c->pinned[i], bytes, cudaMemcpyHostToDevice, stream);
-        if (error != cudaSuccess)
-            return error;
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(c->on_device[i], c->pinned[i], bytes, cudaMemcpyHostToDevice, stream));
     }
-    cudaError_t error = cudaSuccess;
-    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess && call->one_at_a_time; i++)
-        if (i != buffer) /* of an earlier chunk, or of a call that is long over */
-            error = cudaStreamWaitEvent(stream, stage->done[i], 0);
-    if (error == cudaSuccess)
-        error = call->work(call->argument, c->on_device, first, c->count, stream);
-    for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess && call->writes_back; i++) {
-        const cuda_call_array *array = &call->arrays->all[i];
-        if (call->in_chunks(i) && array->written)
-            error =
-                cudaMemcpyAsync(c->pinned[i], c->on_device[i], call->bytes_home(i, *c), cudaMemcpyDeviceToHost, stream);
-    }
-    return error == cudaSuccess ? cudaEventRecord(stage->done[buffer], stream) : error;
+    for (int i = 0; i < STAGE_BUFFERS && call->one_at_a_time; i++)
+        if (i != buffer) /* the event of an earlier chunk, or of an earlier call, which has ended */
+            RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(stream, stage->done[i], 0));
+    RETURN_IF_CUDA_FAILED(call->work(call->argument, c->on_device, first, c->count, stream));
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        if (call->comes_home(i))
+            RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(c->pinned[i], c->on_device[i], call->bytes_home(i, *c),
+                                                  cudaMemcpyDeviceToHost, stream));
+    return cudaEventRecord(stage->done[buffer], stream);
 }
 
-/* Waits for a chunk and brings its answers home. */
+/* Waits for a chunk, and copies its answers to pageable arrays. */
 cudaError_t finish_chunk(staged_call *call, int buffer)
 {
     chunk *c = &call->chunks[buffer];
     if (c->count == 0)
         return cudaSuccess;
-    cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
-    for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess && call->writes_back; i++) {
+    const cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
+    for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
-        if (call->in_chunks(i) && array->place == PLACE_PAGEABLE && array->written)
+        if (call->comes_home(i) && array->place == PLACE_PAGEABLE)
             copy_on_host(call->cuda, (unsigned char *)array->at + c->first * array->width, c->pinned[i],
                          call->bytes_home(i, *c));
     }
@@ -204,11 +201,11 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
         error = error == cudaSuccess ? last : error;
     }
     for (int i = 0; i < STAGE_BUFFERS && error != cudaSuccess; i++)
-        cudaStreamSynchronize(stage->stream[i]); /* a kernel may have been launched whose end nobody waited for */
+        cudaStreamSynchronize(stage->stream[i]); /* a kernel that was launched before the error may still run */
     return error;
 }
 
-/* Memory for staged arrays that are whole. It is told what is in them: a call need not write all of what comes back. */
+/* Copies whole arrays that are staged to temporary memory: the work need not write all elements that are copied back. */
 loom_status take_whole(staged_call *call, cudaStream_t stream)
 {
     for (int i = 0; i < CALL_ARRAYS; i++) {
@@ -227,45 +224,41 @@ loom_status take_whole(staged_call *call, cudaStream_t stream)
 
 loom_status bring_whole_home(staged_call *call, cudaStream_t stream)
 {
-    bool any = false;
     for (int i = 0; i < CALL_ARRAYS && call->writes_back; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
         if (call->whole[i].at == NULL || !array->written)
             continue;
         CUDA_TRY(cudaMemcpyAsync(array->at, call->whole[i].at, call->whole[i].bytes, cudaMemcpyDefault, stream));
-        any = true;
-    }
-    if (any)
         CUDA_TRY(cudaStreamSynchronize(stream));
+    }
     return LOOM_OK;
 }
 
-loom_status run_whole_call(staged_call *call, cudaStream_t stream)
+loom_status run_staged(staged_call *call, cudaStream_t stream)
 {
     RETURN_IF_FAILED(take_whole(call, stream));
-    RETURN_IF_FAILED(cuda_stage_enter(call->cuda));
-    cudaError_t error = cuda_step(run_chunks(call, stream));
-    cuda_stage_leave(call->cuda);
-    if (error != cudaSuccess)
-        return cuda_failed(error, "working on a batch of host arrays");
+    {
+        ON_STAGE(call->cuda);
+        RETURN_IF_FAILED(cuda_status(cuda_step(run_chunks(call, stream)), "working on a batch of host arrays"));
+    }
     return bring_whole_home(call, stream);
 }
 
 } // namespace
 
-loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
+loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
                             void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time)
 {
-    staged_call call = {};
+    void *at[CALL_ARRAYS];
+    if (n == 0) /* a grid has blocks */
+        return LOOM_OK;
+    if (!arrays->staged) {
+        arrays->addresses(at);
+        return cuda_status(cuda_step(work(argument, at, 0, n, stream)), "working on a batch");
+    }
+    staged_call call = {cuda, arrays, work, argument, writes_back, one_at_a_time, n, 0, {}, {}};
     loom__chunk_column columns[CALL_ARRAYS];
     uint32_t staged = 0;
-    call.cuda = cuda;
-    call.arrays = arrays;
-    call.work = work;
-    call.argument = argument;
-    call.writes_back = writes_back;
-    call.one_at_a_time = one_at_a_time;
-    call.n = n;
     for (int i = 0; i < CALL_ARRAYS; i++)
         if (call.in_chunks(i))
             columns[staged++] = {arrays->all[i].width, call.more(i)};
@@ -275,23 +268,10 @@ loom_status cuda_run_staged(cuda_state *cuda, const cuda_call_arrays *arrays, ui
                     "staging buffer; give arrays on the device",
                     (int)STAGE_BYTES);
     call.per_chunk = fit < n ? fit : n;
-    loom_status status = run_whole_call(&call, stream);
+    loom_status status = run_staged(&call, stream);
     for (int i = 0; i < CALL_ARRAYS; i++)
         cuda_give_workspace(&cuda->base, &call.whole[i], (loom_stream)stream);
     return status;
-}
-
-loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, uint64_t n, cuda_chunk_work *work,
-                            void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time)
-{
-    void *at[CALL_ARRAYS];
-    if (n == 0) /* a grid has blocks */
-        return LOOM_OK;
-    if (arrays->staged)
-        return cuda_run_staged(cuda, arrays, n, work, argument, writes_back, stream, one_at_a_time);
-    arrays->addresses(at);
-    const cudaError_t error = cuda_step(work(argument, at, 0, n, stream));
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "working on a batch");
 }
 
 /* ---- results ---- */

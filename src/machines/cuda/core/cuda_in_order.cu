@@ -1,20 +1,21 @@
-/* Insertion in order (LOOM_IN_ORDER), the way that any batch can go: sort the keys with their places in the batch, take one
- * record of each run of equal keys, insert those, and tell every record what became of its run.
+/* Insertion in order (LOOM_IN_ORDER) of any batch. It sorts the keys together with their positions in the batch, takes one
+ * record of each run of equal keys, inserts these *winners*, and reports a status for every record of a run.
  *
- * The sort is stable, so a run has its records in the order of the batch: its first is the one that stores the key, and wins
- * (keep), or its last wins (overwrite). Winners have different keys, so they may go to the table in any order. If their key
- * was stored as new the first record gets OK and the others EXISTS; if it was there before all get EXISTS, if it was refused
- * FULL: what one would be told who inserted record after record. (Of more keys than there is room for others may be
- * refused than then.)
+ * The sort is stable: the records of a run keep the order of the batch. The first record of a run stores the key. Its
+ * value wins (keep), or the value of the last record does (overwrite). Winners have different keys, so they may go to
+ * the table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the table
+ * had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives the same
+ * statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion would refuse.
  *
- * What n records with m different keys move, keys of k bytes and values of v:
- *   copy     2 k n + 4 n      keys, since the sort needs them in memory of its own; places
- *   sort     k n + k * 2 (k + 4) n      a pass for each byte of a key
+ * Bytes moved for n records with m different keys, keys of k bytes and values of v bytes:
+ *   copy     2 k n + 4 n      keys, since the sort needs them in memory of its own; positions
+ *   sort     k n + k * 2 (k + 4) n      one pass for each byte of a key
  *   choose   k n + (k + v + 8) m in order, and a value at random for each winner
  *   insert   as a direct insertion of m keys
- *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody asks for statuses and no key was refused
- * 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for what goes in order, 2.5 for values at random, 8 for the
- * insertion, with statuses 3 more. That is expected, from the rates in docs/performance.md; it has not been measured. */
+ *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody wants statuses and no key was refused
+ * Estimate for 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for accesses in order, 2.5 ms for values at
+ * random, 8 ms for the insertion, 3 ms more with statuses. The estimate comes from the rates in docs/performance.md; it
+ * has not been measured. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
@@ -29,12 +30,12 @@ const unsigned ALL_LANES = 0xffffffffu;
 enum {
     THREADS = 256,
     BLOCKS = 8, /* on one multiprocessor */
-    AT_ONCE = 8 /* records of a lane for which its warp takes numbers together */
+    AT_ONCE = 8 /* records per lane for which a warp takes numbers at once */
 };
 
-/* What lies at the beginning of the workspace; zero when a call begins. */
+/* The beginning of the workspace; zero when a call begins. */
 struct order_counters {
-    cuda_counts inserted[COUNT_COPIES]; /* winners, by what became of them */
+    cuda_counts inserted[COUNT_COPIES]; /* outcomes of the winners */
     uint32_t winners;
 };
 
@@ -87,7 +88,7 @@ template <class key> __device__ __forceinline__ uint64_t first_of_run(const key 
 
 template <class key> struct order_work {
     const key *keys;           /* [n] sorted */
-    const uint32_t *positions; /* [n] where they were in the batch */
+    const uint32_t *positions; /* [n] their positions in the batch */
     uint64_t n;
     uint32_t *numbers; /* [n] at the first place of a run: the number of its winner */
     order_counters *counters;
@@ -96,11 +97,12 @@ template <class key> struct order_work {
     uint8_t *chosen_status; /* [winners] */
     const void *values;     /* [n] of the batch; NULL for sets */
     uint32_t value_bytes;
-    uint8_t *status;     /* [n] of the batch; NULL: nobody asks */
+    uint8_t *status;     /* [n] of the batch; NULL: not wanted */
     cuda_counts *counts; /* of the call */
 };
 
-/* Each run's winner gets a number, in no particular order, and goes to the list by it. A warp takes 32 * AT_ONCE places. */
+/* Numbers the winners, in no particular order, and copies each to its place in the list. A warp reads 32 * AT_ONCE
+ * places. */
 template <class key>
 __global__ void __launch_bounds__(THREADS) choose_kernel(const order_work<key> work, bool overwrite)
 {
@@ -135,7 +137,7 @@ __global__ void __launch_bounds__(THREADS) choose_kernel(const order_work<key> w
     }
 }
 
-/* ---- what became of each record ---- */
+/* ---- statuses ---- */
 
 static_assert(COUNT_COPIES == 32, "a warp reads one of them with each lane");
 
@@ -143,11 +145,11 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
 {
     const cuda_counts *inserted = &work.counters->inserted[threadIdx.x % 32];
     const bool refused = __any_sync(ALL_LANES, inserted->full > 0);
-    if (work.status == NULL && !refused) { /* one OK for each that was stored as new, and that is all */
+    if (work.status == NULL && !refused) { /* OK for each key that was stored as new, EXISTS for all other records */
         if (blockIdx.x == 0 && threadIdx.x < 32) {
             cuda_counts *to = &work.counts[threadIdx.x];
             atomicAdd(&to->ok, inserted->ok);
-            atomicAdd(&to->exists, (threadIdx.x == 0 ? work.n : 0) - inserted->ok); /* all together, not negative */
+            atomicAdd(&to->exists, (threadIdx.x == 0 ? work.n : 0) - inserted->ok); /* not negative in total */
         }
         return;
     }
@@ -155,7 +157,7 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < work.n; i += (uint64_t)gridDim.x * THREADS) {
         const bool first = begins_run(work.keys, i);
         uint8_t told = LOOM_EXISTS;
-        if (first || refused) { /* otherwise nobody need know which run it is */
+        if (first || refused) { /* otherwise the status does not depend on the run */
             told = work.chosen_status[work.numbers[first ? i : first_of_run(work.keys, i)]];
             told = !first && told == LOOM_OK ? (uint8_t)LOOM_EXISTS : told;
         }
@@ -168,25 +170,17 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
     tell_counts(work.counts, counts);
 }
 
-/* ---- all of it ---- */
-
-template <class key>
-cudaError_t sort(void *scratch, size_t *bytes, cub::DoubleBuffer<key> *keys, cub::DoubleBuffer<uint32_t> *positions,
-                 uint64_t n, cudaStream_t stream)
-{
-    return cub::DeviceRadixSort::SortPairs(scratch, *bytes, *keys, *positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
-                                           stream);
-}
+/* ---- slices ---- */
 
 template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
 {
     cub::DoubleBuffer<key> keys;
     cub::DoubleBuffer<uint32_t> positions;
-    return sort(NULL, bytes, &keys, &positions, n, NULL);
+    return cub::DeviceRadixSort::SortPairs(NULL, *bytes, keys, positions, (uint32_t)n);
 }
 
-/* One slice. Keys may lie anywhere, values and status on the device, unless the plan says that they are on the host. Does not wait,
- * except for copies of pageable memory. */
+/* Inserts one slice. Keys may lie anywhere. Values and statuses lie on the device, unless the plan stages them. Waits only
+ * for copies of pageable memory. */
 template <class key>
 loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                           unsigned char *workspace)
@@ -216,14 +210,15 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     number_kernel<<<blocks, THREADS, 0, stream>>>(positions.Current(), n);
     CUDA_TRY(cudaGetLastError());
     size_t sort_bytes = plan->sort_bytes;
-    CUDA_TRY(sort(scratch, &sort_bytes, &keys, &positions, n, stream));
-    /* From here on the other buffers, and the sort's scratch, are free: winners go there. */
+    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, sort_bytes, keys, positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
+                                             stream));
+    /* The other buffers and the sort's scratch are free now: winners go there. */
     const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
                                   counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
                                   values,         value_bytes,         status,  batch->counts};
     choose_kernel<<<choosing, THREADS, 0, stream>>>(work, slice->overwrites());
     CUDA_TRY(cudaGetLastError());
-    if (slice->batch.replace) /* nothing before has touched the table */
+    if (slice->batch.replace) /* no step before has touched the table */
         RETURN_IF_FAILED(table->clear(&slice->cuda->base, slice->view, stream));
     cuda_batch chosen = *batch;
     chosen.status = work.chosen_status;
@@ -243,31 +238,32 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool s
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
     cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
-    uint64_t at = cuda_aligned(sizeof(order_counters));
+    uint64_t at = 0;
+    auto reserve = [&](uint64_t bytes) {
+        at += cuda_aligned(bytes);
+        return at - cuda_aligned(bytes);
+    };
+    reserve(sizeof(order_counters));
     *plan = cuda_in_order_plan{};
     plan->each = n;
     plan->values_staged = values_staged;
     plan->status_staged = status_staged;
     for (int i = 0; i < 2; i++) {
-        plan->keys_at[i] = at;
-        at += cuda_aligned(n * key_bytes);
-        plan->positions_at[i] = at;
-        at += cuda_aligned(n * sizeof(uint32_t));
+        plan->keys_at[i] = reserve(n * key_bytes);
+        plan->positions_at[i] = reserve(n * sizeof(uint32_t));
     }
-    const uint64_t chosen_values = cuda_aligned(n * value_bytes), chosen = chosen_values + cuda_aligned(n);
+    const uint64_t chosen_values = cuda_aligned(n * value_bytes), chosen = chosen_values + n;
     plan->sort_bytes = sort;
-    plan->scratch_at = at;
-    plan->chosen_status_at = at + chosen_values;
-    at += cuda_aligned(sort) > chosen ? cuda_aligned(sort) : chosen;
-    plan->values_at = at;
-    at += values_staged ? chosen_values : 0;
-    plan->status_at = at;
-    at += status_staged ? cuda_aligned(n) : 0;
+    plan->scratch_at = reserve(sort > chosen ? sort : chosen);
+    plan->chosen_status_at = plan->scratch_at + chosen_values;
+    plan->values_at = reserve(values_staged ? chosen_values : 0);
+    plan->status_at = reserve(status_staged ? n : 0);
     plan->bytes = at;
     return error;
 }
 
-/* Slices in their order are what one in order would be: who comes in a later slice finds the key there, and keeps or overwrites it. */
+/* Inserts the slices one after the other. A key of a later slice finds an equal key of an earlier slice in the table, and
+ * keeps or overwrites it: the order of the batch is kept. */
 loom_status run_slices(const cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                        unsigned char *workspace)
 {
@@ -280,7 +276,7 @@ loom_status run_slices(const cuda_map_call *call, const cuda_in_order_table *tab
             built = !gave_up;
             if (built)
                 continue;
-            RETURN_IF_FAILED(cuda_clear_counts(call)); /* what was counted by then is counted again */
+            RETURN_IF_FAILED(cuda_clear_counts(call)); /* the keys are counted again */
         }
         RETURN_IF_FAILED(slot_key_bytes(call->kind) == 4 ? insert_sorted<uint32_t>(&slice, table, plan, workspace)
                                                          : insert_sorted<uint64_t>(&slice, table, plan, workspace));
@@ -310,7 +306,7 @@ uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint6
     if (scope.status != LOOM_OK || n == 0)
         return 0;
     if (lay_out(kind, cuda_in_order_slice(cuda, n), false, false, &plan) != cudaSuccess)
-        cudaGetLastError(); /* the call that needs the memory will tell */
+        cudaGetLastError(); /* the call that needs the memory will report it */
     return plan.bytes;
 }
 

@@ -1,41 +1,29 @@
-/* The items of a bulk call as kernels of tables have them, whichever the engine: widths, tiles, counts. */
+/* The items of a bulk call in kernels of any engine: widths, tiles, counts. */
 #ifndef LOOM_CUDA_ITEMS_CUH
 #define LOOM_CUDA_ITEMS_CUH
 
 #include "core/slot_kind.h"
-#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
-template <bool wide> struct word {
-    typedef uint32_t type;
-};
-template <> struct word<true> {
-    typedef uint64_t type;
-};
 template <loom__slot_kind kind> struct widths {
-    typedef typename word<kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8>::type key;
-    typedef typename word<kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8>::type value; /* sets: not used */
+    static constexpr bool wide_value = kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_8;
+    static constexpr bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_KEY_8;
+    typedef std::conditional_t<wide_key, uint64_t, uint32_t> key;
+    typedef std::conditional_t<wide_value, uint64_t, uint32_t> value; /* sets: not used */
 };
-
-/* Adds up what the lanes of a warp counted. */
-__device__ __forceinline__ void add_count(unsigned long long *to, uint32_t mine)
-{
-    uint32_t sum = __reduce_add_sync(0xffffffffu, mine);
-    if (threadIdx.x % 32 == 0 && sum > 0)
-        atomicAdd(to, (unsigned long long)sum);
-}
 
 __device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
 {
     return batch.counts + blockIdx.x % COUNT_COPIES;
 }
 
-/* An answer takes the place of its key where it fits there: shared memory is taken from the L1 cache. */
+/* A value of the width of its key overwrites the key: shared memory reduces the L1 cache. */
 template <class key, class value> struct find_tile {
     __align__(16) key keys[TILE_ITEMS];
     value own_values[TILE_ITEMS];
-    uint32_t lines[TILE_ITEMS]; /* where their keys are looked for first, by their distance from the table's first */
-    uint8_t status[TILE_ITEMS]; /* before, in open tables: filter bits */
+    uint32_t lines[TILE_ITEMS]; /* number of the line where the key is looked for first */
+    uint8_t status[TILE_ITEMS]; /* in open tables, filter bits before */
     uint8_t late[TILE_ITEMS];   /* open tables: items that were not settled at home */
     __device__ __forceinline__ value *values()
     {
@@ -53,8 +41,8 @@ template <class word> struct find_tile<word, word> {
     }
 };
 
-/* Which calls make equal keys of a block one: those whose items wait for each other at one key. The others find a key that
- * is there by reading. */
+/* Calls that merge equal keys of a thread block: their items wait for each other at one key. The items of other calls
+ * only read if the table has the key. */
 __host__ __device__ constexpr bool merges(cuda_op op)
 {
     return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
@@ -65,7 +53,7 @@ __host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op
     return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;
 }
 
-/* One warp: the values of its tile, as the call brings them; without any, ones to count with. */
+/* One warp reads the values of its tile. Without values the tile gets ones, to count keys. */
 template <loom__slot_kind kind, cuda_op op, class tile_type>
 __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &range, const cuda_batch &batch)
 {
@@ -79,7 +67,7 @@ __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &r
         tile_fill(tile->values, range, (value)1);
 }
 
-/* One warp, when its tile has all answers of a lookup: to where the call wants them. */
+/* One warp writes the answers of a lookup from its tile to the arrays of the call. */
 template <loom__slot_kind kind, class tile_type>
 __device__ __forceinline__ void tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
                                            bool wants_values)

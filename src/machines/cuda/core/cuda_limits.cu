@@ -170,19 +170,12 @@ cudaError_t try_shape(measurement *m, const char *shape, double work, launch_fun
 {
     float best = 0, milliseconds;
     for (int i = 0; i <= REPEATS; i++) { /* the first one warms up */
-        cudaError_t error = cudaEventRecord(m->from);
-        if (error != cudaSuccess)
-            return error;
+        RETURN_IF_CUDA_FAILED(cudaEventRecord(m->from));
         launch();
-        error = cudaGetLastError(); /* of its launch or copy */
-        if (error == cudaSuccess)
-            error = cudaEventRecord(m->to);
-        if (error == cudaSuccess)
-            error = cudaEventSynchronize(m->to);
-        if (error == cudaSuccess)
-            error = cudaEventElapsedTime(&milliseconds, m->from, m->to);
-        if (error != cudaSuccess)
-            return error;
+        RETURN_IF_CUDA_FAILED(cudaGetLastError()); /* of the launch or the copy */
+        RETURN_IF_CUDA_FAILED(cudaEventRecord(m->to));
+        RETURN_IF_CUDA_FAILED(cudaEventSynchronize(m->to));
+        RETURN_IF_CUDA_FAILED(cudaEventElapsedTime(&milliseconds, m->from, m->to));
         if (i > 0 && (best == 0 || milliseconds < best))
             best = milliseconds;
     }
@@ -194,70 +187,65 @@ cudaError_t try_shape(measurement *m, const char *shape, double work, launch_fun
     return cudaSuccess;
 }
 
+/* Tries a shape with each cache hint. launch(hint) launches it. */
+template <class launch_function>
+cudaError_t try_hints(measurement *m, const char *shape, double work, launch_function launch)
+{
+    char hinted[64];
+    for (int hint = HINT_NONE; hint < CACHE_HINTS; hint++) {
+        snprintf(hinted, sizeof hinted, "%s%s", shape, HINT_NAMES[hint]);
+        RETURN_IF_CUDA_FAILED(try_shape(m, hinted, work, [=] { launch((cache_hint)hint); }));
+    }
+    return cudaSuccess;
+}
+
+unsigned blocks_for(uint64_t n, uint64_t per_block)
+{
+    return (unsigned)((n + per_block - 1) / per_block);
+}
+
 template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m, uint64_t n)
 {
-    char shape[64];
-    constexpr uint64_t per_block = THREADS / lanes * items;
-    const unsigned blocks = (unsigned)((n + per_block - 1) / per_block);
-    cudaError_t error = cudaSuccess;
-    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
-        snprintf(shape, sizeof shape, "%d lanes, %d in flight%s", lanes, items, HINT_NAMES[hint]);
-        error = try_shape(m, shape, (double)n, [=] {
-            auto kernel =
-                hint == HINT_NONE ? read_kernel<bytes, lanes, items, false> : read_kernel<bytes, lanes, items, true>;
-            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / bytes, n, m->out, (cache_hint)hint);
-        });
-    }
-    return error;
+    char shape[32];
+    snprintf(shape, sizeof shape, "%d lanes, %d in flight", lanes, items);
+    return try_hints(m, shape, (double)n, [=](cache_hint hint) {
+        auto kernel =
+            hint == HINT_NONE ? read_kernel<bytes, lanes, items, false> : read_kernel<bytes, lanes, items, true>;
+        kernel<<<blocks_for(n, THREADS / lanes * items), THREADS>>>(m->memory, m->bytes / bytes, n, m->out, hint);
+    });
 }
 
-template <int bytes, int lanes> cudaError_t try_items(measurement *m, uint64_t n)
+/* Every number of lanes from `lanes` on of which each reads at least 8 bytes, up to 8 lanes. */
+template <int bytes, int lanes = 1> cudaError_t try_lanes(measurement *m, uint64_t n)
 {
-    cudaError_t error = try_reads<bytes, lanes, 1>(m, n);
-    if (error == cudaSuccess)
-        error = try_reads<bytes, lanes, 2>(m, n);
-    if (error == cudaSuccess)
-        error = try_reads<bytes, lanes, 4>(m, n);
-    return error;
-}
-
-template <int bytes> cudaError_t try_lanes(measurement *m, uint64_t n)
-{
-    cudaError_t error = try_items<bytes, 1>(m, n);
-    if (bytes >= 16 && error == cudaSuccess)
-        error = try_items < bytes, bytes >= 16 ? 2 : 1 > (m, n);
-    if (bytes >= 32 && error == cudaSuccess)
-        error = try_items < bytes, bytes >= 32 ? 4 : 1 > (m, n);
-    if (bytes >= 64 && error == cudaSuccess)
-        error = try_items < bytes, bytes >= 64 ? 8 : 1 > (m, n);
-    return error;
+    RETURN_IF_CUDA_FAILED((try_reads<bytes, lanes, 1>(m, n)));
+    RETURN_IF_CUDA_FAILED((try_reads<bytes, lanes, 2>(m, n)));
+    RETURN_IF_CUDA_FAILED((try_reads<bytes, lanes, 4>(m, n)));
+    if constexpr (lanes < 8 && bytes / lanes > 8)
+        return try_lanes<bytes, 2 * lanes>(m, n);
+    return cudaSuccess;
 }
 
 template <int items> cudaError_t try_swaps(measurement *m, uint64_t n)
 {
     char shape[64];
-    constexpr uint64_t per_block = THREADS * items;
     snprintf(shape, sizeof shape, "1 lane, %d in flight", items);
     return try_shape(m, shape, (double)n, [=] {
-        swap_kernel<items><<<(unsigned)((n + per_block - 1) / per_block), THREADS>>>(m->memory, m->bytes / 8, n);
+        swap_kernel<items><<<blocks_for(n, THREADS * items), THREADS>>>(m->memory, m->bytes / 8, n);
     });
 }
 
 template <int lanes> cudaError_t try_answers(measurement *m, uint64_t n)
 {
-    char shape[64];
+    char shape[32];
     uint32_t *keys = (uint32_t *)m->device, *values = keys + n;
     uint8_t *status = (uint8_t *)(values + n);
     const unsigned blocks = (unsigned)(n / TILE_ITEMS / (THREADS / 32));
-    cudaError_t error = cudaSuccess;
-    for (int hint = HINT_NONE; hint < CACHE_HINTS && error == cudaSuccess; hint++) {
-        snprintf(shape, sizeof shape, "%d lanes, tiles of %d%s", lanes, TILE_ITEMS, HINT_NAMES[hint]);
-        error = try_shape(m, shape, (double)n, [=] {
-            auto kernel = hint == HINT_NONE ? answer_kernel<lanes, false> : answer_kernel<lanes, true>;
-            kernel<<<blocks, THREADS>>>(m->memory, m->bytes / 64, n, keys, values, status, (cache_hint)hint);
-        });
-    }
-    return error;
+    snprintf(shape, sizeof shape, "%d lanes, tiles of %d", lanes, TILE_ITEMS);
+    return try_hints(m, shape, (double)n, [=](cache_hint hint) {
+        auto kernel = hint == HINT_NONE ? answer_kernel<lanes, false> : answer_kernel<lanes, true>;
+        kernel<<<blocks, THREADS>>>(m->memory, m->bytes / 64, n, keys, values, status, hint);
+    });
 }
 
 /* Enough accesses to take a few milliseconds. */
@@ -284,65 +272,55 @@ cudaError_t measure(measurement *m)
         default:
             return try_lanes<128>(m, n);
         }
-    case LOOM_LIMIT_RANDOM_CAS: {
-        cudaError_t error = try_swaps<1>(m, n);
-        if (error == cudaSuccess)
-            error = try_swaps<2>(m, n);
-        return error == cudaSuccess ? try_swaps<4>(m, n) : error;
-    }
-    case LOOM_LIMIT_ANSWERED_READ: {
-        cudaError_t error = try_answers<2>(m, n);
-        return error == cudaSuccess ? try_answers<4>(m, n) : error;
-    }
+    case LOOM_LIMIT_RANDOM_CAS:
+        RETURN_IF_CUDA_FAILED(try_swaps<1>(m, n));
+        RETURN_IF_CUDA_FAILED(try_swaps<2>(m, n));
+        return try_swaps<4>(m, n);
+    case LOOM_LIMIT_ANSWERED_READ:
+        RETURN_IF_CUDA_FAILED(try_answers<2>(m, n));
+        return try_answers<4>(m, n);
     case LOOM_LIMIT_HOST_COPY:
         return try_shape(m, "cudaMemcpy from pinned memory", (double)m->bytes,
                          [=] { cudaMemcpyAsync(m->device, m->memory, m->bytes, cudaMemcpyHostToDevice, 0); });
-    default: {
-        uint64_t half = m->bytes / 2 / 16;
-        cudaError_t error = try_shape(m, "cudaMemcpy", (double)half * 32, [=] {
-            cudaMemcpyAsync(m->memory, m->memory + half * 16, half * 16, cudaMemcpyDeviceToDevice, 0);
-        });
-        if (error != cudaSuccess)
-            return error;
-        const unsigned blocks = (unsigned)((half + THREADS * 4 - 1) / (THREADS * 4));
+    default:
+        const uint64_t half = m->bytes / 2 / 16;
+        const unsigned blocks = blocks_for(half, THREADS * 4);
+        const double moved = (double)half * 32;
         uint4 *to = (uint4 *)m->memory;
-        error = try_shape(m, "kernel, 4 x 16 bytes a thread", (double)half * 32,
-                          [=] { copy_kernel<false><<<blocks, THREADS>>>(to, to + half, half); });
-        if (error != cudaSuccess)
-            return error;
-        return try_shape(m, "kernel, 4 x 16 bytes a thread, streaming", (double)half * 32,
+        RETURN_IF_CUDA_FAILED(try_shape(
+            m, "cudaMemcpy", moved, [=] { cudaMemcpyAsync(to, to + half, half * 16, cudaMemcpyDeviceToDevice, 0); }));
+        RETURN_IF_CUDA_FAILED(try_shape(m, "kernel, 4 x 16 bytes a thread", moved,
+                                        [=] { copy_kernel<false><<<blocks, THREADS>>>(to, to + half, half); }));
+        return try_shape(m, "kernel, 4 x 16 bytes a thread, streaming", moved,
                          [=] { copy_kernel<true><<<blocks, THREADS>>>(to, to + half, half); });
     }
-    }
 }
 
-} // namespace
-
-static cudaError_t allocate(measurement *m)
+/* Whether the memory lies on the host. */
+bool uses_link(const measurement *m)
 {
-    int link = m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
-    cudaError_t error = link ? cudaMallocHost(&m->memory, m->bytes) : cudaMalloc(&m->memory, m->bytes);
-    if (error == cudaSuccess)
-        error = cudaMemset(m->memory, 0, m->bytes);
-    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_HOST_COPY)
-        error = cudaMalloc(&m->device, m->bytes);
-    if (error == cudaSuccess && m->limit->kind == LOOM_LIMIT_ANSWERED_READ) {
-        error = cudaMalloc(&m->device, accesses_of(m->limit) * 9);
-        if (error == cudaSuccess)
-            error = cudaMemset(m->device, 0, accesses_of(m->limit) * 9);
-    }
-    if (error == cudaSuccess)
-        error = cudaMalloc(&m->out, sizeof *m->out);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&m->from);
-    if (error == cudaSuccess)
-        error = cudaEventCreate(&m->to);
-    return error;
+    return m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ;
 }
 
-static void release(measurement *m)
+cudaError_t allocate(measurement *m)
 {
-    if (m->limit->kind == LOOM_LIMIT_HOST_COPY || m->limit->kind == LOOM_LIMIT_HOST_RANDOM_READ)
+    const uint64_t device_bytes = m->limit->kind == LOOM_LIMIT_HOST_COPY       ? m->bytes
+                                  : m->limit->kind == LOOM_LIMIT_ANSWERED_READ ? accesses_of(m->limit) * 9
+                                                                               : 0;
+    RETURN_IF_CUDA_FAILED(uses_link(m) ? cudaMallocHost(&m->memory, m->bytes) : cudaMalloc(&m->memory, m->bytes));
+    RETURN_IF_CUDA_FAILED(cudaMemset(m->memory, 0, m->bytes));
+    if (device_bytes > 0) {
+        RETURN_IF_CUDA_FAILED(cudaMalloc(&m->device, device_bytes));
+        RETURN_IF_CUDA_FAILED(cudaMemset(m->device, 0, device_bytes));
+    }
+    RETURN_IF_CUDA_FAILED(cudaMalloc(&m->out, sizeof *m->out));
+    RETURN_IF_CUDA_FAILED(cudaEventCreate(&m->from));
+    return cudaEventCreate(&m->to);
+}
+
+void release(measurement *m)
+{
+    if (uses_link(m))
         cudaFreeHost(m->memory);
     else
         cudaFree(m->memory);
@@ -353,6 +331,8 @@ static void release(measurement *m)
     if (m->to != NULL)
         cudaEventDestroy(m->to);
 }
+
+} // namespace
 
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
 {
@@ -365,5 +345,5 @@ loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit)
     if (error == cudaSuccess)
         error = measure(&m);
     release(&m);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "measuring a limit");
+    return cuda_status(error, "measuring a limit");
 }

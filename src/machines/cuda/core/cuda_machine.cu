@@ -14,45 +14,44 @@ uint64_t cuda_steps_until_lost;
 
 cudaError_t cuda_step(cudaError_t error)
 {
-    if (cuda_steps_until_lost == 0)
-        return error;
-    if (cuda_steps_until_lost > 1) {
+    if (cuda_steps_until_lost == 1)
+        return cudaErrorLaunchFailure; /* every later step fails, too */
+    if (cuda_steps_until_lost > 1)
         cuda_steps_until_lost--;
-        return error;
-    }
-    return cudaErrorLaunchFailure; /* every later step fails, too */
+    return error;
 }
 
-loom_status cuda_failed(cudaError_t error, const char *what)
+loom_status cuda_status(cudaError_t error, const char *what)
 {
+    if (error == cudaSuccess)
+        return LOOM_OK;
     cudaGetLastError(); /* clears the error, if it can be cleared */
     if (error == cudaErrorMemoryAllocation)
-        return CUDA_FAIL(LOOM_OUT_OF_MEMORY,
-                         "the device has no memory left (%s); make tables for fewer keys or free "
-                         "other memory of the device",
-                         what);
+        return loom__fail(LOOM_OUT_OF_MEMORY,
+                          "the device has no memory left (%s); make tables for fewer keys or free "
+                          "other memory of the device",
+                          what);
     if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError)
-        return CUDA_FAIL(LOOM_NO_MACHINE, "no CUDA device can be used here: %s", cudaGetErrorString(error));
+        return loom__fail(LOOM_NO_MACHINE, "no CUDA device can be used here: %s", cudaGetErrorString(error));
     int lost = cudaPeekAtLastError() != cudaSuccess;
-    return CUDA_FAIL(LOOM_DEVICE, "the device reported '%s' (%s)%s", cudaGetErrorString(error), what,
-                     lost ? "; it stays so for this process: an earlier kernel failed, perhaps one of your own. Save "
-                            "nothing from the device, and start anew"
-                          : "");
+    return loom__fail(LOOM_DEVICE, "the device reported '%s' (%s)%s", cudaGetErrorString(error), what,
+                      lost ? "; it stays so for this process: an earlier kernel failed, perhaps one of your own. Save "
+                             "nothing from the device, and start anew"
+                           : "");
 }
 
 cuda_device_scope::cuda_device_scope(const cuda_state *cuda) : before(-1), status(LOOM_OK)
 {
     if (cuda->process != getpid()) {
         status =
-            CUDA_FAIL(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
-                                   "used in it; make contexts after the fork");
+            loom__fail(LOOM_DEVICE, "this process was forked from the one that made the context, and CUDA cannot be "
+                                    "used in it; make contexts after the fork");
         return;
     }
     cudaError_t error = cudaGetDevice(&before);
     if (error == cudaSuccess && before != cuda->device)
         error = cudaSetDevice(cuda->device);
-    if (error != cudaSuccess)
-        status = cuda_failed(error, "choosing the device");
+    status = cuda_status(error, "choosing the device");
 }
 
 cuda_device_scope::~cuda_device_scope()
@@ -132,7 +131,7 @@ loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket 
         error = cuda_step(cudaMemsetAsync(ticket->counts, 0, COUNT_BYTES, stream));
     if (error != cudaSuccess) {
         put_ticket_back(cuda, ticket);
-        return cuda_failed(error, "waiting for an earlier call");
+        return cuda_status(error, "waiting for an earlier call");
     }
     ticket->stream = id;
     ticket->unclear = 0;
@@ -150,20 +149,16 @@ void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket
 
 static cudaError_t make_tickets(cuda_state *cuda)
 {
-    size_t bytes = sizeof(cuda_counts) * COUNT_COPIES * COUNT_TICKETS;
-    pthread_mutex_init(&cuda->tickets_lock, NULL);
-    pthread_cond_init(&cuda->ticket_given, NULL);
-    cudaError_t error = cudaMalloc(&cuda->ticket_memory, bytes);
-    if (error == cudaSuccess)
-        error = cudaMemset(cuda->ticket_memory, 0, bytes);
-    if (error == cudaSuccess)
-        error = cudaMallocHost(&cuda->ticket_results, sizeof(loom_result) * COUNT_TICKETS);
-    for (int i = 0; i < COUNT_TICKETS && error == cudaSuccess; i++) {
+    size_t bytes = (size_t)COUNT_BYTES * COUNT_TICKETS;
+    RETURN_IF_CUDA_FAILED(cudaMalloc(&cuda->ticket_memory, bytes));
+    RETURN_IF_CUDA_FAILED(cudaMemset(cuda->ticket_memory, 0, bytes));
+    RETURN_IF_CUDA_FAILED(cudaMallocHost(&cuda->ticket_results, sizeof(loom_result) * COUNT_TICKETS));
+    for (int i = 0; i < COUNT_TICKETS; i++) {
         cuda->tickets[i].counts = cuda->ticket_memory + i * COUNT_COPIES;
         cuda->tickets[i].result = cuda->ticket_results + i;
-        error = cudaEventCreateWithFlags(&cuda->tickets[i].free, cudaEventDisableTiming);
+        RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&cuda->tickets[i].free, cudaEventDisableTiming));
     }
-    return error;
+    return cudaSuccess;
 }
 
 static void free_tickets(cuda_state *cuda)
@@ -215,21 +210,17 @@ static cudaError_t make_pool(cuda_state *cuda)
     enum { KEPT_SHARE = 32 };
     int pools = 0;
     size_t free_bytes, total;
-    cudaError_t error = cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, cuda->device);
-    if (error != cudaSuccess || !pools)
-        return error;
+    RETURN_IF_CUDA_FAILED(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, cuda->device));
+    if (!pools)
+        return cudaSuccess;
     cudaMemPoolProps properties = {};
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
     properties.location.id = cuda->device;
-    error = cudaMemPoolCreate(&cuda->temporary, &properties);
-    if (error == cudaSuccess)
-        error = cudaMemGetInfo(&free_bytes, &total);
-    if (error == cudaSuccess) {
-        uint64_t kept = total / KEPT_SHARE;
-        error = cudaMemPoolSetAttribute(cuda->temporary, cudaMemPoolAttrReleaseThreshold, &kept);
-    }
-    return error;
+    RETURN_IF_CUDA_FAILED(cudaMemPoolCreate(&cuda->temporary, &properties));
+    RETURN_IF_CUDA_FAILED(cudaMemGetInfo(&free_bytes, &total));
+    uint64_t kept = total / KEPT_SHARE;
+    return cudaMemPoolSetAttribute(cuda->temporary, cudaMemPoolAttrReleaseThreshold, &kept);
 }
 
 static const loom_allocator own_allocator = {allocate, release, NULL};
@@ -241,9 +232,7 @@ extern const loom__machine_ops cuda_machine;
 static loom_status present(void)
 {
     int devices = 0;
-    cudaError_t error = cudaGetDeviceCount(&devices);
-    if (error != cudaSuccess)
-        return cuda_failed(error, "looking for devices");
+    RETURN_IF_FAILED(cuda_status(cudaGetDeviceCount(&devices), "looking for devices"));
     RETURN_ERROR_IF(devices == 0, LOOM_NO_MACHINE, "there is a driver for NVIDIA GPUs, but no GPU");
     return LOOM_OK;
 }
@@ -272,7 +261,7 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     if (config->allocator.allocate == NULL)
         CUDA_TRY(make_pool(cuda));
     CUDA_TRY(make_tickets(cuda));
-    return cuda_stage_create(cuda);
+    return LOOM_OK;
 }
 
 static void close_machine(loom__machine *machine)
@@ -283,7 +272,8 @@ static void close_machine(loom__machine *machine)
         cuda_device_scope scope(cuda);
         if (scope.status == LOOM_OK) {
             free_tickets(cuda);
-            cuda_stage_destroy(cuda);
+            cuda_stage_free(&cuda->stage);
+            pthread_mutex_destroy(&cuda->stage_lock);
             if (cuda->temporary != NULL)
                 cudaMemPoolDestroy(cuda->temporary);
         }
@@ -299,6 +289,9 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     cuda_state *cuda = (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
     RETURN_ERROR_IF(cuda == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *cuda);
     *cuda = cuda_state{};
+    pthread_mutex_init(&cuda->tickets_lock, NULL);
+    pthread_cond_init(&cuda->ticket_given, NULL);
+    pthread_mutex_init(&cuda->stage_lock, NULL);
     cuda->base.ops = &cuda_machine;
     cuda->base.allocator = *allocator;
     if (allocator == &own_allocator)
@@ -349,10 +342,9 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_VIEWS:
     case LOOM_FEATURE_WRITING_VIEWS:
         return LOOM_OK;
-    default: {
-        cuda_state *cuda = (cuda_state *)machine;
-        return cuda->host->ops->supports(cuda->host, feature);
-    }
+    default:
+        loom__machine *host = ((cuda_state *)machine)->host;
+        return host->ops->supports(host, feature);
     }
 }
 
@@ -395,8 +387,8 @@ static loom_status copy(loom__machine *machine, void *to, const void *from, size
 static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
                           void *argument)
 {
-    cuda_state *cuda = (cuda_state *)machine;
-    cuda->host->ops->host_parallel(cuda->host, tasks, task, argument);
+    loom__machine *host = ((cuda_state *)machine)->host;
+    host->ops->host_parallel(host, tasks, task, argument);
 }
 
 const loom__machine_ops cuda_machine = {

@@ -4,7 +4,7 @@
 namespace
 {
 
-/* Of a lookup whose `result` is the library's own: only its status is looked at. */
+/* A lookup whose `result` is the library's own: the library reads only the status. */
 bool is_uncounted(const cuda_map_call *call)
 {
     return call->op == OP_FIND && call->batch.uncounted;
@@ -14,18 +14,16 @@ cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t f
                          cudaStream_t stream)
 {
     const cuda_map_call *call = (const cuda_map_call *)argument;
-    cudaError_t error = cudaSuccess;
     (void)first;
-    for (uint64_t done = 0; done < count && error == cudaSuccess; done += call->most) {
+    for (uint64_t done = 0; done < count; done += call->most) {
         void *here[CALL_ARRAYS];
         for (int i = 0; i < CALL_ARRAYS; i++)
             here[i] = at[i] != NULL ? (unsigned char *)at[i] + done * call->arrays.all[i].width : NULL;
         const uint64_t now = count - done < call->most ? count - done : call->most;
-        const cuda_batch batch =
-            cuda_batch_of(call->cuda, here, now, &call->batch, call->ticket != NULL ? call->ticket->counts : NULL);
-        error = call->launch(call, &batch, stream);
+        const cuda_batch batch = cuda_batch_of(call->cuda, here, now, &call->batch, call->counts());
+        RETURN_IF_CUDA_FAILED(call->launch(call, &batch, stream));
     }
-    return error;
+    return cudaSuccess;
 }
 
 struct split_work {
@@ -54,11 +52,7 @@ loom_status cuda_locate_call(cuda_map_call *call)
 
 loom_status cuda_try_stage(const cuda_map_call *call)
 {
-    if (call->batch.replace && call->arrays.staged) {
-        RETURN_IF_FAILED(cuda_stage_enter(call->cuda));
-        cuda_stage_leave(call->cuda);
-    }
-    return LOOM_OK;
+    return call->batch.replace && call->arrays.staged ? cuda_stage_scope(call->cuda).status : LOOM_OK;
 }
 
 cuda_map_call cuda_slice_of(const cuda_map_call *call, uint64_t first, uint64_t each)

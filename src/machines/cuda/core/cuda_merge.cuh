@@ -10,6 +10,8 @@
 #include "core/combine.h"
 #include "machines/cuda/core/cuda_tile.cuh"
 
+#include <type_traits>
+
 enum {
     MERGE_PLACES = 2048, /* twice the items of a thread block */
     MERGE_SHIFT = 64 - 11,
@@ -24,39 +26,26 @@ struct merge_table {
 };
 
 /* A NaN as owner would hide the smallest or largest number of its items, so a NaN goes to the table alone. */
-__device__ __forceinline__ bool may_merge(loom__combine_rule how, uint32_t value)
+template <class word> __device__ __forceinline__ bool may_merge(loom__combine_rule rule, word value)
 {
-    return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__uint_as_float(value));
+    if (rule != LOOM__MIN_FLOAT && rule != LOOM__MAX_FLOAT)
+        return true;
+    return sizeof(word) == 4 ? !isnan(__uint_as_float((uint32_t)value))
+                             : !isnan(__longlong_as_double((long long)value));
 }
 
-__device__ __forceinline__ bool may_merge(loom__combine_rule how, uint64_t value)
+template <class word> __device__ __forceinline__ void merge_values(word *at, loom__combine_rule rule, word value)
 {
-    return (how != LOOM__MIN_FLOAT && how != LOOM__MAX_FLOAT) || !isnan(__longlong_as_double((long long)value));
-}
-
-__device__ __forceinline__ void merge_values(uint32_t *at, loom__combine_rule how, uint32_t value)
-{
-    if (how == LOOM__ADD) {
-        atomicAdd(at, value);
+    typedef std::conditional_t<sizeof(word) == 4, uint32_t, unsigned long long> number; /* as the atomics take it */
+    number *there = (number *)at;
+    if (rule == LOOM__ADD) {
+        atomicAdd(there, (number)value);
         return;
     }
-    for (uint32_t seen = *at;;) { /* each failed CAS means that another item has given its value */
-        uint32_t old = atomicCAS(at, seen, loom__combine_4(how, seen, value));
-        if (old == seen)
-            return;
-        seen = old;
-    }
-}
-
-__device__ __forceinline__ void merge_values(uint64_t *at, loom__combine_rule how, uint64_t value)
-{
-    unsigned long long *there = (unsigned long long *)at;
-    if (how == LOOM__ADD) {
-        atomicAdd(there, (unsigned long long)value);
-        return;
-    }
-    for (unsigned long long seen = *there;;) {
-        unsigned long long old = atomicCAS(there, seen, (unsigned long long)loom__combine_8(how, seen, value));
+    for (number seen = *there;;) { /* each failed CAS means that another item has given its value */
+        number wanted = sizeof(word) == 4 ? loom__combine_4(rule, (uint32_t)seen, (uint32_t)value)
+                                          : (number)loom__combine_8(rule, seen, value);
+        number old = atomicCAS(there, seen, wanted);
         if (old == seen)
             return;
         seen = old;
@@ -67,7 +56,7 @@ __device__ __forceinline__ void merge_values(uint64_t *at, loom__combine_rule ho
  * is MERGED has its owner in tile->owner. */
 template <bool combines, class tile_type>
 __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table, const tile_range &range,
-                                            uint32_t items, loom__combine_rule how)
+                                            uint32_t items, loom__combine_rule rule)
 {
     uint32_t warp = threadIdx.x / 32;
     tile_type *tile = &tiles[warp];
@@ -77,14 +66,14 @@ __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table
     for (uint32_t first = 0; first < items; first += 32) {
         uint32_t item = first + range.lane, mine = warp * TILE_ITEMS + item;
         tile->status[item] = 0;
-        if (item >= range.count || (combines && !may_merge(how, tile->values[item])))
+        if (item >= range.count || (combines && !may_merge(rule, tile->values[item])))
             continue;
         uint32_t *place = &table->owners[(uint64_t)tile->keys[item] * 0x9e3779b97f4a7c15u >> MERGE_SHIFT];
         uint32_t owner = atomicCAS(place, (uint32_t)merge_table::NOBODY, mine);
         if (owner == merge_table::NOBODY || tiles[owner / TILE_ITEMS].keys[owner % TILE_ITEMS] != tile->keys[item])
             continue;
         if (combines)
-            merge_values(&tiles[owner / TILE_ITEMS].values[owner % TILE_ITEMS], how, tile->values[item]);
+            merge_values(&tiles[owner / TILE_ITEMS].values[owner % TILE_ITEMS], rule, tile->values[item]);
         tile->owner[item] = (uint16_t)owner;
         tile->status[item] = MERGED;
     }

@@ -17,7 +17,7 @@ struct loom__order {
     cuda_state *cuda;
     int concurrent_reads;
     pthread_mutex_t lock; /* held from begin to end of a call: its event must exist before another call begins */
-    loom__access writes;  /* how the current phase writes; READ: it does not */
+    loom__access writes;  /* how the current phase writes; READ: it does not write */
     phase at_hand, before;
 };
 
@@ -39,7 +39,7 @@ loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom
             if (error != cudaSuccess) {
                 p->events[i] = NULL;
                 cuda_order_destroy(order);
-                return cuda_failed(error, "making events for a table");
+                return cuda_status(error, "making events for a table");
             }
         }
     *made = order;
@@ -81,7 +81,7 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
     if (error != cudaSuccess) { /* nothing has changed: the next call waits for the same calls */
         pthread_mutex_unlock(&order->lock);
-        return cuda_failed(error, "waiting for earlier calls on the table");
+        return cuda_status(error, "waiting for earlier calls on the table");
     }
     if (!joins) {
         phase old = order->before;

@@ -1,28 +1,29 @@
-/* What became of the keys that a block inserted, whichever the engine. */
+/* Counts the outcomes of keys that a thread block inserts, for any engine. */
 #ifndef LOOM_CUDA_OUTCOMES_CUH
 #define LOOM_CUDA_OUTCOMES_CUH
 
 #include "machines/cuda/core/cuda_state.cuh"
 
-/* One thread's; they may be negative, all of a block's together are not. */
+/* Counts of one thread. They may be negative; their sums over the block are not. */
 struct outcome_counts {
     int32_t ok, exists, full;
 };
 
-__device__ __forceinline__ void add_up(unsigned long long *to, int32_t mine)
+/* Adds the counts of a warp's lanes. */
+template <class number> __device__ __forceinline__ void add_count(unsigned long long *to, number mine)
 {
-    int32_t sum = __reduce_add_sync(0xffffffffu, mine);
+    number sum = __reduce_add_sync(0xffffffffu, mine);
     if (threadIdx.x % 32 == 0 && sum != 0)
         atomicAdd(to, (unsigned long long)(long long)sum);
 }
 
-/* Adds the counts of all threads to the call's. */
+/* Adds the counts of all threads to the counts of the call. */
 __device__ __forceinline__ void tell_counts(cuda_counts *call, const outcome_counts &counts)
 {
     cuda_counts *to = call + blockIdx.x % COUNT_COPIES;
-    add_up(&to->ok, counts.ok);
-    add_up(&to->exists, counts.exists);
-    add_up(&to->full, counts.full);
+    add_count(&to->ok, counts.ok);
+    add_count(&to->exists, counts.exists);
+    add_count(&to->full, counts.full);
 }
 
 #endif

@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(THREADS)
         counts[blockIdx.x] = total;
 }
 
-/* Calls visit(rank, partition, bucket, slot, key, value) for each pair of the lane's bucket for which there is room, and tells where the
- * first other one lies. All threads of the block. */
+/* Calls visit(rank, partition, bucket, slot, key, value) for each pair of the lane's bucket for which there is room.
+ * Stores the position of the first pair without room. All threads of the block call this. */
 template <class visitor>
 __device__ __forceinline__ void visit_pairs(const loom__table_slots &table, const loom__position &from,
                                             const unsigned long long *offsets, uint64_t room, retrieve_end *end,
@@ -125,6 +125,12 @@ __global__ void __launch_bounds__(THREADS)
                 });
 }
 
+/* Element `at` of an array that may be missing. */
+void *element(void *array, uint64_t at, uint32_t width)
+{
+    return array != NULL ? (unsigned char *)array + at * width : NULL;
+}
+
 /* The widest unit of which all row positions are multiples. */
 uint32_t row_unit(const loom__table_slots *table)
 {
@@ -137,49 +143,46 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
                         uint64_t segments, void *keys, void *values, uint64_t room, uint64_t count, uint64_t *rows,
                         retrieve_end *end, cudaStream_t stream)
 {
+    const unsigned blocks = (unsigned)segments;
     if (!loom__slots_have_rows(table)) {
-#define CALL(kind) \
-    copy_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, from, offsets, keys, values, room, end)
-        SLOT_FOR_KIND(table->kind, CALL)
-#undef CALL
+        cuda_for_kind(table->kind, [&](auto kind) {
+            copy_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, values, room, end);
+        });
         return cudaGetLastError();
     }
     const uint32_t unit = row_unit(table);
-#define CALL(kind) \
-    list_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end)
-    SLOT_FOR_KIND(table->kind, CALL)
-#undef CALL
-    cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess && table->row_key_bytes != 0)
-        error = cuda_gather_rows(keys, table->base, table->row_key_bytes, unit, rows, count, stream);
-    if (error == cudaSuccess && values != NULL && table->row_value_bytes != 0)
-        error = cuda_gather_rows(values, table->base + table->row_key_bytes, table->row_value_bytes, unit, rows, count,
-                                 stream);
-    return error;
+    cuda_for_kind(table->kind, [&](auto kind) {
+        list_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end);
+    });
+    RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    RETURN_IF_CUDA_FAILED(cuda_gather_rows(keys, table->base, table->row_key_bytes, unit, rows, count, stream));
+    if (values == NULL)
+        return cudaSuccess;
+    return cuda_gather_rows(values, table->base + table->row_key_bytes, table->row_value_bytes, unit, rows, count,
+                            stream);
 }
 
 /* Copies into arrays on the device. The caller holds the staging lock. Waits for the device. */
 loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
-                          void *values, uint32_t key_bytes, uint32_t value_bytes, uint64_t room, uint64_t *got,
-                          cudaStream_t stream)
+                          void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
     unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
     uint64_t *rows = (uint64_t *)(end + 1);
     const bool listed = loom__slots_have_rows(table) != 0;
-    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0]; /* free: output uses the other buffer */
-    uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
+    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0];
+    const uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
-        uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got,
-                 segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
-        uint64_t useful = left / slots / SEGMENT * 2 + 1; /* count little more than what fits */
+        const uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got;
+        const uint64_t useful = left / slots / SEGMENT * 2 + 1; /* count little more than what fits */
+        uint64_t segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
         uint64_t bytes = segments * sizeof *counts, total = 0;
-#define CALL(kind) count_kernel<kind><<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts)
-        SLOT_FOR_KIND(table->kind, CALL)
-#undef CALL
+        cuda_for_kind(table->kind, [&](auto kind) {
+            count_kernel<kind()><<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts);
+        });
         CUDA_TRY(cudaGetLastError());
         CUDA_TRY(cudaMemcpyAsync(on_host, counts, bytes, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
@@ -190,10 +193,9 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
         }
         CUDA_TRY(cudaMemcpyAsync(counts, on_host, bytes, cudaMemcpyHostToDevice, stream));
         CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
-        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
-        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
         const uint64_t now = total < left ? total : left;
-        CUDA_TRY(launch_copy(table, *position, counts, segments, to_keys, to_values, left, now, rows, end, stream));
+        CUDA_TRY(launch_copy(table, *position, counts, segments, element(keys, *got, loom__slots_key_bytes(table)),
+                             element(values, *got, loom__slots_value_bytes(table)), left, now, rows, end, stream));
         CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
         memcpy(&reached, on_host, sizeof reached);
@@ -210,13 +212,21 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
     return LOOM_OK;
 }
 
-loom_status retrieve_to_host(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
-                             void *values, cuda_place keys_at, cuda_place values_at, uint32_t key_bytes,
-                             uint32_t value_bytes, uint64_t room, uint64_t *got, cudaStream_t stream)
+} // namespace
+
+loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+                          void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
-    /* keys in one buffer, values in the other */
-    const uint64_t key_room = keys_at == PLACE_DEVICE ? UINT64_MAX : STAGE_BYTES / (uint64_t)key_bytes;
+    const uint32_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
+    cuda_place keys_at, values_at;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
+    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
+    ON_STAGE(cuda);
+    /* Keys pass through one buffer, values through the other, unless they stay on the device. */
+    const bool keys_pass = keys_at != PLACE_DEVICE;
     const bool values_pass = values != NULL && values_at != PLACE_DEVICE && value_bytes > 0;
+    const uint64_t key_room = keys_pass ? STAGE_BYTES / (uint64_t)key_bytes : UINT64_MAX;
     const uint64_t value_room = values_pass ? STAGE_BYTES / (uint64_t)value_bytes : UINT64_MAX;
     const uint64_t per_chunk = key_room < value_room ? key_room : value_room;
     uint64_t got_now;
@@ -227,41 +237,17 @@ loom_status retrieve_to_host(cuda_state *cuda, const loom__table_slots *table, l
         key_bytes, value_bytes, (int)STAGE_BYTES);
     *got = 0;
     do { /* each round brings pairs, or is the last */
-        uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
-        unsigned char *to_keys = (unsigned char *)keys + *got * key_bytes;
-        unsigned char *to_values = values != NULL ? (unsigned char *)values + *got * value_bytes : NULL;
-        void *device_keys = keys_at == PLACE_DEVICE ? to_keys : cuda->stage.device[0];
-        void *device_values = values == NULL              ? NULL
-                              : values_at == PLACE_DEVICE ? (void *)to_values
-                                                          : (void *)cuda->stage.device[1];
-        RETURN_IF_FAILED(retrieve_here(cuda, table, position, device_keys, device_values, key_bytes, value_bytes, left,
-                                       &got_now, stream));
-        if (keys_at != PLACE_DEVICE)
+        const uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
+        void *to_keys = element(keys, *got, key_bytes), *to_values = element(values, *got, value_bytes);
+        void *device_keys = keys_pass ? cuda->stage.device[0] : to_keys;
+        void *device_values = values_pass ? cuda->stage.device[1] : to_values;
+        RETURN_IF_FAILED(retrieve_here(cuda, table, position, device_keys, device_values, left, &got_now, stream));
+        if (keys_pass)
             CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
-        if (values != NULL && values_at != PLACE_DEVICE)
+        if (values_pass)
             CUDA_TRY(cudaMemcpyAsync(to_values, device_values, got_now * value_bytes, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
         *got += got_now;
     } while (got_now > 0 && *got < room);
     return LOOM_OK;
-}
-
-} // namespace
-
-loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
-                          void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
-{
-    cuda_place keys_at, values_at;
-    uint32_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
-    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    int here = keys_at == PLACE_DEVICE && (values_at == PLACE_DEVICE || values_at == PLACE_NONE);
-    loom_status status =
-        here ? retrieve_here(cuda, table, position, keys, values, key_bytes, value_bytes, room, got, stream)
-             : retrieve_to_host(cuda, table, position, keys, values, keys_at, values_at, key_bytes, value_bytes, room,
-                                got, stream);
-    cuda_stage_leave(cuda);
-    return status;
 }

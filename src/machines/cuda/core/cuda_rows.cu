@@ -1,4 +1,4 @@
-/* Selects, takes and puts back rows of arrays, as core/machine.h says. For batches of which a part goes to the table
+/* Selects, takes and puts back rows of arrays (core/machine.h). A batch needs this if some of its rows go to the table
  * again after the table has grown.
  *
  * Rows are selected in ascending order. Each warp counts its rows, one block sums the counts up, and each warp then
@@ -8,8 +8,9 @@
  * Rows have any width and any alignment. They are moved in the widest words that divide the width and both addresses.
  * One lane moves a row of one word; several neighbouring lanes, a warp at most, move a wider row. */
 #include "core/call_parts.h"
-#include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/core/cuda_call.cuh"
 
+#include <cub/block/block_scan.cuh>
 #include <string.h>
 
 namespace
@@ -57,24 +58,16 @@ __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n,
 /* One block. Each count becomes the sum of those before it, and counts[n] the sum of all. */
 __global__ void sum_kernel(uint64_t *counts, uint64_t n)
 {
-    __shared__ uint64_t sums[2][SUM_THREADS];
+    typedef cub::BlockScan<uint64_t, SUM_THREADS> scan;
+    __shared__ typename scan::TempStorage storage;
     uint64_t before = 0;
     for (uint64_t first = 0; first < n; first += SUM_THREADS) {
-        const uint64_t i = first + threadIdx.x, own = i < n ? counts[i] : 0;
-        int now = 0;
-        sums[0][threadIdx.x] = own;
-        __syncthreads();
-        for (uint32_t distance = 1; distance < SUM_THREADS; distance *= 2) {
-            uint64_t sum = sums[now][threadIdx.x];
-            if (threadIdx.x >= distance)
-                sum += sums[now][threadIdx.x - distance];
-            now = 1 - now;
-            sums[now][threadIdx.x] = sum;
-            __syncthreads();
-        }
+        const uint64_t i = first + threadIdx.x;
+        uint64_t sum, all;
+        scan(storage).ExclusiveSum(i < n ? counts[i] : 0, sum, all);
         if (i < n)
-            counts[i] = before + sums[now][threadIdx.x] - own;
-        before += sums[now][SUM_THREADS - 1];
+            counts[i] = before + sum;
+        before += all;
         __syncthreads();
     }
     if (threadIdx.x == 0)
@@ -134,18 +127,13 @@ template <bool put>
 void launch_move(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows, uint64_t count,
                  cudaStream_t stream)
 {
-    switch (loom__widest_word((uintptr_t)to | (uintptr_t)from | width | unit)) {
-    case 1:
-        return launch_words<uint8_t, put>(to, from, width, unit, rows, count, stream);
-    case 2:
-        return launch_words<uint16_t, put>(to, from, width, unit, rows, count, stream);
-    case 4:
-        return launch_words<uint32_t, put>(to, from, width, unit, rows, count, stream);
-    case 8:
-        return launch_words<uint64_t, put>(to, from, width, unit, rows, count, stream);
-    default:
-        return launch_words<uint4, put>(to, from, width, unit, rows, count, stream);
-    }
+    const uint32_t word = loom__widest_word((uintptr_t)to | (uintptr_t)from | width | unit);
+    auto launch = word == 1   ? launch_words<uint8_t, put>
+                  : word == 2 ? launch_words<uint16_t, put>
+                  : word == 4 ? launch_words<uint32_t, put>
+                  : word == 8 ? launch_words<uint64_t, put>
+                              : launch_words<uint4, put>;
+    launch(to, from, width, unit, rows, count, stream);
 }
 
 /* Moves rows first .. first + count - 1 of the selection, between an array in host memory and one on the device. */
@@ -155,21 +143,19 @@ cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsig
 {
     uint64_t *numbers = (uint64_t *)stage->pinned[0];
     unsigned char *moved = stage->pinned[0] + count * sizeof *numbers;
-    cudaError_t error = cudaMemcpyAsync(numbers, rows + first, count * sizeof *numbers, cudaMemcpyDeviceToHost, stream);
-    if (error == cudaSuccess && put)
-        error = cudaMemcpyAsync(moved, from + first * width, count * width, cudaMemcpyDeviceToHost, stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess)
-        return error;
+    RETURN_IF_CUDA_FAILED(
+        cudaMemcpyAsync(numbers, rows + first, count * sizeof *numbers, cudaMemcpyDeviceToHost, stream));
+    if (put)
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(moved, from + first * width, count * width, cudaMemcpyDefault, stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
     for (uint64_t i = 0; i < count; i++)
         if (put)
             memcpy(to + numbers[i] * width, moved + i * width, width);
         else
             memcpy(moved + i * width, from + numbers[i] * width, width);
     if (!put)
-        error = cudaMemcpyAsync(to + first * width, moved, count * width, cudaMemcpyHostToDevice, stream);
-    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(to + first * width, moved, count * width, cudaMemcpyDefault, stream));
+    return cudaStreamSynchronize(stream);
 }
 
 /* One row that is wider than the staging buffer is copied directly. */
@@ -178,13 +164,11 @@ cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned 
                      const uint64_t *rows, uint64_t i, cudaStream_t stream)
 {
     uint64_t *number = (uint64_t *)stage->pinned[0];
-    cudaError_t error = cudaMemcpyAsync(number, rows + i, sizeof *number, cudaMemcpyDeviceToHost, stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    if (error == cudaSuccess)
-        error = cudaMemcpyAsync(to + (put ? *number : i) * width, from + (put ? i : *number) * width, width,
-                                cudaMemcpyDefault, stream);
-    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(number, rows + i, sizeof *number, cudaMemcpyDeviceToHost, stream));
+    RETURN_IF_CUDA_FAILED(cudaStreamSynchronize(stream));
+    unsigned char *there = to + (put ? *number : i) * width;
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(there, from + (put ? i : *number) * width, width, cudaMemcpyDefault, stream));
+    return cudaStreamSynchronize(stream);
 }
 
 template <bool put>
@@ -195,63 +179,30 @@ loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t w
     unsigned char *there = (unsigned char *)to;
     const unsigned char *here = (const unsigned char *)from;
     cudaError_t error = cudaSuccess;
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
+    ON_STAGE(cuda);
     for (uint64_t first = 0; first < count && error == cudaSuccess; first += at_once)
         error = cuda_step(fit == 0 ? move_one<put>(&cuda->stage, there, here, width, rows, first, stream)
                                    : move_on_host<put>(&cuda->stage, there, here, width, rows, first,
                                                        count - first < at_once ? count - first : at_once, stream));
-    cuda_stage_leave(cuda);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
+    return cuda_status(error, "moving rows of a batch");
 }
 
-/* An array of a call where kernels can reach it: the array itself, or a copy. */
-struct reachable {
-    const loom_allocator *allocator;
-    void *given, *at;
-    uint64_t bytes;
-    cudaStream_t stream;
-
-    loom_status begin(cuda_state *cuda, const char *name, const void *array, uint64_t size, cudaStream_t in)
-    {
-        cuda_place place;
-        allocator = &cuda->base.allocator;
-        given = at = (void *)array;
-        bytes = size;
-        stream = in;
-        RETURN_IF_FAILED(cuda_locate(cuda, name, array, &place));
-        if (place == PLACE_DEVICE)
-            return LOOM_OK;
-        void *copy = allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
-        RETURN_ERROR_IF(copy == NULL, LOOM_OUT_OF_MEMORY,
-                        "%llu bytes of temporary memory could not be had for a copy of %s, which lies in host memory",
-                        (unsigned long long)bytes, name);
-        at = copy;
-        cudaError_t error = cuda_step(cudaMemcpyAsync(at, given, bytes, cudaMemcpyDefault, stream));
-        if (error == cudaSuccess)
-            return LOOM_OK;
-        end();
-        return cuda_failed(error, "copying an array to the device");
-    }
-    void end()
-    {
-        if (at != given)
-            allocator->release(allocator->user, at, bytes, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
-        at = given;
-    }
-};
-
-cudaError_t select_all(const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *counts, uint64_t *rows,
-                       uint64_t room, uint64_t *count, cudaStream_t stream)
+/* `copy`: memory for the statuses if they are on the host, otherwise NULL. */
+cudaError_t select_all(const uint8_t *status, uint8_t *copy, uint8_t wanted, uint64_t n, uint64_t *counts,
+                       uint64_t *rows, uint64_t room, uint64_t *count, cudaStream_t stream)
 {
     const uint64_t warps = warps_for(n);
     const unsigned blocks = blocks_for(warps * 32);
+    if (copy != NULL) {
+        RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(copy, status, n, cudaMemcpyDefault, stream));
+        status = copy;
+    }
     select_kernel<<<blocks, THREADS, 0, stream>>>(status, wanted, n, counts, NULL, 0);
     sum_kernel<<<1, SUM_THREADS, 0, stream>>>(counts, warps);
     select_kernel<<<blocks, THREADS, 0, stream>>>(status, wanted, n, counts, rows, room);
-    cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess)
-        error = cudaMemcpyAsync(count, counts + warps, sizeof *count, cudaMemcpyDefault, stream);
-    return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+    RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(count, counts + warps, sizeof *count, cudaMemcpyDefault, stream));
+    return cudaStreamSynchronize(stream);
 }
 
 template <bool put>
@@ -268,10 +219,8 @@ loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32
     if (place != PLACE_DEVICE)
         return move_staged<put>(cuda, to, from, width, rows, count, stream);
     launch_move<put>(to, from, width, width, rows, count, stream);
-    cudaError_t error = cuda_step(cudaGetLastError());
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "moving rows of a batch");
+    RETURN_IF_FAILED(cuda_status(cuda_step(cudaGetLastError()), "moving rows of a batch"));
+    return cuda_status(cudaStreamSynchronize(stream), "moving rows of a batch");
 }
 
 } // namespace
@@ -288,34 +237,23 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
                              uint64_t room, uint64_t *count, loom_stream given)
 {
     cuda_state *cuda = (cuda_state *)machine;
-    cudaStream_t stream = (cudaStream_t)given;
-    const loom_allocator *allocator = &machine->allocator;
-    const uint64_t bytes = (warps_for(n) + 1) * sizeof(uint64_t);
-    reachable array;
+    cuda_place place;
     *count = 0;
     if (n == 0)
         return LOOM_OK;
     ON_DEVICE(cuda);
-    RETURN_IF_FAILED(array.begin(cuda, "status", status, n, stream));
-    if (array.at != array.given) { /* results will pass through a staging buffer, whose allocation must not fail then */
-        loom_status staged = cuda_stage_enter(cuda);
-        if (staged != LOOM_OK) {
-            array.end();
-            return staged;
-        }
-        cuda_stage_leave(cuda);
-    }
-    uint64_t *counts =
-        (uint64_t *)allocator->allocate(allocator->user, bytes, 256, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
-    cudaError_t error = cudaErrorMemoryAllocation;
-    if (counts != NULL) {
-        error = cuda_step(select_all((const uint8_t *)array.at, wanted, n, counts, rows, room, count, stream));
-        allocator->release(allocator->user, counts, bytes, LOOM_MEMORY_TEMPORARY, (loom_stream)stream);
-    }
-    array.end();
-    RETURN_ERROR_IF(counts == NULL, LOOM_OUT_OF_MEMORY, "%llu bytes of temporary memory could not be had",
+    RETURN_IF_FAILED(cuda_locate(cuda, "status", status, &place));
+    const bool staged = place != PLACE_DEVICE;
+    if (staged) /* results will pass through a staging buffer, whose allocation must not fail then */
+        RETURN_IF_FAILED(cuda_stage_scope(cuda).status);
+    const uint64_t copy_at = cuda_aligned((warps_for(n) + 1) * sizeof(uint64_t)), bytes = copy_at + (staged ? n : 0);
+    const cuda_workspace own = cuda_take_workspace(machine, bytes, given, NULL);
+    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY, "%llu bytes of temporary memory could not be had",
                     (unsigned long long)bytes);
-    return error == cudaSuccess ? LOOM_OK : cuda_failed(error, "selecting rows of a batch");
+    const cudaError_t error = cuda_step(select_all(status, staged ? own.at + copy_at : NULL, wanted, n,
+                                                   (uint64_t *)own.at, rows, room, count, (cudaStream_t)given));
+    cuda_give_workspace(machine, &own, given);
+    return cuda_status(error, "selecting rows of a batch");
 }
 
 loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,

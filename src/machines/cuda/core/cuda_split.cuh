@@ -128,9 +128,6 @@ template <class element> struct split_array_reader {
     }
 };
 
-struct split_no_reader {
-};
-
 /* Gives each record's place in the batch. */
 struct split_place_reader {
     uint32_t first;

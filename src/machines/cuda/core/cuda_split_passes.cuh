@@ -16,6 +16,7 @@
 #define LOOM_CUDA_SPLIT_PASSES_CUH
 
 #include "machines/cuda/core/cuda_split.cuh"
+#include "machines/cuda/core/cuda_state.cuh"
 
 /* ---- Plans ---- */
 
@@ -81,7 +82,7 @@ using split_regions_of = split_regions<typename columns::head, typename columns:
 /* Bytes of a column. Columns follow each other, each aligned. */
 inline uint64_t split_column_bytes(uint64_t records, uint32_t width)
 {
-    return (records * width + 255) / 256 * 256;
+    return cuda_aligned(records * width);
 }
 
 template <class columns> split_columns_of<columns> split_arrays(unsigned char *at, uint64_t records, bool with_index)
@@ -166,7 +167,7 @@ template <class columns> struct split_batch_reader {
 
 /* Some records of a batch. A struct, because separate arguments make kernels longer and cost registers. */
 struct split_piece {
-    const void *keys, *values; /* [n] */
+    const void *keys, *values; /* [n] on the device; values may be NULL */
     uint64_t n;
 };
 
@@ -182,14 +183,9 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blo
     const split_batch_reader<columns> heads = {(const typename columns::key *)piece.keys + first,
                                                (const uint32_t *)piece.values + first};
     const split_place_reader places = {(uint32_t)(batch_first + first)};
-    if constexpr (columns::has_tail) {
-        const split_array_reader<typename columns::tail> tails = {(const typename columns::tail *)piece.values + first};
-        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, tails, places,
-                                                                 bin_of);
-    } else {
-        split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, split_no_reader(),
-                                                                 places, bin_of);
-    }
+    const split_array_reader<typename columns::tail> tails = {(const typename columns::tail *)piece.values + first};
+    split_tile<items, columns::batch_neighbours, with_index>(out, 0, bins, count, aligned, heads, tails, places,
+                                                             bin_of);
 }
 
 /* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this wave's
@@ -208,14 +204,8 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_bl
     const split_columns_of<columns> columns_of_region = from.at(region);
     const split_array_reader<typename columns::head> heads = {columns_of_region.heads + begin};
     const split_array_reader<uint32_t> index = {columns_of_region.index + begin};
-    if constexpr (columns::has_tail) {
-        const split_array_reader<typename columns::tail> tails = {columns_of_region.tails + begin};
-        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, tails, index,
-                                                           bin_of);
-    } else {
-        split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, split_no_reader(),
-                                                           index, bin_of);
-    }
+    const split_array_reader<typename columns::tail> tails = {columns_of_region.tails + begin};
+    split_tile<items, columns::neighbours, with_index>(out, first_bin, bins, count, true, heads, tails, index, bin_of);
 }
 
 /* ---- Passes ---- */
@@ -232,8 +222,8 @@ template <class columns> size_t split_bytes(int items, uint32_t bins)
 }
 
 template <class columns, int items, class part_of>
-cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsigned char *spare, const void *keys,
-                        const void *values, uint64_t n, uint64_t first, part_of part, cudaStream_t stream)
+cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsigned char *spare,
+                        const split_piece &piece, uint64_t first, part_of part, cudaStream_t stream)
 {
     typedef split_bin_of<part_of> chooser;
     const split_regions_of<columns> out = plan->coarse > 0 ? split_coarse_regions<columns>(plan, workspace, spare)
@@ -242,12 +232,9 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
     const chooser bin_of = {part, plan->shift, 0xffffffffu};
     auto kernel = plan->with_index ? split_batch_kernel<columns, true, items, chooser>
                                    : split_batch_kernel<columns, false, items, chooser>;
-    cudaError_t error = allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS));
-    if (error != cudaSuccess)
-        return error;
-    const unsigned blocks = (unsigned)((n + tile - 1) / tile);
-    const size_t bytes = split_bytes<columns>(items, bins);
-    kernel<<<blocks, SPLIT_THREADS, bytes, stream>>>({keys, values, n}, first, out, bins, bin_of);
+    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS)));
+    const unsigned blocks = (unsigned)((piece.n + tile - 1) / tile);
+    kernel<<<blocks, SPLIT_THREADS, split_bytes<columns>(items, bins), stream>>>(piece, first, out, bins, bin_of);
     return cudaGetLastError();
 }
 
@@ -256,17 +243,16 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
  * spilled, the split has given up. */
 cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
-/* Splits n > 0 records of the batch, from its place `first` on. keys [n] and values [n] (NULL: none) are on the device.
- * `spare`: the spare memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the
- * same time. */
+/* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare`: the spare memory,
+ * aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time. */
 template <class columns, class part_of>
-cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare, const void *keys,
-                        const void *values, uint64_t n, uint64_t first, part_of part, cudaStream_t stream)
+cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare,
+                        const split_piece &piece, uint64_t first, part_of part, cudaStream_t stream)
 {
     typedef split_shape<columns> shape;
-    return n <= SPLIT_SMALL_BATCH
-               ? split_tiles<columns, shape::small_items>(plan, workspace, spare, keys, values, n, first, part, stream)
-               : split_tiles<columns, shape::batch_items>(plan, workspace, spare, keys, values, n, first, part, stream);
+    return piece.n <= SPLIT_SMALL_BATCH
+               ? split_tiles<columns, shape::small_items>(plan, workspace, spare, piece, first, part, stream)
+               : split_tiles<columns, shape::batch_items>(plan, workspace, spare, piece, first, part, stream);
 }
 
 /* The second pass, if there is one. */
@@ -284,9 +270,7 @@ cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsi
     const chooser bin_of = {part, 0, bins - 1};
     const uint32_t first = wave * plan->per_wave, left = plan->coarse - first;
     const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_wave ? left : plan->per_wave);
-    cudaError_t error = allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS));
-    if (error != cudaSuccess)
-        return error;
+    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS)));
     const size_t bytes = split_bytes<columns>(items, bins);
     kernel<<<grid, SPLIT_THREADS, bytes, stream>>>(split_coarse_regions<columns>(plan, workspace, spare), first,
                                                    split_fine_regions<columns>(plan, workspace, wave), bins, bin_of);

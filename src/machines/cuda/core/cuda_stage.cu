@@ -2,15 +2,8 @@
  * the context is destroyed, used by one call at a time. */
 #include "machines/cuda/core/cuda_state.cuh"
 
-loom_status cuda_stage_create(cuda_state *cuda)
+void cuda_stage_free(cuda_stage *stage)
 {
-    pthread_mutex_init(&cuda->stage.lock, NULL);
-    return LOOM_OK;
-}
-
-static void free_memory(cuda_state *cuda)
-{
-    cuda_stage *stage = &cuda->stage;
     for (int i = 0; i < STAGE_BUFFERS; i++) {
         if (stage->stream[i] != NULL) {
             cudaStreamSynchronize(stage->stream[i]);
@@ -20,57 +13,39 @@ static void free_memory(cuda_state *cuda)
             cudaEventDestroy(stage->done[i]);
         cudaFree(stage->device[i]);
         cudaFreeHost(stage->pinned[i]);
-        stage->stream[i] = NULL;
-        stage->done[i] = NULL;
-        stage->device[i] = stage->pinned[i] = NULL;
     }
     if (stage->begun != NULL)
         cudaEventDestroy(stage->begun);
     cudaFree(stage->scratch);
-    stage->begun = NULL;
-    stage->scratch = NULL;
-    stage->ready = 0;
+    *stage = cuda_stage{};
 }
 
 static cudaError_t allocate_memory(cuda_stage *stage)
 {
-    cudaError_t error = cudaMalloc(&stage->scratch, SCRATCH_BYTES);
-    if (error == cudaSuccess)
-        error = cudaEventCreateWithFlags(&stage->begun, cudaEventDisableTiming);
-    for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess; i++) {
-        error = cudaMalloc(&stage->device[i], STAGE_BYTES);
-        if (error == cudaSuccess)
-            error = cudaMallocHost(&stage->pinned[i], STAGE_BYTES);
-        if (error == cudaSuccess)
-            error = cudaStreamCreateWithFlags(&stage->stream[i], cudaStreamNonBlocking);
-        if (error == cudaSuccess)
-            error = cudaEventCreateWithFlags(&stage->done[i], cudaEventDisableTiming);
+    RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->scratch, SCRATCH_BYTES));
+    RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&stage->begun, cudaEventDisableTiming));
+    for (int i = 0; i < STAGE_BUFFERS; i++) {
+        RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->device[i], STAGE_BYTES));
+        RETURN_IF_CUDA_FAILED(cudaMallocHost(&stage->pinned[i], STAGE_BYTES));
+        RETURN_IF_CUDA_FAILED(cudaStreamCreateWithFlags(&stage->stream[i], cudaStreamNonBlocking));
+        RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&stage->done[i], cudaEventDisableTiming));
     }
-    return error;
+    stage->ready = 1;
+    return cudaSuccess;
 }
 
-loom_status cuda_stage_enter(cuda_state *cuda)
+cuda_stage_scope::cuda_stage_scope(cuda_state *cuda) : lock(&cuda->stage_lock), status(LOOM_OK)
 {
-    pthread_mutex_lock(&cuda->stage.lock);
+    pthread_mutex_lock(lock);
     if (cuda->stage.ready)
-        return LOOM_OK;
-    cudaError_t error = allocate_memory(&cuda->stage);
-    if (error == cudaSuccess) {
-        cuda->stage.ready = 1;
-        return LOOM_OK;
-    }
-    free_memory(cuda);
-    pthread_mutex_unlock(&cuda->stage.lock);
-    return cuda_failed(error, "allocating memory to stage host arrays");
+        return;
+    const cudaError_t error = allocate_memory(&cuda->stage);
+    if (error != cudaSuccess)
+        cuda_stage_free(&cuda->stage);
+    status = cuda_status(error, "allocating memory to stage host arrays");
 }
 
-void cuda_stage_leave(cuda_state *cuda)
+cuda_stage_scope::~cuda_stage_scope()
 {
-    pthread_mutex_unlock(&cuda->stage.lock);
-}
-
-void cuda_stage_destroy(cuda_state *cuda)
-{
-    free_memory(cuda);
-    pthread_mutex_destroy(&cuda->stage.lock);
+    pthread_mutex_unlock(lock);
 }

@@ -4,7 +4,7 @@
  *   cuda_tile.cuh        moves keys and answers of one warp between its shared memory and the batch
  *   cuda_items.cuh       widths and tiles of bulk calls on tables
  *   cuda_merge.cuh       merges equal keys of a thread block
- *   cuda_finish.cuh      slices a call's counts into its result
+ *   cuda_finish.cuh      turns a call's counts into its result
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
@@ -19,7 +19,7 @@
  *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
  *   cuda_open_build.cu   builds tables by partition
  *   cuda_open_refill.cu  fills a table with the keys of another one
- *   cuda_open_spill.cu    inserts the records that a split left over
+ *   cuda_open_spill.cu   inserts the records that a split left over
  *   cuda_open_combine.cu combines rows with equal keys before they go to the table
  *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
  *   cuda_open_upkeep.cu  upkeep of partitions
@@ -39,6 +39,7 @@
 #define LOOM_CUDA_STATE_CUH
 
 #include "core/batch.h"
+#include "core/error.h"
 #include "core/kernels.h"
 #include "core/machine.h"
 #include "core/table_slots.h"
@@ -48,40 +49,40 @@
 #include <cuda_runtime.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <type_traits>
 #include <unistd.h>
 
-/* The library's services; set when the module is attached. */
+/* The library's services; set when the module is attached. The module is not linked with the library, so the macros of
+ * core/error.h report failures through the services. */
 extern const loom__services *cuda_services;
+#define loom__fail cuda_services->fail
 
-#define CUDA_FAIL(...) cuda_services->fail(__VA_ARGS__)
-
-#define RETURN_ERROR_IF(condition, status, ...)    \
-    do {                                           \
-        if (condition)                             \
-            return CUDA_FAIL(status, __VA_ARGS__); \
-    } while (0)
-
-#define RETURN_IF_FAILED(call)                \
-    do {                                      \
-        loom_status status_of_call_ = (call); \
-        if (status_of_call_ != LOOM_OK)       \
-            return status_of_call_;           \
-    } while (0)
-
-/* OUT_OF_MEMORY or DEVICE, with a sentence. */
-loom_status cuda_failed(cudaError_t error, const char *what);
+/* The status for an error: OK, or OUT_OF_MEMORY, NO_MACHINE or DEVICE, with a sentence. */
+loom_status cuda_status(cudaError_t error, const char *what);
 
 /* For tests: after this many more steps of the machine every step fails, as if the device were lost; 0: none fails. A
  * step is every error code that passes through cuda_step. */
 extern uint64_t cuda_steps_until_lost;
 cudaError_t cuda_step(cudaError_t error);
 
-#define CUDA_TRY(call)                                 \
-    do {                                               \
-        cudaError_t error_of_call_ = cuda_step(call);  \
-        if (error_of_call_ != cudaSuccess)             \
-            return cuda_failed(error_of_call_, #call); \
+#define CUDA_TRY(call) RETURN_IF_FAILED(cuda_status(cuda_step(call), #call))
+
+/* In functions that return a cudaError_t. */
+#define RETURN_IF_CUDA_FAILED(call)          \
+    do {                                     \
+        cudaError_t error_of_call_ = (call); \
+        if (error_of_call_ != cudaSuccess)   \
+            return error_of_call_;           \
     } while (0)
+
+/* Returns work(k), where k() is the kind as a literal. */
+template <class work_type> auto cuda_for_kind(loom__slot_kind kind, work_type work)
+{
+#define CALL(kind) return work(std::integral_constant<loom__slot_kind, kind>())
+    SLOT_FOR_KIND(kind, CALL)
+#undef CALL
+    return work(std::integral_constant<loom__slot_kind, SLOT_PAIR_4_4>()); /* never reached */
+}
 
 /* Arrays in workspaces begin at multiples of 256 bytes. */
 inline uint64_t cuda_aligned(uint64_t bytes)
@@ -119,11 +120,11 @@ typedef struct cuda_ticket {
 enum {
     STAGE_BUFFERS = 2,
     STAGE_BYTES = 16 << 20, /* bytes of each buffer, on the device and pinned */
-    SCRATCH_BYTES = 1 << 20 /* on the device, for scans of whole tables; used under the staging lock */
+    SCRATCH_BYTES = 1 << 20 /* on the device, for scans of whole tables */
 };
 
+/* Used under the staging lock. */
 typedef struct cuda_stage {
-    pthread_mutex_t lock;
     int ready; /* memory is allocated */
     unsigned char *device[STAGE_BUFFERS], *pinned[STAGE_BUFFERS];
     cudaStream_t stream[STAGE_BUFFERS];
@@ -137,19 +138,20 @@ typedef struct cuda_stage {
 typedef struct cuda_state {
     loom__machine base;
     int device;
-    pid_t process; /* that created it: a forked child cannot use the device */
+    pid_t process; /* the process that created the state: a forked child cannot use the device */
     int multiprocessors;
     int shared_bytes; /* most shared memory that a thread block may have */
-    uint32_t lanes;   /* asked for; 0: chosen by the library */
+    uint32_t lanes;   /* of a group, as configured; 0: the library chooses */
     loom__machine *host;
     cudaMemPool_t temporary; /* NULL: the device has no pools, or the caller supplies memory */
-    uint64_t slice_keys; /* keys that go by partition at once, in one slice; larger batches take more. Tests lower it */
+    uint64_t slice_keys; /* most keys of a slice: a larger batch goes by partition in several slices. Tests lower it */
     pthread_mutex_t tickets_lock;
     pthread_cond_t ticket_given; /* signalled when a ticket is given back */
     cuda_ticket tickets[COUNT_TICKETS];
     uint32_t next_ticket;
     cuda_counts *ticket_memory;
     loom_result *ticket_results;
+    pthread_mutex_t stage_lock;
     cuda_stage stage;
 } cuda_state;
 
@@ -180,11 +182,19 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
 loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
 void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
 
-/* Takes the staging lock. On success the memory is allocated. */
-loom_status cuda_stage_enter(cuda_state *cuda);
-void cuda_stage_leave(cuda_state *cuda);
-loom_status cuda_stage_create(cuda_state *cuda);
-void cuda_stage_destroy(cuda_state *cuda);
+/* Holds the staging lock during its lifetime. With the status OK the memory is allocated. */
+struct cuda_stage_scope {
+    pthread_mutex_t *lock;
+    loom_status status;
+    explicit cuda_stage_scope(cuda_state *cuda);
+    ~cuda_stage_scope();
+};
+
+#define ON_STAGE(cuda)             \
+    cuda_stage_scope stage_(cuda); \
+    RETURN_IF_FAILED(stage_.status)
+
+void cuda_stage_free(cuda_stage *stage);
 
 /* ---- The open engine ---- */
 

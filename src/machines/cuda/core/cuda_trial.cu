@@ -31,12 +31,9 @@ static cudaError_t copy_chunk(void *argument, void *const at[CALL_ARRAYS], uint6
     const cuda_trial_call *call = (const cuda_trial_call *)argument;
     const uint64_t left = call->room > first ? call->room - first : 0, kept = left < count ? left : count;
     unsigned char *whole = (unsigned char *)at[TRIAL_WHOLE];
-    cudaError_t error = copy(at[TRIAL_TO], at[TRIAL_FROM], count * call->width, stream);
-    if (error == cudaSuccess)
-        error = copy(at[TRIAL_TO_OFFSETS], at[TRIAL_OFFSETS], (count + 1) * sizeof(uint64_t), stream);
-    if (error == cudaSuccess && whole != NULL)
-        error = copy(whole + first * call->width, at[TRIAL_FROM], kept * call->width, stream);
-    return error;
+    RETURN_IF_CUDA_FAILED(copy(at[TRIAL_TO], at[TRIAL_FROM], count * call->width, stream));
+    RETURN_IF_CUDA_FAILED(copy(at[TRIAL_TO_OFFSETS], at[TRIAL_OFFSETS], (count + 1) * sizeof(uint64_t), stream));
+    return copy(whole != NULL ? whole + first * call->width : NULL, at[TRIAL_FROM], kept * call->width, stream);
 }
 
 FOR_TESTS loom_status loom__cuda_trial_stage(loom__machine *machine, const cuda_trial_call *call, loom_stream given)
@@ -44,20 +41,15 @@ FOR_TESTS loom_status loom__cuda_trial_stage(loom__machine *machine, const cuda_
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
     cuda_call_arrays arrays = {
-        {{"from", (void *)call->from, call->width, call->n, false, false, PLACE_NONE, 1},
-         {"offsets", (void *)call->offsets, sizeof(uint64_t), call->n + 1, false, false, PLACE_NONE, 1},
-         {"to", call->to, call->width, call->n, true, false, PLACE_NONE, 1},
-         {"to_offsets", call->to_offsets, sizeof(uint64_t), call->n + 1, true, false, PLACE_NONE, 1},
-         {"whole", call->whole, call->width, call->room, true, true, PLACE_NONE, 1}},
+        {{"from", (void *)call->from, call->width, call->n, false, false, PLACE_NONE},
+         {"offsets", (void *)call->offsets, sizeof(uint64_t), call->n + 1, false, false, PLACE_NONE},
+         {"to", call->to, call->width, call->n, true, false, PLACE_NONE},
+         {"to_offsets", call->to_offsets, sizeof(uint64_t), call->n + 1, true, false, PLACE_NONE},
+         {"whole", call->whole, call->width, call->room, true, true, PLACE_NONE}},
         false};
-    void *at[CALL_ARRAYS];
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate_all(cuda, &arrays));
-    if (arrays.staged)
-        return cuda_run_staged(cuda, &arrays, call->n, copy_chunk, (void *)call, true, stream);
-    arrays.addresses(at);
-    if (call->n > 0)
-        CUDA_TRY(copy_chunk((void *)call, at, 0, call->n, stream));
+    RETURN_IF_FAILED(cuda_run_arrays(cuda, &arrays, call->n, copy_chunk, (void *)call, true, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }

@@ -1,4 +1,4 @@
-/* What reads or writes whole tables, whichever the engine: sums over a table, pairs copied out. */
+/* Reads or writes whole tables, for any engine: sums over a table, pairs copied out. */
 #ifndef LOOM_CUDA_WHOLE_CUH
 #define LOOM_CUDA_WHOLE_CUH
 
@@ -14,7 +14,7 @@ __device__ __forceinline__ void keep_larger(uint64_t *largest, uint64_t mine)
     atomicMax((unsigned long long *)largest, (unsigned long long)mine);
 }
 
-/* Keys and values in arrays of 4 or 8 bytes each; of 0: nothing. */
+/* Stores a key or a value of 4 or 8 bytes in an array. With 0 bytes it stores nothing. */
 __device__ __forceinline__ void put_number(uint32_t bytes, void *array, uint64_t at, uint64_t number)
 {
     if (bytes == 4)
@@ -23,7 +23,7 @@ __device__ __forceinline__ void put_number(uint32_t bytes, void *array, uint64_t
         ((uint64_t *)array)[at] = number;
 }
 
-/* Kernels number lines of 64 bytes with 32 bits. */
+/* Kernels number the lines of a table, 64 bytes each, with 32 bits. */
 template <class view_type> loom_status cuda_check_bytes(const view_type *view)
 {
     RETURN_ERROR_IF((uint64_t)view->partitions * view->partition_bytes / 64 > UINT32_MAX, LOOM_UNSUPPORTED,
@@ -31,26 +31,22 @@ template <class view_type> loom_status cuda_check_bytes(const view_type *view)
     return LOOM_OK;
 }
 
-/* launch(cuda, sums, stream) adds to sums on the device, zero at first, under the staging lock. Waits for them. */
+/* launch(cuda, sums, stream) adds to the sums on the device, which are zero before. Holds the staging lock, and waits
+ * for the sums. */
 template <class sums_type, class launch_type>
 loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream given, launch_type launch)
 {
     cuda_state *cuda = (cuda_state *)machine;
     cudaStream_t stream = (cudaStream_t)given;
-    auto locked = [&]() -> loom_status {
-        sums_type *on_device = (sums_type *)cuda->stage.scratch;
-        CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
-        RETURN_IF_FAILED(launch(cuda, on_device, stream));
-        CUDA_TRY(cudaGetLastError());
-        CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        return LOOM_OK;
-    };
     ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_stage_enter(cuda));
-    loom_status status = locked();
-    cuda_stage_leave(cuda);
-    return status;
+    ON_STAGE(cuda);
+    sums_type *on_device = (sums_type *)cuda->stage.scratch;
+    CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
+    RETURN_IF_FAILED(launch(cuda, on_device, stream));
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
 }
 
 /* An engine's `retrieve`. */

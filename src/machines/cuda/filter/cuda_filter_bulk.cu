@@ -108,7 +108,7 @@ cudaError_t split_keys(const loom__filter_view *view, const split_plan *plan, un
                        const void *keys, uint64_t n, uint64_t first, cudaStream_t stream)
 {
     const partition_of_key<key> part = {*view};
-    return split_batch<key_columns<key>>(plan, workspace, NULL, keys, NULL, n, first, part, stream);
+    return split_batch<key_columns<key>>(plan, workspace, NULL, {keys, NULL, n}, first, part, stream);
 }
 
 template <class key>

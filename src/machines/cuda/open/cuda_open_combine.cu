@@ -61,7 +61,7 @@ template <loom__slot_kind kind, combine_brought brought> struct combining {
     typedef bulk_columns<records_of> columns;
     typedef typename bulk_columns<kind>::key key;
     typedef typename bulk_columns<kind>::value value;
-    typedef typename either<uint32_t, value, brought == NARROW>::type number;
+    typedef std::conditional_t<brought == NARROW, uint32_t, value> number;
     static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
 };
 
