@@ -40,16 +40,10 @@ loom_status cuda_locate_all(const cuda_state *cuda, cuda_call_arrays *arrays)
 cuda_batch cuda_batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], uint64_t n, const loom__batch *batch,
                          cuda_counts *counts)
 {
-    return cuda_batch{at[CALL_KEYS],
-                      at[CALL_VALUES],
-                      at[CALL_FOUND_VALUES],
-                      (uint8_t *)at[CALL_FOUND],
-                      (uint8_t *)at[CALL_STATUS],
-                      n,
-                      cuda_tile_of(cuda, n),
-                      batch->how,
-                      batch->widening,
-                      counts};
+    uint8_t *found = (uint8_t *)at[CALL_FOUND], *status = (uint8_t *)at[CALL_STATUS];
+    const uint32_t tile = cuda_tile_of(cuda, n);
+    return {at[CALL_KEYS], at[CALL_VALUES], at[CALL_FOUND_VALUES], found, status, n,
+            tile,          batch->how,      batch->widening,       counts};
 }
 
 uint32_t cuda_tile_of(const cuda_state *cuda, uint64_t n)

@@ -64,7 +64,9 @@ __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &r
     else if (op != OP_COMBINE || batch.values != NULL)
         tile_read(tile->values, range, (const value *)batch.values);
     else
-        tile_fill(tile->values, range, (value)1);
+#pragma unroll
+        for (uint32_t i = 0; i < TILE_ITEMS; i += 32)
+            tile->values[range.lane + i] = 1;
 }
 
 /* One warp writes the answers of a lookup from its tile to the arrays of the call. */
@@ -84,7 +86,7 @@ __device__ __forceinline__ void tell_found(tile_type *tile, const tile_range &ra
     }
     if (batch.found != NULL) {
         __syncwarp();
-        tile_flip(tile->status, range);
+        ((uint32_t *)tile->status)[range.lane] ^= 0x01010101u; /* OK becomes 1, NOT_FOUND 0 */
         __syncwarp();
         tile_write(tile->status, range, batch.found);
     }

@@ -113,27 +113,19 @@ LOOM_LANE uint64_t lane_streamed(void)
 }
 
 /* A lane that loads its share in several pieces keeps the line in the L1 cache for the next piece. */
-#define CUDA_STREAM_L1 (LANE_WORDS <= 2)
+#if CUDA_LANES >= 4
+#define CUDA_STREAM "ld.global.nc.L1::no_allocate.L2::cache_hint"
+#else
+#define CUDA_STREAM "ld.global.nc.L2::cache_hint"
+#endif
 
 LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t *a, uint64_t *b)
 {
     const uint64_t policy = lane_streamed();
-    if (CUDA_STREAM_L1 && span == 128)
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.L2::128B.v2.u64 {%0, %1}, [%2], %3;"
-                     : "=l"(*a), "=l"(*b)
-                     : "l"(at), "l"(policy));
-    else if (CUDA_STREAM_L1)
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
-                     : "=l"(*a), "=l"(*b)
-                     : "l"(at), "l"(policy));
-    else if (span == 128)
-        asm volatile("ld.global.nc.L2::cache_hint.L2::128B.v2.u64 {%0, %1}, [%2], %3;"
-                     : "=l"(*a), "=l"(*b)
-                     : "l"(at), "l"(policy));
+    if (span == 128)
+        asm volatile(CUDA_STREAM ".L2::128B.v2.u64 {%0, %1}, [%2], %3;" : "=l"(*a), "=l"(*b) : "l"(at), "l"(policy));
     else
-        asm volatile("ld.global.nc.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
-                     : "=l"(*a), "=l"(*b)
-                     : "l"(at), "l"(policy));
+        asm volatile(CUDA_STREAM ".v2.u64 {%0, %1}, [%2], %3;" : "=l"(*a), "=l"(*b) : "l"(at), "l"(policy));
 }
 
 #endif
@@ -141,9 +133,6 @@ LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t 
 /* Loads two words. Neither tears: elements of a vector load are single accesses. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
-#ifdef CUDA_OWNED_TABLE
-    shared = 1;
-#endif
 #ifdef CUDA_STREAMED_LINES
     if (!shared) {
         lane_stream_two(at, span, a, b);
@@ -167,14 +156,9 @@ LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span,
 
 LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
 {
-#ifdef CUDA_OWNED_TABLE
-    shared = 1;
-#endif
 #ifdef CUDA_STREAMED_LINES
     if (!shared) {
-        asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.u64 %0, [%1], %2;"
-                     : "=l"(*a)
-                     : "l"(at), "l"(lane_streamed()));
+        asm volatile(CUDA_STREAM ".u64 %0, [%1], %2;" : "=l"(*a) : "l"(at), "l"(lane_streamed()));
         return;
     }
 #endif
@@ -189,6 +173,9 @@ LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
                          uint32_t span)
 {
+#ifdef CUDA_OWNED_TABLE
+    shared = 1;
+#endif
     line->first = group.lane * LANE_WORDS;
     at += line->first * 8;
     if (active) { /* otherwise the words keep their old values, which costs nothing */
@@ -426,9 +413,9 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 }
 
 /* Floats have no atomic minimum. They use a CAS loop; each failure means that another lane has combined. */
-LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule how, uint64_t value, int shared)
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule rule, uint64_t value, int shared)
 {
-    switch (how) {
+    switch (rule) {
     case LOOM__ADD:
         asm volatile("red.relaxed" CUDA_SPACE ".add.u64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(value) : "memory");
         break;
@@ -450,19 +437,17 @@ LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule how, uint64_t val
                      : "memory");
         break;
     default:
-        for (uint64_t seen = lane_load_8(at);;) {
-            uint64_t old = lane_swap_8(at, seen, loom__combine_8(how, seen, value), shared);
-            if (old == seen)
-                break;
+        uint64_t seen, old = lane_load_8(at);
+        do {
             seen = old;
-        }
-        break;
+            old = lane_swap_8(at, seen, loom__combine_8(rule, seen, value), shared);
+        } while (old != seen);
     }
 }
 
-LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule how, uint32_t value, int shared)
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule rule, uint32_t value, int shared)
 {
-    switch (how) {
+    switch (rule) {
     case LOOM__ADD:
         asm volatile("red.relaxed" CUDA_SPACE ".add.u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
         break;
@@ -483,13 +468,11 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule how, uint32_t val
                      : "memory");
         break;
     default:
-        for (uint32_t seen = lane_load_4(at);;) {
-            uint32_t old = lane_swap_4(at, seen, loom__combine_4(how, seen, value), shared);
-            if (old == seen)
-                break;
+        uint32_t seen, old = lane_load_4(at);
+        do {
             seen = old;
-        }
-        break;
+            old = lane_swap_4(at, seen, loom__combine_4(rule, seen, value), shared);
+        } while (old != seen);
     }
 }
 

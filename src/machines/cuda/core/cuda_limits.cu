@@ -257,21 +257,16 @@ uint64_t accesses_of(const loom_limit *limit)
 cudaError_t measure(measurement *m)
 {
     const uint64_t n = accesses_of(m->limit);
+    const uint64_t bytes = m->limit->access_bytes;
+    auto try_width = bytes == 8    ? try_lanes<8>
+                     : bytes == 16 ? try_lanes<16>
+                     : bytes == 32 ? try_lanes<32>
+                     : bytes == 64 ? try_lanes<64>
+                                   : try_lanes<128>;
     switch (m->limit->kind) {
     case LOOM_LIMIT_RANDOM_READ:
     case LOOM_LIMIT_HOST_RANDOM_READ:
-        switch (m->limit->access_bytes) {
-        case 8:
-            return try_lanes<8>(m, n);
-        case 16:
-            return try_lanes<16>(m, n);
-        case 32:
-            return try_lanes<32>(m, n);
-        case 64:
-            return try_lanes<64>(m, n);
-        default:
-            return try_lanes<128>(m, n);
-        }
+        return try_width(m, n);
     case LOOM_LIMIT_RANDOM_CAS:
         RETURN_IF_CUDA_FAILED(try_swaps<1>(m, n));
         RETURN_IF_CUDA_FAILED(try_swaps<2>(m, n));

@@ -74,23 +74,11 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
         return LOOM_OK;
     }
     CUDA_TRY(error);
-    switch (attributes.type) {
-    case cudaMemoryTypeDevice:
-        RETURN_ERROR_IF(attributes.device != cuda->device, LOOM_INVALID_ARGUMENT,
-                        "%s lies on device %d, the table on device %d; copy it there first (cudaMemcpyPeer)", name,
-                        attributes.device, cuda->device);
-        *place = PLACE_DEVICE;
-        break;
-    case cudaMemoryTypeManaged:
-        *place = PLACE_DEVICE;
-        break;
-    case cudaMemoryTypeHost:
-        *place = PLACE_PINNED;
-        break;
-    default:
-        *place = PLACE_PAGEABLE;
-        break;
-    }
+    const bool managed = attributes.type == cudaMemoryTypeManaged, device = attributes.type == cudaMemoryTypeDevice;
+    RETURN_ERROR_IF(device && attributes.device != cuda->device, LOOM_INVALID_ARGUMENT,
+                    "%s lies on device %d, the table on device %d; copy it there first (cudaMemcpyPeer)", name,
+                    attributes.device, cuda->device);
+    *place = device || managed ? PLACE_DEVICE : attributes.type == cudaMemoryTypeHost ? PLACE_PINNED : PLACE_PAGEABLE;
     return LOOM_OK;
 }
 
@@ -181,7 +169,7 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     if (kind == LOOM_MEMORY_HOST)
         return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
                                                                                                             : NULL;
-    /* the memory is aligned to at least 256 bytes */
+    /* device memory is aligned to at least 256 bytes */
     cudaError_t error = kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL
                             ? cudaMallocFromPoolAsync(&memory, bytes, cuda->temporary, (cudaStream_t)stream)
                             : cudaMalloc(&memory, bytes);
@@ -316,13 +304,10 @@ static void describe(loom__machine *machine, loom_context_info *info)
     info->huge_page_bytes = 0;
     snprintf(info->machine_name, sizeof info->machine_name, "%s", machine->ops->name);
     cuda_device_scope scope(cuda);
-    if (scope.status == LOOM_OK && cudaGetDeviceProperties(&properties, cuda->device) == cudaSuccess) {
-        snprintf(info->device_name, sizeof info->device_name, "%.95s", properties.name);
-        info->memory_bytes = properties.totalGlobalMem;
-    } else {
-        snprintf(info->device_name, sizeof info->device_name, "a device that does not answer");
-        info->memory_bytes = 0;
-    }
+    const bool answers = scope.status == LOOM_OK && cudaGetDeviceProperties(&properties, cuda->device) == cudaSuccess;
+    const char *name = answers ? properties.name : "a device that does not answer";
+    snprintf(info->device_name, sizeof info->device_name, "%.95s", name);
+    info->memory_bytes = answers ? properties.totalGlobalMem : 0;
 }
 
 static const void *kernels(const loom__machine *machine, uint32_t engine)
@@ -412,8 +397,8 @@ const loom__machine_ops cuda_machine = {
     copy,
     copy,
     cuda_select_rows,
-    cuda_take_rows,
-    cuda_put_rows,
+    cuda_move_rows<false>,
+    cuda_move_rows<true>,
     host_parallel,
     cuda_measure_limit,
 };

@@ -56,7 +56,7 @@ __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n,
 }
 
 /* One block. Each count becomes the sum of those before it, and counts[n] the sum of all. */
-__global__ void sum_kernel(uint64_t *counts, uint64_t n)
+__global__ void __launch_bounds__(SUM_THREADS) sum_kernel(uint64_t *counts, uint64_t n)
 {
     typedef cub::BlockScan<uint64_t, SUM_THREADS> scan;
     __shared__ typename scan::TempStorage storage;
@@ -205,24 +205,6 @@ cudaError_t select_all(const uint8_t *status, uint8_t *copy, uint8_t wanted, uin
     return cudaStreamSynchronize(stream);
 }
 
-template <bool put>
-loom_status move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                      uint64_t count, loom_stream given)
-{
-    cuda_state *cuda = (cuda_state *)machine;
-    cudaStream_t stream = (cudaStream_t)given;
-    cuda_place place;
-    if (count == 0 || width == 0)
-        return LOOM_OK;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate(cuda, "an array", put ? to : from, &place));
-    if (place != PLACE_DEVICE)
-        return move_staged<put>(cuda, to, from, width, rows, count, stream);
-    launch_move<put>(to, from, width, width, rows, count, stream);
-    RETURN_IF_FAILED(cuda_status(cuda_step(cudaGetLastError()), "moving rows of a batch"));
-    return cuda_status(cudaStreamSynchronize(stream), "moving rows of a batch");
-}
-
 } // namespace
 
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
@@ -256,14 +238,25 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
     return cuda_status(error, "selecting rows of a batch");
 }
 
-loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                           uint64_t count, loom_stream stream)
+template <bool put>
+loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+                           uint64_t count, loom_stream given)
 {
-    return move_rows<false>(machine, to, from, width, rows, count, stream);
+    cuda_state *cuda = (cuda_state *)machine;
+    cudaStream_t stream = (cudaStream_t)given;
+    cuda_place place;
+    if (count == 0 || width == 0)
+        return LOOM_OK;
+    ON_DEVICE(cuda);
+    RETURN_IF_FAILED(cuda_locate(cuda, "an array", put ? to : from, &place));
+    if (place != PLACE_DEVICE)
+        return move_staged<put>(cuda, to, from, width, rows, count, stream);
+    launch_move<put>(to, from, width, width, rows, count, stream);
+    RETURN_IF_FAILED(cuda_status(cuda_step(cudaGetLastError()), "moving rows of a batch"));
+    return cuda_status(cudaStreamSynchronize(stream), "moving rows of a batch");
 }
 
-loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                          uint64_t count, loom_stream stream)
-{
-    return move_rows<true>(machine, to, from, width, rows, count, stream);
-}
+template loom_status cuda_move_rows<false>(loom__machine *, void *, const void *, uint32_t, const uint64_t *, uint64_t,
+                                           loom_stream);
+template loom_status cuda_move_rows<true>(loom__machine *, void *, const void *, uint32_t, const uint64_t *, uint64_t,
+                                          loom_stream);

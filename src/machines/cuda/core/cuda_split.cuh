@@ -170,9 +170,10 @@ struct split_run {
 };
 
 /* Bytes of shared memory of a split into `bins` bins with `items` records per thread. */
-template <class head, class tail> constexpr size_t split_shared_bytes(int items, uint32_t bins)
+template <class columns> constexpr size_t split_shared_bytes(int items, uint32_t bins)
 {
-    size_t widest = sizeof(head) > sizeof(tail) ? sizeof(head) : sizeof(tail);
+    constexpr size_t head = sizeof(typename columns::head), tail = sizeof(typename columns::tail);
+    constexpr size_t widest = head > tail ? head : tail;
     return SPLIT_THREADS * items * widest + (bins + SPLIT_THREADS / 32) * sizeof(uint32_t) +
            (bins + 1) * sizeof(split_run);
 }

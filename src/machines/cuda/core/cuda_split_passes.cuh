@@ -130,9 +130,7 @@ split_regions_of<columns> split_coarse_regions(const split_plan *plan, unsigned 
 /* Records per thread in each pass of the split, and thread blocks per SM, as measured. Small batches have smaller
  * tiles, since larger ones would leave SMs without blocks. */
 template <class columns> struct split_shape {
-    static constexpr int batch_items = columns::has_tail ? 12 : 16, batch_blocks = 2;
-    static constexpr int region_items = batch_items, region_blocks = 2;
-    static constexpr int small_items = 8;
+    static constexpr int items = columns::has_tail ? 12 : 16, small_items = 8, blocks = 2;
 };
 
 /* Up to this many records, tiles are small. */
@@ -172,7 +170,7 @@ struct split_piece {
 };
 
 template <class columns, bool with_index, int items, class chooser>
-__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blocks)
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::blocks)
     split_batch_kernel(const split_piece piece, uint64_t batch_first, const split_regions_of<columns> out,
                        uint32_t bins, const chooser bin_of)
 {
@@ -191,11 +189,11 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::batch_blo
 /* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this wave's
  * regions of parts. */
 template <class columns, bool with_index, class chooser>
-__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::region_blocks)
+__global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::blocks)
     split_region_kernel(const split_regions_of<columns> from, uint32_t first_region,
                         const split_regions_of<columns> out, uint32_t bins, const chooser bin_of)
 {
-    constexpr int items = split_shape<columns>::region_items;
+    constexpr int items = split_shape<columns>::items;
     constexpr uint32_t tile = SPLIT_THREADS * items;
     const uint32_t region = first_region + blockIdx.y, begin = blockIdx.x * tile, whole = from.count(region);
     if (begin >= whole)
@@ -216,11 +214,6 @@ template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
 }
 
-template <class columns> size_t split_bytes(int items, uint32_t bins)
-{
-    return split_shared_bytes<typename columns::head, typename columns::tail>(items, bins);
-}
-
 template <class columns, int items, class part_of>
 cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsigned char *spare,
                         const split_piece &piece, uint64_t first, part_of part, cudaStream_t stream)
@@ -232,9 +225,10 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
     const chooser bin_of = {part, plan->shift, 0xffffffffu};
     auto kernel = plan->with_index ? split_batch_kernel<columns, true, items, chooser>
                                    : split_batch_kernel<columns, false, items, chooser>;
-    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS)));
+    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_shared_bytes<columns>(items, SPLIT_MOST_BINS)));
     const unsigned blocks = (unsigned)((piece.n + tile - 1) / tile);
-    kernel<<<blocks, SPLIT_THREADS, split_bytes<columns>(items, bins), stream>>>(piece, first, out, bins, bin_of);
+    kernel<<<blocks, SPLIT_THREADS, split_shared_bytes<columns>(items, bins), stream>>>(piece, first, out, bins,
+                                                                                        bin_of);
     return cudaGetLastError();
 }
 
@@ -252,7 +246,7 @@ cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsign
     typedef split_shape<columns> shape;
     return piece.n <= SPLIT_SMALL_BATCH
                ? split_tiles<columns, shape::small_items>(plan, workspace, spare, piece, first, part, stream)
-               : split_tiles<columns, shape::batch_items>(plan, workspace, spare, piece, first, part, stream);
+               : split_tiles<columns, shape::items>(plan, workspace, spare, piece, first, part, stream);
 }
 
 /* The second pass, if there is one. */
@@ -261,7 +255,7 @@ cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsi
                           part_of part, cudaStream_t stream)
 {
     typedef split_bin_of<part_of> chooser;
-    constexpr int items = split_shape<columns>::region_items;
+    constexpr int items = split_shape<columns>::items;
     if (plan->coarse == 0)
         return cudaSuccess;
     auto kernel =
@@ -270,8 +264,8 @@ cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsi
     const chooser bin_of = {part, 0, bins - 1};
     const uint32_t first = wave * plan->per_wave, left = plan->coarse - first;
     const dim3 grid((plan->coarse_room + tile - 1) / tile, left < plan->per_wave ? left : plan->per_wave);
-    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_bytes<columns>(items, SPLIT_MOST_BINS)));
-    const size_t bytes = split_bytes<columns>(items, bins);
+    RETURN_IF_CUDA_FAILED(allow_shared(kernel, split_shared_bytes<columns>(items, SPLIT_MOST_BINS)));
+    const size_t bytes = split_shared_bytes<columns>(items, bins);
     kernel<<<grid, SPLIT_THREADS, bytes, stream>>>(split_coarse_regions<columns>(plan, workspace, spare), first,
                                                    split_fine_regions<columns>(plan, workspace, wave), bins, bin_of);
     return cudaGetLastError();

@@ -272,10 +272,10 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream stream)
 
 loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
                              uint64_t room, uint64_t *count, loom_stream stream);
-loom_status cuda_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
+/* take_rows (`put` = false) and put_rows of the machine. */
+template <bool put>
+loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                            uint64_t count, loom_stream stream);
-loom_status cuda_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
-                          uint64_t count, loom_stream stream);
 
 /* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,

@@ -67,14 +67,6 @@ __device__ __forceinline__ void tile_read_widened(element *tile, const tile_rang
 }
 
 template <class element>
-__device__ __forceinline__ void tile_fill(element *tile, const tile_range &range, element value)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_ITEMS; i += 32)
-        tile[range.lane + i] = value;
-}
-
-template <class element>
 __device__ __forceinline__ void tile_write(const element *tile, const tile_range &range, element *array)
 {
     if (tile_is_wide(range, array)) {
@@ -102,12 +94,6 @@ __device__ __forceinline__ uint32_t tile_count(const uint8_t *status, const tile
                      : range.count <= first   ? 0
                                               : (1u << 8 * (range.count - first)) - 1;
     return __popc(__vcmpeq4(four, wanted * 0x01010101u) & items) / 8;
-}
-
-/* Converts statuses of a lookup to values of `found`, and back. */
-__device__ __forceinline__ void tile_flip(uint8_t *status, const tile_range &range)
-{
-    ((uint32_t *)status)[range.lane] ^= 0x01010101u;
 }
 
 #endif
