@@ -139,5 +139,5 @@ void cuda_lose_device(uint64_t steps)
 
 void cuda_set_slice(loom_context *context, uint64_t keys)
 {
-    ((cuda_set_turn_function *)(uintptr_t)cuda_module_function(CUDA_SET_TURN))(context->machine, keys);
+    ((cuda_set_slice_function *)(uintptr_t)cuda_module_function(CUDA_SET_SLICE))(context->machine, keys);
 }

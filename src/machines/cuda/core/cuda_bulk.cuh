@@ -1,4 +1,5 @@
-/* Records of maps and sets that go into a table by partition, for any engine: their columns, and the split of a batch. */
+/* Records of maps and sets that go into a table by partition, for any engine: their columns, and the split of a
+ * batch. */
 #ifndef LOOM_CUDA_BULK_CUH
 #define LOOM_CUDA_BULK_CUH
 
@@ -45,7 +46,8 @@ template <loom__slot_kind kind> struct bulk_columns {
 
 template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
 
-/* 16 bytes of heads from number `first` on, which is a multiple of the heads in 16 bytes; zeros behind the last head. */
+/* 16 bytes of heads from number `first` on, which is a multiple of the heads in 16 bytes; zeros behind the last
+ * head. */
 template <class head>
 __device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t first, uint32_t count)
 {
@@ -71,9 +73,9 @@ struct bulk_target {
 /* Sets the columns of a request to those of the kind's records. */
 void cuda_bulk_columns(loom__slot_kind kind, split_request *request);
 
-/* Call in this sequence, in one stream: split_begin; cuda_bulk_split, once or piece by piece, where `first` is the place
- * of the piece in the batch; then, in each wave, cuda_bulk_split_further, which does nothing if there is one pass. The
- * arrays are on the device. */
+/* Call in this sequence, in one stream: split_begin; cuda_bulk_split, once or piece by piece, where `first` is the
+ * place of the piece in the batch; then, in each wave, cuda_bulk_split_further, which does nothing if there is one
+ * pass. The arrays are on the device. */
 cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                             unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,

@@ -1,7 +1,7 @@
 /* Bulk calls of any engine: makes arrays reachable for kernels.
  *
- * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers, in chunks: one chunk is
- * copied while the kernel works on the other. */
+ * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers, in chunks: one chunk
+ * is copied while the kernel works on the other. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include "core/call_parts.h"
@@ -199,7 +199,8 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
     return error;
 }
 
-/* Copies whole arrays that are staged to temporary memory: the work need not write all elements that are copied back. */
+/* Copies whole arrays that are staged to temporary memory: the work need not write all elements that are copied
+ * back. */
 loom_status take_whole(staged_call *call, cudaStream_t stream)
 {
     for (int i = 0; i < CALL_ARRAYS; i++) {

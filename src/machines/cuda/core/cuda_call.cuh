@@ -7,8 +7,8 @@
 
 enum { CALL_KEYS, CALL_VALUES, CALL_FOUND_VALUES, CALL_FOUND, CALL_STATUS, CALL_ARRAYS };
 
-/* One array of a call. Its elements have any width. Element i belongs to item i. `count` may be larger than the number of
- * items, as in offsets[n + 1]: work on items first .. first + k - 1 then also reaches the elements behind them. The
+/* One array of a call. Its elements have any width. Element i belongs to item i. `count` may be larger than the number
+ * of items, as in offsets[n + 1]: work on items first .. first + k - 1 then also reaches the elements behind them. The
  * elements of a `whole` array, as in values[room], belong to no item: all work reaches the whole array. */
 struct cuda_call_array {
     const char *name;
@@ -50,7 +50,8 @@ struct cuda_call_arrays {
 /* Finds out where the arrays lie. Their other members are set. */
 loom_status cuda_locate_all(const cuda_state *cuda, cuda_call_arrays *arrays);
 
-/* The arrays of a batch, located. `value_bytes`: width of the table's values; 0: the table has none. Changes nothing. */
+/* The arrays of a batch, located. `value_bytes`: width of the table's values; 0: the table has none. Changes
+ * nothing. */
 loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes,
                                const loom__batch *batch, cuda_call_arrays *arrays);
 

@@ -1,4 +1,4 @@
-/* What a call has counted becomes its result. */
+/* Turns the counts of a call into its result. */
 #ifndef LOOM_CUDA_FINISH_CUH
 #define LOOM_CUDA_FINISH_CUH
 
@@ -6,7 +6,7 @@
 
 static_assert(COUNT_COPIES == 32, "one lane for each");
 
-/* Sums the copies, clears them for the next call, and tells. One warp, after all that counts. */
+/* Sums the copies, clears them for the next call, and writes the result. One warp runs this after all counting. */
 __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
 {
     cuda_counts *copy = finish.counts + threadIdx.x;
@@ -34,17 +34,17 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
     *finish.result = told;
 }
 
-/* By the block that is the last of its kernel to come here. All threads of each block, when they have counted. */
+/* The last block of a kernel to arrive finishes the call. All threads of each block call this after counting. */
 __device__ __forceinline__ void finish_last(const cuda_finish &finish)
 {
     __shared__ bool last;
-    __threadfence(); /* what this thread counted comes before its block's arrival … */
+    __threadfence(); /* the counts of this thread come before the arrival of its block … */
     __syncthreads();
     if (threadIdx.x == 0)
         last = atomicAdd(finish.arrived, 1u) == gridDim.x - 1;
     __syncthreads();
     if (last && threadIdx.x < COUNT_COPIES) {
-        __threadfence(); /* … and that before what is read here */
+        __threadfence(); /* … and the arrival before the reads here */
         finish_counts(finish);
     }
 }

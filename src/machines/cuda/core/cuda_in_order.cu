@@ -1,11 +1,12 @@
-/* Insertion in order (LOOM_IN_ORDER) of any batch. It sorts the keys together with their positions in the batch, takes one
- * record of each run of equal keys, inserts these *winners*, and reports a status for every record of a run.
+/* Insertion in order (LOOM_IN_ORDER) of any batch. It sorts the keys together with their positions in the batch, takes
+ * one record of each run of equal keys, inserts these *winners*, and reports a status for every record of a run.
  *
  * The sort is stable: the records of a run keep the order of the batch. The first record of a run stores the key. Its
  * value wins (keep), or the value of the last record does (overwrite). Winners have different keys, so they may go to
- * the table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the table
- * had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives the same
- * statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion would refuse.
+ * the table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the
+ * table had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives
+ * the same statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion
+ * would refuse.
  *
  * Bytes moved for n records with m different keys, keys of k bytes and values of v bytes:
  *   copy     2 k n + 4 n      keys, since the sort needs them in memory of its own; positions
@@ -179,8 +180,8 @@ template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
     return cub::DeviceRadixSort::SortPairs(NULL, *bytes, keys, positions, (uint32_t)n);
 }
 
-/* Inserts one slice. Keys may lie anywhere. Values and statuses lie on the device, unless the plan stages them. Waits only
- * for copies of pageable memory. */
+/* Inserts one slice. Keys may lie anywhere. Values and statuses lie on the device, unless the plan stages them. Waits
+ * only for copies of pageable memory. */
 template <class key>
 loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                           unsigned char *workspace)
@@ -262,8 +263,8 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool s
     return error;
 }
 
-/* Inserts the slices one after the other. A key of a later slice finds an equal key of an earlier slice in the table, and
- * keeps or overwrites it: the order of the batch is kept. */
+/* Inserts the slices one after the other. A key of a later slice finds an equal key of an earlier slice in the table,
+ * and keeps or overwrites it: the order of the batch is kept. */
 loom_status run_slices(const cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                        unsigned char *workspace)
 {

@@ -1,5 +1,5 @@
-/* Bulk calls on maps and sets: a struct that the steps of a call pass on, and the steps that all engines share. An engine
- * adds the kernels. */
+/* Bulk calls on maps and sets: a struct that the steps of a call pass on, and the steps that all engines share. An
+ * engine adds the kernels. */
 #ifndef LOOM_CUDA_MAP_CALL_CUH
 #define LOOM_CUDA_MAP_CALL_CUH
 
@@ -136,8 +136,8 @@ typedef struct cuda_in_order_plan {
 /* An engine's part of an insertion in order. */
 typedef struct cuda_in_order_table {
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
-    /* Inserts the winners, whose keys are all different. Only the device knows their number. The other members of `batch`
-     * are set; counts and statuses are wanted. */
+    /* Inserts the winners, whose keys are all different. Only the device knows their number. The other members of
+     * `batch` are set; counts and statuses are wanted. */
     loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                           cudaStream_t stream);
     /* Builds the table from the first slice without a sort. *gave_up: the table has no keys, and the slice must be

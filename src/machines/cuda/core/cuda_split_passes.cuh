@@ -237,8 +237,8 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
  * spilled, the split has given up. */
 cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
-/* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare`: the spare memory,
- * aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time. */
+/* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare`: the spare
+ * memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time. */
 template <class columns, class part_of>
 cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare,
                         const split_piece &piece, uint64_t first, part_of part, cudaStream_t stream)

@@ -177,8 +177,8 @@ typedef enum cuda_place {
 
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
-/* Waits on the host while other threads hold all tickets. No deadlock: a thread has at most one ticket, takes none while it
- * holds the staging lock, and while it has one waits for no table but its call's. */
+/* Waits on the host while other threads hold all tickets. This cannot deadlock: a thread has at most one ticket, takes
+ * none while it holds the staging lock, and with a ticket waits only for the table of its own call. */
 loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
 void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
 
@@ -210,7 +210,7 @@ typedef struct cuda_batch {
     cuda_counts *counts;     /* NULL: not wanted */
 } cuda_batch;
 
-/* The records that a split left over. Only the device knows how many. */
+/* The records that a split left over. Only the device knows their number. */
 typedef struct cuda_spill {
     const uint32_t *spilled;
     uint32_t room; /* if more records spilled, the spill is the whole batch */
@@ -243,13 +243,13 @@ typedef struct cuda_finish {
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
 
-/* Inserts the records that a split of the batch left over, or any list whose length the device knows. `finish`, for
- * batches that have keys: what the last block does; NULL: nothing. */
+/* Inserts the records that a split of the batch left over, or any list whose length only the device knows. With
+ * `finish` the last block finishes the call; the batch then has keys. NULL: no block does. */
 cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                    const cuda_spill *spill, bool overwrite, const cuda_finish *finish,
                                    cudaStream_t stream);
 
-/* Pairs of any table, as `retrieve` of the engines' kernels. */
+/* Copies pairs out of any table, as `retrieve` of the engines' kernels does. */
 loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream);
 

@@ -14,9 +14,9 @@ extern "C" {
 typedef void cuda_lose_device_function(uint64_t steps);
 
 /* Batches go by partition in slices of at most `keys` keys, at least 1; 0: as many as the machine can. */
-typedef void cuda_set_turn_function(loom__machine *machine, uint64_t keys);
+typedef void cuda_set_slice_function(loom__machine *machine, uint64_t keys);
 
-/* A call that copies its arrays, which lie in any memory, chunk by chunk as calls with host arrays do. */
+/* A call that copies its arrays chunk by chunk, as calls with host arrays do. The arrays lie in any memory. */
 typedef struct cuda_trial_call {
     uint32_t width;
     uint64_t n;
@@ -35,7 +35,7 @@ typedef loom_status cuda_trial_retrieve_function(loom__machine *machine, const l
                                                  uint64_t *got, loom_stream stream);
 
 #define CUDA_LOSE_DEVICE    "loom__cuda_lose_device"
-#define CUDA_SET_TURN       "loom__cuda_set_slice"
+#define CUDA_SET_SLICE      "loom__cuda_set_slice"
 #define CUDA_TRIAL_STAGE    "loom__cuda_trial_stage"
 #define CUDA_TRIAL_RETRIEVE "loom__cuda_trial_retrieve"
 
