@@ -356,8 +356,8 @@ plant(bits_set_without_an_atomic filter/insert+insert
 "            lane_store_8((uint64_t *)at + word, lane_load_8((uint64_t *)at + word) | bits);")
 
 plant(a_lane_sets_no_bits filter/insert+insert
-"        const uint64_t bits = filter_word_bits(each, lower, word);"
-"        const uint64_t bits = group.lane == 1 ? 0 : filter_word_bits(each, lower, word);")
+"        const uint64_t bits = filter_bits(each, filter_number(lower, word / 2), word % 2);"
+"        const uint64_t bits = group.lane == 1 ? 0 : filter_bits(each, filter_number(lower, word / 2), word % 2);")
 
 plant(a_word_of_each_lane_not_set filter/insert+insert
 "        const uint32_t word = lane_first_word(group) + i;"

@@ -1,5 +1,5 @@
-/* The blocked Bloom filter as the core sees it. The algorithms are in filter_ops.h, the bytes in filter_layout.h, sizes
- * and rates in filter_shape.c. The machine does bulk work. */
+/* The blocked Bloom filter as the core sees it. filter_ops.h has the algorithms, filter_layout.h the bytes, and
+ * filter_shape.c the sizes and rates. The machine does bulk work. */
 #include "engines/filter/filter.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -72,23 +72,25 @@ static loom_status check_config(const loom_filter_config *config)
 
 static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
 {
-    loom__filter_shape shape;
+    uint32_t blocks, probes;
     (void)machine;
     RETURN_IF_FAILED(check_config(config));
-    RETURN_IF_FAILED(loom__filter_choose_shape(config, &shape));
-    is->partitions = filter_partitions(shape.blocks);
-    is->buckets = shape.blocks / is->partitions;
-    is->parameters[PROBES] = shape.probes;
+    RETURN_IF_FAILED(loom__filter_choose_shape(config, &blocks, &probes));
+    is->partitions = filter_partitions(blocks);
+    is->buckets = filter_partition_blocks(blocks);
+    is->parameters[PROBES] = probes;
     return LOOM_OK;
 }
 
-/* Any pattern of bits is a valid filter; only the numbers that describe it can be wrong. */
+/* Any pattern of bits is a valid filter. Only the numbers that describe it can be wrong. */
 static loom_status check(const loom__description *is)
 {
-    const uint64_t blocks = (uint64_t)is->partitions * is->buckets;
+    const uint64_t probes = is->parameters[PROBES];
     RETURN_ERROR_IF((is->key_bytes != 4 && is->key_bytes != 8) || is->value_bytes != 0 || is->max_load != 0 ||
-                        !loom__filter_is_shape(blocks, is->parameters[PROBES]) ||
-                        is->partitions != filter_partitions((uint32_t)blocks),
+                        is->partitions < 1 || is->partitions > FILTER_MOST_PARTITIONS || is->buckets < 1 ||
+                        is->buckets > FILTER_PARTITION_BLOCKS ||
+                        (is->partitions > 1 && is->buckets < FILTER_PARTITION_BLOCKS) || probes < 4 || probes > 16 ||
+                        probes % FILTER_QUARTERS != 0,
                     LOOM_BAD_FILE, "the header holds values that no filter has");
     return LOOM_OK;
 }

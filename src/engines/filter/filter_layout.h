@@ -1,7 +1,7 @@
 /* The bytes of a filter, and the engine's view of one for algorithms.
  *
  * A filter is an array of blocks of 64 bytes, all zero at first, and nothing else. A block has four quarters of 16
- * bytes; a quarter has four words of 32 bits. Blocks come in partitions that fit the shared memory of a GPU and the L2
+ * bytes. A quarter has four words of 32 bits. Blocks come in partitions that fit the shared memory of a GPU and the L2
  * cache of a CPU. All partitions have FILTER_PARTITION_BLOCKS blocks, except that a single partition may be smaller. */
 #ifndef LOOM_FILTER_LAYOUT_H
 #define LOOM_FILTER_LAYOUT_H
@@ -59,57 +59,43 @@ LOOM_BOTH uint32_t filter_partitions(uint32_t blocks)
     return (blocks - 1) / FILTER_PARTITION_BLOCKS + 1;
 }
 
+/* Blocks of each partition. */
+LOOM_BOTH uint32_t filter_partition_blocks(uint32_t blocks)
+{
+    return blocks < FILTER_PARTITION_BLOCKS ? blocks : (uint32_t)FILTER_PARTITION_BLOCKS;
+}
+
 LOOM_BOTH uint64_t filter_bytes(uint32_t blocks)
 {
     return (uint64_t)blocks * FILTER_BLOCK_BYTES;
 }
 
 /* Calls `CALL(key_bytes, each)` with literals. */
-#define FILTER_FOR_EACH(key_bytes, each, CALL)   \
-    do {                                         \
-        switch ((each)*2 + ((key_bytes) == 8)) { \
-        case 2:                                  \
-            CALL(4, 1);                          \
-            break;                               \
-        case 3:                                  \
-            CALL(8, 1);                          \
-            break;                               \
-        case 4:                                  \
-            CALL(4, 2);                          \
-            break;                               \
-        case 5:                                  \
-            CALL(8, 2);                          \
-            break;                               \
-        case 6:                                  \
-            CALL(4, 3);                          \
-            break;                               \
-        case 7:                                  \
-            CALL(8, 3);                          \
-            break;                               \
-        case 8:                                  \
-            CALL(4, 4);                          \
-            break;                               \
-        default:                                 \
-            CALL(8, 4);                          \
-            break;                               \
-        }                                        \
-    } while (0)
+#define FILTER_FOR_WIDTH(key_bytes, each, CALL) \
+    if ((key_bytes) == 4)                       \
+        CALL(4, each);                          \
+    else                                        \
+        CALL(8, each)
+#define FILTER_FOR_EACH(key_bytes, each, CALL) \
+    switch (each) {                            \
+    case 1:                                    \
+        FILTER_FOR_WIDTH(key_bytes, 1, CALL);  \
+        break;                                 \
+    case 2:                                    \
+        FILTER_FOR_WIDTH(key_bytes, 2, CALL);  \
+        break;                                 \
+    case 3:                                    \
+        FILTER_FOR_WIDTH(key_bytes, 3, CALL);  \
+        break;                                 \
+    default:                                   \
+        FILTER_FOR_WIDTH(key_bytes, 4, CALL);  \
+    }
 
 /* ---- Shape: chosen once, when a filter is made (filter_shape.c) ---- */
 
-typedef struct loom__filter_shape {
-    uint32_t key_bytes;
-    uint32_t probes; /* 4, 8, 12 or 16 */
-    uint32_t blocks;
-    uint64_t capacity;    /* 0: unknown */
-    double designed_rate; /* false-positive rate with `capacity` keys; 0: unknown */
-} loom__filter_shape;
-
-/* INVALID_ARGUMENT with a sentence if no shape fits the config. */
-loom_status loom__filter_choose_shape(const loom_filter_config *config, loom__filter_shape *shape);
-
-/* Could loom__filter_choose_shape have returned this shape? */
-int loom__filter_is_shape(uint64_t blocks, uint64_t probes);
+/* Chooses the number of blocks, and how many bits a key sets: 4, 8, 12 or 16. INVALID_ARGUMENT with a sentence if no
+ * shape fits the config. */
+loom_status loom__filter_choose_shape(const loom_filter_config *config, uint32_t *blocks, uint32_t *probes);
 
 /* The false-positive rate expected with `keys` keys. */
 double loom__filter_rate(double keys, double blocks, uint32_t probes);

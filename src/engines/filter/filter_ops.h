@@ -85,12 +85,6 @@ LOOM_LANE uint64_t filter_bits(uint32_t each, uint32_t number, uint32_t half)
     return low | (uint64_t)high << 32;
 }
 
-/* The key's bits in word `word` of its block, 0 to 7. */
-LOOM_LANE uint64_t filter_word_bits(uint32_t each, uint32_t lower, uint32_t word)
-{
-    return filter_bits(each, filter_number(lower, word / 2), word % 2);
-}
-
 #ifdef LANE_HAS_VECTORS
 
 /* The same for a whole quarter, on a machine with vectors whose group is one lane. */
@@ -126,7 +120,7 @@ LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned 
     LOOM_UNROLL
     for (uint32_t i = 0; i < lane_words(group); i++) {
         const uint32_t word = lane_first_word(group) + i;
-        const uint64_t bits = filter_word_bits(each, lower, word);
+        const uint64_t bits = filter_bits(each, filter_number(lower, word / 2), word % 2);
         if (each > 1 || bits != 0)
             lane_or_8((uint64_t *)at + word, bits, shared);
     }
@@ -194,12 +188,8 @@ LOOM_LANE lane_truth filter_agree(uint32_t each, lane_group group, const lane_li
 
 /* ---- What a block tells about the filter ---- */
 
-typedef struct filter_sums {
-    uint64_t bits; /* bits set */
-    double rate;   /* probability that a random key of this block has all its bits set; summed over blocks */
-} filter_sums;
-
-LOOM_LANE void filter_survey_block(uint32_t each, const uint64_t *words, filter_sums *sums)
+/* Adds the bits that are set to *bits. Returns the probability that a random key of this block has all its bits set. */
+LOOM_LANE double filter_survey_block(uint32_t each, const uint64_t *words, uint64_t *bits)
 {
     double rate = 1;
     for (uint32_t quarter = 0; quarter < FILTER_QUARTERS; quarter++) {
@@ -207,7 +197,7 @@ LOOM_LANE void filter_survey_block(uint32_t each, const uint64_t *words, filter_
         LOOM_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
             const uint32_t set = loom__count_bits((uint32_t)(words[2 * quarter + i / 2] >> 32 * (i % 2)));
-            sums->bits += set;
+            *bits += set;
             full[i] = (double)set / 32;
         }
         if (each == 1)
@@ -215,13 +205,11 @@ LOOM_LANE void filter_survey_block(uint32_t each, const uint64_t *words, filter_
         else if (each == 2)
             rate *= (full[0] + full[1]) * (full[2] + full[3]) / 4;
         else if (each == 3)
-            rate *= (full[1] * full[2] * full[3] + full[0] * full[2] * full[3] + full[0] * full[1] * full[3] +
-                     full[0] * full[1] * full[2]) /
-                    4;
+            rate *= (full[0] * full[1] * (full[2] + full[3]) + (full[0] + full[1]) * full[2] * full[3]) / 4;
         else
             rate *= full[0] * full[1] * full[2] * full[3];
     }
-    sums->rate += rate;
+    return rate;
 }
 
 #endif

@@ -68,8 +68,8 @@ static double rate_with(double keys, double blocks, uint32_t probes)
 static double blocks_needed(double keys, double wanted, uint32_t probes)
 {
     double few = 0, enough = ceil(keys * MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
-    while (rate_with(keys, enough, probes) >
-           wanted) /* for few probes and a low rate; ends, since rates fall at least like 1 / blocks */
+    /* Doubles for few probes and a low rate. Ends, since rates fall at least like 1 / blocks. */
+    while (rate_with(keys, enough, probes) > wanted)
         enough *= 2;
     while (enough - few > 1 && enough - few > enough / 4096) {
         const double middle = floor((few + enough) / 2);
@@ -81,40 +81,24 @@ static double blocks_needed(double keys, double wanted, uint32_t probes)
     return enough;
 }
 
-static double whole_partitions(double blocks)
-{
-    if (blocks <= FILTER_PARTITION_BLOCKS)
-        return blocks;
-    return ceil(blocks / FILTER_PARTITION_BLOCKS) * FILTER_PARTITION_BLOCKS;
-}
-
-loom_status loom__filter_choose_shape(const loom_filter_config *config, loom__filter_shape *shape)
+loom_status loom__filter_choose_shape(const loom_filter_config *config, uint32_t *blocks, uint32_t *probes)
 {
     const double keys = (double)config->capacity, most = (double)FILTER_MOST_PARTITIONS * FILTER_PARTITION_BLOCKS;
-    double blocks = ceil((double)config->bytes / FILTER_BLOCK_BYTES);
+    double needed = ceil((double)config->bytes / FILTER_BLOCK_BYTES);
     if (config->bytes == 0 && keys <= most * FILTER_BLOCK_BITS)
-        blocks = blocks_needed(keys, config->false_positive_rate, config->probes);
+        needed = blocks_needed(keys, config->false_positive_rate, config->probes);
     else if (config->bytes == 0)
-        blocks = most + 1;
-    blocks = whole_partitions(blocks);
-    RETURN_ERROR_IF(blocks > most, LOOM_INVALID_ARGUMENT,
+        needed = most + 1;
+    if (needed > FILTER_PARTITION_BLOCKS) /* whole partitions */
+        needed = ceil(needed / FILTER_PARTITION_BLOCKS) * FILTER_PARTITION_BLOCKS;
+    RETURN_ERROR_IF(needed > most, LOOM_INVALID_ARGUMENT,
                     "a filter of %.0f bytes has more than 2^32 - 1024 blocks; take a higher rate, or several filters",
-                    blocks * FILTER_BLOCK_BYTES);
-    *shape = (loom__filter_shape){.key_bytes = config->key_bytes,
-                                  .probes = config->probes,
-                                  .blocks = (uint32_t)blocks,
-                                  .capacity = config->capacity};
-    if (shape->probes == 0)
-        shape->probes = config->capacity > 0 ? best_probes(keys, blocks) : FILTER_DEFAULT_PROBES;
-    shape->designed_rate = loom__filter_rate(keys, blocks, shape->probes);
+                    needed * FILTER_BLOCK_BYTES);
+    *blocks = (uint32_t)needed;
+    *probes = config->probes;
+    if (*probes == 0)
+        *probes = config->capacity > 0 ? best_probes(keys, needed) : FILTER_DEFAULT_PROBES;
     return LOOM_OK;
-}
-
-int loom__filter_is_shape(uint64_t blocks, uint64_t probes)
-{
-    return blocks > 0 && blocks <= (uint64_t)FILTER_MOST_PARTITIONS * FILTER_PARTITION_BLOCKS &&
-           (blocks <= FILTER_PARTITION_BLOCKS || blocks % FILTER_PARTITION_BLOCKS == 0) && probes >= 4 &&
-           probes <= 16 && probes % 4 == 0;
 }
 
 double loom__filter_estimate(uint64_t bits_set, uint32_t blocks, uint32_t probes)

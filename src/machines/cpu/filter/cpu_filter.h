@@ -8,12 +8,12 @@
 
 #include "core/kernels.h"
 #include "engines/filter/filter_layout.h"
+#include "machines/cpu/core/cpu_bulk.h"
 
 typedef struct loom__cpu_filter_simd {
-    /* Keys begin .. end - 1. Returns how many are present, perhaps. `found`, [n] for the whole batch, may be NULL. */
-    uint64_t (*contains)(const loom__filter_view *view, const void *keys, uint8_t *found, uint64_t begin, uint64_t end);
-    /* With `shared`, other threads set bits at the same time. Without it, this thread owns every block concerned. */
-    void (*insert)(const loom__filter_view *view, const void *keys, uint64_t begin, uint64_t end, int shared);
+    /* `find` is contains. `write` inserts and counts nothing. If batch->by_partition is set and `shared` is not, the
+     * thread owns every block of the keys. */
+    loom__cpu_ranges ranges;
     /* Surveys the blocks of one partition. */
     void (*survey)(const loom__filter_view *view, uint64_t partition, loom__filter_survey *survey);
 } loom__cpu_filter_simd;

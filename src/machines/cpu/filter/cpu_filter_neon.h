@@ -18,12 +18,6 @@
 
 #define CPU_FILTER_HAS_PAIRS
 
-/* Prefetches into the L2 cache; cpu_filter_simd.h has the measurements. */
-LOOM_LANE void filter_prefetch(const void *at)
-{
-    __builtin_prefetch(at, 0, 2);
-}
-
 /* Missing bits, 8 bytes for each of two keys; zero if the key is present, perhaps. */
 typedef uint64x2_t filter_pair;
 

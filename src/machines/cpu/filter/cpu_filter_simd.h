@@ -29,9 +29,11 @@
 enum {
     GROUP = 8, /* keys started together, or between the tests of eight others */
 #ifdef CPU_FILTER_HAS_PAIRS
-    AHEAD = 3, /* groups between prefetch and test */
+    AHEAD = 3,    /* groups between prefetch and test */
+    LOCALITY = 2, /* of prefetches: into the L2 cache */
 #else
     AHEAD = 2,
+    LOCALITY = 3,
 #endif
     RING = 4,         /* groups; a power of two above AHEAD */
     WRITE_AHEAD = 16, /* keys between prefetch and setting bits */
@@ -72,11 +74,7 @@ LOOM_LANE sought start_to_write(const loom__filter_view *view, uint32_t key_byte
 LOOM_LANE sought start_to_look(const loom__filter_view *view, uint32_t key_bytes, const void *keys, uint64_t index)
 {
     const sought one = start(view, key_bytes, keys, index);
-#ifdef CPU_FILTER_HAS_PAIRS
-    filter_prefetch(one.block);
-#else
-    lane_prefetch(one.block);
-#endif
+    __builtin_prefetch(one.block, 0, LOCALITY);
     return one;
 }
 
@@ -137,23 +135,6 @@ LOOM_LANE uint64_t turn(uint32_t key_bytes, uint32_t each, int starting, const l
 
 #endif
 
-/* The last keys of a batch, fewer than GROUP. */
-LOOM_LANE uint64_t contains_rest(uint32_t key_bytes, uint32_t each, const loom__filter_view *view, const void *keys,
-                                 uint8_t *found, uint64_t begin, uint64_t end)
-{
-    sought group[GROUP];
-    uint64_t count = 0;
-    for (uint32_t i = 0; begin + i < end; i++)
-        group[i] = start_to_look(view, key_bytes, keys, begin + i);
-    for (uint32_t i = 0; begin + i < end; i++) {
-        const uint8_t there = look(each, &group[i]);
-        if (found != NULL)
-            found[begin + i] = there;
-        count += there;
-    }
-    return count;
-}
-
 LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom__filter_view *given, const void *keys,
                                   uint8_t *found, uint64_t begin, uint64_t end)
 {
@@ -174,7 +155,15 @@ LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom_
         else
             count += turn(key_bytes, each, 0, &view, keys, 0, group, NULL, answers);
     }
-    return count + contains_rest(key_bytes, each, &view, keys, found, rest, end);
+    for (uint64_t i = rest; i < end; i++) /* fewer than GROUP */
+        ring[0][i - rest] = start_to_look(&view, key_bytes, keys, i);
+    for (uint64_t i = rest; i < end; i++) {
+        const uint8_t there = look(each, &ring[0][i - rest]);
+        if (found != NULL)
+            found[i] = there;
+        count += there;
+    }
+    return count;
 }
 
 LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const loom__filter_view *given,
@@ -192,20 +181,28 @@ LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const
     }
 }
 
-static uint64_t contains(const loom__filter_view *view, const void *keys, uint8_t *found, uint64_t begin, uint64_t end)
+static void contains(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                     loom__cpu_counts *counts)
 {
-    uint64_t count = 0;
-#define CALL(key_bytes, each) count = contains_range(key_bytes, each, view, keys, found, begin, end)
+    const loom__filter_view *view = any_view;
+    loom__cpu_counts own = {0};
+#define CALL(key_bytes, each) own.ok = contains_range(key_bytes, each, view, batch->keys, batch->found, begin, end)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
-    return count;
+    own.not_found = end - begin - own.ok;
+    loom__cpu_add_counts(counts, &own);
 }
 
-static void insert(const loom__filter_view *view, const void *keys, uint64_t begin, uint64_t end, int shared)
+/* Without batch->by_partition, other calls may insert at the same time. */
+static void insert(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                   loom__cpu_counts *counts)
 {
-#define CALL(key_bytes, each)                                         \
-    shared ? insert_range(key_bytes, each, 1, view, keys, begin, end) \
-           : insert_range(key_bytes, each, 0, view, keys, begin, end)
+    const loom__filter_view *view = any_view;
+    const int owns = batch->by_partition && !shared;
+    (void)counts;
+#define CALL(key_bytes, each)                                              \
+    owns ? insert_range(key_bytes, each, 0, view, batch->keys, begin, end) \
+         : insert_range(key_bytes, each, 1, view, batch->keys, begin, end)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
 }
@@ -213,18 +210,16 @@ static void insert(const loom__filter_view *view, const void *keys, uint64_t beg
 /* Insertions may run at the same time: each word is read once. */
 static void survey(const loom__filter_view *view, uint64_t partition, loom__filter_survey *told)
 {
-    const uint64_t first = partition * FILTER_PARTITION_BLOCKS, left = view->blocks - first;
-    const uint64_t blocks = left < FILTER_PARTITION_BLOCKS ? left : FILTER_PARTITION_BLOCKS;
-    filter_sums sums = {0, 0};
-    for (uint64_t i = 0; i < blocks; i++) {
-        uint64_t words[FILTER_BLOCK_WORDS];
-        const uint64_t *at = (const uint64_t *)filter_block(view, (uint32_t)(first + i));
+    const uint32_t blocks = filter_partition_blocks(view->blocks);
+    uint64_t words[FILTER_BLOCK_WORDS];
+    loom__filter_survey own = {0};
+    for (uint32_t i = 0; i < blocks; i++) {
+        const uint64_t *at = (const uint64_t *)filter_block(view, (uint32_t)partition * blocks + i);
         for (int word = 0; word < FILTER_BLOCK_WORDS; word++)
             words[word] = lane_load_8(at + word);
-        filter_survey_block(view->each, words, &sums);
+        own.false_positive_rate += filter_survey_block(view->each, words, &own.bits_set);
     }
-    told->bits_set = sums.bits;
-    told->false_positive_rate = sums.rate;
+    *told = own;
 }
 
-const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {contains, insert, survey};
+const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {{contains, insert, NULL}, survey};

@@ -1,29 +1,26 @@
-/* Calls on a filter: arrays where kernels can reach them, kernels, results. As in cuda_open.cu, arrays on the device are used as
- * they are, and the call returns before the work is done if its result, too, is where the device can write it. */
+/* Calls on a filter. As in cuda_open.cu, arrays on the device are used as they are, and the call returns before the
+ * work is done if the device can also write its result. */
 #include "core/call_parts.h"
-#include "machines/cuda/core/cuda_call.cuh"
+#include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
 namespace
 {
 
-enum {
-    /* From here on going by partition is faster, measured on an H200 (docs/performance.md): so many keys, and one for each block,
-     * since all of the filter is read and written. */
-    LEAST_BY_PARTITION = 1 << 22,
-    CACHED_BYTES = 40 << 20 /* smaller filters stay in the L2 cache */
-};
+/* From this many keys on, going by partition is faster, measured on an H200 (docs/performance.md). There must also be a
+ * key for each block, since all of the filter is read and written. */
+enum { LEAST_BY_PARTITION = 1 << 22 };
 
-bool beyond_cache(const loom__filter_view *view)
+const loom__filter_view *view_of(const cuda_map_call *call)
 {
-    return filter_bytes(view->blocks) > CACHED_BYTES;
+    return static_cast<const loom__filter_view *>(call->view);
 }
 
 /* Four lanes look at a block together, eight set its bits. */
-cuda_filter_launch *launcher(const cuda_state *cuda, cuda_filter_op op)
+cuda_filter_launch *launcher(const cuda_map_call *call)
 {
-    const uint32_t chosen = op == FILTER_CONTAINS ? 4 : 8;
-    switch (cuda->lanes != 0 ? cuda->lanes : chosen) {
+    const uint32_t chosen = call->op == OP_FIND ? 4 : 8;
+    switch (call->cuda->lanes != 0 ? call->cuda->lanes : chosen) {
     case 1:
         return cuda_filter_launch_1;
     case 2:
@@ -35,202 +32,138 @@ cuda_filter_launch *launcher(const cuda_state *cuda, cuda_filter_op op)
     }
 }
 
+cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
+{
+    return launcher(call)(call->cuda, view_of(call), batch, call->op, NULL, stream);
+}
+
+/* A filter's keys are those of a set, and it does not count them. */
+cuda_map_call call_on(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
+{
+    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
+    cuda_map_call call = {};
+    call.cuda = (cuda_state *)machine;
+    call.view = view;
+    call.kind = slot_kind_of(view->key_bytes, 0);
+    call.launch = launch;
+    call.most = UINT64_MAX;
+    call.batch = *batch;
+    call.op = op;
+    call.stream = (cudaStream_t)batch->stream;
+    return call;
+}
+
+loom_status contains(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    cuda_map_call call = call_on(machine, view, batch, OP_FIND);
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    return cuda_run_call(&call);
+}
+
+/* ---- insert ---- */
+
+uint64_t slice_keys(const cuda_state *cuda, uint64_t n)
+{
+    return loom__slice_items(n, cuda->slice_keys);
+}
+
+/* How a slice is split. False: the kernels cannot do it. The plan takes all keys for different ones: a batch of few
+ * different keys may spill, and the split give up. */
+bool plan_slice(const cuda_state *cuda, const loom__filter_view *view, uint64_t keys, split_plan *plan)
+{
+    split_request request = {};
+    request.n = request.keys = keys;
+    request.parts = filter_partitions(view->blocks);
+    request.head_bytes = view->key_bytes;
+    return FILTER_PARTITION_BYTES <= cuda->shared_bytes && split_plan_passes(&request, plan);
+}
+
+loom_status insert_slice(const cuda_map_call *slice, const split_plan *plan, unsigned char *workspace)
+{
+    const loom__filter_view *view = view_of(slice);
+    const bulk_target target = {NULL, view->seed, filter_partitions(view->blocks), slice->kind};
+    const cuda_spill spill = cuda_bulk_spill(slice->kind, plan, workspace);
+    const cuda_batch whole = slice->whole();
+    cudaStream_t stream = slice->stream;
+    CUDA_TRY(split_begin(plan, workspace, stream));
+    RETURN_IF_FAILED(cuda_split_items(slice, &target, plan, workspace));
+    CUDA_TRY(cuda_bulk_split_further(&target, plan, workspace, 0, stream));
+    CUDA_TRY(cuda_filter_fill(view, plan, workspace, stream));
+    if (slice->arrays.staged) { /* the batch is not on the device any more */
+        uint32_t spilled = 0;
+        CUDA_TRY(cudaMemcpyAsync(&spilled, spill.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        if (spilled > spill.room)
+            return cuda_run_items(slice);
+    }
+    CUDA_TRY(launcher(slice)(slice->cuda, view, &whole, slice->op, &spill, stream));
+    return LOOM_OK;
+}
+
+/* By partition if the batch asks for it and there is memory for it, otherwise directly. */
+loom_status insert_items(const cuda_map_call *call)
+{
+    const uint64_t n = call->batch.n, each = slice_keys(call->cuda, n);
+    split_plan plan;
+    cuda_workspace own;
+    if (!call->batch.by_partition || n == 0)
+        return cuda_run_items(call);
+    const bool possible = plan_slice(call->cuda, view_of(call), each, &plan);
+    RETURN_ERROR_IF(
+        call->asks(LOOM_BY_PARTITION) && !possible, LOOM_UNSUPPORTED,
+        "the batch cannot go by partition (LOOM_BY_PARTITION): the filter has too many partitions, or a block of the "
+        "device has less than 64 KiB of shared memory; insert directly");
+    if (!possible)
+        return cuda_run_items(call);
+    RETURN_IF_FAILED(cuda_take_for_partitions(call, plan.bytes, &own));
+    if (own.at == NULL)
+        return cuda_run_items(call);
+    loom_status status = LOOM_OK;
+    for (uint64_t first = 0; first < n && status == LOOM_OK; first += each) { /* slices share the workspace */
+        const cuda_map_call slice = cuda_slice_of(call, first, each);
+        status = insert_slice(&slice, &plan, own.at);
+    }
+    if (status != LOOM_OK && call->arrays.staged)
+        cudaStreamSynchronize(call->stream);
+    cuda_give_workspace(&call->cuda->base, &own, call->stream);
+    return status;
+}
+
 __global__ void tell_kernel(loom_result *result, const loom_result told)
 {
     *result = told;
 }
 
-static_assert(COUNT_COPIES == 32, "one lane for each");
-
-/* One warp: sums what was found, and clears the counts for the next call. */
-__global__ void tell_found_kernel(cuda_counts *counts, loom_result *result, uint64_t n)
+loom_status insert(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome)
 {
-    unsigned long long found = counts[threadIdx.x].ok;
-    counts[threadIdx.x] = cuda_counts{};
-    for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2)
-        found += __shfl_xor_sync(0xffffffffu, found, distance);
-    loom_result told = {};
-    told.status = LOOM_OK;
-    told.keys = n;
-    told.ok = found;
-    told.not_found = n - found;
-    if (threadIdx.x == 0)
-        *result = told;
-}
-
-/* ---- kernels, for arrays on the device ---- */
-
-struct filter_call {
-    cuda_state *cuda;
-    const loom__filter_view *view;
-    cuda_filter_op op;
-    cuda_counts *counts;
-    const split_plan *plan; /* not NULL: keys are split, and that is all */
-    unsigned char *workspace;
-};
-
-cudaError_t launch_call(void *argument, void *const at[CALL_ARRAYS], uint64_t first, uint64_t count,
-                        cudaStream_t stream)
-{
-    const filter_call *call = (const filter_call *)argument;
-    if (call->plan != NULL)
-        return cuda_filter_bulk_split(call->view, call->plan, call->workspace, at[CALL_KEYS], count, first, stream);
-    const cuda_filter_batch batch = {at[CALL_KEYS], (uint8_t *)at[CALL_FOUND], count, cuda_tile_of(call->cuda, count),
-                                     call->counts,  beyond_cache(call->view)};
-    return launcher(call->cuda, call->op)(call->cuda, call->view, &batch, call->op, NULL, stream);
-}
-
-/* All of a batch, wherever its arrays lie; waits if any is on the host. */
-loom_status run(filter_call *call, const cuda_call_arrays *arrays, uint64_t n, cudaStream_t stream)
-{
-    return cuda_run_arrays(call->cuda, arrays, n, launch_call, call, call->plan == NULL, stream);
-}
-
-/* ---- contains ---- */
-
-loom_status contains_counted(filter_call *call, const loom__batch *batch, const cuda_call_arrays *arrays,
-                             cuda_ticket *slot)
-{
-    cudaStream_t stream = (cudaStream_t)batch->stream;
-    cuda_place place;
-    RETURN_IF_FAILED(cuda_locate(call->cuda, "result", batch->result, &place));
-    call->counts = slot->counts;
-    RETURN_IF_FAILED(run(call, arrays, batch->n, stream));
-    loom_result *result = place == PLACE_PAGEABLE ? slot->result : batch->result;
-    tell_found_kernel<<<1, COUNT_COPIES, 0, stream>>>(slot->counts, result, batch->n);
-    CUDA_TRY(cudaGetLastError());
-    return cuda_hand_over(batch, arrays, slot, place);
-}
-
-loom_status contains(loom__machine *machine, const void *any_view, const loom__batch *batch)
-{
-    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
-    cudaStream_t stream = (cudaStream_t)batch->stream;
-    cuda_call_arrays arrays;
-    cuda_ticket *slot;
-    filter_call call = {cuda, view, FILTER_CONTAINS, NULL, NULL, NULL};
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate_arrays(cuda, view->key_bytes, 0, batch, &arrays));
-    if (batch->uncounted) { /* `result` is the library's own, and only its status is looked at */
-        RETURN_IF_FAILED(run(&call, &arrays, batch->n, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        batch->result->status = LOOM_OK;
-        return LOOM_OK;
-    }
-    RETURN_IF_FAILED(cuda_take_ticket(cuda, stream, &slot));
-    loom_status status = contains_counted(&call, batch, &arrays, slot);
-    cuda_give_ticket(cuda, stream, slot, status == LOOM_OK);
-    return status;
-}
-
-/* ---- insert ---- */
-
-/* One slice: n keys, `arrays` are the slice's. */
-loom_status insert_slice(filter_call *call, uint64_t n, const cuda_call_arrays *arrays, const split_plan *plan,
-                         unsigned char *workspace, cudaStream_t stream)
-{
-    const cuda_spill rest = cuda_filter_bulk_rest(call->view, plan, workspace);
-    filter_call splitting = *call;
-    splitting.plan = plan;
-    splitting.workspace = workspace;
-    CUDA_TRY(split_begin(plan, workspace, stream));
-    RETURN_IF_FAILED(run(&splitting, arrays, n, stream));
-    CUDA_TRY(cuda_filter_bulk_fill(call->view, plan, workspace, stream));
-    if (arrays->staged) { /* the batch is not here any more */
-        uint32_t spilled = 0;
-        CUDA_TRY(cudaMemcpyAsync(&spilled, rest.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        if (spilled > rest.room)
-            return run(call, arrays, n, stream);
-    }
-    const cuda_filter_batch whole = {arrays->all[CALL_KEYS].at,   NULL, n,
-                                     cuda_tile_of(call->cuda, n), NULL, beyond_cache(call->view)};
-    CUDA_TRY(launcher(call->cuda, FILTER_INSERT)(call->cuda, call->view, &whole, FILTER_INSERT, &rest, stream));
-    return LOOM_OK;
-}
-
-/* *done: it went by partition. */
-loom_status try_by_partition(filter_call *call, const loom__batch *batch, const cuda_call_arrays *arrays, bool *done)
-{
-    loom__machine *machine = &call->cuda->base;
-    const bool asked = (batch->flags & LOOM_BY_PARTITION) != 0;
-    split_plan plan;
-    *done = false;
-    if (batch->n == 0)
-        return LOOM_OK;
-    const uint64_t each = loom__slice_items(batch->n, call->cuda->slice_keys);
-    const bool possible = cuda_filter_bulk_plan(call->cuda, call->view, each, &plan);
-    RETURN_ERROR_IF(
-        asked && !possible, LOOM_UNSUPPORTED,
-        "the batch cannot go by partition (LOOM_BY_PARTITION): the filter has too many partitions, or a block of the "
-        "device has less than 64 KiB of shared memory; insert directly");
-    if (!possible)
-        return LOOM_OK;
-    const cuda_workspace own = cuda_take_workspace(machine, plan.bytes, batch->stream, NULL);
-    RETURN_ERROR_IF(own.at == NULL && asked, LOOM_OUT_OF_MEMORY,
-                    "%llu bytes of temporary memory could not be had; insert directly, or free other memory",
-                    (unsigned long long)plan.bytes);
-    if (own.at == NULL)
-        return LOOM_OK;
-    loom_status status = LOOM_OK;
-    for (uint64_t first = 0; first < batch->n && status == LOOM_OK; first += each) { /* slices, in the same memory */
-        const uint64_t count = batch->n - first < each ? batch->n - first : each;
-        const cuda_call_arrays here = arrays->part(batch->n, first, count);
-        status = insert_slice(call, count, &here, &plan, own.at, (cudaStream_t)batch->stream);
-    }
-    if (status != LOOM_OK && arrays->staged)
-        cudaStreamSynchronize((cudaStream_t)batch->stream);
-    cuda_give_workspace(machine, &own, batch->stream);
-    *done = true;
-    return status;
-}
-
-loom_status insert(loom__machine *machine, const void *any_view, const loom__batch *batch, loom_status outcome)
-{
-    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    cuda_state *cuda = (cuda_state *)machine;
-    cudaStream_t stream = (cudaStream_t)batch->stream;
-    cuda_call_arrays arrays;
-    cuda_place place;
-    bool done = false;
-    filter_call call = {cuda, view, FILTER_INSERT, NULL, NULL, NULL};
+    cuda_map_call call = call_on(machine, view, batch, OP_KEEP);
+    cuda_ticket ticket = {}; /* nothing is counted: it only holds the result */
     loom_result told = {};
     told.status = outcome;
     told.keys = told.ok = batch->n;
-    ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate_arrays(cuda, view->key_bytes, 0, batch, &arrays));
-    RETURN_IF_FAILED(cuda_locate(cuda, "result", batch->result, &place));
-    if (batch->by_partition)
-        RETURN_IF_FAILED(try_by_partition(&call, batch, &arrays, &done));
-    if (!done)
-        RETURN_IF_FAILED(run(&call, &arrays, batch->n, stream));
-    if (place == PLACE_PAGEABLE) {
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        *batch->result = told;
-        return LOOM_OK;
-    }
-    tell_kernel<<<1, 1, 0, stream>>>(batch->result, told);
+    ticket.result = &told;
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    RETURN_IF_FAILED(insert_items(&call));
+    if (call.place != PLACE_PAGEABLE)
+        tell_kernel<<<1, 1, 0, call.stream>>>(batch->result, told);
     CUDA_TRY(cudaGetLastError());
-    if (arrays.staged)
-        CUDA_TRY(cudaStreamSynchronize(stream));
-    return LOOM_OK;
+    return cuda_hand_over(batch, &call.arrays, &ticket, call.place);
 }
 
-int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
+/* Each slice reads and writes the whole filter. */
+int bulk_pays(loom__machine *machine, const void *view, uint64_t n)
 {
-    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    const uint64_t each =
-        loom__slice_items(n, ((cuda_state *)machine)->slice_keys); /* each slice goes through the filter */
-    return n >= LEAST_BY_PARTITION && each >= view->blocks;
+    return n >= LEAST_BY_PARTITION &&
+           slice_keys((cuda_state *)machine, n) >= static_cast<const loom__filter_view *>(view)->blocks;
 }
 
-uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
+uint64_t bulk_bytes(loom__machine *machine, const void *view, uint64_t n)
 {
-    const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
+    const cuda_state *cuda = (cuda_state *)machine;
     split_plan plan;
-    const uint64_t each = loom__slice_items(n, ((cuda_state *)machine)->slice_keys);
-    return cuda_filter_bulk_plan((cuda_state *)machine, view, each, &plan) ? plan.bytes : 0;
+    return plan_slice(cuda, static_cast<const loom__filter_view *>(view), slice_keys(cuda, n), &plan) ? plan.bytes : 0;
 }
 
 } // namespace

@@ -11,7 +11,7 @@
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
-#include "machines/cuda/core/cuda_split_passes.cuh"
+#include "machines/cuda/core/cuda_bulk.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
 namespace
@@ -21,23 +21,6 @@ enum {
     THREADS = 512,
     UNROLLED = 4,        /* keys that a thread reads at once */
     PARTITION_BLOCKS = 3 /* thread blocks per SM */
-};
-
-/* A record is a key. */
-template <class key_type> struct key_columns {
-    typedef key_type key;
-    typedef key_type head;
-    typedef no_column tail;
-    static constexpr bool packed = false, has_tail = false;
-    static constexpr int neighbours = 16 / sizeof(key), batch_neighbours = neighbours;
-};
-
-template <class key> struct partition_of_key {
-    loom__filter_view view;
-    __device__ __forceinline__ uint32_t operator()(key one) const
-    {
-        return filter_start(&view, sizeof(key), one).block >> FILTER_PARTITION_SHIFT;
-    }
 };
 
 /* Sets a key's bits in a block in shared memory, by atomic ORs of 32 bits. Lanes begin with different words: the words
@@ -59,7 +42,7 @@ template <uint32_t each> __device__ __forceinline__ void set_bits(uint32_t *bloc
 /* One thread block per partition. Does nothing if the split gave up. */
 template <class key, uint32_t each>
 __global__ void __launch_bounds__(THREADS, PARTITION_BLOCKS)
-    fill_kernel(const loom__filter_view view, const split_regions_of<key_columns<key>> records)
+    fill_kernel(const loom__filter_view view, const split_regions<key, no_column, false> records)
 {
     extern __shared__ __align__(16) uint32_t words[];
     const uint32_t first = blockIdx.x << FILTER_PARTITION_SHIFT, left = view.blocks - first;
@@ -89,76 +72,28 @@ __global__ void __launch_bounds__(THREADS, PARTITION_BLOCKS)
         there[i] = ((const uint4 *)words)[i];
 }
 
-template <class key, uint32_t each>
+template <loom__slot_kind kind, uint32_t each>
 cudaError_t fill(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
-    auto kernel = fill_kernel<key, each>;
+    auto kernel = fill_kernel<typename bulk_columns<kind>::key, each>;
     cudaError_t error = allow_shared(kernel, FILTER_PARTITION_BYTES);
     if (error != cudaSuccess)
         return error;
-    const uint64_t whole = filter_bytes(view->blocks);
-    const size_t bytes = whole < FILTER_PARTITION_BYTES ? (size_t)whole : (size_t)FILTER_PARTITION_BYTES;
-    const unsigned partitions = filter_partitions(view->blocks);
-    kernel<<<partitions, THREADS, bytes, stream>>>(*view, split_fine_regions<key_columns<key>>(plan, workspace, 0));
+    const size_t bytes = filter_bytes(filter_partition_blocks(view->blocks));
+    kernel<<<filter_partitions(view->blocks), THREADS, bytes, stream>>>(
+        *view, split_fine_regions<bulk_columns<kind>>(plan, workspace, 0));
     return cudaGetLastError();
-}
-
-template <class key>
-cudaError_t split_keys(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
-                       const void *keys, uint64_t n, uint64_t first, cudaStream_t stream)
-{
-    const partition_of_key<key> part = {*view};
-    return split_batch<key_columns<key>>(plan, workspace, NULL, {keys, NULL, n}, first, part, stream);
-}
-
-template <class key>
-cudaError_t split_keys_further(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
-                               cudaStream_t stream)
-{
-    const partition_of_key<key> part = {*view};
-    return split_further<key_columns<key>>(plan, workspace, NULL, 0, part, stream);
-}
-
-template <class key> cuda_spill spill_of(const split_plan *plan, unsigned char *workspace)
-{
-    const split_regions_of<key_columns<key>> regions = split_fine_regions<key_columns<key>>(plan, workspace, 0);
-    return {regions.spilled, regions.spill_room, regions.spill.heads, NULL};
 }
 
 } // namespace
 
-/* The plan takes all keys for different ones: a batch of few different keys may spill, and the split give up. */
-bool cuda_filter_bulk_plan(const cuda_state *cuda, const loom__filter_view *view, uint64_t n, split_plan *plan)
+cudaError_t cuda_filter_fill(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
+                             cudaStream_t stream)
 {
-    split_request request = {};
-    request.n = n;
-    request.keys = n;
-    request.parts = filter_partitions(view->blocks);
-    request.head_bytes = view->key_bytes;
-    return FILTER_PARTITION_BYTES <= cuda->shared_bytes && split_plan_passes(&request, plan);
-}
-
-cudaError_t cuda_filter_bulk_split(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
-                                   const void *keys, uint64_t n, uint64_t first, cudaStream_t stream)
-{
-    return view->key_bytes == 4 ? split_keys<uint32_t>(view, plan, workspace, keys, n, first, stream)
-                                : split_keys<uint64_t>(view, plan, workspace, keys, n, first, stream);
-}
-
-cudaError_t cuda_filter_bulk_fill(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace,
-                                  cudaStream_t stream)
-{
-    cudaError_t error = view->key_bytes == 4 ? split_keys_further<uint32_t>(view, plan, workspace, stream)
-                                             : split_keys_further<uint64_t>(view, plan, workspace, stream);
-    if (error != cudaSuccess)
-        return error;
-#define CALL(key_bytes, each) error = fill<key_of_width<key_bytes>::type, each>(view, plan, workspace, stream)
+    cudaError_t error = cudaSuccess;
+#define CALL(key_bytes, each) \
+    error = fill < key_bytes == 4 ? SLOT_KEY_4 : SLOT_KEY_8, each > (view, plan, workspace, stream)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
     return error;
-}
-
-cuda_spill cuda_filter_bulk_rest(const loom__filter_view *view, const split_plan *plan, unsigned char *workspace)
-{
-    return view->key_bytes == 4 ? spill_of<uint32_t>(plan, workspace) : spill_of<uint64_t>(plan, workspace);
 }

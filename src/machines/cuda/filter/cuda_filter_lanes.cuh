@@ -19,7 +19,7 @@
  * four. */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
-#include "machines/cuda/core/cuda_tile.cuh"
+#include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
 namespace
@@ -27,6 +27,7 @@ namespace
 
 enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
 enum { BLOCKS = CUDA_LANES == 4 ? 6 : 5, INSERT_BLOCKS = 8 }; /* thread blocks per SM */
+enum { CACHED_BYTES = 40 << 20 };                             /* smaller filters stay in the L2 cache */
 
 template <class key> struct filter_tile {
     __align__(16) key keys[TILE_ITEMS];
@@ -75,9 +76,10 @@ __device__ __forceinline__ void set_all(const loom__filter_view &view, lane_grou
 }
 
 template <uint32_t key_bytes, uint32_t each, bool writes>
-__device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_filter_batch &batch, uint64_t block)
+__device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_batch &batch, uint64_t block,
+                                         bool fetches)
 {
-    typedef typename key_of_width<key_bytes>::type key;
+    typedef typename word<key_bytes == 8>::type key;
     __shared__ filter_tile<key> tiles[WARPS];
     filter_tile<key> *tile = &tiles[threadIdx.x / 32];
     const tile_range range(batch.n, batch.tile, block);
@@ -87,7 +89,7 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
     for (uint32_t first = 0; first < range.count; first += 32) {
         const filter_key own = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
         if (writes)
-            set_all<each>(view, group, own, range.count - first, batch.beyond_cache);
+            set_all<each>(view, group, own, range.count - first, fetches);
         else
             tile->found[first + range.lane] = look_for<each>(view, group, own);
     }
@@ -96,68 +98,57 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
     __syncwarp();
     if (batch.found != NULL)
         tile_write(tile->found, range, batch.found);
-    if (batch.counts != NULL) {
-        const uint32_t found = __reduce_add_sync(CUDA_FULL_MASK, tile_count(tile->found, range, 1));
-        if (range.lane == 0 && found > 0)
-            atomicAdd(&batch.counts[blockIdx.x % COUNT_COPIES].ok, (unsigned long long)found);
-    }
+    if (batch.counts != NULL)
+        add_count(&own_counts(batch)->ok, tile_count(tile->found, range, 1));
 }
 
-template <uint32_t key_bytes, uint32_t each>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
-    contains_kernel(const loom__filter_view view, const cuda_filter_batch batch)
+template <uint32_t key_bytes, uint32_t each, bool writes>
+__global__ void __launch_bounds__(THREADS, writes ? INSERT_BLOCKS : BLOCKS)
+    batch_kernel(const loom__filter_view view, const cuda_batch batch, bool fetches)
 {
-    run_tile<key_bytes, each, false>(view, batch, blockIdx.x);
-}
-
-template <uint32_t key_bytes, uint32_t each>
-__global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
-    insert_kernel(const loom__filter_view view, const cuda_filter_batch batch)
-{
-    run_tile<key_bytes, each, true>(view, batch, blockIdx.x);
+    run_tile<key_bytes, each, writes>(view, batch, blockIdx.x, fetches);
 }
 
 /* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
 template <uint32_t key_bytes, uint32_t each>
 __global__ void __launch_bounds__(THREADS, INSERT_BLOCKS)
-    spill_kernel(const loom__filter_view view, const cuda_filter_batch whole, const cuda_spill rest)
+    spill_kernel(const loom__filter_view view, const cuda_batch whole, const cuda_spill spill, bool fetches)
 {
-    cuda_filter_batch batch = whole;
-    const uint32_t spilled = *rest.spilled;
-    if (spilled <= rest.room) {
-        batch.keys = rest.keys;
+    cuda_batch batch = whole;
+    const uint32_t spilled = *spill.spilled;
+    if (spilled <= spill.room) {
+        batch.keys = spill.keys;
         batch.n = spilled;
     }
     for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
-        run_tile<key_bytes, each, true>(view, batch, block);
+        run_tile<key_bytes, each, true>(view, batch, block, fetches);
         __syncthreads();
     }
 }
 
 template <uint32_t key_bytes, uint32_t each>
-void launch(const loom__filter_view *view, const cuda_filter_batch *batch, cuda_filter_op op, const cuda_spill *rest,
+void launch(const loom__filter_view *view, const cuda_batch *batch, cuda_op op, const cuda_spill *spill,
             unsigned blocks, cudaStream_t stream)
 {
-    if (rest != NULL)
-        spill_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *rest);
-    else if (op == FILTER_INSERT)
-        insert_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    const bool fetches = filter_bytes(view->blocks) > CACHED_BYTES;
+    if (spill != NULL)
+        spill_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, fetches);
+    else if (op == OP_FIND)
+        batch_kernel<key_bytes, each, false><<<blocks, THREADS, 0, stream>>>(*view, *batch, fetches);
     else
-        contains_kernel<key_bytes, each><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+        batch_kernel<key_bytes, each, true><<<blocks, THREADS, 0, stream>>>(*view, *batch, fetches);
 }
 
 } // namespace
 
 /* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
-cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_filter_batch *batch,
-                        cuda_filter_op op, const cuda_spill *rest, cudaStream_t stream)
+cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_batch *batch, cuda_op op,
+                        const cuda_spill *spill, cudaStream_t stream)
 {
     const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
-    const uint64_t most = rest != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;
+    const uint64_t most = spill != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;
     const unsigned blocks = (unsigned)(needed < most ? needed : most);
-    if (blocks == 0)
-        return cudaSuccess;
-#define CALL(key_bytes, each) launch<key_bytes, each>(view, batch, op, rest, blocks, stream)
+#define CALL(key_bytes, each) launch<key_bytes, each>(view, batch, op, spill, blocks, stream)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
     return cudaGetLastError();

@@ -20,27 +20,26 @@ __global__ void __launch_bounds__(THREADS) merge_kernel(uint4 *to, const uint4 *
     }
 }
 
-/* Insertions may run at the same time. A thread reads whole blocks, the lanes of a warp neighbouring ones, so that
- * their lines are in the cache. */
-template <uint32_t each>
-__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__filter_view view, filter_sums *sums)
+/* Insertions may run at the same time. A thread reads whole blocks. The lanes of a warp read neighbouring blocks, whose
+ * lines stay in the cache meanwhile. */
+__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__filter_view view, loom__filter_survey *sums)
 {
     const uint64_t step = (uint64_t)gridDim.x * THREADS;
-    filter_sums mine = {};
+    loom__filter_survey mine = {};
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < view.blocks; i += step) {
         uint64_t words[FILTER_BLOCK_WORDS];
 #pragma unroll
         for (int k = 0; k < FILTER_BLOCK_WORDS; k += 2)
             lane_load_two(filter_block(&view, (uint32_t)i) + 8 * k, 1, FILTER_BLOCK_BYTES, &words[k], &words[k + 1]);
-        filter_survey_block(each, words, &mine);
+        mine.false_positive_rate += filter_survey_block(view.each, words, &mine.bits_set);
     }
     for (int distance = 16; distance > 0; distance /= 2) {
-        mine.bits += __shfl_xor_sync(CUDA_FULL_MASK, mine.bits, distance);
-        mine.rate += __shfl_xor_sync(CUDA_FULL_MASK, mine.rate, distance);
+        mine.bits_set += __shfl_xor_sync(CUDA_FULL_MASK, mine.bits_set, distance);
+        mine.false_positive_rate += __shfl_xor_sync(CUDA_FULL_MASK, mine.false_positive_rate, distance);
     }
     if (threadIdx.x % 32 == 0) {
-        atomicAdd((unsigned long long *)&sums->bits, (unsigned long long)mine.bits);
-        atomicAdd(&sums->rate, mine.rate);
+        add_to(&sums->bits_set, mine.bits_set);
+        atomicAdd(&sums->false_positive_rate, mine.false_positive_rate);
     }
 }
 
@@ -78,17 +77,11 @@ loom_status cuda_filter_survey(loom__machine *machine, const void *any_view, loo
                                loom_stream stream)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
-    filter_sums sums;
-    const loom_status status =
-        cuda_sum_up(machine, &sums, stream, [&](cuda_state *cuda, filter_sums *on_device, cudaStream_t in) {
-            const unsigned blocks = blocks_for(cuda, view->blocks);
-#define CALL(key_bytes, each) survey_kernel<each><<<blocks, THREADS, 0, in>>>(*view, on_device)
-            FILTER_FOR_EACH(4, view->each, CALL); /* keys have no part in it */
-#undef CALL
+    RETURN_IF_FAILED(
+        cuda_sum_up(machine, survey, stream, [&](cuda_state *cuda, loom__filter_survey *sums, cudaStream_t in) {
+            survey_kernel<<<blocks_for(cuda, view->blocks), THREADS, 0, in>>>(*view, sums);
             return LOOM_OK;
-        });
-    RETURN_IF_FAILED(status);
-    survey->bits_set = sums.bits;
-    survey->false_positive_rate = sums.rate / view->blocks;
+        }));
+    survey->false_positive_rate /= view->blocks;
     return LOOM_OK;
 }
