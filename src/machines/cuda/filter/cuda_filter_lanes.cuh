@@ -22,6 +22,8 @@
 #include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
 
+#include <type_traits>
+
 namespace
 {
 
@@ -79,7 +81,7 @@ template <uint32_t key_bytes, uint32_t each, bool writes>
 __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_batch &batch, uint64_t block,
                                          bool fetches)
 {
-    typedef typename word<key_bytes == 8>::type key;
+    typedef std::conditional_t<key_bytes == 8, uint64_t, uint32_t> key;
     __shared__ filter_tile<key> tiles[WARPS];
     filter_tile<key> *tile = &tiles[threadIdx.x / 32];
     const tile_range range(batch.n, batch.tile, block);
