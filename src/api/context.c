@@ -138,7 +138,7 @@ loom_status loom_supports(loom_context *context, loom_type type, loom_engine eng
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
     RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_FILTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
                     (int)type);
-    RETURN_ERROR_IF(engine != LOOM_ENGINE_DEFAULT && !loom__engine_is_known((uint32_t)engine), LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(!loom__engine_is_known((uint32_t)engine), LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)engine);
     const loom__engine *asked = loom__engine_of(type == LOOM_TYPE_DEFAULT ? LOOM_TYPE_MAP : type, (uint32_t)engine);
     RETURN_ERROR_IF(asked == NULL, LOOM_UNSUPPORTED, "engine %d is none of %s; ask for LOOM_ENGINE_DEFAULT",

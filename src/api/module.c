@@ -20,14 +20,7 @@ static const loom__services services = {loom__fail, &loom__cpu_machine};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int tried;
 static const loom__machine_ops *found;
-static loom_status status = LOOM_OK;
-static char reason[512];
-
-static void refuse(loom_status why, const char *sentence)
-{
-    status = why;
-    snprintf(reason, sizeof reason, "%s", sentence);
-}
+static char reason[512]; /* why there is none */
 
 /* Looks beside the library or program that contains this code; in ../lib, for programs; then wherever the system
  * looks. */
@@ -53,25 +46,24 @@ static void *open_module(void)
 
 static void load(void)
 {
-    char sentence[512];
     void *handle = open_module();
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(sentence, sizeof sentence,
+        snprintf(reason, sizeof reason,
                  "the cuda machine is the module %s, which could not be loaded (%s); build hashloom with LOOM_CUDA=on, "
                  "or use LOOM_MACHINE_CPU or LOOM_MACHINE_BEST",
                  module_name, why != NULL ? why : "no reason given");
-        return refuse(LOOM_NO_MACHINE, sentence);
+        return;
     }
     loom__module_entry *entry;
     *(void **)&entry = dlsym(handle, LOOM__MODULE_SYMBOL);
     const loom__module *module = entry != NULL ? entry() : NULL;
     if (module == NULL || module->interface_version != LOOM__MACHINE_INTERFACE ||
         module->library_version != LOOM_VERSION) {
-        snprintf(sentence, sizeof sentence,
+        snprintf(reason, sizeof reason,
                  "%s is of another version (%u) than this library (%d); install both from one build", module_name,
                  module != NULL ? module->library_version : 0, LOOM_VERSION);
-        return refuse(LOOM_NO_MACHINE, sentence);
+        return;
     }
     found = module->attach(&services);
 }
@@ -84,8 +76,7 @@ loom_status loom__module_cuda(const loom__machine_ops **ops)
         load();
     }
     pthread_mutex_unlock(&lock);
-    if (status != LOOM_OK)
-        return loom__fail(status, "%s", reason);
+    RETURN_ERROR_IF(found == NULL, LOOM_NO_MACHINE, "%s", reason);
     *ops = found;
     return LOOM_OK;
 }

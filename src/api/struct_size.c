@@ -25,13 +25,6 @@ static size_t size_of(const void *any)
     return bytes;
 }
 
-/* Copies the fields that both structs have, except struct_size. */
-static void copy_fields(void *to, const void *from)
-{
-    const size_t bytes = size_of(to) < size_of(from) ? size_of(to) : size_of(from);
-    memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t), bytes - sizeof(size_t));
-}
-
 loom_status loom__struct_check(const loom__struct *kind, const void *given)
 {
     const size_t bytes = size_of(given);
@@ -48,11 +41,13 @@ loom_status loom__struct_check(const loom__struct *kind, const void *given)
 loom_status loom__struct_in(const loom__struct *kind, void *own, const void *given)
 {
     RETURN_IF_FAILED(loom__struct_check(kind, given));
-    copy_fields(own, given);
+    loom__struct_out(own, given);
     return LOOM_OK;
 }
 
+/* Copies the fields that both structs have, except struct_size. */
 void loom__struct_out(void *given, const void *own)
 {
-    copy_fields(given, own);
+    const size_t bytes = size_of(given) < size_of(own) ? size_of(given) : size_of(own);
+    memcpy((char *)given + sizeof(size_t), (const char *)own + sizeof(size_t), bytes - sizeof(size_t));
 }

@@ -1,4 +1,4 @@
-/* Which calls on one table may overlap. The handle (api/handle.c) asks, and so do machines whose calls return early. */
+/* Which calls on one table may overlap. The handle (api/handle.c) and machines whose calls return early ask. */
 #ifndef LOOM_CORE_ACCESS_H
 #define LOOM_CORE_ACCESS_H
 
@@ -21,11 +21,9 @@ static inline int loom__may_overlap(loom__access one, loom__access other, int co
         return 0;
     if (one == other)
         return 1;
-    if (one == LOOM__ACCESS_FIND)
-        return other == LOOM__ACCESS_READ || concurrent_reads;
-    if (other == LOOM__ACCESS_FIND)
-        return one == LOOM__ACCESS_READ || concurrent_reads;
-    return 0;
+    const loom__access beside = one == LOOM__ACCESS_FIND ? other : one;
+    return (one == LOOM__ACCESS_FIND || other == LOOM__ACCESS_FIND) &&
+           (beside == LOOM__ACCESS_READ || concurrent_reads);
 }
 
 #endif

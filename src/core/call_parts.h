@@ -61,7 +61,7 @@ LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t
     return items >= 512 ? items / 512 * 512 : items >= 32 ? items / 32 * 32 : items;
 }
 
-/* ---- Turns ---- */
+/* ---- Slices ---- */
 
 /* Items of each slice except the last, if n items go in slices of at most `most` > 0 items and about equal size. A
  * multiple of 512, unless that exceeds `most`. */

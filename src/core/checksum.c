@@ -13,17 +13,11 @@ static uint64_t rotate(uint64_t x, unsigned by)
     return (x << by) | (x >> (64 - by));
 }
 
-static uint64_t read_8(const unsigned char *p)
+/* A little-endian number of 4 or 8 bytes. */
+static uint64_t number_at(const unsigned char *p, size_t bytes)
 {
-    uint64_t x;
-    memcpy(&x, p, 8);
-    return x;
-}
-
-static uint64_t read_4(const unsigned char *p)
-{
-    uint32_t x;
-    memcpy(&x, p, 4);
+    uint64_t x = 0;
+    memcpy(&x, p, bytes);
     return x;
 }
 
@@ -45,10 +39,10 @@ uint64_t loom__checksum(const void *data, size_t bytes, uint64_t seed)
     if (left >= 32) {
         uint64_t a = seed + PRIME_1 + PRIME_2, b = seed + PRIME_2, c = seed, d = seed - PRIME_1;
         for (; left >= 32; left -= 32, p += 32) {
-            a = lane_round(a, read_8(p));
-            b = lane_round(b, read_8(p + 8));
-            c = lane_round(c, read_8(p + 16));
-            d = lane_round(d, read_8(p + 24));
+            a = lane_round(a, number_at(p, 8));
+            b = lane_round(b, number_at(p + 8, 8));
+            c = lane_round(c, number_at(p + 16, 8));
+            d = lane_round(d, number_at(p + 24, 8));
         }
         hash = rotate(a, 1) + rotate(b, 7) + rotate(c, 12) + rotate(d, 18);
         hash = merge_lane(merge_lane(merge_lane(merge_lane(hash, a), b), c), d);
@@ -57,9 +51,9 @@ uint64_t loom__checksum(const void *data, size_t bytes, uint64_t seed)
     }
     hash += bytes;
     for (; left >= 8; left -= 8, p += 8)
-        hash = rotate(hash ^ lane_round(0, read_8(p)), 27) * PRIME_1 + PRIME_4;
+        hash = rotate(hash ^ lane_round(0, number_at(p, 8)), 27) * PRIME_1 + PRIME_4;
     for (; left >= 4; left -= 4, p += 4)
-        hash = rotate(hash ^ (read_4(p) * PRIME_1), 23) * PRIME_2 + PRIME_3;
+        hash = rotate(hash ^ (number_at(p, 4) * PRIME_1), 23) * PRIME_2 + PRIME_3;
     for (; left > 0; left--, p++)
         hash = rotate(hash ^ (*p * PRIME_5), 11) * PRIME_1;
     hash = (hash ^ (hash >> 33)) * PRIME_2;

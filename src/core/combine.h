@@ -67,44 +67,36 @@ LOOM_BOTH uint64_t loom__widen(loom__widening widening, uint32_t number)
 
 /* Combines the stored value a with the new value b, both as bits. Minima and maxima keep a unless b is strictly smaller
  * or larger: a new NaN is ignored, a stored NaN stays. */
-#define LOOM__COMBINE(bits_of)              \
-    bits_of x, y;                           \
-    x.bits = a;                             \
-    y.bits = b;                             \
-    switch (how) {                          \
-    case LOOM__ADD:                         \
-        x.bits += b;                        \
-        break;                              \
-    case LOOM__MIN_UNSIGNED:                \
-        x.bits = b < a ? b : a;             \
-        break;                              \
-    case LOOM__MAX_UNSIGNED:                \
-        x.bits = b > a ? b : a;             \
-        break;                              \
-    case LOOM__MIN_SIGNED:                  \
-        x.bits = y.whole < x.whole ? b : a; \
-        break;                              \
-    case LOOM__MAX_SIGNED:                  \
-        x.bits = y.whole > x.whole ? b : a; \
-        break;                              \
-    case LOOM__ADD_FLOAT:                   \
-        x.real += y.real;                   \
-        break;                              \
-    case LOOM__MIN_FLOAT:                   \
-        x.bits = y.real < x.real ? b : a;   \
-        break;                              \
-    case LOOM__MAX_FLOAT:                   \
-        x.bits = y.real > x.real ? b : a;   \
-        break;                              \
-    }                                       \
+#define LOOM__COMBINE(bits_of)            \
+    bits_of x, y;                         \
+    x.bits = a;                           \
+    y.bits = b;                           \
+    switch (rule) {                       \
+    case LOOM__ADD:                       \
+        return a + b;                     \
+    case LOOM__MIN_UNSIGNED:              \
+        return b < a ? b : a;             \
+    case LOOM__MAX_UNSIGNED:              \
+        return b > a ? b : a;             \
+    case LOOM__MIN_SIGNED:                \
+        return y.whole < x.whole ? b : a; \
+    case LOOM__MAX_SIGNED:                \
+        return y.whole > x.whole ? b : a; \
+    case LOOM__MIN_FLOAT:                 \
+        return y.real < x.real ? b : a;   \
+    case LOOM__MAX_FLOAT:                 \
+        return y.real > x.real ? b : a;   \
+    case LOOM__ADD_FLOAT:                 \
+        x.real += y.real;                 \
+    }                                     \
     return x.bits
 
-LOOM_BOTH uint32_t loom__combine_4(loom__combine_rule how, uint32_t a, uint32_t b)
+LOOM_BOTH uint32_t loom__combine_4(loom__combine_rule rule, uint32_t a, uint32_t b)
 {
     LOOM__COMBINE(loom__bits_4);
 }
 
-LOOM_BOTH uint64_t loom__combine_8(loom__combine_rule how, uint64_t a, uint64_t b)
+LOOM_BOTH uint64_t loom__combine_8(loom__combine_rule rule, uint64_t a, uint64_t b)
 {
     LOOM__COMBINE(loom__bits_8);
 }

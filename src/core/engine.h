@@ -32,8 +32,8 @@ typedef struct loom__engine {
     /* Insertions may move stored keys: each inserting call has the table alone, and device views may only find. */
     uint32_t moves_keys;
 
-    /* OK, or UNSUPPORTED and a sentence. The core answers for features that `options`, `view_layout` and `moves_keys` rule out. The
-     * kernels must refuse every kind of write that this function refuses. Optional: asks the machine. */
+    /* OK, or UNSUPPORTED and a sentence. The core answers for features that `options`, `view_layout` and `moves_keys`
+     * rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
     /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. Optional:
@@ -90,10 +90,11 @@ const loom__engine *loom__engine_of(loom_type type, uint32_t id);
 /* The largest load factor that an engine's tables may be made for. */
 double loom__engine_largest_load(const loom__engine *engine);
 
-/* Whether any engine has this id. */
+/* Whether any engine has this id, or it is LOOM_ENGINE_DEFAULT. */
 int loom__engine_is_known(uint32_t id);
 
-/* Adds an engine from outside the library. Not thread-safe: call it before the first context. 0: the id is taken, or there is no room. */
+/* Adds an engine from outside the library. Not thread-safe: call it before the first context. Returns 0 if the id is
+ * taken or there is no room. */
 int loom__engine_register(const loom__engine *engine);
 
 /* The library's own engines, in the order of the search; ends with NULL (engines/engines.c). */

@@ -27,16 +27,6 @@ static loom_status io_error(const char *what, const char *path)
     return loom__fail(LOOM_IO, "%s %s failed: %s", what, path, text);
 }
 
-/* The directory part of a path, with its slash; "./" if the path has none. */
-static void directory_of(const char *path, char *directory, size_t room)
-{
-    const char *slash = strrchr(path, '/');
-    if (slash == NULL)
-        snprintf(directory, room, "./");
-    else
-        snprintf(directory, room, "%.*s", (int)(slash - path) + 1, path);
-}
-
 /* ---- temporary files ----
  *
  * A save locks its temporary file before the first byte, and holds the lock until the file has its final name or is
@@ -64,23 +54,12 @@ static unsigned own_tag(void)
     return (unsigned)loom__checksum(host.nodename, strlen(host.nodename), 0);
 }
 
-static int are_digits(const char *text, size_t count)
-{
-    return strspn(text, "0123456789abcdef") >= count;
-}
-
 static int is_temporary_name(const char *name)
 {
+    static const char digits[] = "0123456789abcdef";
     return strlen(name) == NAME_LENGTH && strncmp(name, TEMPORARY_PREFIX, PREFIX_LENGTH) == 0 &&
-           are_digits(name + PREFIX_LENGTH, 8) && name[PREFIX_LENGTH + 8] == '-' &&
-           are_digits(name + PREFIX_LENGTH + 9, 8);
-}
-
-/* Some file systems lock only files opened for writing; some files cannot be opened for writing. */
-static int open_leftover(int directory, const char *name)
-{
-    int descriptor = openat(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return descriptor >= 0 ? descriptor : openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+           strspn(name + PREFIX_LENGTH, digits) == 8 && name[PREFIX_LENGTH + 8] == '-' &&
+           strspn(name + PREFIX_LENGTH + 9, digits) == 8;
 }
 
 static int try_lock(int descriptor)
@@ -105,7 +84,11 @@ static void remove_if_left(int directory, const char *name, int own)
     if (fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(found.st_mode) ||
         (!own && time(NULL) - found.st_mtime < OLD_SECONDS))
         return;
-    int descriptor = open_leftover(directory, name);
+    /* Some file systems lock only files opened for writing; some files cannot be opened for writing. */
+    const int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    int descriptor = openat(directory, name, O_WRONLY | flags);
+    if (descriptor < 0)
+        descriptor = openat(directory, name, O_RDONLY | flags);
     if (descriptor < 0)
         return;
     if (try_lock(descriptor) == 0 && has_name(descriptor, directory, name))
@@ -126,12 +109,6 @@ static void remove_leftovers(const char *directory)
     closedir(entries);
 }
 
-/* Without file locks no process can take one, so no process removes the file. */
-static int lock_temporary(int descriptor, const char *path)
-{
-    return (try_lock(descriptor) == 0 || errno != EWOULDBLOCK) && has_name(descriptor, AT_FDCWD, path);
-}
-
 /* Creates the temporary file under an unused name and locks it. The name is short: every legal name can be saved. */
 static int create_temporary(loom__new_file *file, const char *directory, mode_t mode)
 {
@@ -145,7 +122,9 @@ static int create_temporary(loom__new_file *file, const char *directory, mode_t 
         int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST)
             return -1;
-        if (descriptor >= 0 && lock_temporary(descriptor, file->temporary))
+        /* Without file locks no process can take one, so no process removes the file. */
+        if (descriptor >= 0 && (try_lock(descriptor) == 0 || errno != EWOULDBLOCK) &&
+            has_name(descriptor, AT_FDCWD, file->temporary))
             return descriptor;
         if (descriptor >= 0)
             close(descriptor);
@@ -165,7 +144,9 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
     RETURN_ERROR_IF(replaces && !S_ISREG(there.st_mode), LOOM_IO,
                     "%s exists and is not an ordinary file; choose another name", path);
     snprintf(file->path, sizeof file->path, "%s", path);
-    directory_of(path, directory, sizeof directory);
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash == NULL ? 2 : (int)(slash - path) + 1,
+             slash == NULL ? "./" : path);
     file->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file->directory < 0)
         return io_error("opening directory", directory);
@@ -184,8 +165,9 @@ loom_status loom__file_begin(loom__new_file *file, const char *path)
     return LOOM_OK;
 }
 
-/* pwrite, except that the file-size limit causes an error and not a signal that ends the process. */
-static ssize_t write_without_signal(int descriptor, const void *from, size_t bytes, off_t offset)
+/* pwrite, with two differences. Writing no byte is the error ENOSPC. The file-size limit causes an error and not a
+ * signal that ends the process. */
+static ssize_t write_without_signal(int descriptor, void *from, size_t bytes, off_t offset)
 {
     sigset_t limit, before, pending;
     sigemptyset(&limit);
@@ -199,27 +181,38 @@ static ssize_t write_without_signal(int descriptor, const void *from, size_t byt
         sigtimedwait(&limit, NULL, &at_once); /* removes our signal; there is none if the program ignores it */
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = error;
-    return wrote;
+    errno = wrote == 0 ? ENOSPC : error;
+    return wrote == 0 ? -1 : wrote;
+}
+
+/* Reads or writes all bytes: `move` is pread or write_without_signal. */
+static loom_status transfer(ssize_t (*move)(int, void *, size_t, off_t), int descriptor, const char *doing,
+                            const char *path, char *data, uint64_t bytes, uint64_t offset)
+{
+    while (bytes > 0) { /* ends: each round moves something or fails */
+        size_t part = bytes < LARGEST_TRANSFER ? (size_t)bytes : LARGEST_TRANSFER;
+        ssize_t moved = move(descriptor, data, part, (off_t)offset);
+        if (moved < 0 && errno == EINTR)
+            continue;
+        if (moved < 0)
+            return io_error(doing, path);
+        RETURN_ERROR_IF(moved == 0, LOOM_BAD_FILE, "%s ends at byte %llu, before its contents do", path,
+                        (unsigned long long)offset);
+        data += moved;
+        offset += (uint64_t)moved;
+        bytes -= (uint64_t)moved;
+    }
+    return LOOM_OK;
 }
 
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset)
 {
-    const char *from = data;
-    while (bytes > 0) { /* ends: each round writes something or fails */
-        size_t part = bytes < LARGEST_TRANSFER ? (size_t)bytes : LARGEST_TRANSFER;
-        ssize_t wrote = write_without_signal(file->descriptor, from, part, (off_t)offset);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote == 0)
-            errno = ENOSPC;
-        if (wrote <= 0)
-            return io_error("writing", file->temporary);
-        from += wrote;
-        offset += (uint64_t)wrote;
-        bytes -= (uint64_t)wrote;
-    }
-    return LOOM_OK;
+    return transfer(write_without_signal, file->descriptor, "writing", file->temporary, (char *)data, bytes, offset);
+}
+
+loom_status loom__file_read(int descriptor, const char *path, void *data, uint64_t bytes, uint64_t offset)
+{
+    return transfer(pread, descriptor, "reading", path, data, bytes, offset);
 }
 
 /* Unlinks before it closes: closing releases the lock, and then another save may take the name. */
@@ -264,28 +257,8 @@ loom_status loom__file_open(const char *path, int *descriptor, uint64_t *bytes)
         status = loom__fail(LOOM_IO, "%s is not an ordinary file", path);
     if (status != LOOM_OK) {
         close(*descriptor);
-        *descriptor = -1;
         return status;
     }
     *bytes = (uint64_t)information.st_size;
-    return LOOM_OK;
-}
-
-loom_status loom__file_read(int descriptor, const char *path, void *data, uint64_t bytes, uint64_t offset)
-{
-    char *to = data;
-    while (bytes > 0) { /* ends: each round reads something or fails */
-        size_t part = bytes < LARGEST_TRANSFER ? (size_t)bytes : LARGEST_TRANSFER;
-        ssize_t got = pread(descriptor, to, part, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return io_error("reading", path);
-        RETURN_ERROR_IF(got == 0, LOOM_BAD_FILE, "%s ends at byte %llu, before its contents do", path,
-                        (unsigned long long)offset);
-        to += got;
-        offset += (uint64_t)got;
-        bytes -= (uint64_t)got;
-    }
     return LOOM_OK;
 }

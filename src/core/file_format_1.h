@@ -3,7 +3,8 @@
  *   header        128 bytes
  *   checksums     8 bytes for each piece: XXH64 of its bytes, seeded with its number
  *   padding       zero bytes up to a multiple of 64
- *   pieces        each partition_bytes long: the partitions, then, of perfect tables, the codes and zero bytes up to a whole piece
+ *   pieces        partition_bytes each: the partitions; in perfect tables then the codes, and zero bytes up to a whole
+ *                 piece
  *
  * A file is exactly that long. */
 #ifndef LOOM_CORE_FILE_FORMAT_1_H

@@ -11,16 +11,16 @@ typedef struct loom__map_kernels {
     /* Empties every slot and zeroes every word and all state except the generation. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
-    /* Sets the totals; all other state becomes that of a table without marks. The contents were written by other means. Waits.
-     * Optional where the totals are all the state: the core writes them. */
+    /* Sets the totals; all other state becomes that of a table without marks. The contents were written by other means.
+     * Waits. Optional where the totals are all the state: the core writes them. */
     loom_status (*reset_totals)(loom__machine *machine, const void *view, const loom__totals *totals,
                                 loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const void *view, const loom__batch *batch);
 
-    /* Whatever batch->write says. Without `insert_bulk` builds come here too (batch->replace), and insertions in order or by partition
-     * (batch->flags). OUT_OF_MEMORY leaves the table as it was. UNSUPPORTED and a sentence for a kind of write that the engine does not
-     * have. */
+    /* Does what batch->write says. Without `insert_bulk` this function also gets builds (batch->replace) and insertions
+     * in order or by partition (batch->flags). OUT_OF_MEMORY leaves the table unchanged. UNSUPPORTED and a sentence for
+     * a kind of write that the engine does not have. */
     loom_status (*write)(loom__machine *machine, const void *view, const loom__batch *batch);
 
     /* Splits the batch and inserts by partition, unless the flags or the machine choose the direct way. Keeps the order

@@ -56,7 +56,7 @@
  *   lane_or_8(at, bits, shared)        atomic OR, relaxed
  *   lane_fetch_or_8 / lane_and_8(at, bits, shared)
  *                                      atomic OR / AND, relaxed; returns the old value
- *   lane_combine_8 / lane_combine_4(at, how, value, shared)
+ *   lane_combine_8 / lane_combine_4(at, rule, value, shared)
  *                                      atomic, relaxed: stores loom__combine_8/4 of the old value and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what this lane read before comes before what it reads and writes after
@@ -69,15 +69,17 @@
  *   lane_team_wait(team)               all lanes of the team arrive; what any of them saw or wrote before, in the table
  *                                      or in the team's memory, all see after
  *   lane_team_load / lane_team_store(at[, x]), lane_team_load_4 / lane_team_store_4(at[, x])
- *                                      8 or 4 bytes of the team's memory; lanes that touch the same ones wait in between
- *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns what was there; many lanes may do so at once
+ *                                      8 or 4 bytes of the team's memory; lanes that touch the same bytes wait in
+ *                                      between
+ *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns the old value; many lanes may do so at once
  *   lane_team_least(at, x)             4 bytes of it become x if that is less; many lanes may do so at once
  *   lane_team_or(at, bits), lane_team_swap(at, expected, wanted)
- *                                      4 bytes of it: sets bits, or compares and swaps; returns what was there. Many lanes may
- *                                      do so at once
+ *                                      4 bytes of it: sets bits, or compares and swaps; returns the old value. Many
+ *                                      lanes may do so at once
  *   lane_team_load_1 / lane_team_store_1(at[, x])
  *                                      1 byte of it
- *   lane_team_add(team, at, x)         all lanes of a warp arrive, and each adds its x to the same 4 bytes of it, as by a draw
+ *   lane_team_add(team, at, x)         all lanes of a warp arrive, and each adds its x to the same 4 bytes of it, as by
+ *                                      a draw
  *   lane_team_count(team, mine)        waits, as lane_team_wait, and tells on how many lanes `mine` is true
  *
  * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group runs

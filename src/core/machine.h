@@ -70,7 +70,7 @@ typedef struct loom__machine_ops {
     /* Rows of arrays, by row number. `status`, and the array that rows are taken from or put into, belong to a call and
      * may lie wherever a call's arrays may; `rows` and the other array are table or temporary memory. They wait.
      * select_rows writes the numbers of the rows with status `wanted`, ascending, at most `room`; *count is how many
-     * such rows there are. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
+     * rows have it. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
     loom_status (*select_rows)(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n,
                                uint64_t *rows, uint64_t room, uint64_t *count, loom_stream stream);
     loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,

@@ -4,8 +4,8 @@
 
 #include "core/hash.h"
 
-/* The fewest partitions of `slots` slots for `keys` keys, give or take 1/256, at a load of at most `max_load`, such
- * that none gets more than `usable` keys. This fails with a probability below 10^-9 for all partitions together. The
+/* The fewest partitions of `slots` slots for `keys` keys, give or take 1/256, at a load of at most `max_load`. No
+ * partition gets more than `usable` keys. This fails with a probability below 10^-9 for all partitions together. The
  * result is a double because it may be absurd: beyond `most`, for a tiny max_load.
  *
  * With a mean of m keys per partition, Chernoff's bound for more than s keys is

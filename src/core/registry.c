@@ -13,13 +13,19 @@ static const loom__engine *engine_at(int index)
     return index < more_count ? more[index] : NULL;
 }
 
-const loom__engine *loom__engine_of(loom_type type, uint32_t id)
+/* The first engine with this id that implements one of `types`. */
+static const loom__engine *find(uint32_t types, uint32_t id)
 {
     const loom__engine *engine;
     for (int i = 0; (engine = engine_at(i)) != NULL; i++)
-        if ((id == LOOM_ENGINE_DEFAULT || id == (uint32_t)engine->id) && (engine->types >> type & 1))
-            return engine;
-    return NULL;
+        if ((id == LOOM_ENGINE_DEFAULT || id == (uint32_t)engine->id) && engine->types & types)
+            break;
+    return engine;
+}
+
+const loom__engine *loom__engine_of(loom_type type, uint32_t id)
+{
+    return find(1u << type, id);
 }
 
 double loom__engine_largest_load(const loom__engine *engine)
@@ -29,16 +35,12 @@ double loom__engine_largest_load(const loom__engine *engine)
 
 int loom__engine_is_known(uint32_t id)
 {
-    const loom__engine *engine;
-    for (int i = 0; (engine = engine_at(i)) != NULL; i++)
-        if (id == (uint32_t)engine->id)
-            return 1;
-    return 0;
+    return find(UINT32_MAX, id) != NULL;
 }
 
 int loom__engine_register(const loom__engine *engine)
 {
-    if (more_count == MOST_MORE || engine->id == LOOM_ENGINE_DEFAULT || loom__engine_is_known(engine->id))
+    if (more_count == MOST_MORE || loom__engine_is_known(engine->id)) /* LOOM_ENGINE_DEFAULT is known, too */
         return 0;
     more[more_count++] = engine;
     return 1;

@@ -57,16 +57,16 @@ LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned ch
 /* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value. Integer minima
  * and maxima take the whole pair: of two pairs with one key, the one with the larger value is larger. Floats need a
  * compare-and-swap. It fails only when another lane has combined; the key itself cannot go while insertions run. */
-LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__combine_rule how, uint64_t key,
+LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__combine_rule rule, uint64_t key,
                                  uint64_t value)
 {
-    if (how == LOOM__ADD) {
-        lane_combine_8(at, how, value << 32, shared);
-    } else if (how < LOOM__ADD_FLOAT) {
-        lane_combine_8(at, how, slot_pair(key, value), shared);
+    if (rule == LOOM__ADD) {
+        lane_combine_8(at, rule, value << 32, shared);
+    } else if (rule < LOOM__ADD_FLOAT) {
+        lane_combine_8(at, rule, slot_pair(key, value), shared);
     } else {
         for (uint64_t seen = pair;;) {
-            uint32_t wanted = loom__combine_4(how, (uint32_t)(seen >> 32), (uint32_t)value);
+            uint32_t wanted = loom__combine_4(rule, (uint32_t)(seen >> 32), (uint32_t)value);
             uint64_t old = lane_swap_8(at, seen, slot_pair(key, wanted), shared);
             if (old == seen)
                 return;
