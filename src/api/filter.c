@@ -1,12 +1,10 @@
-/* Filters: creation, bulk calls, reports. Files: filter_file.c; device views: filter_view.c. */
+/* Filters: creation, bulk calls, reports. Files: save_load.c; device views: views.c. */
 #include "api/filter.h"
 #include "api/check.h"
 #include "api/struct_size.h"
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- Life ---- */
 
@@ -50,48 +48,27 @@ loom_status loom_filter_memory_required(loom_context *context, const loom_filter
     return LOOM_OK;
 }
 
+static uint64_t first_count(const loom__table *table)
+{
+    return table->is.capacity > 0 ? table->is.capacity : UINT64_MAX;
+}
+
 loom_status loom__filter_wrap(loom_context *context, loom__table *table, uint64_t given, loom_filter **made)
 {
-    loom__machine *machine = context->machine;
-    loom_filter *filter = loom__allocate(&machine->allocator, sizeof *filter, LOOM_MEMORY_HOST, NULL);
-    loom_status status = LOOM_OUT_OF_MEMORY;
-    if (filter != NULL) {
-        memset(filter, 0, sizeof *filter);
-        status = loom__handle_begin(&filter->handle, context, 1);
-    }
-    if (status != LOOM_OK) {
-        loom__release(&machine->allocator, filter, sizeof *filter, LOOM_MEMORY_HOST, NULL);
-        loom__table_destroy(table);
-        return status;
-    }
-    filter->handle.shares_inserts = 1;
-    filter->handle.view_end = "loom_filter_view_end";
-    filter->table = table;
+    loom__handle *handle;
+    RETURN_IF_FAILED(loom__handle_create(context, table, sizeof **made, &handle));
+    loom_filter *filter = (loom_filter *)handle;
     atomic_init(&filter->given, given);
-    atomic_init(&filter->next_count, table->is.capacity > 0 ? table->is.capacity : UINT64_MAX);
+    atomic_init(&filter->next_count, first_count(table));
     atomic_init(&filter->overfilled, 0);
     *made = filter;
     return LOOM_OK;
 }
 
-/* Waits for the work of the stream on the filter's bits. */
-static loom_status wait_for(loom__table *table, loom_stream stream)
-{
-    unsigned char first;
-    return loom__region_read(table, &table->regions[0], 0, &first, sizeof first, stream);
-}
-
 static loom_status create(loom_context *context, const loom__description *is, loom_filter **made)
 {
     loom__table *table;
-    RETURN_IF_FAILED(loom__table_make(context->machine, engine_of(is), is, 1, &table, NULL));
-    loom_status status = ((const loom__filter_kernels *)table->kernels)->clear(context->machine, table->view, NULL);
-    if (status == LOOM_OK) /* every stream must see an empty filter */
-        status = wait_for(table, NULL);
-    if (status != LOOM_OK) {
-        loom__table_destroy(table);
-        return status;
-    }
+    RETURN_IF_FAILED(loom__table_make_empty(context->machine, engine_of(is), is, 1, &table));
     return loom__filter_wrap(context, table, 0, made);
 }
 
@@ -108,7 +85,7 @@ loom_status loom_filter_create_like(loom_filter *filter, loom_filter **made)
 {
     RETURN_ERROR_IF(filter == NULL, LOOM_INVALID_ARGUMENT, "filter is NULL");
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "like is NULL; pass where the new handle is to go");
-    return create(filter->handle.context, &filter->table->is, made);
+    return create(filter->handle.context, &filter->handle.table->is, made);
 }
 
 loom_status loom__filter_check(loom_filter *filter, loom_stream stream)
@@ -123,7 +100,7 @@ loom_status loom_filter_clone(loom_filter *filter, loom_filter **made, loom_stre
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__table_clone(filter->table, &twin, stream);
+    loom_status status = loom__table_clone(filter->handle.table, &twin, stream);
     if (status == LOOM_OK)
         status = loom__filter_wrap(filter->handle.context, twin, atomic_load(&filter->given), made);
     loom__handle_leave(&filter->handle, LOOM__ACCESS_READ, stream);
@@ -132,35 +109,31 @@ loom_status loom_filter_clone(loom_filter *filter, loom_filter **made, loom_stre
 
 void loom_filter_destroy(loom_filter *filter)
 {
-    if (filter == NULL)
-        return;
-    loom_context *context = loom__handle_end(&filter->handle);
-    loom__table_destroy(filter->table);
-    loom__release(&context->machine->allocator, filter, sizeof *filter, LOOM_MEMORY_HOST, NULL);
-    loom__context_release(context);
+    if (filter != NULL)
+        loom__handle_destroy(&filter->handle);
+}
+
+static const loom__filter_kernels *kernels_of(const loom_filter *filter)
+{
+    return filter->handle.table->kernels;
 }
 
 /* ---- Overfilling ---- */
 
-/* Whether `keys` exceeds the capacity by more than a sixty-fourth and the possible error of an estimate. */
-static int is_overfilled(const loom__description *is, double keys)
-{
-    const double capacity = (double)is->capacity;
-    return is->capacity > 0 && keys > capacity + capacity / 64 + 4 * sqrt(capacity);
-}
-
 /* Counts the filter's bits and updates the counters. Waits. `seen`: the keys given when it is called. One call at a
- * time. */
+ * time. The filter is overfilled if the keys exceed its capacity by more than a sixty-fourth and the possible error
+ * of an estimate. */
 static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream stream)
 {
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     const uint64_t capacity = own->is.capacity;
     loom__filter_survey survey;
-    RETURN_IF_FAILED(loom__filter_kernels_of(filter)->survey(own->machine, own->view, &survey, stream));
-    const double keys = own->engine->filter->estimate(own, survey.bits_set);
+    RETURN_IF_FAILED(kernels_of(filter)->survey(own->machine, own->view, &survey, stream));
+    const double keys = own->engine->filter->estimate(own, survey.bits_set), made_for = (double)capacity;
+    const int overfilled = capacity > 0 && keys > made_for + made_for / 64 + 4 * sqrt(made_for);
     const uint64_t counted = (uint64_t)keys, next = counted + capacity / 64 + 1;
     atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64; keys given meanwhile stay counted */
-    atomic_store(&filter->overfilled, (uint32_t)is_overfilled(&own->is, keys));
+    atomic_store(&filter->overfilled, (uint32_t)overfilled);
     atomic_store(&filter->next_count, capacity == 0 ? UINT64_MAX : next < capacity ? capacity : next);
     return LOOM_OK;
 }
@@ -179,7 +152,7 @@ static loom_status outcome_of(loom_filter *filter)
 
 static loom_status tell_overfilled(loom_filter *filter)
 {
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     return loom__fail(
         LOOM_OVERFILLED,
         "the filter was made for %llu keys and holds about %llu: all are in it, but absent keys are found more "
@@ -194,8 +167,8 @@ static loom_status tell_overfilled(loom_filter *filter)
  * the flags ask for LOOM_BY_PARTITION. */
 static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom__access *access)
 {
-    const loom__table *own = filter->table;
-    const loom__filter_kernels *kernels = loom__filter_kernels_of(filter);
+    const loom__table *own = filter->handle.table;
+    const loom__filter_kernels *kernels = kernels_of(filter);
     const int asked = (batch->flags & LOOM_BY_PARTITION) != 0;
     batch->by_partition =
         asked || (!(batch->flags & LOOM_DIRECTLY) && kernels->bulk_pays(own->machine, own->view, batch->n));
@@ -213,7 +186,7 @@ static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom
 
 static loom_status insert(loom_filter *filter, loom__batch *batch)
 {
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     const uint64_t given = atomic_fetch_add(&filter->given, batch->n) + batch->n;
     uint64_t next;
     const int counts = claim_count(filter, given, &next);
@@ -221,7 +194,7 @@ static loom_status insert(loom_filter *filter, loom__batch *batch)
     if (counts)
         batch->result = &outcome;
     loom_status status =
-        loom__filter_kernels_of(filter)->insert(own->machine, own->view, batch, counts ? LOOM_OK : outcome_of(filter));
+        kernels_of(filter)->insert(own->machine, own->view, batch, counts ? LOOM_OK : outcome_of(filter));
     if (status != LOOM_OK)
         atomic_fetch_sub(&filter->given, batch->n);
     if (status == LOOM_OK && counts)
@@ -231,7 +204,7 @@ static loom_status insert(loom_filter *filter, loom__batch *batch)
     if (status != LOOM_OK || !counts)
         return status;
     outcome.status = (int32_t)outcome_of(filter);
-    return own->machine->ops->write_table(own->machine, told, &outcome, sizeof outcome, batch->stream);
+    return loom__handle_tell(&filter->handle, &outcome, told, batch->stream);
 }
 
 loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags, loom_result *result,
@@ -246,7 +219,7 @@ loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n
                     "flags = 0x%x: only LOOM_BY_PARTITION and LOOM_DIRECTLY are known to filters", flags);
     RETURN_ERROR_IF((flags & LOOM_BY_PARTITION) && (flags & LOOM_DIRECTLY), LOOM_INVALID_ARGUMENT,
                     "flags = 0x%x: LOOM_BY_PARTITION or LOOM_DIRECTLY, not both", flags);
-    const loom__array arrays[] = {{"keys", keys, filter->table->is.key_bytes, 0, 0}};
+    const loom__array arrays[] = {{"keys", keys, filter->handle.table->is.key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(enter_inserting(filter, &batch, &access));
     loom_status status = insert(filter, &batch);
@@ -268,12 +241,13 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
                          .stream = stream};
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
     const loom__array arrays[] = {
-        {"keys", keys, filter->table->is.key_bytes, 0, 0},
+        {"keys", keys, filter->handle.table->is.key_bytes, 0, 0},
         {"found", found, 1, 1, 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_FIND, stream));
-    loom_status status = loom__filter_kernels_of(filter)->contains(filter->table->machine, filter->table->view, &batch);
+    loom_status status =
+        kernels_of(filter)->contains(filter->handle.table->machine, filter->handle.table->view, &batch);
     loom__handle_leave(&filter->handle, LOOM__ACCESS_FIND, stream);
     return status;
 }
@@ -283,7 +257,7 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
 /* OK, or a sentence about the first difference. */
 static loom_status check_alike(const loom_filter *filter, const loom_filter *other)
 {
-    const loom__table *a = filter->table, *b = other->table;
+    const loom__table *a = filter->handle.table, *b = other->handle.table;
     RETURN_ERROR_IF(a->machine != b->machine, LOOM_INVALID_ARGUMENT,
                     "the filters belong to different contexts; save one and load it with the other's context");
     RETURN_ERROR_IF(a->engine != b->engine, LOOM_INVALID_ARGUMENT,
@@ -298,7 +272,7 @@ static loom_status check_alike(const loom_filter *filter, const loom_filter *oth
     return LOOM_OK;
 }
 
-/* Enters two handles in the order of their addresses, so that two opposite merges cannot deadlock. */
+/* Enters two handles in the order of their addresses: two opposite merges cannot deadlock. */
 static loom_status enter_both(loom_filter *filter, loom_filter *other, loom_stream stream)
 {
     loom_filter *first = (uintptr_t)filter < (uintptr_t)other ? filter : other,
@@ -319,9 +293,9 @@ loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, loom_stre
     RETURN_IF_FAILED(check_alike(filter, other));
     if (filter == other)
         return LOOM_OK;
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     RETURN_IF_FAILED(enter_both(filter, other, stream));
-    loom_status status = loom__filter_kernels_of(filter)->merge(own->machine, own->view, other->table->view, stream);
+    loom_status status = kernels_of(filter)->merge(own->machine, own->view, other->handle.table->view, stream);
     const uint64_t more = atomic_load(&other->given), given = atomic_fetch_add(&filter->given, more) + more;
     if (status == LOOM_OK)
         status = count_bits(filter, given, stream);
@@ -336,17 +310,13 @@ loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_str
 {
     static const loom_result cleared = {.status = LOOM_OK};
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
-    loom__table *own = filter->table;
-    const loom__machine_ops *ops = own->machine->ops;
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__filter_kernels_of(filter)->clear(own->machine, own->view, stream);
+    loom_status status = loom__table_clear(filter->handle.table, stream);
     atomic_store(&filter->given, 0);
     atomic_store(&filter->overfilled, 0);
-    atomic_store(&filter->next_count, own->is.capacity > 0 ? own->is.capacity : UINT64_MAX);
-    if (status == LOOM_OK && result != NULL) /* it may lie anywhere that the machine can write */
-        status = ops->write_table(own->machine, result, &cleared, sizeof cleared, stream);
-    else if (status == LOOM_OK) /* waits */
-        status = wait_for(own, stream);
+    atomic_store(&filter->next_count, first_count(filter->handle.table));
+    if (status == LOOM_OK)
+        status = loom__handle_tell(&filter->handle, &cleared, result, stream);
     loom__handle_leave(&filter->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
@@ -358,14 +328,14 @@ loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *given, lo
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
     RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "report is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_filter_report, given));
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__filter_kernels_of(filter)->survey(own->machine, own->view, &survey, stream);
+    loom_status status = kernels_of(filter)->survey(own->machine, own->view, &survey, stream);
     if (status == LOOM_OK) {
         report->engine = own->engine->id;
         report->key_bytes = own->is.key_bytes;
         report->capacity = own->is.capacity;
-        report->memory_bytes = loom__table_bytes(own) + sizeof *filter;
+        report->memory_bytes = loom__handle_bytes(&filter->handle);
         report->seed = own->is.seed;
         own->engine->filter->tell_report(own, &survey, report);
         loom__struct_out(given, report);
@@ -377,7 +347,7 @@ loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *given, lo
 loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes)
 {
     RETURN_ERROR_IF(filter == NULL || bytes == NULL, LOOM_INVALID_ARGUMENT, "filter or bytes is NULL");
-    *bytes = loom__table_bytes(filter->table) + sizeof *filter;
+    *bytes = loom__handle_bytes(&filter->handle);
     return LOOM_OK;
 }
 
@@ -386,7 +356,7 @@ loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *give
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
     RETURN_ERROR_IF(filter == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "filter or config is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_filter_config, given));
-    const loom__table *own = filter->table;
+    const loom__table *own = filter->handle.table;
     config.key_bytes = own->is.key_bytes;
     config.capacity = own->is.capacity;
     own->engine->filter->tell_config(own, &config);

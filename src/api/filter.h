@@ -3,13 +3,11 @@
 #define LOOM_API_FILTER_H
 
 #include "api/handle.h"
-#include "core/table.h"
 
 #include <stdatomic.h>
 
 struct loom_filter {
     loom__handle handle;
-    loom__table *table;
     /* Only counting its bits tells whether a filter is overfilled, so bits are counted seldom. Inserts may run at the
      * same time: the call that finds a count due takes `next_count` away, counts, and stores another. */
     _Atomic uint64_t given;      /* keys: the last estimate plus all keys given since */
@@ -17,13 +15,8 @@ struct loom_filter {
     _Atomic uint32_t overfilled; /* at the last count */
 };
 
-/* Wraps a table in a handle. Owns the table from then on, even after a failure. */
+/* Makes a filter of a table. After a failure the table is destroyed. `given`: keys. */
 loom_status loom__filter_wrap(loom_context *context, loom__table *table, uint64_t given, loom_filter **made);
-
-static inline const loom__filter_kernels *loom__filter_kernels_of(const loom_filter *filter)
-{
-    return filter->table->kernels;
-}
 
 /* Every call on a filter begins with this check of the handle and the stream. */
 loom_status loom__filter_check(loom_filter *filter, loom_stream stream);

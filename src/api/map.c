@@ -1,9 +1,8 @@
-/* Maps: creation and reports. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: map_file.c; device views:
- * map_view.c. */
+/* Maps: creation and reports. Bulk calls: map_bulk.c; cursors: map_cursor.c; files: save_load.c; device views:
+ * views.c. */
 #include "api/map.h"
 #include "api/struct_size.h"
 #include "core/error.h"
-#include "core/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,25 +65,17 @@ loom_status loom_map_memory_required(loom_context *context, const loom_map_confi
     return LOOM_OK;
 }
 
-loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map **made)
+loom_status loom__map_wrap(loom_context *context, loom__table *table, double growth, uint64_t memory_limit,
+                           loom_map **made)
 {
-    loom__machine *machine = context->machine;
-    loom_map *map = loom__allocate(&machine->allocator, sizeof *map, LOOM_MEMORY_HOST, NULL);
-    loom_status status = LOOM_OUT_OF_MEMORY;
-    if (map != NULL) {
-        memset(map, 0, sizeof *map);
-        status = loom__handle_begin(&map->handle, context, (int)table->concurrent_reads);
-    }
-    if (status != LOOM_OK) {
-        loom__release(&machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
-        loom__table_destroy(table);
-        return status;
-    }
-    map->handle.view_end = "loom_map_view_end";
-    map->table = table;
+    loom__handle *handle;
+    RETURN_IF_FAILED(loom__handle_create(context, table, sizeof **made, &handle));
+    loom_map *map = (loom_map *)handle;
     map->key_bytes = table->is.key_bytes;
     map->value_bytes = table->is.value_bytes;
     map->type = table->is.type;
+    map->growth = growth;
+    map->memory_limit = memory_limit;
     map->limited_at = UINT64_MAX;
     *made = map;
     return LOOM_OK;
@@ -97,20 +88,13 @@ loom_status loom_map_create(loom_context *context, const loom_map_config *given,
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "map is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(complete_config(context, given, &config));
     RETURN_IF_FAILED(loom__map_table_create(context->machine, &config, loom__context_seed(context), &table));
-    RETURN_IF_FAILED(loom__map_wrap(context, table, made));
-    (*made)->growth = config.growth;
-    (*made)->memory_limit = config.memory_limit;
-    return LOOM_OK;
+    return loom__map_wrap(context, table, config.growth, config.memory_limit, made);
 }
 
 void loom_map_destroy(loom_map *map)
 {
-    if (map == NULL)
-        return;
-    loom_context *context = loom__handle_end(&map->handle);
-    loom__table_destroy(map->table);
-    loom__release(&context->machine->allocator, map, sizeof *map, LOOM_MEMORY_HOST, NULL);
-    loom__context_release(context);
+    if (map != NULL)
+        loom__handle_destroy(&map->handle);
 }
 
 loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)
@@ -120,10 +104,10 @@ loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes)
                     "a workspace has memory and bytes, or neither to take it back");
     RETURN_ERROR_IF((uintptr_t)workspace % LOOM_WORKSPACE_ALIGNMENT != 0, LOOM_INVALID_ARGUMENT,
                     "workspace: it must be aligned to %d bytes", LOOM_WORKSPACE_ALIGNMENT);
-    loom__gate_enter_writer(&map->handle.gate);
+    loom__gate_enter(&map->handle.gate, 1);
     map->workspace = workspace;
     map->workspace_bytes = bytes;
-    loom__gate_leave_writer(&map->handle.gate);
+    loom__gate_leave(&map->handle.gate, 1);
     return LOOM_OK;
 }
 
@@ -133,42 +117,11 @@ loom_status loom__map_check(loom_map *map, loom_stream stream)
     return loom__handle_check_stream(&map->handle, stream);
 }
 
-loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values)
+loom_status loom__map_check_values(const loom_map *map, const void *values)
 {
     RETURN_ERROR_IF(map->type == LOOM_TYPE_SET && values != NULL, LOOM_INVALID_ARGUMENT,
-                    "a set has no values; pass NULL for %s", name);
+                    "a set has no values; pass NULL for values");
     return LOOM_OK;
-}
-
-/* While views are lent the table does not move: the call then refuses keys, as it does without growth. */
-loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
-{
-    loom__handle_enter_gate(&map->handle, *access);
-    int fits = builds ? batch->n <= map->table->is.capacity : loom__map_table_surely_fits(map->table, batch->n);
-    *grows = map->growth > 0 && map->handle.lent == 0 && !fits;
-    batch->workspace = map->workspace;
-    batch->workspace_bytes = map->workspace_bytes;
-    if (!builds && map->handle.lent == 0)
-        *access = loom__map_table_access(map->table, batch, *access);
-    if (*grows)
-        *access = LOOM__ACCESS_ALONE;
-    return loom__handle_admit(&map->handle, *access, batch->stream);
-}
-
-/* A failed upkeep is not the call's failure: the call is done, and a lost device will fail again. */
-void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream)
-{
-    loom__handle *handle = &map->handle;
-    if (handle->lent == 0 && loom__map_table_wants_upkeep(map->table)) { /* with views lent it waits for a later call */
-        loom__handle_order_end(handle, access, stream);
-        if (loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
-            (void)loom__map_table_upkeep(map->table, stream);
-            loom__handle_order_end(handle, LOOM__ACCESS_ALONE, stream);
-        }
-        loom__handle_leave_gate(handle, access);
-        return;
-    }
-    loom__handle_leave(handle, access, stream);
 }
 
 loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
@@ -177,13 +130,9 @@ loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "clone is NULL; pass where the new handle is to go");
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__table_clone(map->table, &twin, stream);
+    loom_status status = loom__table_clone(map->handle.table, &twin, stream);
     if (status == LOOM_OK)
-        status = loom__map_wrap(map->handle.context, twin, made);
-    if (status == LOOM_OK) {
-        (*made)->growth = map->growth;
-        (*made)->memory_limit = map->memory_limit;
-    }
+        status = loom__map_wrap(map->handle.context, twin, map->growth, map->memory_limit, made);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -193,7 +142,7 @@ loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(size == NULL, LOOM_INVALID_ARGUMENT, "size is NULL");
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->table, size, stream);
+    loom_status status = loom__map_table_size(map->handle.table, size, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -201,9 +150,9 @@ loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
 loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
 {
     RETURN_ERROR_IF(map == NULL || bytes == NULL, LOOM_INVALID_ARGUMENT, "map or bytes is NULL");
-    loom__gate_enter_reader(&map->handle.gate);
-    *bytes = loom__map_table_bytes(map);
-    loom__gate_leave_reader(&map->handle.gate);
+    loom__gate_enter(&map->handle.gate, 0);
+    *bytes = loom__handle_bytes(&map->handle);
+    loom__gate_leave(&map->handle.gate, 0);
     return LOOM_OK;
 }
 
@@ -211,8 +160,8 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
 {
     RETURN_ERROR_IF(map == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "map or config is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_map_config, given));
-    loom__gate_enter_reader(&map->handle.gate);
-    const loom__table *table = map->table;
+    loom__gate_enter(&map->handle.gate, 0);
+    const loom__table *table = map->handle.table;
     loom_map_config config = loom__map_table_config(table, table->is.capacity);
     config.buckets_per_partition = table->is.buckets;
     config.concurrent_reads = table->concurrent_reads;
@@ -220,66 +169,65 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
     config.memory_limit = map->memory_limit;
     if (table->engine->tell_config != NULL)
         table->engine->tell_config(table, &config);
-    loom__gate_leave_reader(&map->handle.gate);
+    loom__gate_leave(&map->handle.gate, 0);
     loom__struct_out(given, &config);
     return LOOM_OK;
 }
 
-/* Scans the whole table and reads its own counts, with no write in between. */
+/* Scans the whole table and reads its own count of the keys, with no write in between. `stats` gets what the scan does
+ * not tell. */
 static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stats *stats, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    const loom__table *table = map->table;
-    loom_status status = loom__map_table_survey(map->table, survey, stream);
+    loom__table *table = map->handle.table;
+    loom_status status = loom__map_table_survey(table, survey, stream);
     if (status == LOOM_OK)
-        status = loom__map_table_size(map->table, size, stream);
-    if (status == LOOM_OK && stats != NULL) {
-        *stats = (loom_stats)LOOM_STATS_INIT;
-        stats->engine = table->engine->id;
-        stats->key_bytes = table->is.key_bytes;
-        stats->value_bytes = table->is.value_bytes;
-        stats->slots_per_bucket = table->slots_per_bucket;
-        stats->capacity = table->is.capacity;
-        stats->slots = loom__table_slots_in_all(table);
-        stats->partitions = table->is.partitions;
-        stats->buckets_per_partition = table->is.buckets;
-        stats->memory_bytes = loom__map_table_bytes(map);
-        stats->seed = table->is.seed;
-        stats->type = table->is.type;
-        if (table->engine->tell_stats != NULL)
-            table->engine->tell_stats(table, stats);
-    }
+        status = loom__map_table_size(table, size, stream);
+    stats->engine = table->engine->id;
+    stats->key_bytes = table->is.key_bytes;
+    stats->value_bytes = table->is.value_bytes;
+    stats->slots_per_bucket = table->slots_per_bucket;
+    stats->capacity = table->is.capacity;
+    stats->slots = loom__table_slots_in_all(table);
+    stats->partitions = table->is.partitions;
+    stats->buckets_per_partition = table->is.buckets;
+    stats->memory_bytes = loom__handle_bytes(&map->handle);
+    stats->seed = table->is.seed;
+    stats->type = table->is.type;
+    if (table->engine->tell_stats != NULL)
+        table->engine->tell_stats(table, stats);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
 
 loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
 {
-    loom_stats own = LOOM_STATS_INIT, *stats = &own;
+    loom_stats stats = LOOM_STATS_INIT;
     loom__survey survey;
     uint64_t size;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_stats, given));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, stats, stream));
-    stats->size = survey.size;
-    stats->fullest_partition = survey.fullest_partition;
-    stats->displaced = survey.displaced;
-    stats->longest_chain = survey.longest_chain;
-    stats->load = (double)survey.size / (double)stats->slots;
-    stats->accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
-    stats->accesses_per_miss = survey.miss_accesses;
-    stats->stashed = survey.stashed;
-    loom__struct_out(given, &own);
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, &stats, stream));
+    stats.size = survey.size;
+    stats.fullest_partition = survey.fullest_partition;
+    stats.displaced = survey.displaced;
+    stats.longest_chain = survey.longest_chain;
+    stats.load = (double)survey.size / (double)stats.slots;
+    stats.accesses_per_hit = survey.size > 0 ? (double)survey.hit_accesses / (double)survey.size : 1;
+    stats.accesses_per_miss = survey.miss_accesses;
+    stats.stashed = survey.stashed;
+    loom__struct_out(given, &stats);
     return LOOM_OK;
 }
 
 loom_status loom_map_verify(loom_map *map, loom_stream stream)
 {
+    loom_stats stats;
     loom__survey survey;
     uint64_t size;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, NULL, stream));
+    RETURN_IF_FAILED(survey_of(map, &survey, &size, &stats, stream));
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_INTERNAL,
                     "bucket %llu violates the layout's invariants; keep the table (loom_map_save) and report it",
                     (unsigned long long)survey.first_bad);

@@ -3,13 +3,11 @@
 #define LOOM_API_MAP_H
 
 #include "api/handle.h"
-#include "core/table.h"
 
 typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* core/table.h */
 
 struct loom_map {
     loom__handle handle;
-    loom__table *table;
     /* Of the table, constant: calls check their arguments before they enter the gate, and growth rewrites the table. */
     uint32_t key_bytes, value_bytes;
     loom_type type;
@@ -20,17 +18,17 @@ struct loom_map {
     /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes while a call has
      * the table alone. */
     uint64_t limited_at;
-    uint64_t generation; /* counts the calls that may have written; cursors compare it */
 };
 
-/* Wraps a table in a handle. Owns the table from then on, even after a failure. */
-loom_status loom__map_wrap(loom_context *context, loom__table *table, loom_map **map);
+/* Makes a map of a table. After a failure the table is destroyed. */
+loom_status loom__map_wrap(loom_context *context, loom__table *table, double growth, uint64_t memory_limit,
+                           loom_map **map);
 
 /* Every call on a map begins with this check of the handle and the stream. */
 loom_status loom__map_check(loom_map *map, loom_stream stream);
 
 /* INVALID_ARGUMENT if values are given to a set. */
-loom_status loom__map_check_values(const loom_map *map, const char *name, const void *values);
+loom_status loom__map_check_values(const loom_map *map, const void *values);
 
 /* ---- How much memory (map_limit.c) ---- */
 
@@ -42,9 +40,6 @@ loom_status loom__map_measure(loom_context *context, const loom_map_config *conf
 /* Keeps the table within its limit by a higher load, if the load is open. OUT_OF_MEMORY and a sentence if that is not
  * enough. */
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config);
-
-/* What the table takes, its handle included. */
-uint64_t loom__map_table_bytes(const loom_map *map);
 
 /* These ask about the table with another capacity. */
 
@@ -66,14 +61,5 @@ loom_status loom__map_check_growth(double growth);
 /* Puts a batch that might not fit into a table that grows. The caller has the table alone. *outcome is the final
  * outcome of the batch. */
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
-
-/* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
- * grow, *access becomes ALONE and *grows 1. If the batch is faster by partition, *access also becomes ALONE, and
- * batch->by_partition is set. No other insertion comes in between: an inserting call is alone among the host's threads
- * until it leaves, and its keys are counted by then. */
-loom_status loom__map_enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows);
-
-/* Leaves after a call that wrote. If upkeep is due, it runs alone behind the call; nobody waits for it. */
-void loom__map_leave_written(loom_map *map, loom__access access, loom_stream stream);
 
 #endif

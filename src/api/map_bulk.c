@@ -5,6 +5,48 @@
 
 #include <stdio.h>
 
+/* ---- running a batch ---- */
+
+static void use_workspace(const loom_map *map, loom__batch *batch)
+{
+    batch->workspace = map->workspace;
+    batch->workspace_bytes = map->workspace_bytes;
+}
+
+/* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
+ * grow, *access becomes ALONE and *grows 1. If the batch is faster by partition, *access also becomes ALONE, and
+ * batch->by_partition is set. No other insertion comes in between: an inserting call is alone among the host's threads
+ * until it leaves, and its keys are counted by then. While views are lent the table does not move: the call then
+ * refuses keys, as it does without growth. */
+static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
+{
+    loom__handle *handle = &map->handle;
+    loom__handle_enter_gate(handle, *access);
+    int fits = builds ? batch->n <= handle->table->is.capacity : loom__map_table_surely_fits(handle->table, batch->n);
+    *grows = map->growth > 0 && handle->lent == 0 && !fits;
+    use_workspace(map, batch);
+    if (!builds && handle->lent == 0)
+        *access = loom__map_table_access(handle->table, batch, *access);
+    if (*grows)
+        *access = LOOM__ACCESS_ALONE;
+    return loom__handle_admit(handle, *access, batch->stream);
+}
+
+/* Leaves after a call that wrote. If upkeep is due, it runs alone behind the call; nobody waits for it. With views lent
+ * it waits for a later call. A failed upkeep is not the call's failure: the call is done, and a lost device will fail
+ * again. */
+static void leave_written(loom_map *map, loom__access access, loom_stream stream)
+{
+    loom__handle *handle = &map->handle;
+    loom__handle_order_end(handle, access, stream);
+    if (handle->lent == 0 && loom__map_table_wants_upkeep(handle->table) &&
+        loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
+        (void)loom__map_table_upkeep(handle->table, stream);
+        loom__handle_order_end(handle, LOOM__ACCESS_ALONE, stream);
+    }
+    loom__handle_leave_gate(handle, access);
+}
+
 static int inserts(loom__access access)
 {
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
@@ -13,16 +55,15 @@ static int inserts(loom__access access)
 /* The call has the table alone. */
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
-    const loom__machine_ops *ops = map->handle.context->machine->ops;
-    loom_result outcome, *given = batch->result;
+    loom_result outcome;
     uint64_t keys;
     if (work != loom__map_table_build) {
-        RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, batch->stream));
-        if (loom__map_table_surely_fits(map->table, batch->n)) /* it fits after all */
-            return work(map->table, batch);
+        RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
+        if (loom__map_table_surely_fits(map->handle.table, batch->n)) /* it fits after all */
+            return work(map->handle.table, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
-    return ops->write_table(map->handle.context->machine, given, &outcome, sizeof outcome, batch->stream);
+    return loom__handle_tell(&map->handle, &outcome, batch->result, batch->stream);
 }
 
 /* Runs a batch and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
@@ -36,15 +77,15 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
         batch->uncounted = access == LOOM__ACCESS_FIND;
     }
     if (inserts(access))
-        RETURN_IF_FAILED(loom__map_enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
+        RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
-    loom_status status = grows ? run_with_growth(map, work, batch) : work(map->table, batch);
+    loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__handle_leave(&map->handle, access, batch->stream);
     } else { /* A batch that did not begin leaves cursors valid; an empty one changes the table only as a build. */
-        map->generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
-        loom__map_leave_written(map, access, batch->stream);
+        map->handle.generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
+        leave_written(map, access, batch->stream);
     }
     if (status != LOOM_OK || given != NULL)
         return status;
@@ -58,22 +99,15 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     return (loom_status)own.status;
 }
 
-/* Checks the arrays of a call that takes pairs. */
-static loom_status check_pairs(loom_map *map, const loom__batch *batch)
-{
-    if (!batch->captured)
-        RETURN_IF_FAILED(loom__map_check(map, batch->stream));
-    RETURN_IF_FAILED(loom__map_check_values(map, "values", batch->values));
-    const loom__array arrays[] = {
-        {"keys", batch->keys, map->key_bytes, 0, 0},
-        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes), map->type == LOOM_TYPE_SET, 0},
-        {"found", batch->found_values, map->value_bytes, 1, 1},
-        {"status", batch->status, 1, 1, 1},
-    };
-    return loom__check_arrays(arrays, 4, batch->n);
-}
+/* ---- checks ---- */
 
-/* For calls that read or change values. */
+/* What a call wants beside keys and statuses. */
+enum {
+    TAKES_VALUES = 1,
+    GIVES_VALUES = 2, /* as an array that the caller must give */
+    NEEDS_MAP = 4     /* or a counter: it reads or changes values */
+};
+
 static loom_status check_has_values(loom_map *map, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
@@ -81,25 +115,57 @@ static loom_status check_has_values(loom_map *map, loom_stream stream)
     return LOOM_OK;
 }
 
-static loom_status check_insert(loom_map *map, const loom__batch *batch)
+static loom_status check_batch(loom_map *map, const loom__batch *batch, int wants)
 {
-    const uint32_t known = LOOM_OVERWRITE | LOOM_IN_ORDER | LOOM_BY_PARTITION | LOOM_DIRECTLY | LOOM_LOW_MEMORY;
-    RETURN_ERROR_IF(batch->flags & ~known, LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION, LOOM_DIRECTLY and "
-                    "LOOM_LOW_MEMORY are known",
-                    batch->flags);
-    RETURN_ERROR_IF(
-        batch->flags & LOOM_DIRECTLY && batch->flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
-        "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which sort the batch "
-        "first",
-        batch->flags);
-    return check_pairs(map, batch);
+    if (wants & NEEDS_MAP)
+        RETURN_IF_FAILED(check_has_values(map, batch->stream));
+    else if (!batch->captured)
+        RETURN_IF_FAILED(loom__map_check(map, batch->stream));
+    RETURN_IF_FAILED(loom__map_check_values(map, wants & GIVES_VALUES ? batch->found_values : batch->values));
+    const char is_set = map->type == LOOM_TYPE_SET;
+    const loom__array arrays[] = {
+        {"keys", batch->keys, map->key_bytes, 0, 0},
+        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes),
+         is_set || !(wants & TAKES_VALUES), 0},
+        {wants & GIVES_VALUES ? "values" : "found", batch->found_values, map->value_bytes,
+         is_set || !(wants & GIVES_VALUES), 1},
+        {"found", batch->found, 1, 1, 1},
+        {"status", batch->status, 1, 1, 1},
+    };
+    return loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, batch->n);
 }
 
-/* A set has nothing to overwrite. */
-static loom__write write_of(const loom_map *map, uint32_t flags)
+/* Sets the batch's flags and what it writes. A set has nothing to overwrite. */
+static loom_status prepare_insert(loom_map *map, uint32_t flags, loom__batch *batch)
 {
-    return flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
+    const uint32_t known = LOOM_OVERWRITE | LOOM_IN_ORDER | LOOM_BY_PARTITION | LOOM_DIRECTLY | LOOM_LOW_MEMORY;
+    RETURN_ERROR_IF(flags & ~known, LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: only LOOM_KEEP, LOOM_OVERWRITE, LOOM_IN_ORDER, LOOM_BY_PARTITION, LOOM_DIRECTLY and "
+                    "LOOM_LOW_MEMORY are known",
+                    flags);
+    RETURN_ERROR_IF(
+        flags & LOOM_DIRECTLY && flags & (LOOM_BY_PARTITION | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
+        "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which sort the batch "
+        "first",
+        flags);
+    RETURN_IF_FAILED(check_batch(map, batch, TAKES_VALUES));
+    batch->flags = flags;
+    batch->write = flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
+    return LOOM_OK;
+}
+
+/* ---- calls ---- */
+
+static loom__batch batch_of(const void *keys, const void *values, uint64_t n, uint8_t *status, loom_result *result,
+                            loom_stream stream)
+{
+    return (loom__batch){.keys = keys, .values = values, .status = status, .n = n, .result = result, .stream = stream};
+}
+
+static loom_status check_and_run(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access, int wants)
+{
+    RETURN_IF_FAILED(check_batch(map, batch, wants));
+    return run_batch(map, work, batch, access);
 }
 
 /* The build becomes part of a graph and does not run now, so it is not ordered with other calls. */
@@ -108,25 +174,28 @@ static loom_status capture_build(loom_map *map, loom__batch *batch)
     RETURN_ERROR_IF(batch->result == NULL, LOOM_INVALID_ARGUMENT,
                     "result is NULL: the stream is being captured into a graph, and nobody can wait for the outcome; "
                     "give a result where the device can write it");
-    loom__gate_enter_writer(&map->handle.gate);
-    batch->workspace = map->workspace;
-    batch->workspace_bytes = map->workspace_bytes;
+    loom__gate_enter(&map->handle.gate, 1);
+    use_workspace(map, batch);
     loom_status status = loom__handle_check_views(&map->handle, LOOM__ACCESS_ALONE);
     if (status == LOOM_OK)
-        status = loom__map_table_build(map->table, batch);
-    map->generation += status == LOOM_OK;
-    loom__gate_leave_writer(&map->handle.gate);
+        status = loom__map_table_build(map->handle.table, batch);
+    map->handle.generation += status == LOOM_OK;
+    loom__gate_leave(&map->handle.gate, 1);
     return status;
+}
+
+static int is_captured(const loom_map *map, loom_stream stream)
+{
+    loom__machine *machine = map->handle.context->machine;
+    return machine->ops->is_captured != NULL && machine->ops->is_captured(machine, stream);
 }
 
 loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                            uint8_t *status, loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {
-        .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
-    batch.captured = map != NULL && loom__handle_is_captured(&map->handle, stream);
-    RETURN_IF_FAILED(check_insert(map, &batch));
-    batch.write = write_of(map, flags);
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    batch.captured = map != NULL && is_captured(map, stream);
+    RETURN_IF_FAILED(prepare_insert(map, flags, &batch));
     return batch.captured ? capture_build(map, &batch)
                           : run_batch(map, loom__map_table_build, &batch, LOOM__ACCESS_ALONE);
 }
@@ -134,10 +203,8 @@ loom_status loom_map_build(loom_map *map, const void *keys, const void *values, 
 loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                             uint8_t *status, loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {
-        .keys = keys, .values = values, .status = status, .n = n, .flags = flags, .result = result, .stream = stream};
-    RETURN_IF_FAILED(check_insert(map, &batch));
-    batch.write = write_of(map, flags);
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    RETURN_IF_FAILED(prepare_insert(map, flags, &batch));
     return run_batch(map, loom__map_table_write, &batch,
                      flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION) ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
@@ -145,49 +212,30 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
 loom_status loom_map_find_or_insert(loom_map *map, const void *keys, const void *values, uint64_t n, void *found,
                                     uint8_t *status, loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {.keys = keys,
-                         .values = values,
-                         .found_values = found,
-                         .status = status,
-                         .n = n,
-                         .write = LOOM__WRITE_FETCH,
-                         .result = result,
-                         .stream = stream};
-    RETURN_IF_FAILED(check_has_values(map, stream));
-    RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_INSERT);
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    batch.found_values = found;
+    batch.write = LOOM__WRITE_FETCH;
+    return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_INSERT, NEEDS_MAP | TAKES_VALUES);
 }
 
 loom_status loom_map_update(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
                             loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {.keys = keys,
-                         .values = values,
-                         .status = status,
-                         .n = n,
-                         .write = LOOM__WRITE_UPDATE,
-                         .result = result,
-                         .stream = stream};
-    RETURN_IF_FAILED(check_has_values(map, stream));
-    RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_UPDATE);
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    batch.write = LOOM__WRITE_UPDATE;
+    return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_UPDATE, NEEDS_MAP | TAKES_VALUES);
 }
 
-/* Sets the batch's `how` and `widening`. */
-static loom_status how_to_combine(const loom_map *map, loom_combine combine, loom_number number, loom__batch *batch)
+/* Sets the batch's rule and its widening. */
+static loom_status choose_rule(const loom_map *map, loom_combine combine, loom_number number, loom__batch *batch)
 {
-    static const loom__combine_rule hows[][4] = {
-        [LOOM_NUMBER_U32] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED, LOOM__ADD},
-        [LOOM_NUMBER_I32] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
-        [LOOM_NUMBER_F32] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
-        [LOOM_NUMBER_U64] = {LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED},
-        [LOOM_NUMBER_I64] = {LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED},
-        [LOOM_NUMBER_F64] = {LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT},
-    };
-    static const loom__widening widenings[] = {
-        [LOOM_NUMBER_U32] = LOOM__WIDEN_U32,
-        [LOOM_NUMBER_I32] = LOOM__WIDEN_I32,
-        [LOOM_NUMBER_F32] = LOOM__WIDEN_F32,
+    static const struct {
+        loom__combine_rule rules[4];
+        loom__widening widening;
+    } kinds[] = {
+        [LOOM_NUMBER_U32] = {{LOOM__ADD, LOOM__MIN_UNSIGNED, LOOM__MAX_UNSIGNED, LOOM__ADD}, LOOM__WIDEN_U32},
+        [LOOM_NUMBER_I32] = {{LOOM__ADD, LOOM__MIN_SIGNED, LOOM__MAX_SIGNED}, LOOM__WIDEN_I32},
+        [LOOM_NUMBER_F32] = {{LOOM__ADD_FLOAT, LOOM__MIN_FLOAT, LOOM__MAX_FLOAT}, LOOM__WIDEN_F32},
     };
     RETURN_ERROR_IF((unsigned)combine > LOOM_COMBINE_ADD_AND_COUNT, LOOM_INVALID_ARGUMENT,
                     "combine = %d: LOOM_COMBINE_ADD, LOOM_COMBINE_MIN, LOOM_COMBINE_MAX and LOOM_COMBINE_ADD_AND_COUNT "
@@ -205,107 +253,68 @@ static loom_status how_to_combine(const loom_map *map, loom_combine combine, loo
         !narrow && map->value_bytes == 4, LOOM_INVALID_ARGUMENT,
         "numbers of 8 bytes do not fit a map with values of 4; make the map with values of 8, or give numbers "
         "of 4");
-    batch->how = hows[number][combine];
+    const unsigned kind = (unsigned)number % LOOM_NUMBER_U64; /* unsigned, signed or float */
+    batch->how = kinds[kind].rules[combine];
     if (combine == LOOM_COMBINE_ADD_AND_COUNT)
         batch->widening = LOOM__WIDEN_COUNTED;
     else if (narrow && map->value_bytes == 8)
-        batch->widening = widenings[number];
+        batch->widening = kinds[kind].widening;
     return LOOM_OK;
 }
 
 loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n, loom_combine combine,
                                 loom_number number, uint8_t *status, loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {.keys = keys,
-                         .values = values,
-                         .status = status,
-                         .n = n,
-                         .write = LOOM__WRITE_COMBINE,
-                         .result = result,
-                         .stream = stream};
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    batch.write = LOOM__WRITE_COMBINE;
     RETURN_IF_FAILED(check_has_values(map, stream));
-    RETURN_IF_FAILED(how_to_combine(map, combine, number, &batch)); /* tells how wide the numbers are */
-    RETURN_IF_FAILED(check_pairs(map, &batch));
-    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE);
+    RETURN_IF_FAILED(choose_rule(map, combine, number, &batch)); /* tells how wide the numbers are */
+    return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, TAKES_VALUES);
 }
 
 /* Without values an accumulation adds ones. */
 loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                            loom_stream stream)
 {
-    loom__batch batch = {.keys = keys,
-                         .status = status,
-                         .n = n,
-                         .write = LOOM__WRITE_COMBINE,
-                         .how = LOOM__ADD,
-                         .result = result,
-                         .stream = stream};
-    RETURN_IF_FAILED(check_has_values(map, stream));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE);
+    loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
+    batch.write = LOOM__WRITE_COMBINE;
+    batch.how = LOOM__ADD;
+    return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, NEEDS_MAP);
 }
 
 loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
                           loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {
-        .keys = keys, .found_values = values, .status = status, .n = n, .result = result, .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"values", values, map->value_bytes, map->type == LOOM_TYPE_SET, 1},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
+    loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
+    batch.found_values = values;
+    return check_and_run(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND, GIVES_VALUES);
 }
 
 loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
                               loom_result *result, loom_stream stream)
 {
-    loom__batch batch = {.keys = keys, .found = found, .status = status, .n = n, .result = result, .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"found", found, 1, 1, 1},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 3, n));
-    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
+    loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
+    batch.found = found;
+    return check_and_run(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND, 0);
 }
 
 loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                            loom_stream stream)
 {
-    loom__batch batch = {
-        .keys = keys, .status = status, .n = n, .write = LOOM__WRITE_ERASE, .result = result, .stream = stream};
-    RETURN_IF_FAILED(loom__map_check(map, stream));
-    const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 0},
-        {"status", status, 1, 1, 1},
-    };
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
-    return run_batch(map, loom__map_table_write, &batch, LOOM__ACCESS_ERASE);
+    loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
+    batch.write = LOOM__WRITE_ERASE;
+    return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ERASE, 0);
 }
 
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
 {
     static const loom_result cleared = {.status = LOOM_OK};
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    loom__machine *machine = map->handle.context->machine;
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__map_table_clear(map->table, stream);
-    map->generation++;
-    uint64_t none;
-    if (status == LOOM_OK && result != NULL) /* it may lie anywhere that the machine can write */
-        status = machine->ops->write_table(machine, result, &cleared, sizeof cleared, stream);
-    else if (status == LOOM_OK) /* waits */
-        status = loom__map_table_size(map->table, &none, stream);
+    loom_status status = loom__table_clear(map->handle.table, stream);
+    map->handle.generation++;
+    if (status == LOOM_OK)
+        status = loom__handle_tell(&map->handle, &cleared, result, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
@@ -317,7 +326,7 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
     const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_count_accesses(map->table, keys, n, accesses, stream);
+    loom_status status = loom__map_table_count_accesses(map->handle.table, keys, n, accesses, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }

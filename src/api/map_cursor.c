@@ -12,7 +12,7 @@ struct loom_cursor {
 
 static loom_status check_pairs(const loom_map *map, void *keys, void *values, uint64_t room)
 {
-    RETURN_IF_FAILED(loom__map_check_values(map, "values", values));
+    RETURN_IF_FAILED(loom__map_check_values(map, values));
     const loom__array arrays[] = {
         {"keys", keys, map->key_bytes, 0, 1},
         {"values", values, map->value_bytes, 1, 1},
@@ -29,17 +29,14 @@ loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint6
     RETURN_ERROR_IF(count == NULL, LOOM_INVALID_ARGUMENT, "count is NULL");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->table, count, stream);
+    loom_status status = loom__map_table_size(map->handle.table, count, stream);
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
     if (status == LOOM_OK && room > 0)
-        status = loom__map_table_retrieve(map->table, &start, keys, values, room, &got, stream);
-    if (status == LOOM_OK && result != NULL) { /* it may lie anywhere that the machine can write */
-        loom__machine *machine = map->handle.context->machine;
-        loom_result told = {.status = LOOM_OK, .keys = got, .ok = got};
-        status = machine->ops->write_table(machine, result, &told, sizeof told, stream);
-    }
+        status = loom__map_table_retrieve(map->handle.table, &start, keys, values, room, &got, stream);
+    if (status == LOOM_OK && result != NULL)
+        status = loom__handle_tell(&map->handle, &(loom_result){.keys = got, .ok = got}, result, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -50,14 +47,14 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
     uint64_t size;
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->table, &size, stream);
+    loom_status status = loom__map_table_size(map->handle.table, &size, stream);
     loom_cursor *cursor = NULL;
     if (status == LOOM_OK) {
         cursor = loom__allocate(&map->handle.context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);
         status = cursor != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
     }
     if (status == LOOM_OK) {
-        *cursor = (loom_cursor){.map = map, .generation = map->generation};
+        *cursor = (loom_cursor){.map = map, .generation = map->handle.generation};
         *made = cursor;
         if (count != NULL)
             *count = size;
@@ -77,10 +74,10 @@ loom_status loom_cursor_next(loom_cursor *cursor, void *keys, void *values, uint
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status;
-    if (map->generation != cursor->generation)
+    if (map->handle.generation != cursor->generation)
         status = loom__fail(LOOM_CHANGED, "the table was written since the cursor was opened; open another");
     else
-        status = loom__map_table_retrieve(map->table, &cursor->position, keys, values, room, got, stream);
+        status = loom__map_table_retrieve(map->handle.table, &cursor->position, keys, values, room, got, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
     return status;
 }
@@ -95,15 +92,14 @@ void loom_cursor_close(loom_cursor *cursor)
 
 enum { VISITED_AT_ONCE = 4096 };
 
-static loom_status visit_all(loom_map *map, loom_cursor *cursor, unsigned char *keys, unsigned char *values,
-                             loom_visit visit, void *user, int *stopped, loom_stream stream)
+static loom_status visit_all(loom_cursor *cursor, unsigned char *keys, unsigned char *values, loom_visit visit,
+                             void *user, int *stopped, loom_stream stream)
 {
     uint64_t got;
     do { /* ends: each round brings pairs or is the last */
-        RETURN_IF_FAILED(
-            loom_cursor_next(cursor, keys, map->type == LOOM_TYPE_SET ? NULL : values, VISITED_AT_ONCE, &got, stream));
+        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, values, VISITED_AT_ONCE, &got, stream));
         if (got > 0)
-            *stopped = visit(user, keys, map->type == LOOM_TYPE_SET ? NULL : values, got);
+            *stopped = visit(user, keys, values, got);
     } while (got > 0 && *stopped == 0);
     return LOOM_OK;
 }
@@ -120,7 +116,8 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     loom_status status = LOOM_OUT_OF_MEMORY;
     if (buffer != NULL)
-        status = visit_all(map, cursor, buffer, buffer + keys_bytes, visit, user, &last, stream);
+        status =
+            visit_all(cursor, buffer, map->value_bytes > 0 ? buffer + keys_bytes : NULL, visit, user, &last, stream);
     loom__release(allocator, buffer, bytes, LOOM_MEMORY_HOST, NULL);
     loom_cursor_close(cursor);
     if (stopped != NULL)

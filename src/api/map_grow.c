@@ -9,7 +9,7 @@
  *      whole. Room for all rows would make tables large for nothing. A table has more slots than its capacity, so a few
  *      keys beyond the capacity are stored, too.
  *   2. The table grows, and the refused rows go again. They are copied, in the order of the batch, into arrays of their
- *      own, so that each row is combined once. A row was refused if its status says so. Statuses cost time, and a
+ *      own: each row is combined once. A row was refused if its status says so. Statuses cost time, and a
  *      status array keeps the cuda machine from combining rows first. Without statuses the table itself tells: a key's
  *      rows in one call are either all stored or all refused, since a partition without a free slot stays so until the
  *      call ends (open_ops.h, Insert), and a full bucket of an exhausted partition gets no room (perfect_room.h). The
@@ -40,15 +40,15 @@ loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream strea
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
     uint64_t keys = 0;
-    if (capacity > map->table->is.capacity)
-        status = loom__map_table_size(map->table, &keys, stream);
+    if (capacity > map->handle.table->is.capacity)
+        status = loom__map_table_size(map->handle.table, &keys, stream);
     /* A table has more slots than its capacity. If it holds more keys than `capacity`, it has the room already, and its
      * keys might not fit a table of that capacity. */
-    if (status == LOOM_OK && capacity > map->table->is.capacity && capacity >= keys) {
+    if (status == LOOM_OK && capacity > map->handle.table->is.capacity && capacity >= keys) {
         status = loom__map_check_limit(map, capacity);
         if (status == LOOM_OK)
-            status = loom__map_table_resize(map->table, capacity, stream);
-        map->generation += status == LOOM_OK;
+            status = loom__map_table_resize(map->handle.table, capacity, stream);
+        map->handle.generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
@@ -59,10 +59,10 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
     uint64_t keys;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__map_table_size(map->table, &keys, stream);
-    if (status == LOOM_OK && keys < map->table->is.capacity && loom__map_is_smaller(map, keys)) {
-        status = loom__map_table_resize(map->table, keys, stream);
-        map->generation += status == LOOM_OK;
+    loom_status status = loom__map_table_size(map->handle.table, &keys, stream);
+    if (status == LOOM_OK && keys < map->handle.table->is.capacity && loom__map_is_smaller(map, keys)) {
+        status = loom__map_table_resize(map->handle.table, keys, stream);
+        map->handle.generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
@@ -79,9 +79,9 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
 {
     RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
     RETURN_IF_FAILED(loom__map_check_growth(growth));
-    loom__gate_enter_writer(&map->handle.gate);
+    loom__gate_enter(&map->handle.gate, 1);
     map->growth = growth;
-    loom__gate_leave_writer(&map->handle.gate);
+    loom__gate_leave(&map->handle.gate, 1);
     return LOOM_OK;
 }
 
@@ -90,13 +90,13 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     enum { LEAST_MORE = 64 };
-    uint64_t capacity = map->table->is.capacity;
+    uint64_t capacity = map->handle.table->is.capacity;
     double larger = (double)capacity * map->growth;
     uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
     wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
     wanted = wanted > keys ? wanted : keys;
     RETURN_IF_FAILED(loom__map_limit_growth(map, capacity + LEAST_MORE, &wanted));
-    return loom__map_table_resize(map->table, wanted, stream);
+    return loom__map_table_resize(map->handle.table, wanted, stream);
 }
 
 /* ---- how many keys ---- */
@@ -229,7 +229,7 @@ static loom_status select_refused(loom_map *map, const loom__batch *batch, uint6
             return LOOM_OUT_OF_MEMORY;
         loom__batch look = {
             .keys = batch->keys, .status = own, .n = batch->n, .result = &result, .stream = batch->stream};
-        outcome = loom__map_table_find(map->table, &look);
+        outcome = loom__map_table_find(map->handle.table, &look);
     }
     if (outcome == LOOM_OK)
         outcome = machine->ops->select_rows(machine, status, own != NULL ? LOOM_NOT_FOUND : LOOM_FULL, batch->n, rows,
@@ -265,11 +265,11 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
                            round_of_rows *next)
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys, capacity = map->table->is.capacity;
+    uint64_t keys, capacity = map->handle.table->is.capacity;
     *next = (round_of_rows){.batch = *whole}; /* the old *next may still be the last round */
     if (loom__map_is_limited(map))
         return grow(map, 0, whole->stream); /* in vain: for its error message */
-    RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, whole->stream));
+    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
                     "unlucky, or made so)",
@@ -319,7 +319,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
     *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
     for (;;) {
         round.batch.result = &result;
-        status = work(map->table, &round.batch);
+        status = work(map->handle.table, &round.batch);
         if (status == LOOM_OK)
             status = tell(map, batch, &round);
         if (status != LOOM_OK)
@@ -342,8 +342,8 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
         return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
-    RETURN_IF_FAILED(loom__map_table_recount(map->table, &keys, batch->stream));
-    if (status == LOOM_OK && keys > map->table->is.capacity && !loom__map_is_limited(map))
+    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
+    if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* if it cannot, the next call tries again: all keys are stored */
     return LOOM_OK;
 }

@@ -42,15 +42,10 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
 
 /* ---- existing tables ---- */
 
-uint64_t loom__map_table_bytes(const loom_map *map)
-{
-    return loom__table_bytes(map->table) + sizeof *map;
-}
-
 /* Bytes of the table with another capacity. */
 static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
 {
-    const loom_map_config config = loom__map_table_config(map->table, capacity);
+    const loom_map_config config = loom__map_table_config(map->handle.table, capacity);
     loom_memory memory = LOOM_MEMORY_INIT;
     RETURN_IF_FAILED(loom__map_measure(map->handle.context, &config, &memory));
     *table_bytes = memory.table_bytes;
@@ -78,17 +73,17 @@ loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity)
 int loom__map_is_smaller(const loom_map *map, uint64_t capacity)
 {
     uint64_t then;
-    return measure_resized(map, capacity, &then) != LOOM_OK || then < loom__map_table_bytes(map);
+    return measure_resized(map, capacity, &then) != LOOM_OK || then < loom__handle_bytes(&map->handle);
 }
 
 int loom__map_is_limited(const loom_map *map)
 {
-    return map->memory_limit != 0 && map->limited_at == map->table->is.capacity;
+    return map->memory_limit != 0 && map->limited_at == map->handle.table->is.capacity;
 }
 
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity)
 {
-    const uint64_t now = map->table->is.capacity, precision = now / 256 + 1;
+    const uint64_t now = map->handle.table->is.capacity, precision = now / 256 + 1;
     uint64_t from = now, to = *capacity;
     if (map->memory_limit == 0)
         return LOOM_OK;
@@ -116,14 +111,14 @@ loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capa
 loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit)
 {
     RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
-    loom__gate_enter_writer(&map->handle.gate);
-    const uint64_t bytes = loom__map_table_bytes(map);
+    loom__gate_enter(&map->handle.gate, 1);
+    const uint64_t bytes = loom__handle_bytes(&map->handle);
     const int enough = memory_limit == 0 || bytes <= memory_limit;
     if (enough) {
         map->memory_limit = memory_limit;
         map->limited_at = UINT64_MAX;
     }
-    loom__gate_leave_writer(&map->handle.gate);
+    loom__gate_leave(&map->handle.gate, 1);
     RETURN_ERROR_IF(!enough, LOOM_OUT_OF_MEMORY,
                     "memory_limit = %llu: the table takes %llu bytes already; make it smaller before "
                     "(loom_map_shrink), or allow as many",

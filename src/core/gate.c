@@ -14,41 +14,29 @@ void loom__gate_destroy(loom__gate *gate)
     pthread_mutex_destroy(&gate->lock);
 }
 
-void loom__gate_enter_reader(loom__gate *gate)
+void loom__gate_enter(loom__gate *gate, int writes)
 {
     pthread_mutex_lock(&gate->lock);
     uint64_t ticket = gate->arrived++;
-    while (gate->admitted != ticket || gate->writer)
+    while (gate->admitted != ticket || gate->writer || (writes && gate->readers > 0))
         pthread_cond_wait(&gate->moved, &gate->lock);
-    gate->readers++;
     gate->admitted++;
-    pthread_cond_broadcast(&gate->moved);
+    if (writes) {
+        gate->writer = 1;
+    } else {
+        gate->readers++;
+        pthread_cond_broadcast(&gate->moved); /* the next one may be a reader, too */
+    }
     pthread_mutex_unlock(&gate->lock);
 }
 
-void loom__gate_enter_writer(loom__gate *gate)
+void loom__gate_leave(loom__gate *gate, int writes)
 {
     pthread_mutex_lock(&gate->lock);
-    uint64_t ticket = gate->arrived++;
-    while (gate->admitted != ticket || gate->writer || gate->readers > 0)
-        pthread_cond_wait(&gate->moved, &gate->lock);
-    gate->writer = 1;
-    gate->admitted++;
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void loom__gate_leave_reader(loom__gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->readers--;
-    pthread_cond_broadcast(&gate->moved);
-    pthread_mutex_unlock(&gate->lock);
-}
-
-void loom__gate_leave_writer(loom__gate *gate)
-{
-    pthread_mutex_lock(&gate->lock);
-    gate->writer = 0;
+    if (writes)
+        gate->writer = 0;
+    else
+        gate->readers--;
     pthread_cond_broadcast(&gate->moved);
     pthread_mutex_unlock(&gate->lock);
 }

@@ -17,9 +17,8 @@ typedef struct loom__gate {
 
 void loom__gate_init(loom__gate *gate);
 void loom__gate_destroy(loom__gate *gate);
-void loom__gate_enter_reader(loom__gate *gate);
-void loom__gate_leave_reader(loom__gate *gate);
-void loom__gate_enter_writer(loom__gate *gate);
-void loom__gate_leave_writer(loom__gate *gate);
+/* As a writer if `writes`, otherwise as a reader. */
+void loom__gate_enter(loom__gate *gate, int writes);
+void loom__gate_leave(loom__gate *gate, int writes);
 
 #endif

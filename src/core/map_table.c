@@ -1,33 +1,12 @@
 /* What tables of maps, sets and counters share: the number of keys they may hold, building, resizing, lending to users'
  * kernels, loading from files. */
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/memory.h"
 #include "core/table.h"
-
-#include <string.h>
 
 static const loom__map_kernels *kernels_of(const loom__table *table)
 {
     return table->kernels;
-}
-
-/* Tables that get the same memory one after the other have different generations if their seeds or capacities differ. A
- * stale device view of the first is then detected. */
-static uint64_t generation_of(const loom__table *table)
-{
-    const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
-    return loom__mix64(loom__mix64(seed) + table->is.capacity);
-}
-
-/* Waits: every stream then sees the table. */
-static loom_status set_totals(loom__table *table, uint64_t keys, loom_stream stream)
-{
-    const loom__totals totals = {.size = keys, .generation = generation_of(table)};
-    const loom__map_kernels *kernels = kernels_of(table);
-    if (kernels->reset_totals != NULL)
-        return kernels->reset_totals(table->machine, table->view, &totals, stream);
-    return table->machine->ops->write_table(table->machine, table->totals, &totals, sizeof totals, stream);
 }
 
 /* ---- making ---- */
@@ -49,10 +28,11 @@ loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, u
     return LOOM_OK;
 }
 
-loom_status loom__map_describe(loom__machine *machine, const loom_map_config *config, uint64_t seed,
-                               loom__description *is)
+/* The description of the table that a complete config asks for. */
+static loom_status describe(loom__machine *machine, const loom_map_config *config, uint64_t seed, loom__description *is)
 {
     const loom__engine *engine = loom__engine_of(config->type, config->engine);
+    RETURN_IF_FAILED(loom__table_offered(machine, engine));
     *is = (loom__description){
         .type = config->type,
         .engine = engine->id,
@@ -71,8 +51,7 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     const loom__engine *engine = loom__engine_of(config->type, config->engine);
     loom__description is;
     loom__table table;
-    RETURN_IF_FAILED(loom__table_offered(machine, engine));
-    RETURN_IF_FAILED(loom__map_describe(machine, config, 0, &is));
+    RETURN_IF_FAILED(describe(machine, config, 0, &is));
     RETURN_IF_FAILED(loom__table_plan(machine, engine, &is, 0, &table));
     memory->table_bytes = loom__table_bytes(&table);
     const loom__map_kernels *kernels = kernels_of(&table);
@@ -89,20 +68,10 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
 loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                    loom__table **made)
 {
-    const loom__engine *engine = loom__engine_of(config->type, config->engine);
     loom__description is;
-    loom__table *table;
-    RETURN_IF_FAILED(loom__table_offered(machine, engine));
-    RETURN_IF_FAILED(loom__map_describe(machine, config, seed, &is));
-    RETURN_IF_FAILED(loom__table_make(machine, engine, &is, config->concurrent_reads, &table, NULL));
-    loom_status status = kernels_of(table)->clear(machine, table->view, NULL);
-    if (status == LOOM_OK)
-        status = set_totals(table, 0, NULL);
-    if (status != LOOM_OK)
-        loom__table_destroy(table);
-    else
-        *made = table;
-    return status;
+    RETURN_IF_FAILED(describe(machine, config, seed, &is));
+    return loom__table_make_empty(machine, loom__engine_of(config->type, config->engine), &is, config->concurrent_reads,
+                                  made);
 }
 
 loom_map_config loom__map_table_config(const loom__table *table, uint64_t capacity)
@@ -221,47 +190,19 @@ loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream)
 
 /* ---- device views ---- */
 
-loom_status loom__map_table_lend(loom__table *table, loom_map_view *view)
-{
-    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
-    loom__machine *machine = table->machine;
-    RETURN_ERROR_IF(table->engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views",
-                    table->engine->name);
-    if (table->engine->moves_keys)
-        RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
-    RETURN_ERROR_IF(table->engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
-                    "kernels may look keys up in a table of the %s engine (LOOM_VIEW_FIND), not insert: keys move when "
-                    "others come; insert with the bulk calls, or use another engine",
-                    table->engine->name);
-    RETURN_ERROR_IF(!table->engine->moves_keys && kernels_of(table)->fold_size == NULL, LOOM_UNSUPPORTED,
-                    "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
-    RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
-                    "a set has no values to accumulate; use a map or a counter");
-    view->layout = table->engine->view_layout;
-    view->key_bytes = table->is.key_bytes;
-    view->value_bytes = table->is.value_bytes;
-    view->generation = generation_of(table);
-    memset(view->table, 0, sizeof view->table);
-    memcpy(view->table, table->view, sizeof table->view);
-    return LOOM_OK;
-}
-
-loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *view, loom_stream stream)
+loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream)
 {
     const loom__map_kernels *kernels = kernels_of(table);
-    if (view->access == LOOM_VIEW_FIND)
-        return LOOM_OK;
     RETURN_IF_FAILED(kernels->fold_size(table->machine, table->view, stream));
     table->most = UINT64_MAX; /* no call counted the new keys */
-    if (kernels->upkeep == NULL)
-        return LOOM_OK;
-    return kernels->upkeep(table->machine, table->view, view->access == LOOM_VIEW_MIXED, stream);
+    return kernels->upkeep != NULL ? kernels->upkeep(table->machine, table->view, sweep, stream) : LOOM_OK;
 }
 
 /* ---- another size ---- */
 
 /* Where partitions cannot be filled whole: through arrays. */
-static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t keys, loom_stream stream)
+static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t keys, uint64_t *refused,
+                                   loom_stream stream)
 {
     enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* pairs: then the values are, too */ };
     const loom_allocator *allocator = &from->machine->allocator;
@@ -276,7 +217,7 @@ static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t 
     loom_result result = {0};
     loom__batch batch = {
         .keys = pairs, .values = values, .write = LOOM__WRITE_KEEP, .result = &result, .stream = stream};
-    loom_status status = kernels_of(to)->clear(to->machine, to->view, stream);
+    loom_status status = loom__table_clear(to, stream);
     do {
         if (status == LOOM_OK)
             status = loom__map_table_retrieve(from, &position, pairs, values, at_once, &batch.n, stream);
@@ -284,7 +225,8 @@ static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t 
             status = kernels_of(to)->write(to->machine, to->view, &batch);
     } while (status == LOOM_OK && batch.n > 0 && result.full == 0);
     loom__release(allocator, pairs, bytes, LOOM_MEMORY_TEMPORARY, stream);
-    return status == LOOM_OK && result.full > 0 ? LOOM_FULL : status;
+    *refused = result.full;
+    return status;
 }
 
 static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loom_stream stream)
@@ -295,14 +237,14 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
     if (kernels->refill != NULL)
         status = kernels->refill(from->machine, from->view, to->view, &refused, stream);
     if (status == LOOM_UNSUPPORTED)
-        status = refill_directly(from, to, keys, stream);
+        status = refill_directly(from, to, keys, &refused, stream);
+    RETURN_IF_FAILED(status);
     RETURN_ERROR_IF(
-        status == LOOM_FULL || (status == LOOM_OK && refused > 0), LOOM_FULL,
+        refused > 0, LOOM_FULL,
         "%llu keys did not fit a table for %llu, since too many fell into one partition (their hashes are very "
         "unlucky, or made so); make it larger",
         (unsigned long long)keys, (unsigned long long)to->is.capacity);
-    RETURN_IF_FAILED(status);
-    return set_totals(to, keys, stream);
+    return loom__table_set_totals(to, keys, stream);
 }
 
 loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream)
@@ -311,27 +253,21 @@ loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_s
     loom__description is;
     loom__table *made;
     uint64_t keys;
-    RETURN_IF_FAILED(loom__map_describe(table->machine, &config, table->is.seed, &is));
+    RETURN_IF_FAILED(describe(table->machine, &config, table->is.seed, &is));
     RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
     RETURN_IF_FAILED(loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, &made, stream));
-    made->most = keys;
     loom_status status = refill(table, made, keys, stream);
     if (status == LOOM_OK) {
         loom__table old = *table;
         *table = *made;
         *made = old;
+        table->most = keys;
     }
     loom__table_destroy(made);
     return status;
 }
 
 /* ---- whole tables ---- */
-
-loom_status loom__map_table_clear(loom__table *table, loom_stream stream)
-{
-    table->most = table->worn = 0;
-    return kernels_of(table)->clear(table->machine, table->view, stream);
-}
 
 loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
                                      uint64_t room, uint64_t *got, loom_stream stream)
@@ -357,7 +293,7 @@ loom_status loom__map_table_restored(loom__table *table, const char *path, loom_
 {
     loom__survey survey;
     const uint64_t size = table->is.size;
-    RETURN_IF_FAILED(set_totals(table, size, stream));
+    RETURN_IF_FAILED(loom__table_set_totals(table, size, stream));
     table->most = size;
     if (table->engine->restored != NULL)
         RETURN_IF_FAILED(table->engine->restored(table, stream));

@@ -1,5 +1,6 @@
 #include "core/table.h"
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/memory.h"
 
 #include <assert.h>
@@ -17,8 +18,10 @@ static uint64_t aligned(uint64_t bytes)
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit)
 {
     assert(table->region_count < LOOM__MOST_REGIONS && bytes > 0 && unit > 0 && unit <= INT32_MAX);
-    table->regions[table->region_count++] =
-        (loom__region){.section = section, .place = LOOM__PLACE_DEVICE, .bytes = bytes, .unit = unit};
+    loom__region *region = &table->regions[table->region_count++];
+    *region = (loom__region){.section = section, .at = aligned(table->bytes), .bytes = bytes, .unit = unit};
+    table->bytes = region->at + bytes;
+    table->sections += section != LOOM__SECTION_NONE;
 }
 
 void loom__table_add_state(loom__table *table, uint64_t more_bytes)
@@ -30,76 +33,6 @@ void loom__table_add_state(loom__table *table, uint64_t more_bytes)
 unsigned char *loom__table_state(const loom__table *table)
 {
     return table->totals == NULL ? NULL : (unsigned char *)(table->totals + 1);
-}
-
-/* Regions of one place share one allocation, and its last region is not rounded up. */
-static uint64_t bytes_of(const loom__table *table, loom__place place)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < table->region_count; i++)
-        if (table->regions[i].place == place)
-            bytes = aligned(bytes) + table->regions[i].bytes;
-    return bytes;
-}
-
-static loom_memory_kind kind_of(loom__place place)
-{
-    return place == LOOM__PLACE_DEVICE ? LOOM_MEMORY_TABLE : LOOM_MEMORY_HOST;
-}
-
-static const loom__place offered_places[] = {LOOM__PLACE_DEVICE, LOOM__PLACE_HOST};
-enum { OFFERED_PLACES = sizeof offered_places / sizeof offered_places[0] };
-
-static void release(loom__table *table)
-{
-    for (int p = 0; p < OFFERED_PLACES; p++) {
-        const loom__place place = offered_places[p];
-        unsigned char *memory = NULL;
-        for (uint32_t i = table->region_count; i-- > 0;)
-            if (table->regions[i].place == place)
-                memory = table->regions[i].memory;
-        loom__release(&table->machine->allocator, memory, bytes_of(table, place), kind_of(place), NULL);
-    }
-}
-
-static loom_status allocate(loom__table *table, loom_stream stream)
-{
-    for (int p = 0; p < OFFERED_PLACES; p++) {
-        const loom__place place = offered_places[p];
-        const uint64_t bytes = bytes_of(table, place);
-        unsigned char *memory = NULL;
-        if (bytes > 0)
-            memory = loom__allocate(&table->machine->allocator, bytes, kind_of(place), stream);
-        if (bytes > 0 && memory == NULL) {
-            release(table);
-            return LOOM_OUT_OF_MEMORY;
-        }
-        uint64_t at = 0;
-        for (uint32_t i = 0; i < table->region_count; i++)
-            if (table->regions[i].place == place) {
-                table->regions[i].memory = memory + aligned(at);
-                at = aligned(at) + table->regions[i].bytes;
-            }
-    }
-    return LOOM_OK;
-}
-
-loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
-                              loom_stream stream)
-{
-    if (region->place != LOOM__PLACE_HOST)
-        return table->machine->ops->read_table(table->machine, host, region->memory + at, bytes, stream);
-    memcpy(host, region->memory + at, bytes);
-    return LOOM_OK;
-}
-
-loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
-                               uint64_t bytes, loom_stream stream)
-{
-    if (region->place != LOOM__PLACE_HOST)
-        return table->machine->ops->write_table(table->machine, region->memory + at, host, bytes, stream);
-    memcpy(region->memory + at, host, bytes);
-    return LOOM_OK;
 }
 
 /* ---- tables ---- */
@@ -117,9 +50,12 @@ loom_status loom__table_offered(loom__machine *machine, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Sets the engine's view and the address of the totals. */
-static void attach(loom__table *table)
+/* Gives the regions their memory, and sets the engine's view and the address of the totals. NULL: the caller only needs
+ * sizes. */
+static void attach(loom__table *table, unsigned char *memory)
 {
+    for (uint32_t i = 0; i < table->region_count && memory != NULL; i++)
+        table->regions[i].memory = memory + table->regions[i].at;
     if (table->state < table->region_count)
         table->totals = (loom__totals *)(void *)table->regions[table->state].memory;
     memset(table->view, 0, sizeof table->view);
@@ -130,28 +66,20 @@ loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine,
                              uint32_t concurrent_reads, loom__table *table)
 {
     RETURN_IF_FAILED(loom__table_offered(machine, engine));
-    memset(table, 0, sizeof *table);
-    table->engine = engine;
-    table->machine = machine;
-    table->kernels = kernels_of(machine, engine);
-    table->is = *is;
-    table->concurrent_reads = concurrent_reads;
-    table->state = LOOM__MOST_REGIONS;
+    *table = (loom__table){.engine = engine,
+                           .machine = machine,
+                           .kernels = kernels_of(machine, engine),
+                           .is = *is,
+                           .concurrent_reads = concurrent_reads,
+                           .state = LOOM__MOST_REGIONS};
     engine->lay_out(table);
-    for (uint32_t i = 0; i < table->region_count; i++)
-        RETURN_ERROR_IF(table->regions[i].place != LOOM__PLACE_DEVICE && table->regions[i].place != LOOM__PLACE_HOST,
-                        LOOM_UNSUPPORTED, "the %s engine wants memory in a place that this version does not offer",
-                        engine->name);
-    attach(table);
+    attach(table, NULL);
     return LOOM_OK;
 }
 
 uint64_t loom__table_bytes(const loom__table *table)
 {
-    uint64_t bytes = sizeof *table;
-    for (int p = 0; p < OFFERED_PLACES; p++)
-        bytes += bytes_of(table, offered_places[p]);
-    return bytes;
+    return sizeof *table + table->bytes;
 }
 
 uint64_t loom__table_slots_in_all(const loom__table *table)
@@ -166,13 +94,16 @@ loom_status loom__table_make(loom__machine *machine, const loom__engine *engine,
     if (table == NULL)
         return LOOM_OUT_OF_MEMORY;
     loom_status status = loom__table_plan(machine, engine, is, concurrent_reads, table);
-    if (status == LOOM_OK)
-        status = allocate(table, stream);
+    unsigned char *memory = NULL;
+    if (status == LOOM_OK) {
+        memory = loom__allocate(&machine->allocator, table->bytes, LOOM_MEMORY_TABLE, stream);
+        status = memory != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
+    }
     if (status != LOOM_OK) {
         loom__release(&machine->allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
         return status;
     }
-    attach(table);
+    attach(table, memory);
     *made = table;
     return LOOM_OK;
 }
@@ -180,7 +111,7 @@ loom_status loom__table_make(loom__machine *machine, const loom__engine *engine,
 void loom__table_destroy(loom__table *table)
 {
     const loom_allocator *allocator = &table->machine->allocator;
-    release(table);
+    loom__release(allocator, table->regions[0].memory, table->bytes, LOOM_MEMORY_TABLE, NULL);
     loom__release(allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
 }
 
@@ -190,13 +121,9 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
     loom__table *twin;
     RETURN_IF_FAILED(loom__table_make(machine, table->engine, &table->is, table->concurrent_reads, &twin, stream));
     loom_status status = LOOM_OK;
-    for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++) {
-        const loom__region *from = &table->regions[i], *to = &twin->regions[i];
-        if (from->place == LOOM__PLACE_HOST)
-            memcpy(to->memory, from->memory, from->bytes);
-        else
-            status = machine->ops->copy_table(machine, to->memory, from->memory, from->bytes, stream);
-    }
+    for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++)
+        status = machine->ops->copy_table(machine, twin->regions[i].memory, table->regions[i].memory,
+                                          table->regions[i].bytes, stream);
     twin->most = table->replayed ? UINT64_MAX : table->most; /* until a call counts the keys */
     twin->worn = table->worn;
     if (status != LOOM_OK)
@@ -204,4 +131,77 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
     else
         *made = twin;
     return status;
+}
+
+/* ---- contents ---- */
+
+/* Tables that get the same memory one after the other have different generations if their seeds or capacities differ. A
+ * stale device view of the first is then detected. */
+static uint64_t generation_of(const loom__table *table)
+{
+    const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
+    return loom__mix64(loom__mix64(seed) + table->is.capacity);
+}
+
+loom_status loom__table_wait(loom__table *table, loom_stream stream)
+{
+    unsigned char first;
+    return table->machine->ops->read_table(table->machine, &first, table->regions[0].memory, sizeof first, stream);
+}
+
+loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_stream stream)
+{
+    const loom__totals totals = {.size = keys, .generation = generation_of(table)};
+    if (table->totals == NULL)
+        return loom__table_wait(table, stream);
+    const loom__map_kernels *kernels = table->kernels;
+    if (kernels->reset_totals != NULL)
+        return kernels->reset_totals(table->machine, table->view, &totals, stream);
+    return table->machine->ops->write_table(table->machine, table->totals, &totals, sizeof totals, stream);
+}
+
+loom_status loom__table_clear(loom__table *table, loom_stream stream)
+{
+    table->most = table->worn = 0;
+    if (table->is.type == LOOM_TYPE_FILTER)
+        return ((const loom__filter_kernels *)table->kernels)->clear(table->machine, table->view, stream);
+    return ((const loom__map_kernels *)table->kernels)->clear(table->machine, table->view, stream);
+}
+
+loom_status loom__table_make_empty(loom__machine *machine, const loom__engine *engine, const loom__description *is,
+                                   uint32_t concurrent_reads, loom__table **made)
+{
+    RETURN_IF_FAILED(loom__table_make(machine, engine, is, concurrent_reads, made, NULL));
+    loom_status status = loom__table_clear(*made, NULL);
+    if (status == LOOM_OK)
+        status = loom__table_set_totals(*made, 0, NULL);
+    if (status != LOOM_OK)
+        loom__table_destroy(*made);
+    return status;
+}
+
+loom_status loom__table_lend(loom__table *table, loom_map_view *view)
+{
+    _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
+    const loom__engine *engine = table->engine;
+    loom__machine *machine = table->machine;
+    const int folds = table->is.type != LOOM_TYPE_FILTER && !engine->moves_keys; /* the kernels' keys into the size */
+    RETURN_ERROR_IF(engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views", engine->name);
+    if (!folds)
+        RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
+    RETURN_ERROR_IF(engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
+                    "kernels may look keys up in a table of the %s engine (LOOM_VIEW_FIND), not insert: keys move when "
+                    "others come; insert with the bulk calls, or use another engine",
+                    engine->name);
+    RETURN_ERROR_IF(folds && ((const loom__map_kernels *)table->kernels)->fold_size == NULL, LOOM_UNSUPPORTED,
+                    "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
+    RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
+                    "a set has no values to accumulate; use a map or a counter");
+    view->layout = engine->view_layout;
+    view->key_bytes = table->is.key_bytes;
+    view->value_bytes = table->is.value_bytes;
+    view->generation = table->totals != NULL ? generation_of(table) : 0;
+    memset(view->table, 0, sizeof view->table);
+    memcpy(view->table, table->view, sizeof table->view);
+    return LOOM_OK;
 }

@@ -1,6 +1,6 @@
 /* A table of any engine: a description, a list of memory regions, and the engine's view struct. Making, cloning,
  * resizing, saving and loading walk the list and know nothing else of an engine (table.c, table_file.c). map_table.c
- * holds what only maps have. An engine adds its shape, its layout and its kernels (engine.h). */
+ * holds what only maps, sets and counters have. An engine adds its shape, its layout and its kernels (engine.h). */
 #ifndef LOOM_CORE_TABLE_H
 #define LOOM_CORE_TABLE_H
 
@@ -28,9 +28,6 @@ typedef struct loom__description {
     uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
 } loom__description;
 
-/* Where a region lies. The core refuses pinned host memory and files until an engine needs them. */
-typedef enum loom__place { LOOM__PLACE_DEVICE, LOOM__PLACE_PINNED, LOOM__PLACE_HOST, LOOM__PLACE_FILE } loom__place;
-
 /* What a region holds, and its number in files. */
 typedef enum loom__section {
     LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table starts afresh */
@@ -40,7 +37,7 @@ typedef enum loom__section {
 
 typedef struct loom__region {
     loom__section section;
-    loom__place place;
+    uint64_t at; /* offset in the table's memory */
     uint64_t bytes;
     uint64_t unit;         /* bytes read, checked and written together; the last unit may be shorter */
     unsigned char *memory; /* aligned to 64 bytes; NULL until the table has memory */
@@ -55,6 +52,8 @@ struct loom__table {
     uint32_t slots_per_bucket; /* set by the engine's `lay_out`; 0 in filters */
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
+    uint32_t sections;               /* regions that are saved */
+    uint64_t bytes;                  /* of all regions: one allocation */
     uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
     uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
@@ -63,7 +62,7 @@ struct loom__table {
     uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
 };
 
-/* For an engine's `lay_out`: appends a region. Regions of one place share one allocation, in this order. */
+/* For an engine's `lay_out`: appends a region. All regions lie in one allocation, in this order. */
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit);
 
 /* Appends the region that is not saved: the totals, then `more_bytes` for the engine. */
@@ -78,14 +77,16 @@ uint64_t loom__table_bytes(const loom__table *table);
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);
 
-/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine, or a
- * region's place is not offered. */
+/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine. */
 loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table *table);
 
 /* Makes a table with memory; its contents are undefined. */
 loom_status loom__table_make(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table **made, loom_stream stream);
+/* Makes a table without keys, which every stream sees. */
+loom_status loom__table_make_empty(loom__machine *machine, const loom__engine *engine, const loom__description *is,
+                                   uint32_t concurrent_reads, loom__table **made);
 void loom__table_destroy(loom__table *table);
 
 /* Makes a table of the same description and contents; waits. */
@@ -94,11 +95,19 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 /* OK if the machine offers the engine; otherwise UNSUPPORTED and a sentence. */
 loom_status loom__table_offered(loom__machine *machine, const loom__engine *engine);
 
-/* Copy part of a region to or from the host; they wait. */
-loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
-                              loom_stream stream);
-loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
-                               uint64_t bytes, loom_stream stream);
+/* Sets the totals; all other state becomes that of a table without marks. Waits: every stream then sees the table.
+ * Without totals it only waits. */
+loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_stream stream);
+
+/* Removes all keys; does not wait. */
+loom_status loom__table_clear(loom__table *table, loom_stream stream);
+
+/* Waits for the stream's work on the table. */
+loom_status loom__table_wait(loom__table *table, loom_stream stream);
+
+/* A device view of the table: fills in `view`, of which only `access` is set. UNSUPPORTED and a sentence if the table
+ * has no views with this access. */
+loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 
 /* ---- maps, sets, counters (map_table.c) ---- */
 
@@ -106,10 +115,7 @@ loom_status loom__region_write(loom__table *table, const loom__region *region, u
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
                                    loom_status status);
 
-/* The description of the table that a complete config asks for. */
-loom_status loom__map_describe(loom__machine *machine, const loom_map_config *config, uint64_t seed,
-                               loom__description *is);
-
+/* For a complete config. */
 loom_status loom__map_table_measure(loom__machine *machine, const loom_map_config *config, loom_memory *memory);
 loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                    loom__table **made);
@@ -130,10 +136,9 @@ loom__access loom__map_table_access(const loom__table *table, loom__batch *batch
 int loom__map_table_wants_upkeep(const loom__table *table);
 loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
 
-/* Device views: lending fills in `view`, of which only `access` is set. UNSUPPORTED and a sentence if the table has no
- * views. */
-loom_status loom__map_table_lend(loom__table *table, loom_map_view *view);
-loom_status loom__map_table_take_back(loom__table *table, const loom_map_view *view, loom_stream stream);
+/* After the kernels of views that wrote: counts their keys. With `sweep`, which mixed views need, also frees retired
+ * slots. Needs the table alone; does not wait. */
+loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream);
 
 /* Whether n more keys surely fit. Every key ever given counts as stored. `recount` reads the number from the table, and
  * waits; the number is exact from then on. */
@@ -144,7 +149,6 @@ loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_str
  * fit, since too many fall into one partition. */
 loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream);
 
-loom_status loom__map_table_clear(loom__table *table, loom_stream stream);
 loom_status loom__map_table_size(loom__table *table, uint64_t *size, loom_stream stream);
 loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
                                      uint64_t room, uint64_t *got, loom_stream stream);

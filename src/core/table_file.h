@@ -2,6 +2,7 @@
 #ifndef LOOM_CORE_TABLE_FILE_H
 #define LOOM_CORE_TABLE_FILE_H
 
+#include "core/file_layout.h"
 #include "core/table.h"
 
 /* Saves the regions that have sections. The file replaces the old one, or the old one stays as it was (core/file.h).
@@ -10,10 +11,11 @@ loom_status loom__table_file_save(loom__table *table, uint64_t size, const char 
 
 /* A section of an open file. */
 typedef struct loom__file_part {
-    uint32_t id;
-    uint64_t checksums_at, at, bytes, unit;
-    uint64_t first_seed;    /* seed of its first unit's checksum */
-    uint64_t sums_checksum; /* of its checksums; format 1: of those of all parts, in the first one */
+    loom__file_section is; /* format 1: what its header says in these words */
+    uint64_t first_seed;   /* seed of its first unit's checksum */
+    /* How many checksums, from checksums_at on, its checksums_checksum covers. Format 1 has one checksum for all parts:
+     * the first part has it, and the second covers none. */
+    uint64_t covered;
 } loom__file_part;
 
 typedef struct loom__table_file {
