@@ -1,4 +1,5 @@
-/* Lane primitives that are the same for every kind of SIMD. A thread is the whole group. */
+/* Lane primitives that are the same for every kind of SIMD. A thread is the whole group and the whole team, so most
+ * primitives ignore some of their arguments. */
 #ifndef LOOM_CPU_LANES_COMMON_H
 #define LOOM_CPU_LANES_COMMON_H
 
@@ -6,6 +7,9 @@
 #include "core/portable.h"
 
 #include <string.h>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #define LANE_INDEXES /* a line lies in memory: an index into it may be computed */
 
@@ -40,23 +44,13 @@ LOOM_LANE lane_truth lane_any(lane_slots set)
     return set.bits != 0;
 }
 
-LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
-{
-    uint64_t word;
-    (void)set;
-    memcpy(&word, line->at + 8 * slot, 8);
-    return word;
-}
-
 LOOM_LANE uint32_t lane_words(lane_group group)
 {
-    (void)group;
     return 8;
 }
 
 LOOM_LANE uint32_t lane_first_word(lane_group group)
 {
-    (void)group;
     return 0;
 }
 
@@ -67,6 +61,11 @@ LOOM_LANE uint64_t lane_line_word(const lane_line *line, uint32_t i)
     return word;
 }
 
+LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
+{
+    return lane_line_word(line, slot);
+}
+
 LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
 {
     return lane_line_word(line, i);
@@ -74,25 +73,18 @@ LOOM_LANE uint64_t lane_own_word(const lane_line *line, uint32_t i)
 
 LOOM_LANE lane_truth lane_filter(lane_group group, const lane_line *line, uint32_t bit)
 {
-    uint64_t word;
-    (void)group;
-    memcpy(&word, line->at + 56, 8);
-    return (lane_truth)(word >> bit & 1);
+    return (lane_truth)(lane_line_word(line, 7) >> bit & 1);
 }
 
 LOOM_LANE uint32_t lane_low_bits(lane_group group, const lane_line *line)
 {
-    uint64_t word;
-    (void)group;
-    memcpy(&word, line->at + 56, 8);
-    return (uint32_t)word;
+    return (uint32_t)lane_line_word(line, 7);
 }
 
 typedef lane_truth lane_votes;
 
 LOOM_LANE lane_votes lane_poll(lane_group group, lane_truth mine)
 {
-    (void)group;
     return mine;
 }
 
@@ -103,7 +95,6 @@ LOOM_LANE lane_truth lane_some(lane_votes votes)
 
 LOOM_LANE lane_truth lane_chosen(lane_group group, lane_votes votes)
 {
-    (void)group;
     return votes;
 }
 
@@ -114,39 +105,27 @@ LOOM_LANE uint32_t lane_count(lane_votes votes)
 
 LOOM_LANE uint64_t lane_sum(lane_group group, uint64_t mine)
 {
-    (void)group;
     return mine;
 }
 
 LOOM_LANE uint32_t lane_least(lane_group group, uint32_t mine)
 {
-    (void)group;
     return mine;
 }
 
 LOOM_LANE lane_truth lane_leads(lane_group group)
 {
-    (void)group;
     return 1;
 }
 
 LOOM_LANE lane_truth lane_going(lane_group group, lane_truth mine)
 {
-    (void)group;
     return mine;
 }
 
-LOOM_LANE void lane_join(lane_group group, int shared)
-{
-    (void)group;
-    (void)shared;
-}
+LOOM_LANE void lane_join(lane_group group, int shared) {}
 
-LOOM_LANE void lane_sync(lane_group group, int shared)
-{
-    (void)group;
-    (void)shared;
-}
+LOOM_LANE void lane_sync(lane_group group, int shared) {}
 
 LOOM_LANE uint64_t lane_load_8(const uint64_t *at)
 {
@@ -170,81 +149,74 @@ LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
 
 LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)
 {
-    uint64_t old;
-    if (!shared) {
-        old = *at;
-        if (old == expected)
-            *at = wanted;
-        return old;
+    if (shared) {
+        __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return expected;
     }
-    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
+    const uint64_t old = *at;
+    if (old == expected)
+        *at = wanted;
+    return old;
 }
 
 LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted, int shared)
 {
-    uint32_t old;
-    if (!shared) {
-        old = *at;
-        if (old == expected)
-            *at = wanted;
-        return old;
+    if (shared) {
+        __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        return expected;
     }
-    __atomic_compare_exchange_n(at, &expected, wanted, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
-}
-
-LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
-{
-    if (shared)
-        __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
-    else
-        *at |= bits;
+    const uint32_t old = *at;
+    if (old == expected)
+        *at = wanted;
+    return old;
 }
 
 LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)
 {
-    if (!shared) {
-        uint64_t old = *at;
-        *at = old | bits;
-        return old;
-    }
-    return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    if (shared)
+        return __atomic_fetch_or(at, bits, __ATOMIC_RELAXED);
+    const uint64_t old = *at;
+    *at = old | bits;
+    return old;
+}
+
+LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
+{
+    (void)lane_fetch_or_8(at, bits, shared);
 }
 
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 {
-    if (!shared) {
-        uint64_t old = *at;
-        *at = old & bits;
-        return old;
-    }
-    return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
+    if (shared)
+        return __atomic_fetch_and(at, bits, __ATOMIC_RELAXED);
+    const uint64_t old = *at;
+    *at = old & bits;
+    return old;
 }
 
 /* Ends: each failed CAS means that another thread has combined. */
-LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule how, uint64_t value, int shared)
+LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule rule, uint64_t value, int shared)
 {
     uint64_t seen = lane_load_8(at);
     if (!shared)
-        *at = loom__combine_8(how, seen, value);
-    else if (how == LOOM__ADD)
+        *at = loom__combine_8(rule, seen, value);
+    else if (rule == LOOM__ADD)
         __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
     else
-        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_8(how, seen, value), 0, __ATOMIC_RELAXED,
+        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_8(rule, seen, value), 0, __ATOMIC_RELAXED,
                                             __ATOMIC_RELAXED))
             continue;
 }
 
-LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule how, uint32_t value, int shared)
+LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule rule, uint32_t value, int shared)
 {
     uint32_t seen = lane_load_4(at);
     if (!shared)
-        *at = loom__combine_4(how, seen, value);
-    else if (how == LOOM__ADD)
+        *at = loom__combine_4(rule, seen, value);
+    else if (rule == LOOM__ADD)
         __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
     else
-        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_4(how, seen, value), 0, __ATOMIC_RELAXED,
+        while (!__atomic_compare_exchange_n(at, &seen, loom__combine_4(rule, seen, value), 0, __ATOMIC_RELAXED,
                                             __ATOMIC_RELAXED))
             continue;
 }
@@ -279,8 +251,6 @@ LOOM_LANE void lane_release(int shared)
 #ifdef LANE_HAS_FENCES /* the thread sanitizer does not understand fences */
     if (shared)
         __atomic_thread_fence(__ATOMIC_RELEASE);
-#else
-    (void)shared;
 #endif
 }
 
@@ -289,17 +259,13 @@ LOOM_LANE void lane_acquire(int shared)
 #ifdef LANE_HAS_FENCES
     if (shared)
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
-#else
-    (void)shared;
 #endif
 }
 
+/* A thread takes only lines that it needs, and has prefetched the whole span. */
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
                          uint32_t span)
 {
-    (void)group;
-    (void)span;   /* the caller has prefetched it */
-    (void)active; /* a thread takes only lines that it needs */
     line->at = at;
     if (shared) {
         LANE_COPY(line, at);
@@ -315,20 +281,15 @@ typedef struct lane_team {
 
 LOOM_LANE uint32_t lane_team_rank(lane_team team)
 {
-    (void)team;
     return 0;
 }
 
 LOOM_LANE uint32_t lane_team_size(lane_team team)
 {
-    (void)team;
     return 1;
 }
 
-LOOM_LANE void lane_team_wait(lane_team team)
-{
-    (void)team;
-}
+LOOM_LANE void lane_team_wait(lane_team team) {}
 
 LOOM_LANE uint64_t lane_team_load(const uint64_t *at)
 {
@@ -388,14 +349,14 @@ LOOM_LANE void lane_team_store_1(uint8_t *at, uint32_t value)
 
 LOOM_LANE void lane_team_add(lane_team team, uint32_t *at, uint32_t value)
 {
-    (void)team;
     *at += value;
 }
 
 LOOM_LANE uint32_t lane_team_count(lane_team team, lane_truth mine)
 {
-    (void)team;
     return (uint32_t)mine;
 }
+
+#pragma GCC diagnostic pop
 
 #endif

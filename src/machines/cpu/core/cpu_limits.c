@@ -60,36 +60,36 @@ LOOM_LANE uint64_t read_place(const unsigned char *at, uint32_t width)
     return sum;
 }
 
-LOOM_LANE void prefetch_place(const unsigned char *at, uint32_t width)
+LOOM_LANE unsigned char *prefetch_place(const shape *run, uint64_t start, uint64_t i, uint32_t width, int swaps)
 {
-    __builtin_prefetch(at, 0, 3);
+    unsigned char *at = place(run, start, i, width);
+    if (swaps)
+        __builtin_prefetch(at, 1, 3);
+    else
+        __builtin_prefetch(at, 0, 3);
     if (width > 64)
         __builtin_prefetch(at + 64, 0, 3);
+    return at;
 }
 
-LOOM_LANE void random_reads(shape *run, uint64_t start, uint32_t width, uint32_t distance)
+/* Reads, or compares and swaps, at places that were prefetched `distance` accesses before. */
+LOOM_LANE void random_accesses(shape *run, uint64_t start, uint32_t width, int swaps)
 {
     unsigned char *ring[RING];
+    const uint32_t distance = run->distance;
     uint64_t sum = 0;
     for (uint32_t i = 0; i < distance; i++)
-        prefetch_place(ring[i % RING] = place(run, start, i, width), width);
+        ring[i % RING] = prefetch_place(run, start, i, width, swaps);
     for (uint64_t i = 0; i < run->accesses; i++) {
-        prefetch_place(ring[(i + distance) % RING] = place(run, start, i + distance, width), width);
-        sum += read_place(ring[i % RING], width);
+        ring[(i + distance) % RING] = prefetch_place(run, start, i + distance, width, swaps);
+        if (swaps) {
+            uint64_t *word = (uint64_t *)ring[i % RING], seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+            __atomic_compare_exchange_n(word, &seen, seen + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+        } else {
+            sum += read_place(ring[i % RING], width);
+        }
     }
     run->sink += sum;
-}
-
-static void random_swaps(shape *run, uint64_t start, uint32_t distance)
-{
-    unsigned char *ring[RING];
-    for (uint32_t i = 0; i < distance; i++)
-        __builtin_prefetch(ring[i % RING] = place(run, start, i, 8), 1, 3);
-    for (uint64_t i = 0; i < run->accesses; i++) {
-        __builtin_prefetch(ring[(i + distance) % RING] = place(run, start, i + distance, 8), 1, 3);
-        uint64_t *word = (uint64_t *)ring[i % RING], seen = __atomic_load_n(word, __ATOMIC_RELAXED);
-        __atomic_compare_exchange_n(word, &seen, seen + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    }
 }
 
 static void copy_share(shape *run, uint64_t thread)
@@ -104,37 +104,20 @@ static void run_thread(void *argument, uint64_t thread)
 {
     shape *run = argument;
     uint64_t start = (run->round * 64 + thread) << 36;
-    switch (run->kind) {
-    case LOOM_LIMIT_COPY:
+    if (run->kind == LOOM_LIMIT_COPY)
         copy_share(run, thread);
-        break;
-    case LOOM_LIMIT_RANDOM_CAS:
-        random_swaps(run, start, run->distance);
-        break;
-    case LOOM_LIMIT_HOST_COPY: /* refused by the caller */
-    case LOOM_LIMIT_HOST_RANDOM_READ:
-    case LOOM_LIMIT_ANSWERED_READ:
-        break;
-    case LOOM_LIMIT_RANDOM_READ:
-        switch (run->access_bytes) {
-        case 8:
-            random_reads(run, start, 8, run->distance);
-            break;
-        case 16:
-            random_reads(run, start, 16, run->distance);
-            break;
-        case 32:
-            random_reads(run, start, 32, run->distance);
-            break;
-        case 64:
-            random_reads(run, start, 64, run->distance);
-            break;
-        default:
-            random_reads(run, start, 128, run->distance);
-            break;
-        }
-        break;
-    }
+    else if (run->kind == LOOM_LIMIT_RANDOM_CAS)
+        random_accesses(run, start, 8, 1);
+    else if (run->access_bytes == 8) /* the caller refuses all other kinds */
+        random_accesses(run, start, 8, 0);
+    else if (run->access_bytes == 16)
+        random_accesses(run, start, 16, 0);
+    else if (run->access_bytes == 32)
+        random_accesses(run, start, 32, 0);
+    else if (run->access_bytes == 64)
+        random_accesses(run, start, 64, 0);
+    else
+        random_accesses(run, start, 128, 0);
 }
 
 static double seconds_of(loom__pool *pool, shape *run)

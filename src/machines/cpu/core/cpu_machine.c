@@ -33,61 +33,47 @@ static uint32_t usable_cores(void)
     return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (uint32_t)count;
 }
 
-static const loom__cpu_open_simd *open_simd_of(loom_simd simd)
-{
-    if (simd == LOOM_SIMD_SCALAR)
-        return &loom__cpu_open_scalar;
+/* An instruction set, and the engines' code that was compiled for it. */
+typedef struct simd_units {
+    loom_simd simd;
+    const loom__cpu_open_simd *open;
+    const loom__cpu_filter_simd *filter;
+    const loom__cpu_perfect_simd *perfect;
+} simd_units;
+
+/* The best one first. */
+static const simd_units all_units[] = {
 #if defined(__aarch64__)
-    if (simd == LOOM_SIMD_NEON)
-        return &loom__cpu_open_neon;
+    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_filter_neon, &loom__cpu_perfect_neon},
 #endif
 #if defined(__x86_64__)
-    if (simd == LOOM_SIMD_AVX2 && __builtin_cpu_supports("avx2"))
-        return &loom__cpu_open_avx2;
+    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_filter_avx2, &loom__cpu_perfect_avx2},
 #endif
+    {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_filter_scalar, &loom__cpu_perfect_scalar},
+};
+
+static int processor_has(loom_simd simd)
+{
+#if defined(__x86_64__)
+    return simd != LOOM_SIMD_AVX2 || __builtin_cpu_supports("avx2");
+#else
+    (void)simd;
+    return 1;
+#endif
+}
+
+/* NULL: this processor has no such instructions. */
+static const simd_units *units_of(loom_simd simd)
+{
+    for (size_t i = 0; i < sizeof all_units / sizeof *all_units; i++)
+        if ((simd == LOOM_SIMD_BEST || simd == all_units[i].simd) && processor_has(all_units[i].simd))
+            return &all_units[i];
     return NULL;
-}
-
-/* `simd` is one that open_simd_of accepts; filters support the same kinds. */
-static const loom__cpu_filter_simd *filter_simd_of(loom_simd simd)
-{
-#if defined(__aarch64__)
-    if (simd == LOOM_SIMD_NEON)
-        return &loom__cpu_filter_neon;
-#endif
-#if defined(__x86_64__)
-    if (simd == LOOM_SIMD_AVX2)
-        return &loom__cpu_filter_avx2;
-#endif
-    (void)simd;
-    return &loom__cpu_filter_scalar;
-}
-
-static const loom__cpu_perfect_simd *perfect_simd_of(loom_simd simd)
-{
-#if defined(__aarch64__)
-    if (simd == LOOM_SIMD_NEON)
-        return &loom__cpu_perfect_neon;
-#endif
-#if defined(__x86_64__)
-    if (simd == LOOM_SIMD_AVX2)
-        return &loom__cpu_perfect_avx2;
-#endif
-    (void)simd;
-    return &loom__cpu_perfect_scalar;
 }
 
 static const char *simd_name(loom_simd simd)
 {
     return simd == LOOM_SIMD_NEON ? "neon" : simd == LOOM_SIMD_AVX2 ? "avx2" : "scalar";
-}
-
-static loom_simd best_simd(void)
-{
-    for (int simd = LOOM_SIMD_AVX2; simd > LOOM_SIMD_SCALAR; simd--)
-        if (open_simd_of((loom_simd)simd) != NULL)
-            return (loom_simd)simd;
-    return LOOM_SIMD_SCALAR;
 }
 
 static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
@@ -96,9 +82,9 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
                     "device %d: the cpu machine has only device 0", config->device);
     RETURN_ERROR_IF(config->threads > MOST_THREADS, LOOM_INVALID_ARGUMENT, "threads = %u: at most %d can be had",
                     config->threads, MOST_THREADS);
-    loom_simd simd = config->simd == LOOM_SIMD_BEST ? best_simd() : config->simd;
-    RETURN_ERROR_IF(open_simd_of(simd) == NULL, LOOM_NO_MACHINE,
-                    "this processor has no %s; ask for LOOM_SIMD_BEST or LOOM_SIMD_SCALAR", simd_name(simd));
+    const simd_units *units = units_of(config->simd);
+    RETURN_ERROR_IF(units == NULL, LOOM_NO_MACHINE,
+                    "this processor has no %s; ask for LOOM_SIMD_BEST or LOOM_SIMD_SCALAR", simd_name(config->simd));
 
     const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &loom__cpu_allocator;
     cpu_state *cpu = loom__allocate(allocator, sizeof *cpu, LOOM_MEMORY_HOST, NULL);
@@ -107,10 +93,10 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     *cpu = (cpu_state){
         .base = {.ops = &loom__cpu_machine, .allocator = *allocator},
         .threads = config->threads > 0 ? config->threads : usable_cores(),
-        .simd = simd,
-        .open_simd = open_simd_of(simd),
-        .filter_simd = filter_simd_of(simd),
-        .perfect_simd = perfect_simd_of(simd),
+        .simd = units->simd,
+        .open_simd = units->open,
+        .filter_simd = units->filter,
+        .perfect_simd = units->perfect,
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
     if (cpu->pool == NULL) {
@@ -204,21 +190,9 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
 static loom_status supports(loom__machine *machine, loom_feature feature)
 {
     (void)machine;
+    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_WRITING_VIEWS, LOOM_INVALID_ARGUMENT,
+                    "feature %d is not known to this version", (int)feature);
     switch (feature) {
-    case LOOM_FEATURE_BUILD:
-    case LOOM_FEATURE_INSERT:
-    case LOOM_FEATURE_INSERT_IN_ORDER:
-    case LOOM_FEATURE_FIND:
-    case LOOM_FEATURE_ERASE:
-    case LOOM_FEATURE_RETRIEVE_ALL:
-    case LOOM_FEATURE_SAVE:
-    case LOOM_FEATURE_CLONE:
-    case LOOM_FEATURE_GROW:
-    case LOOM_FEATURE_FIND_OR_INSERT:
-    case LOOM_FEATURE_UPDATE:
-    case LOOM_FEATURE_ACCUMULATE:
-    case LOOM_FEATURE_MERGE:
-        return LOOM_OK;
     case LOOM_FEATURE_VIEWS:
     case LOOM_FEATURE_WRITING_VIEWS:
         return loom__fail(LOOM_UNSUPPORTED, "the cpu machine runs no kernels of users; use the bulk calls, or "
@@ -229,8 +203,9 @@ static loom_status supports(loom__machine *machine, loom_feature feature)
     case LOOM_FEATURE_ASYNCHRONOUS:
         return loom__fail(LOOM_UNSUPPORTED, "the cpu machine has done its work when a call returns; call from a thread "
                                             "of your own to go on meanwhile");
+    default:
+        return LOOM_OK;
     }
-    return loom__fail(LOOM_INVALID_ARGUMENT, "feature %d is not known to this version", (int)feature);
 }
 
 static loom_status check_stream(loom__machine *machine, loom_stream stream)

@@ -76,25 +76,13 @@ typedef struct movement {
 } movement;
 
 /* Rows have any alignment. With a literal width a move becomes one load and one store. */
-LOOM_LANE void move_row(unsigned char *to, const unsigned char *from, uint32_t width)
-{
-    if (width == 1)
-        *to = *from;
-    else if (width == 4)
-        memcpy(to, from, 4);
-    else if (width == 8)
-        memcpy(to, from, 8);
-    else
-        memcpy(to, from, width);
-}
-
 LOOM_LANE void move_some(const movement *all, uint64_t piece, uint32_t width, int put)
 {
     const uint64_t begin = piece * all->per_piece, left = all->count - begin;
     const uint64_t end = left < all->per_piece ? all->count : begin + all->per_piece;
     for (uint64_t i = begin; i < end; i++) {
         const uint64_t row = all->rows[i];
-        move_row(all->to + (put ? row : i) * width, all->from + (put ? i : row) * width, width);
+        memcpy(all->to + (put ? row : i) * width, all->from + (put ? i : row) * width, width);
     }
 }
 
@@ -120,27 +108,24 @@ static void put_piece(void *argument, uint64_t piece)
     move_piece(argument, piece, 1);
 }
 
-static void move_all(loom__machine *machine, movement *all, void (*task)(void *argument, uint64_t piece))
+static loom_status move_rows(loom__machine *machine, movement all, void (*task)(void *argument, uint64_t piece))
 {
-    const uint64_t fits = PIECE_BYTES / (all->width > 0 ? all->width : 1);
-    all->per_piece = fits < 1 ? 1 : fits < PIECE ? fits : PIECE;
-    machine->ops->host_parallel(machine, (all->count + all->per_piece - 1) / all->per_piece, task, all);
+    const uint64_t fits = PIECE_BYTES / (all.width > 0 ? all.width : 1);
+    all.per_piece = fits < 1 ? 1 : fits < PIECE ? fits : PIECE;
+    machine->ops->host_parallel(machine, (all.count + all.per_piece - 1) / all.per_piece, task, &all);
+    return LOOM_OK;
 }
 
 loom_status loom__cpu_take_rows(loom__machine *machine, void *to, const void *from, uint32_t width,
                                 const uint64_t *rows, uint64_t count, loom_stream stream)
 {
-    movement all = {.to = to, .from = from, .width = width, .rows = rows, .count = count};
     (void)stream;
-    move_all(machine, &all, take_piece);
-    return LOOM_OK;
+    return move_rows(machine, (movement){to, from, width, 0, rows, count}, take_piece);
 }
 
 loom_status loom__cpu_put_rows(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                                uint64_t count, loom_stream stream)
 {
-    movement all = {.to = to, .from = from, .width = width, .rows = rows, .count = count};
     (void)stream;
-    move_all(machine, &all, put_piece);
-    return LOOM_OK;
+    return move_rows(machine, (movement){to, from, width, 0, rows, count}, put_piece);
 }
