@@ -73,7 +73,7 @@ static int check_reads_of(const overfull_table *table, const batch *b, uint64_t 
 
     for (uint32_t round = 0; round < 2; round++) {
         lines_taken = words_loaded = 0;
-        counted_simd.ranges.find(&table->view, round == 0 ? &find_one : &contains_one, 0, 1, &counts);
+        counted_simd.find(&table->view, round == 0 ? &find_one : &contains_one, 0, 1, 0, &counts);
         CHECK_EQ(lines_taken, 1);
         CHECK_EQ(words_loaded, 1);
         CHECK(last_line == perfect_line(table->kind, seek.partition, seek.bucket));
@@ -110,7 +110,7 @@ TEST_EACH_KIND(test_perfect_find_bulk_reads_one_bucket, .cpu_only = 1)
     loom__cpu_counts counts = {0};
     const loom__batch all = {.keys = b.keys, .found_values = b.values, .status = b.status, .n = n};
     lines_taken = words_loaded = 0;
-    counted_simd.ranges.find(&table.view, &all, 0, n, &counts);
+    counted_simd.find(&table.view, &all, 0, n, 0, &counts);
     CHECK_EQ(lines_taken, n);
     CHECK_EQ(words_loaded, n);
     CHECK_EQ(counts.ok, found);

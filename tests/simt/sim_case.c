@@ -131,13 +131,14 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
                                  .key_stride = 8,
                                  .value_stride = 8,
                                  .n = 1};
-        loom__cpu_open_scalar.insert_in_order(&now.view, &one, 0, &counts);
+        const loom__batch keep = {.write = LOOM__WRITE_KEEP};
+        loom__cpu_open_scalar.insert(&now.view, &keep, &one, NULL, &counts);
         now.view.totals->size += counts.ok;
         if (counts.ok) /* it was not there, and there was room */
             key->before = (sim_state){1, value};
     } else {
         loom__batch one = {.keys = &key->key, .n = 1, .write = LOOM__WRITE_ERASE};
-        loom__cpu_open_scalar.ranges.write(&now.view, &one, 0, 1, 0, &counts);
+        loom__cpu_open_scalar.write(&now.view, &one, 0, 1, 0, &counts);
         now.view.totals->size -= counts.ok;
         key->before = (sim_state){0, 0};
     }
@@ -372,7 +373,7 @@ static void read_table(void)
         uint8_t found = 0;
         loom__cpu_counts counts = {0};
         loom__batch one = {.keys = &now.keys[i].key, .found_values = &value, .found = &found, .n = 1};
-        loom__cpu_open_scalar.ranges.find(&now.view, &one, 0, 1, &counts);
+        loom__cpu_open_scalar.find(&now.view, &one, 0, 1, 0, &counts);
         now.keys[i].after = (sim_state){found, value};
     }
 }
@@ -449,7 +450,7 @@ static void judge_layout(void)
             return;
         }
     }
-    loom__cpu_open_survey(cpu, &now.view, &survey, NULL);
+    loom__cpu_open_kernels.survey(cpu, &now.view, &survey, NULL);
     uint64_t present = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         present += (uint64_t)now.keys[i].after.present;

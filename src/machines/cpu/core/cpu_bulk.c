@@ -11,69 +11,30 @@ enum {
 /* ---- ranges ---- */
 
 typedef struct range_work {
-    const loom__cpu_ranges *ranges;
+    loom__cpu_range *run;
     const void *view;
     const loom__batch *batch;
-    int reads, shared;
+    int shared;
     loom__cpu_counts counts;
-    uint64_t accesses;
 } range_work;
-
-static uint64_t range_end(uint64_t index, uint64_t n)
-{
-    return n - index * RANGE < RANGE ? n : (index + 1) * RANGE;
-}
 
 static void run_range(void *argument, uint64_t index)
 {
     range_work *work = argument;
-    const uint64_t begin = index * RANGE, end = range_end(index, work->batch->n);
-    if (work->reads)
-        work->ranges->find(work->view, work->batch, begin, end, &work->counts);
-    else
-        work->ranges->write(work->view, work->batch, begin, end, work->shared, &work->counts);
+    const uint64_t begin = index * RANGE, left = work->batch->n - begin;
+    work->run(work->view, work->batch, begin, begin + (left < RANGE ? left : RANGE), work->shared, &work->counts);
 }
 
-void loom__cpu_run_ranges(loom__machine *machine, const loom__cpu_ranges *ranges, const void *view,
-                          const loom__batch *batch, int reads)
+loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *run, const void *view,
+                                      const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    range_work work = {.ranges = ranges, .view = view, .batch = batch, .reads = reads};
-    work.shared = batch->n > RANGE && cpu->threads > 1;
+    range_work work = {.run = run, .view = view, .batch = batch, .shared = batch->n > RANGE && cpu->threads > 1};
     loom__pool_run(cpu->pool, batch->n / RANGE + (batch->n % RANGE != 0), run_range, &work);
-    loom__cpu_write_result(batch->result, batch->n, &work.counts);
+    return work.counts;
 }
 
-static void count_range(void *argument, uint64_t index)
-{
-    range_work *work = argument;
-    uint64_t accesses =
-        work->ranges->count_accesses(work->view, work->batch->keys, index * RANGE, range_end(index, work->batch->n));
-    __atomic_fetch_add(&work->accesses, accesses, __ATOMIC_RELAXED);
-}
-
-uint64_t loom__cpu_count_accesses(loom__machine *machine, const loom__cpu_ranges *ranges, const void *view,
-                                  const void *keys, uint64_t n)
-{
-    const loom__batch batch = {.keys = keys, .n = n};
-    range_work work = {.ranges = ranges, .view = view, .batch = &batch};
-    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, n / RANGE + (n % RANGE != 0), count_range, &work);
-    return work.accesses;
-}
-
-/* ---- records ---- */
-
-loom__cpu_records loom__cpu_batch_records(const loom__batch *batch, uint32_t key_bytes, uint32_t value_bytes)
-{
-    return (loom__cpu_records){
-        .keys = batch->keys,
-        .values = batch->values,
-        .key_stride = key_bytes,
-        .value_stride = value_bytes,
-        .status = batch->status,
-        .n = batch->n,
-    };
-}
+/* ---- by partition ---- */
 
 loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t partition)
 {
@@ -87,12 +48,9 @@ loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t pa
         .key_stride = record,
         .value_stride = record,
         .index = split->index != NULL ? split->index + first : NULL,
-        .status = bulk->batch->status,
         .n = split->region[partition + 1] - first,
     };
 }
-
-/* ---- by partition ---- */
 
 int loom__cpu_is_small(uint32_t partitions, uint64_t n)
 {
@@ -154,7 +112,7 @@ LOOM_LANE void move_source(loom__slot_kind kind, const loom__table_slots *from, 
                            uint32_t partitions, uint32_t partition, loom__cpu_take *take, void *argument)
 {
     loom__table_slots table = *from;
-    table.kind = kind; /* which the compiler knows */
+    table.kind = kind; /* a literal */
     pair pairs[AT_ONCE], one;
     uint64_t count = 0;
     for (uint32_t bucket = 0; bucket < table.buckets; bucket++)
@@ -162,7 +120,7 @@ LOOM_LANE void move_source(loom__slot_kind kind, const loom__table_slots *from, 
             if (!loom__slot_holds(&table, source, bucket, slot, &one.key, &one.value))
                 continue;
             const uint64_t hash = loom__hash_key(one.key, slot_key_bytes(kind), seed);
-            pairs[count] = one; /* it stays if it belongs there, without a branch that nobody could foretell */
+            pairs[count] = one; /* stays if it belongs there; a branch would be mispredicted often */
             count += loom__hash_partition(hash, partitions) == partition;
             if (count == AT_ONCE) {
                 give(pairs, count, take, argument);

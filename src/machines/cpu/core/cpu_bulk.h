@@ -1,5 +1,5 @@
-/* Bulk calls on maps and sets, whichever the engine: ranges of a batch shared out to threads, batches split by partition, keys moved from
- * table to table. */
+/* Bulk calls on maps and sets of any engine: threads share the ranges of a batch, batches are split by partition, keys
+ * move from table to table. cpu_map_calls.h makes an engine's kernels of these steps. */
 #ifndef LOOM_CPU_BULK_H
 #define LOOM_CPU_BULK_H
 
@@ -9,37 +9,37 @@
 #include "core/table_slots.h"
 #include "machines/cpu/core/cpu_state.h"
 
-/* ---- Ranges ---- */
-
-/* What an engine does to keys begin .. end - 1 of a batch; begin is a multiple of 64. `counts` belongs to the whole call. */
-typedef struct loom__cpu_ranges {
-    void (*find)(const void *view, const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts);
-    /* With `shared` other threads do the same to other ranges. */
-    void (*write)(const void *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                  loom__cpu_counts *counts);
-    uint64_t (*count_accesses)(const void *view, const void *keys, uint64_t begin, uint64_t end);
-} loom__cpu_ranges;
-
-/* All of a batch, and its result. */
-void loom__cpu_run_ranges(loom__machine *machine, const loom__cpu_ranges *ranges, const void *view,
-                          const loom__batch *batch, int reads);
-uint64_t loom__cpu_count_accesses(loom__machine *machine, const loom__cpu_ranges *ranges, const void *view,
-                                  const void *keys, uint64_t n);
-
-/* ---- Records ---- */
+/* ---- What an engine supplies: one struct for each kind of SIMD (cpu_map_simd.h) ---- */
 
 /* Keys and values in the order in which they are to be inserted; strides in bytes. */
 typedef struct loom__cpu_records {
     const unsigned char *keys;
     const unsigned char *values; /* may be NULL */
     uint32_t key_stride, value_stride;
-    const uint64_t *index; /* [n] where in the call's arrays each key's answers go; NULL: at its own place */
-    uint8_t *status;       /* may be NULL */
+    const uint64_t *index; /* [n] where in the batch's arrays each key's answers go; NULL: at its own place */
     uint64_t n;
 } loom__cpu_records;
 
-/* All of a batch, in its order. */
-loom__cpu_records loom__cpu_batch_records(const loom__batch *batch, uint32_t key_bytes, uint32_t value_bytes);
+/* Works on keys begin .. end - 1 of a batch; begin is a multiple of 64. With `shared` other threads write other ranges
+ * at the same time. `counts` belongs to the whole call. */
+typedef void loom__cpu_range(const void *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                             loom__cpu_counts *counts);
+
+typedef struct loom__cpu_map_simd {
+    loom__cpu_range *find, *write, *count_accesses;
+    /* As batch->write says, one key after the other, by a thread that owns every partition concerned. `scratch` is the
+     * engine's own. */
+    void (*insert)(const void *view, const loom__batch *batch, const loom__cpu_records *records, void *scratch,
+                   loom__cpu_counts *counts);
+    /* Adds to the engine's sums. */
+    void (*survey_partition)(const void *view, uint32_t partition, void *sums);
+} loom__cpu_map_simd;
+
+/* ---- Ranges ---- */
+
+/* All of a batch, on all threads. */
+loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *run, const void *view,
+                                      const loom__batch *batch);
 
 /* ---- By partition ---- */
 
@@ -47,18 +47,18 @@ typedef struct loom__cpu_bulk {
     const loom__batch *batch;
     uint32_t key_bytes, value_bytes; /* of a record */
     loom__split split;
-    unsigned char *memory; /* NULL: it is the caller's workspace */
+    unsigned char *memory; /* NULL: the batch's workspace is used */
     uint64_t bytes;
 } loom__cpu_bulk;
 
-/* Does splitting n keys cost more than it saves? */
+/* Whether splitting n keys costs more than it saves. */
 int loom__cpu_is_small(uint32_t partitions, uint64_t n);
 
 /* Memory that splitting n keys takes. */
 uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, uint32_t record_bytes, uint64_t n,
                               int with_index);
 
-/* Splits bulk->batch, whose widths are set. OUT_OF_MEMORY and a sentence; then there is nothing to end. */
+/* Splits bulk->batch. The widths of a record are set. After OUT_OF_MEMORY there is nothing to end. */
 loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, loom__seed seed, int with_index,
                                  loom__cpu_bulk *bulk);
 void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk);
@@ -68,7 +68,8 @@ loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t pa
 
 /* ---- From table to table ---- */
 
-/* Gives the keys of a table that belong into a partition of another one, which has `partitions`, to `take`, some at a time. */
+/* Gives `take` the keys of table `from` that belong into `partition` of a table with `partitions` and this seed, some
+ * keys at a time. */
 typedef void loom__cpu_take(void *argument, const loom__cpu_records *records);
 void loom__cpu_move_keys(const loom__table_slots *from, loom__seed seed, uint32_t partitions, uint32_t partition,
                          loom__cpu_take *take, void *argument);

@@ -6,6 +6,7 @@ void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part)
     __atomic_fetch_add(&total->exists, part->exists, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->not_found, part->not_found, __ATOMIC_RELAXED);
     __atomic_fetch_add(&total->full, part->full, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&total->accesses, part->accesses, __ATOMIC_RELAXED);
 }
 
 void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts)

@@ -19,7 +19,8 @@ typedef struct lane_group {
     char whole; /* unused */
 } lane_group;
 
-/* A thread that owns the line, or runs beside readers only, reads the table itself. With `shared` it reads its copy. */
+/* With `shared` a thread reads its copy of the line. Otherwise it owns the line or runs beside readers only, and reads
+ * the table itself. */
 typedef struct lane_line {
     const unsigned char *at;
     _Alignas(64) unsigned char copy[64];
@@ -230,7 +231,7 @@ LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
     }
 }
 
-/* The same with vector loads, whose 8-byte elements do not tear. Each SIMD header supplies it. */
+/* Copies a line by vector loads, whose 8-byte elements do not tear. Each SIMD header supplies it. */
 LOOM_LANE void lane_copy_vectors(lane_line *line, const unsigned char *at);
 
 /* The thread sanitizer understands atomic loads, but not that a vector load equals several of them. */
@@ -273,7 +274,7 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
     }
 }
 
-/* ---- Teams: a thread is the whole team, too ---- */
+/* ---- Teams ---- */
 
 typedef struct lane_team {
     char whole; /* unused */

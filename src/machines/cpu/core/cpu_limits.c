@@ -40,7 +40,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The i-th place of a random sequence. Two multiplications, so that finding the place costs next to nothing. */
+/* The i-th place of a random sequence. Takes two multiplications, which cost next to nothing. */
 LOOM_LANE unsigned char *place(const shape *run, uint64_t start, uint64_t i, uint32_t width)
 {
     uint64_t x = (start + i) * 0x9e3779b97f4a7c15u;

@@ -36,20 +36,19 @@ static uint32_t usable_cores(void)
 /* An instruction set, and the engines' code that was compiled for it. */
 typedef struct simd_units {
     loom_simd simd;
-    const loom__cpu_open_simd *open;
+    const loom__cpu_map_simd *open, *perfect;
     const loom__cpu_filter_simd *filter;
-    const loom__cpu_perfect_simd *perfect;
 } simd_units;
 
 /* The best one first. */
 static const simd_units all_units[] = {
 #if defined(__aarch64__)
-    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_filter_neon, &loom__cpu_perfect_neon},
+    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_filter_neon},
 #endif
 #if defined(__x86_64__)
-    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_filter_avx2, &loom__cpu_perfect_avx2},
+    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_perfect_avx2, &loom__cpu_filter_avx2},
 #endif
-    {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_filter_scalar, &loom__cpu_perfect_scalar},
+    {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_perfect_scalar, &loom__cpu_filter_scalar},
 };
 
 static int processor_has(loom_simd simd)
@@ -95,8 +94,8 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
         .threads = config->threads > 0 ? config->threads : usable_cores(),
         .simd = units->simd,
         .open_simd = units->open,
-        .filter_simd = units->filter,
         .perfect_simd = units->perfect,
+        .filter_simd = units->filter,
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
     if (cpu->pool == NULL) {

@@ -1,5 +1,5 @@
-/* A job is a counter from which any thread draws tasks. The caller draws too, so a job ends even if no helper ever
- * joins. After fork() there are no helpers: the child must neither hang nor touch a lock that a lost thread may
+/* A job is a counter from which any thread draws tasks. The caller draws tasks too, so a job ends even if no helper
+ * joins. After fork() the child has no helpers. It must not wait for them, nor take a lock that a lost thread may
  * hold. */
 #include "machines/cpu/core/cpu_pool.h"
 #include "core/memory.h"

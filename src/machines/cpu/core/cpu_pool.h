@@ -12,7 +12,7 @@ typedef void (*loom__task)(void *argument, uint64_t index);
 loom__pool *loom__pool_create(const loom_allocator *allocator, uint32_t helpers);
 void loom__pool_destroy(loom__pool *pool);
 
-/* Runs task(argument, 0 .. tasks - 1), in any sequence, on the calling thread and the pool's. Waits for all of them. */
+/* Runs task(argument, 0 .. tasks - 1) on the calling thread and the pool's threads, in any sequence, and waits. */
 void loom__pool_run(loom__pool *pool, uint64_t tasks, loom__task task, void *argument);
 
 #endif

@@ -1,5 +1,5 @@
-/* Copies pairs out of a table of any engine, in the sequence of its slots. All threads count segments, then copy
- * them. */
+/* Copies pairs out of a table of any engine, in the sequence of its slots. Threads first count the pairs of each
+ * segment of buckets, then copy the segments. */
 #include "machines/cpu/core/cpu_retrieve.h"
 
 enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts are on the stack */ };
@@ -12,8 +12,8 @@ typedef struct retrieve_work {
     uint64_t counts[WINDOW]; /* pairs in each segment; then where the segment's first pair goes */
 } retrieve_work;
 
-/* Copies the pairs of one bucket from slot `first` on, at most `room`. Returns the slot after the last one read. With
- * keys == NULL it only counts. */
+/* Copies the pairs of one bucket from slot `first` on, at most `room`. Without arrays it only counts. Returns the slot
+ * at which it stopped. */
 static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t first, uint64_t at, uint64_t room,
                             uint64_t *copied)
 {

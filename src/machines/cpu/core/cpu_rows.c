@@ -1,4 +1,4 @@
-/* Selects, takes and puts back rows of arrays. All threads take part, a piece at a time. */
+/* Selects, takes and puts back rows of arrays. Threads share the rows in pieces. */
 #include "machines/cpu/core/cpu_rows.h"
 
 #include "core/portable.h"

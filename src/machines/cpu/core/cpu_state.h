@@ -10,16 +10,16 @@ typedef struct loom__cpu_machine_state {
     loom__pool *pool;
     uint32_t threads;
     loom_simd simd;
-    const struct loom__cpu_open_simd *open_simd;
+    const struct loom__cpu_map_simd *open_simd, *perfect_simd;
     const struct loom__cpu_filter_simd *filter_simd;
-    const struct loom__cpu_perfect_simd *perfect_simd;
 } loom__cpu_machine_state;
 
 typedef struct loom__cpu_counts {
     uint64_t ok, exists, not_found, full;
+    uint64_t accesses; /* buckets read; count_accesses alone */
 } loom__cpu_counts;
 
-/* Adds one task's counts to those of its call. Tasks may do so at the same time. */
+/* Adds one task's counts to the counts of its call. Many threads may do so at once. */
 void loom__cpu_add_counts(loom__cpu_counts *total, const loom__cpu_counts *part);
 void loom__cpu_write_result(loom_result *result, uint64_t n, const loom__cpu_counts *counts);
 

@@ -1,5 +1,5 @@
 /* Ranges of keys through the lane algorithms of open_ops.h, for one kind of SIMD. The including file sets
- * LOOM_LANES_HEADER and CPU_OPEN_SIMD_TABLE.
+ * LOOM_LANES_HEADER and CPU_OPEN_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
  *
  * A lookup costs one DRAM access of some 100 ns and about ten nanoseconds of work, so many accesses must be in flight.
  * Three measures achieve that:
@@ -23,6 +23,17 @@
 #include "engines/open/open_survey.h"
 #include "machines/cpu/open/cpu_open.h"
 
+typedef loom__open_view engine_view;
+
+enum { DONE = OPEN_DONE, WAS_THERE = OPEN_WAS_THERE, ABSENT = OPEN_ABSENT, NO_ROOM = OPEN_NO_ROOM };
+
+static const uint8_t status_of_outcome[] = {
+    [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
+    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
+};
+
+#include "machines/cpu/core/cpu_map_simd.h"
+
 enum {
     GROUP = 8,         /* keys started together */
     AHEAD = 2,         /* groups between prefetch and search */
@@ -32,26 +43,6 @@ enum {
     RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
     WRITE_RING = 32    /* a power of two above both */
 };
-
-static const unsigned char zero_value[8];
-static const lane_group whole_group;
-
-LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index)
-{
-    if (slot_key_bytes(kind) == 4)
-        return ((const uint32_t *)keys)[index];
-    return ((const uint64_t *)keys)[index];
-}
-
-/* Without values every key counts as a one, which counters add up. */
-LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t index)
-{
-    if (slot_value_bytes(kind) == 0 || values == NULL)
-        return 1;
-    if (slot_value_bytes(kind) == 4)
-        return ((const uint32_t *)values)[index];
-    return ((const uint64_t *)values)[index];
-}
 
 /* ---- find ---- */
 
@@ -78,31 +69,17 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, con
     }
 }
 
-/* Writes the result of one turn, without a branch. A key that goes on is written again when it is settled. */
+/* Writes the result of one turn. A key that goes on is written again when it is settled. */
 LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                                open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
                                const unsigned char **value_from)
 {
-    uint64_t found = look.found;
-    if (slot_value_bytes(kind) != 0 && batch->found_values != NULL) {
-        if (kind == SLOT_PAIR_4_4) {
-            ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
-        } else {
-            const unsigned char *at = kind == SLOT_KEY_8_VALUE_4
-                                          ? open_value(kind, view, partition, line, look.slot)
-                                          : line + OPEN_LINE_BYTES + look.slot * slot_value_bytes(kind);
-            *value_from = found ? at : zero_value;
-            lane_prefetch(*value_from);
-        }
-    }
-    if (batch->status != NULL)
-        batch->status[index] = (uint8_t)(found ^ 1);
-    if (batch->found != NULL)
-        batch->found[index] = (uint8_t)found;
-    return found;
+    const unsigned char *value = kind == SLOT_KEY_8_VALUE_4
+                                     ? open_value(kind, view, partition, line, look.slot)
+                                     : line + OPEN_LINE_BYTES + look.slot * slot_value_bytes(kind);
+    tell_look(kind, batch, index, look.found, look.pair, value, value_from);
+    return look.found;
 }
-
-_Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_record writes these");
 
 /* Continues with the keys of a block that their home bucket did not settle. Returns how many of them were found. */
 LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
@@ -137,7 +114,7 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
     return found;
 }
 
-/* The first turn of `count` keys that were started before. Adds those that go on to `late`. */
+/* The first turn of `count` keys that were started before. Keys that go on are added to `late`. */
 LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                               uint64_t first, uint32_t count, const sought *ring, uint64_t block, uint16_t *late,
                               uint64_t *waiting, const unsigned char **value_from)
@@ -184,11 +161,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
                                     &waiting, value_from);
         }
         found += find_late(kind, &view, &batch, block, late, waiting, value_from);
-        if (slot_values_apart(kind) && batch.found_values != NULL) {
-            uint32_t bytes = slot_value_bytes(kind);
-            for (uint64_t index = block; index < block_end; index++)
-                memcpy((unsigned char *)batch.found_values + index * bytes, value_from[index - block], bytes);
-        }
+        store_values(kind, &batch, block, block_end, value_from);
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
     loom__cpu_add_counts(counts, &local);
@@ -196,8 +169,8 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
 
 /* ---- insert and erase ---- */
 
-/* Holds the key, so that it is read once: if the caller's array changes meanwhile, the key still goes to its own
- * bucket. */
+/* A key that was started. It is read from the batch once: if the caller's array changes meanwhile, the key still goes
+ * to its own bucket. */
 typedef struct started {
     uint64_t key;
     unsigned char *partition;
@@ -209,7 +182,7 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-/* `far`: the partition is not in a cache, so the value's line is prefetched as well. */
+/* With `far` the partition is in no cache, so the value's line is prefetched, too. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring, int far)
 {
@@ -243,46 +216,34 @@ LOOM_LANE open_walk ring_take(uint64_t index, const started *ring)
     return walk;
 }
 
-static const uint8_t status_of_outcome[] = {
-    [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
-    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
-};
-
-LOOM_LANE void count_outcome(loom__cpu_counts *counts, open_outcome outcome)
-{
-    counts->ok += outcome == OPEN_DONE;
-    counts->exists += outcome == OPEN_WAS_THERE;
-    counts->not_found += outcome == OPEN_ABSENT;
-    counts->full += outcome == OPEN_NO_ROOM;
-}
-
-LOOM_LANE slot_mode mode_of(loom__write op)
-{
-    return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
-           : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
-           : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
-                                       : SLOT_KEEP;
-}
-
 LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
                                   const loom__batch *batch, open_walk *walk, uint64_t index)
 {
     if (op == LOOM__WRITE_ERASE)
         return open_erase_turn(kind, shared, whole_group, view, walk, 1);
-    uint64_t value = op == LOOM__WRITE_COMBINE && slot_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT
-                         ? loom__widen(batch->widening, ((const uint32_t *)batch->values)[index])
-                         : value_at(kind, batch->values, index);
+    const uint32_t bytes = slot_value_bytes(kind);
+    const uint32_t stride = op == LOOM__WRITE_COMBINE ? loom__number_bytes(batch->widening, bytes) : bytes;
+    uint64_t value = value_at(kind, op, batch->widening, batch->values, stride, index);
     if (op == LOOM__WRITE_UPDATE)
         return open_update_turn(kind, shared, whole_group, view, walk, value, 1);
     lane_truth tells;
     open_outcome outcome =
         open_insert_turn(kind, mode_of(op), batch->how, shared, whole_group, view, walk, &value, 1, &tells);
-    if (slot_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && outcome != OPEN_GO_ON &&
-        batch->found_values != NULL) {
-        value = tells ? value : 0;
-        memcpy((unsigned char *)batch->found_values + index * slot_value_bytes(kind), &value, slot_value_bytes(kind));
-    }
+    if (outcome != OPEN_GO_ON)
+        tell_value(kind, op, batch, index, tells ? value : 0);
     return outcome;
+}
+
+/* One turn of a key. True if it is not settled: its next bucket is prefetched. */
+LOOM_LANE int write_goes_on(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                            const loom__batch *batch, deferred *one, loom__cpu_counts *counts)
+{
+    const open_outcome outcome = write_turn(kind, op, shared, view, batch, &one->walk, one->index);
+    if (outcome == OPEN_GO_ON)
+        lane_prefetch_to_write(open_line(kind, &one->walk, one->walk.bucket));
+    else
+        tell_outcome(batch, one->index, outcome, counts);
+    return outcome == OPEN_GO_ON;
 }
 
 LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
@@ -304,17 +265,9 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
             if (index % GROUP == 0)
                 for (uint32_t i = 0; i < GROUP && next < end; i++, next++)
                     ring_start(kind, &view, key_at(kind, batch.keys, next), next, ring, 1);
-            open_walk walk = ring_take(index, ring);
-            open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &walk, index);
-            if (outcome == OPEN_GO_ON) {
-                lane_prefetch_to_write(open_line(kind, &walk, walk.bucket));
-                aside[waiting].walk = walk;
-                aside[waiting++].index = index;
-                continue;
-            }
-            count_outcome(&local, outcome);
-            if (batch.status != NULL)
-                batch.status[index] = status_of_outcome[outcome];
+            deferred one = {ring_take(index, ring), index};
+            if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
+                aside[waiting++] = one;
         }
         /* In each round a key advances by one bucket, reads a bucket again, or waits for a value that another thread is
          * storing. It reads a bucket again after it saw a mark or lost a slot. */
@@ -322,15 +275,8 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
                 deferred one = aside[i];
-                open_outcome outcome = write_turn(kind, op, shared, &view, &batch, &one.walk, one.index);
-                if (outcome == OPEN_GO_ON) {
-                    lane_prefetch_to_write(open_line(kind, &one.walk, one.walk.bucket));
+                if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
                     aside[still++] = one;
-                    continue;
-                }
-                count_outcome(&local, outcome);
-                if (batch.status != NULL)
-                    batch.status[one.index] = status_of_outcome[outcome];
             }
             waiting = still;
         }
@@ -340,57 +286,37 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
 
 /* ---- one after the other, by an owner ---- */
 
-LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
-{
-    uint64_t key = 0;
-    memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
-    return key;
-}
-
-LOOM_LANE uint64_t record_value(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
-{
-    uint64_t value = 0;
-    if (slot_value_bytes(kind) == 0)
-        return value;
-    memcpy(&value, records->values + i * records->value_stride, slot_value_bytes(kind));
-    return value;
-}
-
-LOOM_LANE void insert_records(loom__slot_kind kind, int overwrite, const loom__open_view *const view_given,
-                              const loom__cpu_records *const records_given, loom__cpu_counts *counts)
+LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *const view_given,
+                              const loom__batch *const batch_given, const loom__cpu_records *const records_given,
+                              const void *scratch, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given;
+    const loom__batch batch = *batch_given;
     const loom__cpu_records records = *records_given;
     started ring[WRITE_RING];
     loom__cpu_counts local = {0};
     uint64_t next = 0;
+    (void)scratch;
     for (; next < records.n && next < RECORDS_AHEAD; next++)
         ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
     for (uint64_t i = 0; i < records.n; i++, next++) {
         if (next < records.n)
             ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
         open_walk walk = ring_take(i, ring);
-        uint64_t value = record_value(kind, &records, i);
+        uint64_t value = value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
         open_outcome outcome;
         lane_truth tells;
         do { /* an owner's CAS never fails: at most twice view.buckets turns */
-            outcome = open_insert_turn(kind, overwrite ? SLOT_OVERWRITE : SLOT_KEEP, LOOM__ADD, 0, whole_group, &view,
-                                       &walk, &value, 1, &tells);
+            outcome = open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &view, &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
-        count_outcome(&local, outcome);
-        if (records.status != NULL)
-            records.status[records.index != NULL ? records.index[i] : i] = status_of_outcome[outcome];
+        tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);
     }
     loom__cpu_add_counts(counts, &local);
 }
 
-LOOM_LANE uint64_t accesses_of_range(loom__slot_kind kind, const loom__open_view *view, const void *keys,
-                                     uint64_t begin, uint64_t end)
+LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
-    uint64_t accesses = 0;
-    for (uint64_t index = begin; index < end; index++)
-        accesses += open_count_accesses(kind, whole_group, view, key_at(kind, keys, index));
-    return accesses;
+    return open_count_accesses(kind, whole_group, view, key);
 }
 
 LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
@@ -399,74 +325,12 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view,
         open_survey_bucket(kind, whole_group, view, partition, number, sums);
 }
 
-/* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
+enum {
+    RANGE_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_FETCH | 1 << LOOM__WRITE_COMBINE |
+                1 << LOOM__WRITE_UPDATE | 1 << LOOM__WRITE_ERASE,
+    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE
+};
 
-static void find(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
-{
-    const loom__open_view *view = any_view;
-#define CALL(kind) find_range(kind, view, batch, begin, end, counts)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
+#include "machines/cpu/core/cpu_map_simd_table.h"
 
-static void write(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                  loom__cpu_counts *counts)
-{
-    const loom__open_view *view = any_view;
-/* A literal, for the preprocessor's sake: what sets do not do is not compiled for them. */
-#define FITS(kind, op) \
-    (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE)
-#define OP(kind, op)                                                   \
-    case op:                                                           \
-        if (!FITS(kind, op))                                           \
-            break;                                                     \
-        if (shared)                                                    \
-            write_range(kind, op, 1, view, batch, begin, end, counts); \
-        else                                                           \
-            write_range(kind, op, 0, view, batch, begin, end, counts); \
-        break;
-#define CALL(kind)                      \
-    switch (batch->write) {             \
-        OP(kind, LOOM__WRITE_KEEP)      \
-        OP(kind, LOOM__WRITE_OVERWRITE) \
-        OP(kind, LOOM__WRITE_FETCH)     \
-        OP(kind, LOOM__WRITE_COMBINE)   \
-        OP(kind, LOOM__WRITE_UPDATE)    \
-        OP(kind, LOOM__WRITE_ERASE)     \
-    }
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-#undef OP
-#undef FITS
-}
-
-static void insert_in_order(const loom__open_view *view, const loom__cpu_records *records, int overwrite,
-                            loom__cpu_counts *counts)
-{
-#define CALL(kind)                                      \
-    if (overwrite)                                      \
-        insert_records(kind, 1, view, records, counts); \
-    else                                                \
-        insert_records(kind, 0, view, records, counts)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
-
-static uint64_t count_accesses(const void *any_view, const void *keys, uint64_t begin, uint64_t end)
-{
-    const loom__open_view *view = any_view;
-    uint64_t accesses = 0;
-#define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-    return accesses;
-}
-
-static void survey_partition(const loom__open_view *view, uint32_t partition, open_sums *sums)
-{
-#define CALL(kind) survey_buckets(kind, view, partition, sums)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
-
-const loom__cpu_open_simd CPU_OPEN_SIMD_TABLE = {{find, write, count_accesses}, insert_in_order, survey_partition};
+const loom__cpu_map_simd CPU_OPEN_SIMD_TABLE = {find, write, count_accesses, insert, survey_partition};

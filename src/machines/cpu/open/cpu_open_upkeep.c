@@ -6,7 +6,7 @@
 
 enum {
     LOOKED_AT = 64,   /* partitions that a thread draws at once */
-    SHORT_LIST = 2048 /* words on the stack, if memory is short: more keys then stay away from home */
+    SHORT_LIST = 2048 /* words on the stack, for want of memory: more keys stay away from home with this list */
 };
 
 typedef struct upkeep_work {

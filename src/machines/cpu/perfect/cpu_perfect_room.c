@@ -8,7 +8,7 @@
 
 _Static_assert(sizeof(perfect_scratch) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
                    sizeof((loom__cpu_perfect_scratch *)0)->memory,
-               "a scratch has room for one of ours");
+               "the bytes hold a perfect_scratch");
 
 void loom__cpu_perfect_scratch_open(loom__cpu_perfect_scratch *scratch, const loom_allocator *allocator,
                                     const loom__perfect_view *view, uint32_t first, uint32_t end)
@@ -60,8 +60,8 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, 
     if (perfect_make_room(kind, view, &owner, scratch, key))
         return 1;
     if (scratch->spare == NULL && perfect_is_hopeful(kind, view, &owner, scratch)) {
-        /* Calls the allocator directly: running out of memory is no error here. The key is then refused; keys of later
-         * calls are not. */
+        /* Calls the allocator directly: lack of memory is no error here. It refuses the key, but not keys of later
+         * calls. */
         scratch->spare =
             given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
         if (scratch->spare == NULL) {

@@ -1,5 +1,5 @@
 /* Ranges of keys through the lane algorithms of perfect_ops.h, for one kind of SIMD. The including file sets
- * LOOM_LANES_HEADER and CPU_PERFECT_SIMD_TABLE.
+ * LOOM_LANES_HEADER and CPU_PERFECT_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
  *
  * A lookup reads a word of codes, which is in a cache unless the table is too large, and then a bucket, which is not.
  * So a key goes through three stages. The first prefetches its word of codes. AHEAD groups later the second computes
@@ -28,6 +28,17 @@
 #include "engines/perfect/perfect_survey.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
 
+typedef loom__perfect_view engine_view;
+
+enum { DONE = PERFECT_DONE, WAS_THERE = PERFECT_WAS_THERE, ABSENT = PERFECT_ABSENT, NO_ROOM = PERFECT_NO_ROOM };
+
+static const uint8_t status_of_outcome[] = {
+    [PERFECT_AGAIN] = LOOM_INTERNAL,   [PERFECT_DONE] = LOOM_OK,       [PERFECT_WAS_THERE] = LOOM_EXISTS,
+    [PERFECT_ABSENT] = LOOM_NOT_FOUND, [PERFECT_OVERFLOW] = LOOM_FULL, [PERFECT_NO_ROOM] = LOOM_FULL,
+};
+
+#include "machines/cpu/core/cpu_map_simd.h"
+
 enum {
     GROUP = 8, /* keys that go through a stage together */
 #ifdef CPU_PERFECT_HAS_FOURS
@@ -41,23 +52,6 @@ enum {
     WRITE_AHEAD = 16, /* writers: keys between prefetch and use */
     WRITE_RING = 32
 };
-
-static const unsigned char zero_value[8];
-static const lane_group whole_group;
-
-LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index)
-{
-    if (slot_key_bytes(kind) == 4)
-        return ((const uint32_t *)keys)[index];
-    return ((const uint64_t *)keys)[index];
-}
-
-LOOM_LANE uint64_t value_at(loom__slot_kind kind, const void *values, uint64_t index)
-{
-    if (slot_value_bytes(kind) == 4)
-        return ((const uint32_t *)values)[index];
-    return ((const uint64_t *)values)[index];
-}
 
 /* ---- find ---- */
 
@@ -160,31 +154,17 @@ LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, uin
                              const settled *ring, uint64_t block, const unsigned char **value_from)
 {
     const settled *group = &ring[first / GROUP % RING];
-    uint64_t all = 0;
+    uint64_t found = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t index = first + i;
         perfect_look look = perfect_look_at(kind, 0, whole_group, group->line[i], key_at(kind, batch->keys, index), 1);
-        uint64_t found = look.found;
-        if (slot_value_bytes(kind) != 0 && batch->found_values != NULL) {
-            if (kind == SLOT_PAIR_4_4) {
-                ((uint32_t *)batch->found_values)[index] = (uint32_t)((look.pair >> 32) & (0 - found));
-            } else {
-                const unsigned char *row =
-                    kind == SLOT_KEY_8_VALUE_4 ? group->values[i] : group->line[i] + PERFECT_LINE_BYTES;
-                value_from[index - block] = found ? row + look.slot * slot_value_bytes(kind) : zero_value;
-                lane_prefetch(value_from[index - block]);
-            }
-        }
-        if (batch->status != NULL)
-            batch->status[index] = (uint8_t)(found ^ 1);
-        if (batch->found != NULL)
-            batch->found[index] = (uint8_t)found;
-        all += found;
+        const unsigned char *row = kind == SLOT_KEY_8_VALUE_4 ? group->values[i] : group->line[i] + PERFECT_LINE_BYTES;
+        tell_look(kind, batch, index, look.found, look.pair, row + look.slot * slot_value_bytes(kind),
+                  &value_from[index - block]);
+        found += look.found;
     }
-    return all;
+    return found;
 }
-
-_Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "find_look writes these");
 
 LOOM_LANE uint32_t group_at(uint64_t first, uint64_t end)
 {
@@ -226,11 +206,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
             placed += GROUP;
             started += GROUP;
         }
-        if (slot_values_apart(kind) && batch.found_values != NULL) {
-            uint32_t bytes = slot_value_bytes(kind);
-            for (uint64_t index = block; index < block_end; index++)
-                memcpy((unsigned char *)batch.found_values + index * bytes, value_from[index - block], bytes);
-        }
+        store_values(kind, &batch, block, block_end, value_from);
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
     loom__cpu_add_counts(counts, &local);
@@ -238,20 +214,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
 
 _Static_assert(RING > AHEAD, "a group is read before it is written again");
 
-/* ---- whatever writes ---- */
-
-static const uint8_t status_of_outcome[] = {
-    [PERFECT_AGAIN] = LOOM_INTERNAL,   [PERFECT_DONE] = LOOM_OK,       [PERFECT_WAS_THERE] = LOOM_EXISTS,
-    [PERFECT_ABSENT] = LOOM_NOT_FOUND, [PERFECT_OVERFLOW] = LOOM_FULL, [PERFECT_NO_ROOM] = LOOM_FULL,
-};
-
-LOOM_LANE void count_outcome(loom__cpu_counts *counts, perfect_outcome outcome)
-{
-    counts->ok += outcome == PERFECT_DONE;
-    counts->exists += outcome == PERFECT_WAS_THERE;
-    counts->not_found += outcome == PERFECT_ABSENT;
-    counts->full += outcome == PERFECT_NO_ROOM;
-}
+/* ---- writes ---- */
 
 /* A key is read once: if the caller's array changes meanwhile, the key still goes to its own bucket. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key, uint64_t index,
@@ -292,44 +255,12 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
         if (op == LOOM__WRITE_ERASE)
             outcome = perfect_erase(kind, shared, whole_group, &view, seek, 1);
         else
-            outcome = perfect_update(kind, shared, whole_group, &view, seek, value_at(kind, batch.values, index), 1);
-        count_outcome(&local, outcome);
-        if (batch.status != NULL)
-            batch.status[index] = status_of_outcome[outcome];
+            outcome =
+                perfect_update(kind, shared, whole_group, &view, seek,
+                               value_at(kind, op, LOOM__WIDEN_NOT, batch.values, slot_value_bytes(kind), index), 1);
+        tell_outcome(&batch, index, outcome, &local);
     }
     loom__cpu_add_counts(counts, &local);
-}
-
-LOOM_LANE slot_mode mode_of(loom__write op)
-{
-    return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
-           : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
-           : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
-                                       : SLOT_KEEP;
-}
-
-LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
-{
-    uint64_t key = 0;
-    memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
-    return key;
-}
-
-/* Without values every key counts as a one, which counters add up. */
-LOOM_LANE uint64_t record_value(loom__slot_kind kind, loom__write op, const loom__batch *batch,
-                                const loom__cpu_records *records, uint64_t i)
-{
-    uint64_t value = 0;
-    uint32_t narrow = 0;
-    if (slot_value_bytes(kind) == 0 || records->values == NULL)
-        return 1;
-    const unsigned char *at = records->values + i * records->value_stride;
-    if (op == LOOM__WRITE_COMBINE && slot_value_bytes(kind) == 8 && batch->widening != LOOM__WIDEN_NOT) {
-        memcpy(&narrow, at, sizeof narrow);
-        return loom__widen(batch->widening, narrow);
-    }
-    memcpy(&value, at, slot_value_bytes(kind));
-    return value;
 }
 
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__perfect_view *const view_given,
@@ -348,7 +279,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         for (; near < records.n && near < i + WRITE_AHEAD / 2; near++)
             ring_prefetch(kind, &view, near, ring);
         perfect_seek seek = ring[i % WRITE_RING];
-        uint64_t value = record_value(kind, op, &batch, &records, i);
+        uint64_t value = value_at(kind, op, batch.widening, records.values, records.value_stride, i);
         perfect_settle(&view, &seek, lane_load_8(perfect_word_of(&view, &seek)));
         perfect_outcome outcome =
             perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
@@ -359,29 +290,19 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
                 outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
             }
         }
-        count_outcome(&local, outcome);
         const uint64_t place = records.index != NULL ? records.index[i] : i;
-        if (slot_value_bytes(kind) != 0 && op == LOOM__WRITE_FETCH && batch.found_values != NULL) {
-            value = outcome == PERFECT_NO_ROOM ? 0 : value;
-            memcpy((unsigned char *)batch.found_values + place * slot_value_bytes(kind), &value,
-                   slot_value_bytes(kind));
-        }
-        if (batch.status != NULL)
-            batch.status[place] = status_of_outcome[outcome];
+        tell_value(kind, op, &batch, place, outcome == PERFECT_NO_ROOM ? 0 : value);
+        tell_outcome(&batch, place, outcome, &local);
     }
     loom__cpu_add_counts(counts, &local);
 }
 
-LOOM_LANE uint64_t accesses_of_range(loom__slot_kind kind, const loom__perfect_view *view, const void *keys,
-                                     uint64_t begin, uint64_t end)
+/* A lookup reads one bucket. */
+LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key)
 {
-    uint64_t accesses = 0;
-    for (uint64_t index = begin; index < end; index++) {
-        perfect_seek seek = perfect_seek_key(kind, view, key_at(kind, keys, index));
-        (void)perfect_find(kind, 0, whole_group, &seek, 1);
-        accesses++; /* a lookup reads one bucket */
-    }
-    return accesses;
+    const perfect_seek seek = perfect_seek_key(kind, view, key);
+    (void)perfect_find(kind, 0, whole_group, &seek, 1);
+    return 1;
 }
 
 LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__perfect_view *view, uint32_t partition,
@@ -394,68 +315,11 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__perfect_view *vi
         sums->lowest_bad_inverted = first;
 }
 
-/* ---- the table: one literal kind for each call, so that the compiler specialises everything above ---- */
+enum {
+    RANGE_OPS = 1 << LOOM__WRITE_UPDATE | 1 << LOOM__WRITE_ERASE,
+    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_FETCH | 1 << LOOM__WRITE_COMBINE
+};
 
-static void find(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
-{
-    const loom__perfect_view *view = any_view;
-#define CALL(kind) find_range(kind, view, batch, begin, end, counts)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
+#include "machines/cpu/core/cpu_map_simd_table.h"
 
-static void write(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
-                  loom__cpu_counts *counts)
-{
-    const loom__perfect_view *view = any_view;
-#define CALL(kind)                                                                     \
-    if (batch->write == LOOM__WRITE_ERASE)                                             \
-        write_range(kind, LOOM__WRITE_ERASE, shared, view, batch, begin, end, counts); \
-    else if (slot_value_bytes(kind) != 0)                                              \
-    write_range(kind, LOOM__WRITE_UPDATE, shared, view, batch, begin, end, counts)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
-
-static void insert(const loom__perfect_view *view, const loom__batch *batch, const loom__cpu_records *records,
-                   loom__cpu_perfect_scratch *scratch, loom__cpu_counts *counts)
-{
-/* A constant expression: operations that sets do not offer are not compiled for them. */
-#define OP(kind, op)                                                         \
-    case op:                                                                 \
-        if (slot_value_bytes(kind) != 0 || (op) == LOOM__WRITE_KEEP)         \
-            insert_records(kind, op, view, batch, records, scratch, counts); \
-        break;
-#define CALL(kind)                      \
-    switch (batch->write) {             \
-        OP(kind, LOOM__WRITE_KEEP)      \
-        OP(kind, LOOM__WRITE_OVERWRITE) \
-        OP(kind, LOOM__WRITE_FETCH)     \
-        OP(kind, LOOM__WRITE_COMBINE)   \
-    case LOOM__WRITE_UPDATE:            \
-    case LOOM__WRITE_ERASE:             \
-        break;                          \
-    }
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-#undef OP
-}
-
-static uint64_t count_accesses(const void *any_view, const void *keys, uint64_t begin, uint64_t end)
-{
-    const loom__perfect_view *view = any_view;
-    uint64_t accesses = 0;
-#define CALL(kind) accesses = accesses_of_range(kind, view, keys, begin, end)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-    return accesses;
-}
-
-static void survey_partition(const loom__perfect_view *view, uint32_t partition, perfect_sums *sums)
-{
-#define CALL(kind) survey_buckets(kind, view, partition, sums)
-    SLOT_FOR_KIND(view->kind, CALL)
-#undef CALL
-}
-
-const loom__cpu_perfect_simd CPU_PERFECT_SIMD_TABLE = {{find, write, count_accesses}, insert, survey_partition};
+const loom__cpu_map_simd CPU_PERFECT_SIMD_TABLE = {find, write, count_accesses, insert, survey_partition};

@@ -1,0 +1,241 @@
+/* The calls of an engine of maps and sets on the cpu machine, compiled once for each engine. The including file defines
+ * these before:
+ *
+ *   engine_view, engine_sums, engine_scratch      types. A scratch is a thread's working memory for insertions
+ *   engine_simd(machine)                          the engine's loops (cpu_bulk.h)
+ *   engine_slots(view)                            its slots (core/table_slots.h)
+ *   engine_splits(flags, builds)                  whether the flags allow to split a batch by partition
+ *   engine_clear_partition(view, partition)       empties the partition and resets its state
+ *   engine_reset_state(view, partition)           resets its state alone: what is neither contents nor totals
+ *   engine_scratch_open(scratch, allocator, view, first, end), engine_scratch_close(scratch)
+ *                                                 for keys of partitions first .. end - 1
+ *   engine_add_sums(total, own)                   adds the sums of one partition; many threads may do so at once
+ *   engine_survey(view, sums)                     the survey that follows from the sums over all partitions
+ *
+ * Insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Here a batch is first
+ * scattered into its partitions (core/split.h), which is a streaming access: a partition's current output line stays in
+ * the cache until it is full. Then one thread owns each partition and fills it within the L2 cache: no atomics, no DRAM
+ * latency. The split counts first, so no batch, however skewed, can overflow anything. It keeps the order of the batch
+ * within each partition, so equal keys are inserted in their order. */
+#include "core/error.h"
+#include "core/kernels.h"
+#include "machines/cpu/core/cpu_bulk.h"
+#include "machines/cpu/core/cpu_retrieve.h"
+
+typedef struct map_work {
+    loom__cpu_machine_state *cpu;
+    const loom__cpu_map_simd *simd;
+    const engine_view *view;
+    loom__cpu_bulk bulk;    /* insertions */
+    loom__table_slots from; /* refill */
+    loom__cpu_counts counts;
+    engine_sums sums; /* survey */
+} map_work;
+
+static map_work work_on(loom__machine *machine, const void *view)
+{
+    return (map_work){.cpu = (loom__cpu_machine_state *)machine, .simd = engine_simd(machine), .view = view};
+}
+
+static void for_each_partition(map_work *work, loom__task task)
+{
+    loom__pool_run(work->cpu->pool, work->view->partitions, task, work);
+}
+
+/* ---- ranges ---- */
+
+static loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->find, view, batch);
+    loom__cpu_write_result(batch->result, batch->n, &counts);
+    return LOOM_OK;
+}
+
+static loom_status write_ranges(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    const engine_view *view = any_view;
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, engine_simd(machine)->write, view, batch);
+    loom__cpu_write_result(batch->result, batch->n, &counts);
+    if (batch->write == LOOM__WRITE_ERASE)
+        view->totals->size -= counts.ok;
+    else if (batch->write != LOOM__WRITE_UPDATE)
+        view->totals->size += counts.ok;
+    return LOOM_OK;
+}
+
+static loom_status count_accesses(loom__machine *machine, const void *view, const void *keys, uint64_t n,
+                                  uint64_t *accesses, loom_stream stream)
+{
+    const loom__batch batch = {.keys = keys, .n = n};
+    (void)stream;
+    *accesses = loom__cpu_run_ranges(machine, engine_simd(machine)->count_accesses, view, &batch).accesses;
+    return LOOM_OK;
+}
+
+/* ---- whole tables ---- */
+
+static void clear_task(void *argument, uint64_t partition)
+{
+    engine_clear_partition(((map_work *)argument)->view, (uint32_t)partition);
+}
+
+static loom_status clear(loom__machine *machine, const void *view, loom_stream stream)
+{
+    map_work work = work_on(machine, view);
+    (void)stream;
+    for_each_partition(&work, clear_task);
+    work.view->totals->size = 0;
+    return LOOM_OK;
+}
+
+static loom_status reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                loom_stream stream)
+{
+    const engine_view *view = any_view;
+    (void)machine;
+    (void)stream;
+    *view->totals = *totals;
+    for (uint32_t partition = 0; partition < view->partitions; partition++)
+        engine_reset_state(view, partition);
+    return LOOM_OK;
+}
+
+static loom_status retrieve(loom__machine *machine, const void *view, loom__position *position, void *keys,
+                            void *values, uint64_t room, uint64_t *got, loom_stream stream)
+{
+    const loom__table_slots slots = engine_slots(view);
+    (void)stream;
+    loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
+    return LOOM_OK;
+}
+
+static void survey_task(void *argument, uint64_t partition)
+{
+    map_work *work = argument;
+    engine_sums own = {0};
+    work->simd->survey_partition(work->view, (uint32_t)partition, &own);
+    engine_add_sums(&work->sums, &own);
+}
+
+static loom_status survey(loom__machine *machine, const void *view, loom__survey *found, loom_stream stream)
+{
+    map_work work = work_on(machine, view);
+    (void)stream;
+    for_each_partition(&work, survey_task);
+    *found = engine_survey(view, &work.sums);
+    return LOOM_OK;
+}
+
+/* ---- insertions ---- */
+
+static map_work insertion(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    map_work work = work_on(machine, view);
+    const loom__slot_kind kind = (loom__slot_kind)work.view->kind;
+    uint32_t value_bytes = batch->values != NULL ? slot_value_bytes(kind) : 0;
+    if (value_bytes != 0 && batch->write == LOOM__WRITE_COMBINE)
+        value_bytes = loom__number_bytes(batch->widening, value_bytes);
+    work.bulk = (loom__cpu_bulk){.batch = batch, .key_bytes = slot_key_bytes(kind), .value_bytes = value_bytes};
+    return work;
+}
+
+/* Keys of partitions first .. end - 1. */
+static void insert_records(map_work *work, const loom__cpu_records *records, uint32_t first, uint32_t end)
+{
+    engine_scratch scratch;
+    engine_scratch_open(&scratch, &work->cpu->base.allocator, work->view, first, end);
+    work->simd->insert(work->view, work->bulk.batch, records, &scratch, &work->counts);
+    engine_scratch_close(&scratch);
+}
+
+static loom_status end_insertion(map_work *work)
+{
+    const loom__batch *batch = work->bulk.batch;
+    loom__totals *totals = work->view->totals;
+    totals->size = (batch->replace ? 0 : totals->size) + work->counts.ok;
+    loom__cpu_write_result(batch->result, batch->n, &work->counts);
+    return LOOM_OK;
+}
+
+/* On the calling thread. Allocates nothing. */
+static loom_status insert_alone(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    map_work work = insertion(machine, view, batch);
+    const loom__cpu_records all = {.keys = batch->keys,
+                                   .values = batch->values,
+                                   .key_stride = work.bulk.key_bytes,
+                                   .value_stride = work.bulk.value_bytes,
+                                   .n = batch->n};
+    if (batch->replace)
+        clear(machine, view, batch->stream);
+    insert_records(&work, &all, 0, work.view->partitions);
+    return end_insertion(&work);
+}
+
+static void fill_task(void *argument, uint64_t partition)
+{
+    map_work *work = argument;
+    const loom__cpu_records own = loom__cpu_bulk_records(&work->bulk, partition);
+    if (work->bulk.batch->replace)
+        engine_clear_partition(work->view, (uint32_t)partition);
+    insert_records(work, &own, (uint32_t)partition, (uint32_t)partition + 1);
+}
+
+/* Splits the batch. OUT_OF_MEMORY leaves the table as it was. */
+static loom_status insert_by_partition(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    map_work work = insertion(machine, view, batch);
+    const int with_index = batch->status != NULL || batch->found_values != NULL;
+    RETURN_IF_FAILED(loom__cpu_bulk_begin(machine, work.view->partitions, work.view->seed, with_index, &work.bulk));
+    for_each_partition(&work, fill_task);
+    loom__cpu_bulk_end(machine, &work.bulk);
+    return end_insertion(&work);
+}
+
+static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
+{
+    const engine_view *view = any_view;
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
+    if (loom__cpu_is_small(view->partitions, n) || !engine_splits(flags, 1))
+        return 0;
+    return loom__cpu_bulk_bytes(machine, view->partitions, slot_key_bytes(kind) + slot_value_bytes(kind), n,
+                                with_status);
+}
+
+/* ---- refill: one thread fills a partition from the few partitions whose keys may belong there ---- */
+
+typedef struct refill_part {
+    map_work *work;
+    engine_scratch scratch;
+} refill_part;
+
+static void refill_records(void *argument, const loom__cpu_records *records)
+{
+    const loom__batch keep = {.write = LOOM__WRITE_KEEP};
+    refill_part *part = argument;
+    part->work->simd->insert(part->work->view, &keep, records, &part->scratch, &part->work->counts);
+}
+
+static void refill_task(void *argument, uint64_t index)
+{
+    const uint32_t partition = (uint32_t)index;
+    map_work *work = argument;
+    const engine_view *to = work->view;
+    refill_part part;
+    part.work = work;
+    engine_scratch_open(&part.scratch, &work->cpu->base.allocator, to, partition, partition + 1);
+    engine_clear_partition(to, partition);
+    loom__cpu_move_keys(&work->from, to->seed, to->partitions, partition, refill_records, &part);
+    engine_scratch_close(&part.scratch);
+}
+
+static loom_status refill(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
+                          loom_stream stream)
+{
+    map_work work = work_on(machine, to);
+    (void)stream;
+    work.from = engine_slots(from);
+    for_each_partition(&work, refill_task);
+    *refused = work.counts.full;
+    return LOOM_OK;
+}

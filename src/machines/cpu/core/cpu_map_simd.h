@@ -1,0 +1,100 @@
+/* Steps that the loops of every engine of maps and sets share (cpu_<engine>_simd.h). The including file defines before:
+ * DONE, WAS_THERE, ABSENT and NO_ROOM, which are outcomes of its lane algorithms, and status_of_outcome[]. */
+#include "core/lanes.h"
+#include "core/slot_ops.h"
+#include "machines/cpu/core/cpu_bulk.h"
+
+static const unsigned char zero_value[8];
+static const lane_group whole_group;
+
+/* ---- inputs ---- */
+
+LOOM_LANE uint64_t key_at(loom__slot_kind kind, const void *keys, uint64_t index)
+{
+    if (slot_key_bytes(kind) == 4)
+        return ((const uint32_t *)keys)[index];
+    return ((const uint64_t *)keys)[index];
+}
+
+LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *records, uint64_t i)
+{
+    uint64_t key = 0;
+    memcpy(&key, records->keys + i * records->key_stride, slot_key_bytes(kind));
+    return key;
+}
+
+/* Value i of an array with `stride` bytes from one to the next. Without values every key counts as a one, which
+ * counters add up. */
+LOOM_LANE uint64_t value_at(loom__slot_kind kind, loom__write op, loom__widening widening, const void *values,
+                            uint64_t stride, uint64_t i)
+{
+    uint64_t value = 0;
+    uint32_t narrow = 0;
+    if (slot_value_bytes(kind) == 0 || values == NULL)
+        return 1;
+    const unsigned char *at = (const unsigned char *)values + i * stride;
+    if (op == LOOM__WRITE_COMBINE && slot_value_bytes(kind) == 8 && widening != LOOM__WIDEN_NOT) {
+        memcpy(&narrow, at, sizeof narrow);
+        return loom__widen(widening, narrow);
+    }
+    memcpy(&value, at, slot_value_bytes(kind));
+    return value;
+}
+
+LOOM_LANE slot_mode mode_of(loom__write op)
+{
+    return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
+           : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
+           : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
+                                       : SLOT_KEEP;
+}
+
+/* ---- answers ---- */
+
+/* What a lookup found in one line, without a branch on `found`. A value outside the line lies at `value`; it is fetched
+ * later (store_values) from *value_from. */
+LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, uint64_t index, uint64_t found, uint64_t pair,
+                         const unsigned char *value, const unsigned char **value_from)
+{
+    if (kind == SLOT_PAIR_4_4 && batch->found_values != NULL)
+        ((uint32_t *)batch->found_values)[index] = (uint32_t)((pair >> 32) & (0 - found));
+    if (slot_values_apart(kind) && batch->found_values != NULL) {
+        *value_from = found ? value : zero_value;
+        lane_prefetch(*value_from);
+    }
+    if (batch->status != NULL)
+        batch->status[index] = (uint8_t)(found ^ 1);
+    if (batch->found != NULL)
+        batch->found[index] = (uint8_t)found;
+}
+
+_Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "tell_look writes these");
+
+/* Values outside the line, of keys begin .. end - 1. */
+LOOM_LANE void store_values(loom__slot_kind kind, const loom__batch *batch, uint64_t begin, uint64_t end,
+                            const unsigned char *const *value_from)
+{
+    const uint32_t bytes = slot_value_bytes(kind);
+    if (slot_values_apart(kind) && batch->found_values != NULL)
+        for (uint64_t index = begin; index < end; index++)
+            memcpy((unsigned char *)batch->found_values + index * bytes, value_from[index - begin], bytes);
+}
+
+/* find_or_insert: the value of a key, found or stored. */
+LOOM_LANE void tell_value(loom__slot_kind kind, loom__write op, const loom__batch *batch, uint64_t index,
+                          uint64_t value)
+{
+    const uint32_t bytes = slot_value_bytes(kind);
+    if (bytes != 0 && op == LOOM__WRITE_FETCH && batch->found_values != NULL)
+        memcpy((unsigned char *)batch->found_values + index * bytes, &value, bytes);
+}
+
+LOOM_LANE void tell_outcome(const loom__batch *batch, uint64_t index, uint32_t outcome, loom__cpu_counts *counts)
+{
+    counts->ok += outcome == DONE;
+    counts->exists += outcome == WAS_THERE;
+    counts->not_found += outcome == ABSENT;
+    counts->full += outcome == NO_ROOM;
+    if (batch->status != NULL)
+        batch->status[index] = status_of_outcome[outcome];
+}
