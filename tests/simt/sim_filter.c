@@ -238,7 +238,7 @@ static int is_found(const uint64_t *key)
 {
     const loom__batch batch = {.keys = key, .n = 1};
     loom__cpu_counts counts = {0};
-    loom__cpu_filter_scalar.ranges.find(&now.view, &batch, 0, 1, &counts);
+    loom__cpu_filter_scalar.find(&now.view, &batch, 0, 1, 0, &counts);
     return counts.ok == 1;
 }
 

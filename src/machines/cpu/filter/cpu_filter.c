@@ -21,7 +21,8 @@ static loom__cpu_machine_state *state_of(loom__machine *machine)
 
 static loom_status contains(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    loom__cpu_run_ranges(machine, &state_of(machine)->filter_simd->ranges, view, batch, 1);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, state_of(machine)->filter_simd->find, view, batch);
+    loom__cpu_write_result(batch->result, batch->n, &counts);
     return LOOM_OK;
 }
 
@@ -65,7 +66,7 @@ static void fill_bin(void *argument, uint64_t bin)
 {
     const bulk_work *work = argument;
     const loom__batch records = {.keys = work->split.records, .by_partition = 1};
-    work->simd->ranges.write(&work->view, &records, work->split.region[bin], work->split.region[bin + 1], 0, NULL);
+    work->simd->write(&work->view, &records, work->split.region[bin], work->split.region[bin + 1], 0, NULL);
 }
 
 static uint32_t bins_of(const loom__filter_view *view)
@@ -115,7 +116,7 @@ static loom_status insert(loom__machine *machine, const void *view, const loom__
     if (!done && batch->flags & LOOM_BY_PARTITION)
         return LOOM_OUT_OF_MEMORY;
     if (!done)
-        loom__cpu_run_ranges(machine, &state_of(machine)->filter_simd->ranges, view, batch, 0);
+        loom__cpu_run_ranges(machine, state_of(machine)->filter_simd->write, view, batch);
     *batch->result = (loom_result){.status = (int32_t)outcome, .keys = batch->n, .ok = batch->n};
     return LOOM_OK;
 }

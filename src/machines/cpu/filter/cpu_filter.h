@@ -13,7 +13,7 @@
 typedef struct loom__cpu_filter_simd {
     /* `find` is contains. `write` inserts and counts nothing. If batch->by_partition is set and `shared` is not, the
      * thread owns every block of the keys. */
-    loom__cpu_ranges ranges;
+    loom__cpu_range *find, *write;
     /* Surveys the blocks of one partition. */
     void (*survey)(const loom__filter_view *view, uint64_t partition, loom__filter_survey *survey);
 } loom__cpu_filter_simd;

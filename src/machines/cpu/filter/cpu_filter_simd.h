@@ -181,11 +181,12 @@ LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const
     }
 }
 
-static void contains(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end,
+static void contains(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                      loom__cpu_counts *counts)
 {
     const loom__filter_view *view = any_view;
     loom__cpu_counts own = {0};
+    (void)shared;
 #define CALL(key_bytes, each) own.ok = contains_range(key_bytes, each, view, batch->keys, batch->found, begin, end)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
@@ -222,4 +223,4 @@ static void survey(const loom__filter_view *view, uint64_t partition, loom__filt
     *told = own;
 }
 
-const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {{contains, insert, NULL}, survey};
+const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {contains, insert, survey};
