@@ -94,7 +94,7 @@ TEST(test_simt_history_accumulations)
     calls[2].value = 12;
     CHECK(sim_history_possible(calls, 3, absent, holds(12)));
     for (int i = 0; i < 2; i++)
-        calls[i].how = LOOM__MAX_UNSIGNED;
+        calls[i].rule = LOOM__MAX_UNSIGNED;
     calls[2].value = 7;
     CHECK(sim_history_possible(calls, 3, absent, holds(7)));
     CHECK(!sim_history_possible(calls, 3, absent, holds(5)));

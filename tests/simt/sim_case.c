@@ -3,6 +3,7 @@
 
 #include "engines/open/open_upkeep.h"
 #include "machines/cpu/open/cpu_open.h"
+#include "simt/sim_draw.h"
 #include "simt/sim_filter.h"
 #include "simt/sim_history.h"
 #include "simt/sim_perfect.h"
@@ -32,7 +33,7 @@ typedef struct scenario_call {
 
 typedef struct scenario {
     const sim_case *c;
-    uint64_t seed, random;
+    uint64_t seed;
     simt_config config;
     loom__open_shape shape;
     loom__open_view view;
@@ -48,12 +49,6 @@ typedef struct scenario {
 static scenario now;
 static _Alignas(64) unsigned char table_memory[SIMT_MOST_WORDS * 8];
 static loom__machine *cpu; /* sets tables up and surveys them */
-
-static uint32_t below(uint32_t n)
-{
-    now.random += 0x9e3779b97f4a7c15u;
-    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
-}
 
 static int is_set(void)
 {
@@ -104,9 +99,7 @@ static void draw_keys(uint32_t partition, uint32_t count)
 {
     uint32_t key_bytes = slot_key_bytes(now.shape.kind);
     while (count > 0) {
-        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
-        if (key_bytes == 4)
-            key &= 0xffffffffu;
+        const uint64_t key = any_key(key_bytes);
         int fresh =
             loom__hash_partition(loom__hash_key(key, key_bytes, now.view.seed), now.view.partitions) == partition;
         for (uint32_t i = 0; i < now.key_count && fresh; i++)
@@ -144,8 +137,8 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
     }
 }
 
-/* Insertions and erasures for the last free slots: none to two are free, some hot keys are there, put in last (so that they
- * lie far from home) or first. Where no slot is free the partition may bear the mark. */
+/* Insertions and erasures for the last free slots: none to two are free, some hot keys are there, put in last (so
+ * that they lie far from home) or first. Where no slot is free the partition may bear the mark. */
 static void crowd_mixed(uint32_t room)
 {
     uint32_t free_slots = below(3), present = below(1 << SIM_HOT_KEYS), hot_first = below(4) == 0;
@@ -307,8 +300,8 @@ static void draw_calls(int tiny)
         hot = 1; /* the same key comes and goes */
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
-        /* The smallest scenario; for the last free slot there must be a third to find the partition full, and a key that is
-         * erased must be able to come back. */
+        /* The smallest scenario; for the last free slot there must be a third to find the partition full, and a key
+         * that is erased must be able to come back. */
         uint32_t calls = tiny ? 1 + (uint32_t)((now.c->crowded || now.c->mixed) && stream == 0)
                               : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
         for (uint32_t i = 0; i < calls; i++) {
@@ -317,7 +310,7 @@ static void draw_calls(int tiny)
             call->stream = stream;
             call->open.op = draw_op(now.c->streams[stream] & (is_set() ? SIM_OF_SETS : UINT32_MAX));
             call->open.shared = now.c->at_rest ? OPEN_ALONE : now.c->mixed ? OPEN_MIXED : OPEN_SHARED;
-            call->open.how = (loom__combine_rule)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
+            call->open.rule = (loom__combine_rule)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->open.view = now.view;
             call->open.items = call->items;
             call->open.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
@@ -348,7 +341,7 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
         return;
     }
     now.seed = seed;
-    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    sim_begin_drawing(c, seed);
     /* Widths and lanes go round, so that no run of seeds leaves one out. */
     now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
     now.config.warp_lanes = tiny                  ? 1
@@ -506,8 +499,9 @@ static int inserts(simt_map_op op)
     return op == SIMT_MAP_KEEP || op == SIMT_MAP_OVERWRITE || op == SIMT_MAP_FETCH || op == SIMT_MAP_COMBINE;
 }
 
-/* Has a slot been free all the time? Where nothing is erased slots are only filled, and those that are used in the end tell.
- * In a mixed batch a slot that is freed is retired, so every insertion took one that had been free from the beginning. */
+/* Has a slot been free all the time? Where nothing is erased slots are only filled, and those that are used in the
+ * end tell. In a mixed batch a slot that is freed is retired, so every insertion took one that had been free from
+ * the beginning. */
 static int partition_has_room(uint32_t partition)
 {
     uint32_t used = 0;
@@ -532,8 +526,8 @@ static void judge_key(uint32_t key)
             if (call->of[item] != key)
                 continue;
             const simt_map_item *asked = &call->items[item];
-            /* Where nothing is erased a partition that was full stays so, and a key that had no room stays out. In a mixed
-             * batch the order below must have a moment at which the key was not there, and that is all. */
+            /* Where nothing is erased a partition that was full stays so, and a key that had no room stays out. In
+             * a mixed batch the order below must have a moment at which the key was not there, and that is all. */
             if (asked->status == LOOM_FULL && !now.c->forbidden) {
                 if (partition_has_room(now.keys[key].partition))
                     simt_fail("%s %u, item %u: FULL, but there is room", op_names[call->open.op], i, item);
@@ -550,7 +544,7 @@ static void judge_key(uint32_t key)
                                                   .began = call->launched->began,
                                                   .ended = call->launched->ended,
                                                   .found = asked->found,
-                                                  .how = call->open.how,
+                                                  .rule = call->open.rule,
                                                   .value_bytes = slot_value_bytes(now.shape.kind)};
         }
     }

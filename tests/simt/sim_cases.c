@@ -1,5 +1,6 @@
 /* Which operations are run beside each other in the lane simulator. */
 #include "simt/sim_case.h"
+#include "simt/sim_draw.h"
 
 #include <string.h>
 
@@ -128,6 +129,8 @@ const sim_case sim_cases[] = {
      .perfect = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
+
+uint64_t sim_random;
 
 const sim_case *sim_case_named(const char *name)
 {

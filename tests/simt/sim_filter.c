@@ -2,6 +2,7 @@
 
 #include "machines/cpu/filter/cpu_filter.h"
 #include "simt/machine/simt_filter.h"
+#include "simt/sim_draw.h"
 
 #include <string.h>
 
@@ -33,7 +34,6 @@ static struct {
 
 static struct {
     const sim_case *c;
-    uint64_t random;
     simt_config config;
     loom__filter_view view;
     uint32_t warps_per_block;
@@ -44,12 +44,6 @@ static struct {
     simt_filter_item all[MOST_ALL];
     uint32_t of[MOST_ALL]; /* the key of each item */
 } now;
-
-static uint32_t below(uint32_t n)
-{
-    now.random += 0x9e3779b97f4a7c15u;
-    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
-}
 
 /* ---- A plain reference: the bits of a key, as the table in filter_ops.h has them ---- */
 
@@ -86,16 +80,14 @@ static int holds(const bit_set *set, uint64_t key)
 static uint64_t draw_key(uint32_t block)
 {
     for (;;) {
-        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
-        if (now.view.key_bytes == 4)
-            key &= 0xffffffffu;
+        const uint64_t key = any_key(now.view.key_bytes);
         if (filter_start(&now.view, now.view.key_bytes, key).block == block)
             return key;
     }
 }
 
-/* Keys are nearly all of block 0, so that they share words. The last block, where there are several, stays empty. Sometimes block
- * 0 is so full that keys are there by the bits of others, or but for one of theirs. */
+/* Keys are nearly all of block 0, so that they share words. The last block, where there are several, stays empty.
+ * Sometimes block 0 is so full that keys are there by the bits of others, or but for one of theirs. */
 static void draw_filter(uint64_t seed)
 {
     now.view = (loom__filter_view){.base = (unsigned char *)&memory.filter,
@@ -137,7 +129,7 @@ static void draw_items(scenario_call *call, uint32_t from, uint32_t hot)
 void sim_filter_draw(const sim_case *c, uint64_t seed, int tiny)
 {
     now.c = c;
-    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    sim_begin_drawing(c, seed);
     now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
     now.config.warp_lanes = tiny ? 1 : seed / 128 % 4 == 0 ? SIMT_WARP : 8;
     now.config.turn_together = seed / 16 % 2 == 0;
@@ -175,7 +167,8 @@ static const scenario_call *call_of(uint32_t item)
     return &now.calls[i];
 }
 
-/* Was `first` over when `second` began, and did something see to the order: the end of a call, the same lanes, or a flag? */
+/* Was `first` over when `second` began, and did something see to the order: the end of a call, the same lanes, or a
+ * flag? */
 static int comes_before(uint32_t first, uint32_t second)
 {
     const scenario_call *a = call_of(first), *b = call_of(second);
@@ -193,7 +186,8 @@ static int comes_before(uint32_t first, uint32_t second)
 /* Item a is known to b: through any chain of items each of which comes before the next. */
 static int known[MOST_ALL][MOST_ALL];
 
-/* Has a query heard, for certain from this insertion, that the key is there? With several that insert it nobody knows. */
+/* Has a query heard, for certain from this insertion, that the key is there? With several that insert it nobody
+ * knows. */
 static int heard_from(uint32_t query, uint32_t insertion)
 {
     uint32_t tellers = 0;

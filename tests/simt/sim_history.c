@@ -5,8 +5,8 @@
 static uint64_t combined(const sim_operation *operation, uint64_t value)
 {
     if (operation->value_bytes == 4)
-        return loom__combine_4(operation->how, (uint32_t)value, (uint32_t)operation->value);
-    return loom__combine_8(operation->how, value, operation->value);
+        return loom__combine_4(operation->rule, (uint32_t)value, (uint32_t)operation->value);
+    return loom__combine_8(operation->rule, value, operation->value);
 }
 
 /* Applies one operation to a key that stands alone. 0: it could not have answered so. */

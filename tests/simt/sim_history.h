@@ -1,6 +1,7 @@
-/* Is what a concurrent run answered possible? Checked key by key: there must be an order of the operations on a key, in
- * which each answers as it did, none comes before one that had ended when it began, and the last leaves what the table
- * holds. (Keys do not influence each other, except that they share room; who was told FULL, is checked beside.) */
+/* Could the operations of a concurrent run have answered what they did? Checked key by key. There must be an order
+ * of the operations on a key in which each gives the answer it gave, no operation comes before one that had ended
+ * when it began, and the last leaves what the table holds. Keys do not influence each other, except that they share
+ * slots: the callers check the answers LOOM_FULL. */
 #ifndef LOOM_SIM_HISTORY_H
 #define LOOM_SIM_HISTORY_H
 
@@ -21,7 +22,7 @@ typedef struct sim_operation {
     uint64_t began, ended;
     uint64_t found; /* find or insert: the value told */
     loom__combine_rule
-        how; /* accumulate; the same in all operations on a key: what came out then does not depend on order */
+        rule;             /* accumulate; all operations on a key have the same, so that their order does not matter */
     uint32_t value_bytes; /* accumulate */
 } sim_operation;
 

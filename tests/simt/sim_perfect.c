@@ -1,6 +1,7 @@
 #include "simt/sim_perfect.h"
 
 #include "simt/machine/simt_perfect.h"
+#include "simt/sim_draw.h"
 #include "simt/sim_perfect_table.h"
 
 #include <string.h>
@@ -22,7 +23,6 @@ typedef struct scenario_call {
 
 static struct {
     const sim_case *c;
-    uint64_t random;
     simt_config config;
     uint32_t warps_per_block;
     scenario_key keys[MOST_KEYS]; /* the hot ones first */
@@ -32,12 +32,6 @@ static struct {
     uint32_t call_count;
     unsigned char before[SIMT_MOST_WORDS * 8]; /* the memory, when a run begins */
 } now;
-
-static uint32_t below(uint32_t n)
-{
-    now.random += 0x9e3779b97f4a7c15u;
-    return (uint32_t)((loom__mix64(now.random) >> 32) * n >> 32);
-}
 
 static int is_set(void)
 {
@@ -50,9 +44,7 @@ static int is_set(void)
 static scenario_key *draw_key(uint32_t bucket)
 {
     for (;;) {
-        uint64_t key = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
-        if (slot_key_bytes(sim_perfect.kind) == 4)
-            key &= 0xffffffffu;
+        const uint64_t key = any_key(slot_key_bytes(sim_perfect.kind));
         int fresh =
             bucket == UINT32_MAX || (sim_perfect_partition_of(key) == 0 && sim_perfect_bucket_of(key) == bucket);
         for (uint32_t i = 0; i < now.key_count && fresh; i++)
@@ -71,8 +63,8 @@ static void store(scenario_key *key, uint64_t value)
         key->before = (sim_state){1, value};
 }
 
-/* Codes are any, so that some cells lie in the stash. One bucket is that of all hot keys but, sometimes, one; it has few free
- * slots, in any place. */
+/* Codes are any, so that some cells lie in the stash. One bucket is that of all hot keys but, sometimes, one; it
+ * has few free slots, in any place. */
 static void draw_table(uint64_t seed, int tiny)
 {
     loom__slot_kind kind = (loom__slot_kind)(seed % (now.c->sets ? SLOT_KEY_8 + 1 : SLOT_KEY_8_VALUE_8 + 1));
@@ -129,7 +121,7 @@ static void draw_calls(uint64_t seed, int tiny)
             memset(call, 0, sizeof *call);
             call->stream = stream;
             call->perfect.op = now.op;
-            call->perfect.how = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1));
+            call->perfect.rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->perfect.view = sim_perfect.view;
             call->perfect.items = call->items;
             call->perfect.n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS);
@@ -146,7 +138,7 @@ static void draw_calls(uint64_t seed, int tiny)
 void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny)
 {
     now.c = c;
-    now.random = loom__mix64(seed ^ (uint64_t)(c - sim_cases) << 56);
+    sim_begin_drawing(c, seed);
     now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
     now.config.warp_lanes = tiny ? 1 : seed / 128 % 4 == 0 ? SIMT_WARP : 8;
     now.config.turn_together = seed / 16 % 2 == 0;
@@ -182,8 +174,8 @@ static void judge_refusal(const scenario_key *key)
         simt_fail("key %#llx was left to the owner, but its bucket has room", (unsigned long long)key->key);
 }
 
-/* Of equal keys whose values lie apart, any one that no later call has overwritten wins: one that finds the key may store its value
- * before the one that brought the key stores its own. */
+/* Of equal keys whose values lie apart, any one that no later call has overwritten wins: one that finds the key may
+ * store its value before the one that brought the key stores its own. */
 static int any_may_win(const sim_operation *operations, uint32_t count, sim_state before, sim_state after)
 {
     sim_operation plain[SIM_MOST_OPERATIONS];
@@ -226,7 +218,7 @@ static void judge_key(uint32_t index)
                                                   .began = call->launched->began,
                                                   .ended = call->launched->ended,
                                                   .found = asked->found,
-                                                  .how = call->perfect.how,
+                                                  .rule = call->perfect.rule,
                                                   .value_bytes = slot_value_bytes(sim_perfect.kind)};
         }
     }

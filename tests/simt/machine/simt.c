@@ -434,14 +434,15 @@ static uint64_t modify(simt_op op, void *at, uint32_t bytes, uint64_t operand, c
     return old;
 }
 
-uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule how, uint64_t value, const simt_site *site)
+uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule rule, uint64_t value, const simt_site *site)
 {
     simt_lane *lane = point(SIMT_COMBINE, site);
     simt_part part = part_at(at, bytes);
     uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t wanted =
-        bytes == 4 ? loom__combine_4(how, (uint32_t)old, (uint32_t)value) : loom__combine_8(how, old, value);
-    /* One that changes nothing, and carries nothing new, would append what stands there. A team's minima are mostly such. */
+        bytes == 4 ? loom__combine_4(rule, (uint32_t)old, (uint32_t)value) : loom__combine_8(rule, old, value);
+    /* One that changes nothing, and carries nothing new, would append what stands there. A team's minima are mostly
+     * such. */
     if (wanted != old || lane->memory.released != NULL)
         simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
     record(lane, SIMT_COMBINE, part.word, old, wanted, 0);

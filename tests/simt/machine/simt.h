@@ -1,24 +1,25 @@
 /* The lane simulator: a GPU under a microscope, for tests only. docs/simulator.md tells how it is used.
  *
- * A *lane* is a coroutine. Lanes form groups (of 1, 2, 4 or 8), warps (of 32, or fewer for exhaustive search), blocks and
- * *calls*, which are launched kernels; a *stream* is a row of calls, one after the other; streams run at the same time.
- * One machine exists at a time in a process.
+ * A *lane* is a coroutine. Lanes form groups (of 1, 2, 4 or 8), warps (of 32, or fewer for exhaustive search),
+ * blocks and *calls*, which are launched kernels; a *stream* is a row of calls, one after the other; streams run at
+ * the same time. One machine exists at a time in a process.
  *
- * Every access to shared memory, every fence and every collective (ballot, shuffle, synchronisation of lanes, barrier) is
- * a scheduling point: before it, the *schedule* (simt_schedule.h) may let any other lane go on. Between two points a lane
- * runs undisturbed; it touches nothing shared there.
+ * Every access to shared memory, every fence and every collective (ballot, shuffle, synchronisation of lanes,
+ * barrier) is a scheduling point: before it, the *schedule* (simt_schedule.h) may let any other lane go on. Between
+ * two points a lane runs undisturbed; it touches nothing shared there.
  *
  * Memory is weak (simt_memory.h): a store waits in its lane's buffer, a load may return an old value.
  *
  * Collectives. A lane that arrives waits until all lanes of the mask have arrived at the same collective: the same
- * instruction, at the same place in the source, with the same mask. Lanes of a warp may be anywhere else meanwhile. It is
- * an error, as it is one on a GPU, if two lanes wait for each other at different collectives, or one has left the kernel.
+ * instruction, at the same place in the source, with the same mask. Lanes of a warp may be anywhere else meanwhile.
+ * It is an error, as it is one on a GPU, if two lanes wait for each other at different collectives, or one has left
+ * the kernel.
  *
- * Whatever goes wrong (these errors, an address outside the table, more steps than the limit) ends the run as a *failure*:
- * a sentence, and the last steps of all lanes.
+ * Whatever goes wrong (these errors, an address outside the table, more steps than the limit) ends the run as a
+ * *failure*: a sentence, and the last steps of all lanes.
  *
- * Room for a crash mode: every store becomes visible in one function (append, simt_memory.c), which is where a run would
- * be stopped and where a line would count as persistent or not. */
+ * Room for a crash mode: every store becomes visible in one function (append, simt_memory.c), which is where a run
+ * would be stopped and where a line would count as persistent or not. */
 #ifndef LOOM_SIMT_H
 #define LOOM_SIMT_H
 
@@ -171,9 +172,9 @@ void simt_or(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_fetch_or(void *at, uint32_t bytes, uint64_t bits, const simt_site *site); /* at once */
 uint64_t simt_and(void *at, uint64_t bits, const simt_site *site);
 uint64_t simt_add(void *at, uint64_t addend, const simt_site *site);
-uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule how, uint64_t value, const simt_site *site);
-/* Before an access to the memory of a team: it is an error if another lane has touched it since the last barrier, unless both load,
- * both draw, or both store the same value. */
+uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule rule, uint64_t value, const simt_site *site);
+/* Before an access to the memory of a team: it is an error if another lane has touched it since the last barrier,
+ * unless both load, both draw, or both store the same value. */
 void simt_touch(const void *at, uint32_t bytes, simt_use use, uint64_t value, const simt_site *site);
 void simt_release(const simt_site *site);
 void simt_acquire(const simt_site *site);

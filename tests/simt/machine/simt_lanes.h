@@ -191,13 +191,13 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_swap_8(at, expected, wanted, shared) ((void)(shared), simt_swap(at, 8, expected, wanted, SIMT_HERE))
 #define lane_swap_4(at, expected, wanted, shared) \
     ((void)(shared), (uint32_t)simt_swap(at, 4, expected, wanted, SIMT_HERE))
-#define lane_or_8(at, bits, shared)            ((void)(shared), simt_or(at, bits, SIMT_HERE))
-#define lane_fetch_or_8(at, bits, shared)      ((void)(shared), simt_fetch_or(at, 8, bits, SIMT_HERE))
-#define lane_and_8(at, bits, shared)           ((void)(shared), simt_and(at, bits, SIMT_HERE))
-#define lane_combine_8(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 8, how, value, SIMT_HERE))
-#define lane_combine_4(at, how, value, shared) ((void)(shared), (void)simt_combine(at, 4, how, value, SIMT_HERE))
-#define lane_release(shared)                   ((shared) ? simt_release(SIMT_HERE) : (void)0)
-#define lane_acquire(shared)                   ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
+#define lane_or_8(at, bits, shared)             ((void)(shared), simt_or(at, bits, SIMT_HERE))
+#define lane_fetch_or_8(at, bits, shared)       ((void)(shared), simt_fetch_or(at, 8, bits, SIMT_HERE))
+#define lane_and_8(at, bits, shared)            ((void)(shared), simt_and(at, bits, SIMT_HERE))
+#define lane_combine_8(at, rule, value, shared) ((void)(shared), (void)simt_combine(at, 8, rule, value, SIMT_HERE))
+#define lane_combine_4(at, rule, value, shared) ((void)(shared), (void)simt_combine(at, 4, rule, value, SIMT_HERE))
+#define lane_release(shared)                    ((shared) ? simt_release(SIMT_HERE) : (void)0)
+#define lane_acquire(shared)                    ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
 
 /* ---- Teams: all lanes of a call, which has one block. Their memory is part of the simulator's, and as weak ---- */
 
@@ -233,10 +233,10 @@ LOOM_LANE void lane_team_store_at(void *at, uint32_t bytes, uint64_t value, cons
     simt_store(at, bytes, value, site);
 }
 
-LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__combine_rule how, uint32_t value, const simt_site *site)
+LOOM_LANE uint32_t lane_team_combine_at(uint32_t *at, loom__combine_rule rule, uint32_t value, const simt_site *site)
 {
     simt_touch(at, 4, SIMT_DRAWS, 0, site);
-    return (uint32_t)simt_combine(at, 4, how, value, site);
+    return (uint32_t)simt_combine(at, 4, rule, value, site);
 }
 
 LOOM_LANE uint32_t lane_team_or_at(uint32_t *at, uint32_t bits, const simt_site *site)

@@ -9,7 +9,7 @@
 typedef struct simt_open_call {
     simt_map_op op;
     int shared; /* OPEN_SHARED or OPEN_MIXED (open_ops.h); OPEN_ALONE, for finds: loads that are not coherent */
-    loom__combine_rule how; /* accumulate */
+    loom__combine_rule rule; /* accumulate */
     loom__open_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */

@@ -5,6 +5,7 @@
 #include "simt/machine/simt_perfect.h"
 
 #include "engines/perfect/perfect_ops.h"
+#include "simt/machine/simt_items.h"
 
 static const loom_status status_of_outcome[] = {
     [PERFECT_AGAIN] = LOOM_INTERNAL,   [PERFECT_DONE] = LOOM_OK,       [PERFECT_WAS_THERE] = LOOM_EXISTS,
@@ -16,7 +17,7 @@ typedef struct told {
     lane_truth reports; /* this lane writes the answer down */
 } told;
 
-/* A table at rest: its lines are read by loads that are not coherent. */
+/* The table is at rest: loads of its lines are not coherent. */
 LOOM_LANE told find(loom__slot_kind kind, const simt_perfect_call *call, lane_group group, const perfect_seek *seek,
                     uint64_t *value, lane_truth active)
 {
@@ -29,15 +30,15 @@ LOOM_LANE told find(loom__slot_kind kind, const simt_perfect_call *call, lane_gr
     return (told){look.found ? PERFECT_DONE : PERFECT_ABSENT, look.found ? look.mine : lane_leads(group)};
 }
 
-LOOM_LANE told insert(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, const simt_perfect_call *call,
+LOOM_LANE told insert(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, const simt_perfect_call *call,
                       lane_group group, const perfect_seek *seek, uint64_t *value, lane_truth active)
 {
     lane_truth tells;
-    perfect_outcome outcome = perfect_insert_turn(kind, mode, how, 1, group, &call->view, seek, value, active, &tells);
+    perfect_outcome outcome = perfect_insert_turn(kind, mode, rule, 1, group, &call->view, seek, value, active, &tells);
     return (told){outcome, outcome == PERFECT_OVERFLOW ? lane_leads(group) : tells};
 }
 
-/* `*value` goes in as the item's, and comes out, on the lane that reports, as what was found. */
+/* In: *value is that of the item. Out: on the lane that reports, *value is the value found. */
 LOOM_LANE told turn(loom__slot_kind kind, const simt_perfect_call *call, lane_group group, const perfect_seek *seek,
                     uint64_t *value, lane_truth active)
 {
@@ -59,54 +60,37 @@ LOOM_LANE told turn(loom__slot_kind kind, const simt_perfect_call *call, lane_gr
         if (call->op == SIMT_MAP_FETCH)
             return insert(kind, SLOT_FETCH, LOOM__ADD, call, group, seek, value, active);
         if (call->op == SIMT_MAP_COMBINE)
-            return insert(kind, SLOT_COMBINE, call->how, call, group, seek, value, active);
+            return insert(kind, SLOT_COMBINE, call->rule, call, group, seek, value, active);
     }
     simt_fail("the case asks for what is not for sets, or not for groups");
     return (told){PERFECT_AGAIN, 0};
 }
 
-/* Items are shared out to groups as in simt_open.c: a group that is done with one begins the next while the others of its warp
- * go on. Each lane reads the word of codes for itself: that is one access on a GPU, where it is the same for all of them. */
+/* Each lane loads the word of codes itself. On a GPU the lanes of a group load the same word, in one access. */
 LOOM_LANE void run(loom__slot_kind kind, const simt_perfect_call *call)
 {
     const loom__perfect_view *view = &call->view;
     lane_group group = lane_own_group();
-    simt_map_item none = {0, 0, 0, LOOM_OK}, *item = &none;
-    uint32_t index = simt.current->index / group.lanes, stored = 0, erased = 0;
-    lane_truth active = index < call->groups && index < call->n;
+    simt_items own;
+    simt_items_share(&own, call->op, call->items, call->n, call->groups);
     perfect_seek seek;
     for (int begin = 1;;) {
         if (begin) {
-            item = active ? &call->items[index] : &none;
-            simt.current->item = active ? index : UINT32_MAX;
-            seek = active ? perfect_seek_key(kind, view, item->key) : perfect_start(kind, view, item->key);
+            const uint64_t key = simt_items_begin(&own)->key;
+            seek = own.active ? perfect_seek_key(kind, view, key) : perfect_start(kind, view, key);
         }
-        if (!lane_going(group, active))
+        if (!lane_going(group, own.active))
             break;
-        uint64_t value = item->value;
-        told answer = turn(kind, call, group, &seek, &value, active);
-        begin = active && answer.outcome != PERFECT_AGAIN;
+        uint64_t value = own.item->value;
+        told answer = turn(kind, call, group, &seek, &value, own.active);
+        begin = own.active && answer.outcome != PERFECT_AGAIN;
         if (!begin)
             continue;
-        if (answer.reports) {
-            if (item->status != LOOM_INTERNAL)
-                simt_fail("item %u is answered twice", index);
-            item->status = status_of_outcome[answer.outcome];
-            item->found = answer.outcome == PERFECT_OVERFLOW ? 0 : value;
-            stored += answer.outcome == PERFECT_DONE && call->op >= SIMT_MAP_KEEP && call->op <= SIMT_MAP_COMBINE;
-            erased += answer.outcome == PERFECT_DONE && call->op == SIMT_MAP_ERASE;
-        }
-        index += call->groups;
-        active = index < call->n;
+        if (answer.reports)
+            simt_items_answer(&own, status_of_outcome[answer.outcome], value);
+        simt_items_next(&own);
     }
-    if (call->op == SIMT_MAP_FIND)
-        return;
-    /* The table's size: summed over the warp, then added by one lane. */
-    uint64_t change = (uint64_t)stored - erased;
-    for (uint32_t distance = simt.config.warp_lanes / 2; distance > 0; distance /= 2)
-        change += simt_shuffle(simt_warp_mask(), change, simt.current->in_warp ^ distance, SIMT_HERE);
-    if (simt.current->in_warp == 0 && change != 0)
-        simt_add(&view->totals->size, change, SIMT_HERE);
+    simt_items_add_size(&own, view->totals);
 }
 
 void SIMT_PERFECT_KERNEL(void *argument)

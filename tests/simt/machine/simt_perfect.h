@@ -10,8 +10,8 @@ struct perfect_scratch; /* perfect_cells.h */
 
 typedef struct simt_perfect_call {
     simt_map_op op;
-    loom__combine_rule how; /* accumulate */
-    simt_map_op inserts;    /* which insertion it is that gives other codes to cells */
+    loom__combine_rule rule; /* accumulate */
+    simt_map_op inserts;     /* which insertion it is that gives other codes to cells */
     loom__perfect_view view;
     simt_map_item *items; /* LOOM_FULL: an insertion that is left to the partition's owner, or that the owner refused */
     uint32_t n, groups;   /* groups share out the items */

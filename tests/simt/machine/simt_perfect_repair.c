@@ -5,14 +5,7 @@
 #include "simt/machine/simt_perfect.h"
 
 #include "engines/perfect/perfect_repair.h"
-
-static slot_mode mode_of(simt_map_op op)
-{
-    return op == SIMT_MAP_OVERWRITE ? SLOT_OVERWRITE
-           : op == SIMT_MAP_FETCH   ? SLOT_FETCH
-           : op == SIMT_MAP_COMBINE ? SLOT_COMBINE
-                                    : SLOT_KEEP;
-}
+#include "simt/machine/simt_items.h"
 
 /* Groups insert the items for which there is room now. */
 static void insert_coming(loom__slot_kind kind, const simt_perfect_call *call, const perfect_repair *repair)
@@ -23,25 +16,22 @@ static void insert_coming(loom__slot_kind kind, const simt_perfect_call *call, c
             continue;
         simt_map_item *item = &call->items[lane_load_4(repair->coming + i)];
         const perfect_seek seek = perfect_seek_key(kind, &call->view, item->key);
-        const slot_mode mode = mode_of(call->inserts);
+        const slot_mode mode = simt_slot_mode(call->inserts);
         uint64_t value = item->value;
         const perfect_outcome outcome =
-            perfect_insert_alone(kind, mode, call->how, 1, owner->alone, &call->view, &seek, &value);
+            perfect_insert_alone(kind, mode, call->rule, 1, owner->alone, &call->view, &seek, &value);
         if (outcome == PERFECT_OVERFLOW) {
             if (perfect_may_claim(kind, mode, 1))
                 simt_fail("room was planned for item %u, but there is none", i);
             perfect_leave(repair, i);
         } else if (lane_leads(owner->alone)) {
-            if (item->status != LOOM_INTERNAL)
-                simt_fail("item %u is answered twice", i);
-            item->status = outcome == PERFECT_DONE ? LOOM_OK : LOOM_EXISTS;
-            item->found = value;
+            simt_item_answer(item, outcome == PERFECT_DONE ? LOOM_OK : LOOM_EXISTS, value);
         }
     }
 }
 
-/* All items at once, by all lanes of the call, as a block does that owns the partition. The kind is no literal here:
- * one copy of what is long, instead of six. */
+/* All lanes of the call insert all items at once, like the thread block that owns the partition. Here the kind is
+ * not a literal: the long functions are compiled once instead of six times. */
 void SIMT_PERFECT_KERNEL(void *argument)
 {
     simt_perfect_call *call = argument;

@@ -6,7 +6,7 @@
 
 #include "engines/perfect/perfect_room.h"
 
-/* One group tries; all are told. */
+/* One group tries, and tells all groups the outcome. */
 static perfect_outcome insert(loom__slot_kind kind, const simt_perfect_call *call, const perfect_owner *owner,
                               const simt_map_item *item)
 {
@@ -35,8 +35,8 @@ static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfec
     return room || (call->anew && perfect_make_room_anew(kind, view, owner, call->scratch, key));
 }
 
-/* One key after the other, by all lanes of the call, as a block does that owns the partition. The kind is no literal
- * here: one copy of what is long, instead of six. */
+/* All lanes of the call insert one key after the other, like the thread block that owns the partition. Here the
+ * kind is not a literal: the long functions are compiled once instead of six times. */
 void SIMT_PERFECT_KERNEL(void *argument)
 {
     const simt_perfect_call *call = argument;
