@@ -1,6 +1,7 @@
-/* Callers built with an older header: their structs are shorter, and are served. The structs named first_… are copies of the first
- * layouts. They never change, whatever is appended to the structs of loom.h. Each lies at the end of a page, before one that
- * cannot be read, so that an access beyond the caller's struct ends the test. */
+/* Callers that were built with an older header: their structs are shorter, and the library serves them. The structs
+ * named first_… are copies of the first layouts. They never change, whatever is appended to the structs of loom.h.
+ * Each struct lies at the end of a page, and the next page cannot be read: an access beyond the caller's struct
+ * ends the test. */
 #define _GNU_SOURCE 1
 #include "api/struct_size.h"
 #include "harness/filter_fixture.h"
@@ -11,227 +12,142 @@
 
 /* ---- The first layouts ------------------------------------------------------------------------------------ */
 
-#define FIRST_SIZE(type, bytes)                                                                                \
-    _Static_assert(sizeof(first_##type) == (bytes), "the copy of the first layout changed");                   \
-    _Static_assert(sizeof(first_##type) <= sizeof(loom_##type) && sizeof(loom_##type) % sizeof(uint64_t) == 0, \
+/* Each list below has the fields of one struct: type, name and offset. FIRST_LAYOUT declares the copy and compares
+ * it, and the struct of loom.h, with the list. */
+#define DECLARE_FIELD(of, type, field, offset) type field;
+#define CHECK_FIELD(of, type, field, offset)                                                                        \
+    _Static_assert(offsetof(first_##of, field) == (offset), "the copy of the first layout changed");                \
+    _Static_assert(offsetof(loom_##of, field) == (offset), "a field moved: fields are appended, and nothing else"); \
+    _Static_assert(sizeof((loom_##of *)0)->field == sizeof((first_##of *)0)->field, "a field changed its size");
+#define FIRST_LAYOUT(of, bytes, fields)                                                                            \
+    typedef struct first_##of {                                                                                    \
+        fields(DECLARE_FIELD, of)                                                                                  \
+    } first_##of;                                                                                                  \
+    fields(CHECK_FIELD, of) _Static_assert(sizeof(first_##of) == (bytes), "the copy of the first layout changed"); \
+    _Static_assert(sizeof(first_##of) <= sizeof(loom_##of) && sizeof(loom_##of) % sizeof(uint64_t) == 0,           \
                    "structs grow, by whole words")
-#define FIRST_FIELD(type, field, offset)                                                                              \
-    _Static_assert(offsetof(first_##type, field) == (offset), "the copy of the first layout changed");                \
-    _Static_assert(offsetof(loom_##type, field) == (offset), "a field moved: fields are appended, and nothing else"); \
-    _Static_assert(sizeof((loom_##type *)0)->field == sizeof((first_##type *)0)->field, "a field changed its size")
 
-typedef struct first_context_config {
-    size_t struct_size;
-    uint32_t machine;
-    int32_t device;
-    uint32_t threads;
-    uint32_t simd;
-    uint32_t fixed_seed;
-    uint32_t lanes;
-    uint64_t seed;
-    struct {
-        void *(*allocate)(void *, size_t, size_t, loom_memory_kind, void *);
-        void (*release)(void *, void *, size_t, loom_memory_kind, void *);
-        void *user;
-    } allocator;
-    void (*log)(void *, loom_log_level, const char *);
-    void *log_user;
-} first_context_config;
-FIRST_SIZE(context_config, 80);
-FIRST_FIELD(context_config, struct_size, 0);
-FIRST_FIELD(context_config, machine, 8);
-FIRST_FIELD(context_config, device, 12);
-FIRST_FIELD(context_config, threads, 16);
-FIRST_FIELD(context_config, simd, 20);
-FIRST_FIELD(context_config, fixed_seed, 24);
-FIRST_FIELD(context_config, lanes, 28);
-FIRST_FIELD(context_config, seed, 32);
-FIRST_FIELD(context_config, allocator, 40);
-FIRST_FIELD(context_config, allocator.allocate, 40);
-FIRST_FIELD(context_config, allocator.release, 48);
-FIRST_FIELD(context_config, allocator.user, 56);
-FIRST_FIELD(context_config, log, 64);
-FIRST_FIELD(context_config, log_user, 72);
+typedef void *(*first_allocate)(void *, size_t, size_t, loom_memory_kind, void *);
+typedef void (*first_release)(void *, void *, size_t, loom_memory_kind, void *);
+typedef void (*first_log)(void *, loom_log_level, const char *);
+typedef char first_text_16[16], first_text_64[64], first_text_96[96];
 
-typedef struct first_context_info {
-    size_t struct_size;
-    uint32_t machine;
-    uint32_t simd;
-    uint32_t threads;
-    uint32_t reserved;
-    char machine_name[16];
-    char simd_name[16];
-    char device_name[96];
-    uint64_t memory_bytes;
-    uint64_t huge_page_bytes;
-} first_context_info;
-FIRST_SIZE(context_info, 168);
-FIRST_FIELD(context_info, struct_size, 0);
-FIRST_FIELD(context_info, machine, 8);
-FIRST_FIELD(context_info, simd, 12);
-FIRST_FIELD(context_info, threads, 16);
-FIRST_FIELD(context_info, reserved, 20);
-FIRST_FIELD(context_info, machine_name, 24);
-FIRST_FIELD(context_info, simd_name, 40);
-FIRST_FIELD(context_info, device_name, 56);
-FIRST_FIELD(context_info, memory_bytes, 152);
-FIRST_FIELD(context_info, huge_page_bytes, 160);
+#define ALLOCATOR_FIELDS(FIELD, of)        \
+    FIELD(of, first_allocate, allocate, 0) \
+    FIELD(of, first_release, release, 8)   \
+    FIELD(of, void *, user, 16)
+FIRST_LAYOUT(allocator, 24, ALLOCATOR_FIELDS);
 
-typedef struct first_map_config {
-    size_t struct_size;
-    uint32_t key_bytes;
-    uint32_t value_bytes;
-    uint64_t capacity;
-    double max_load;
-    uint32_t engine;
-    uint32_t concurrent_reads;
-    uint32_t buckets_per_partition;
-    uint32_t type;
-    double growth;
-    uint64_t memory_limit;
-    double keys_per_cell;
-} first_map_config;
-FIRST_SIZE(map_config, 72);
-FIRST_FIELD(map_config, struct_size, 0);
-FIRST_FIELD(map_config, key_bytes, 8);
-FIRST_FIELD(map_config, value_bytes, 12);
-FIRST_FIELD(map_config, capacity, 16);
-FIRST_FIELD(map_config, max_load, 24);
-FIRST_FIELD(map_config, engine, 32);
-FIRST_FIELD(map_config, concurrent_reads, 36);
-FIRST_FIELD(map_config, buckets_per_partition, 40);
-FIRST_FIELD(map_config, type, 44);
-FIRST_FIELD(map_config, growth, 48);
-FIRST_FIELD(map_config, memory_limit, 56);
-FIRST_FIELD(map_config, keys_per_cell, 64);
+#define CONTEXT_CONFIG_FIELDS(FIELD, of)      \
+    FIELD(of, size_t, struct_size, 0)         \
+    FIELD(of, uint32_t, machine, 8)           \
+    FIELD(of, int32_t, device, 12)            \
+    FIELD(of, uint32_t, threads, 16)          \
+    FIELD(of, uint32_t, simd, 20)             \
+    FIELD(of, uint32_t, fixed_seed, 24)       \
+    FIELD(of, uint32_t, lanes, 28)            \
+    FIELD(of, uint64_t, seed, 32)             \
+    FIELD(of, first_allocator, allocator, 40) \
+    FIELD(of, first_log, log, 64)             \
+    FIELD(of, void *, log_user, 72)
+FIRST_LAYOUT(context_config, 80, CONTEXT_CONFIG_FIELDS);
 
-typedef struct first_memory {
-    size_t struct_size;
-    uint64_t table_bytes;
-    uint64_t build_bytes;
-    uint64_t status_bytes;
-    uint64_t order_bytes;
-    uint64_t low_memory_bytes;
-} first_memory;
-FIRST_SIZE(memory, 48);
-FIRST_FIELD(memory, struct_size, 0);
-FIRST_FIELD(memory, table_bytes, 8);
-FIRST_FIELD(memory, build_bytes, 16);
-FIRST_FIELD(memory, status_bytes, 24);
-FIRST_FIELD(memory, order_bytes, 32);
-FIRST_FIELD(memory, low_memory_bytes, 40);
+#define CONTEXT_INFO_FIELDS(FIELD, of)         \
+    FIELD(of, size_t, struct_size, 0)          \
+    FIELD(of, uint32_t, machine, 8)            \
+    FIELD(of, uint32_t, simd, 12)              \
+    FIELD(of, uint32_t, threads, 16)           \
+    FIELD(of, uint32_t, reserved, 20)          \
+    FIELD(of, first_text_16, machine_name, 24) \
+    FIELD(of, first_text_16, simd_name, 40)    \
+    FIELD(of, first_text_96, device_name, 56)  \
+    FIELD(of, uint64_t, memory_bytes, 152)     \
+    FIELD(of, uint64_t, huge_page_bytes, 160)
+FIRST_LAYOUT(context_info, 168, CONTEXT_INFO_FIELDS);
 
-typedef struct first_stats {
-    size_t struct_size;
-    uint32_t engine;
-    uint32_t key_bytes;
-    uint32_t value_bytes;
-    uint32_t slots_per_bucket;
-    uint64_t capacity;
-    uint64_t size;
-    uint64_t slots;
-    uint64_t partitions;
-    uint64_t buckets_per_partition;
-    uint64_t fullest_partition;
-    uint64_t displaced;
-    uint64_t longest_chain;
-    uint64_t memory_bytes;
-    uint64_t seed;
-    double load;
-    double accesses_per_hit;
-    double accesses_per_miss;
-    uint32_t type;
-    uint32_t reserved;
-    uint64_t code_bytes;
-    uint64_t stashed;
-} first_stats;
-FIRST_SIZE(stats, 152);
-FIRST_FIELD(stats, struct_size, 0);
-FIRST_FIELD(stats, engine, 8);
-FIRST_FIELD(stats, key_bytes, 12);
-FIRST_FIELD(stats, value_bytes, 16);
-FIRST_FIELD(stats, slots_per_bucket, 20);
-FIRST_FIELD(stats, capacity, 24);
-FIRST_FIELD(stats, size, 32);
-FIRST_FIELD(stats, slots, 40);
-FIRST_FIELD(stats, partitions, 48);
-FIRST_FIELD(stats, buckets_per_partition, 56);
-FIRST_FIELD(stats, fullest_partition, 64);
-FIRST_FIELD(stats, displaced, 72);
-FIRST_FIELD(stats, longest_chain, 80);
-FIRST_FIELD(stats, memory_bytes, 88);
-FIRST_FIELD(stats, seed, 96);
-FIRST_FIELD(stats, load, 104);
-FIRST_FIELD(stats, accesses_per_hit, 112);
-FIRST_FIELD(stats, accesses_per_miss, 120);
-FIRST_FIELD(stats, type, 128);
-FIRST_FIELD(stats, reserved, 132);
-FIRST_FIELD(stats, code_bytes, 136);
-FIRST_FIELD(stats, stashed, 144);
+#define MAP_CONFIG_FIELDS(FIELD, of)               \
+    FIELD(of, size_t, struct_size, 0)              \
+    FIELD(of, uint32_t, key_bytes, 8)              \
+    FIELD(of, uint32_t, value_bytes, 12)           \
+    FIELD(of, uint64_t, capacity, 16)              \
+    FIELD(of, double, max_load, 24)                \
+    FIELD(of, uint32_t, engine, 32)                \
+    FIELD(of, uint32_t, concurrent_reads, 36)      \
+    FIELD(of, uint32_t, buckets_per_partition, 40) \
+    FIELD(of, uint32_t, type, 44)                  \
+    FIELD(of, double, growth, 48)                  \
+    FIELD(of, uint64_t, memory_limit, 56)          \
+    FIELD(of, double, keys_per_cell, 64)
+FIRST_LAYOUT(map_config, 72, MAP_CONFIG_FIELDS);
 
-typedef struct first_filter_config {
-    size_t struct_size;
-    uint32_t key_bytes;
-    uint32_t probes;
-    uint64_t capacity;
-    double false_positive_rate;
-    uint64_t bytes;
-} first_filter_config;
-FIRST_SIZE(filter_config, 40);
-FIRST_FIELD(filter_config, struct_size, 0);
-FIRST_FIELD(filter_config, key_bytes, 8);
-FIRST_FIELD(filter_config, probes, 12);
-FIRST_FIELD(filter_config, capacity, 16);
-FIRST_FIELD(filter_config, false_positive_rate, 24);
-FIRST_FIELD(filter_config, bytes, 32);
+#define MEMORY_FIELDS(FIELD, of)          \
+    FIELD(of, size_t, struct_size, 0)     \
+    FIELD(of, uint64_t, table_bytes, 8)   \
+    FIELD(of, uint64_t, build_bytes, 16)  \
+    FIELD(of, uint64_t, status_bytes, 24) \
+    FIELD(of, uint64_t, order_bytes, 32)  \
+    FIELD(of, uint64_t, low_memory_bytes, 40)
+FIRST_LAYOUT(memory, 48, MEMORY_FIELDS);
 
-typedef struct first_filter_report {
-    size_t struct_size;
-    uint32_t engine;
-    uint32_t key_bytes;
-    uint32_t probes;
-    uint32_t reserved;
-    uint64_t capacity;
-    uint64_t blocks;
-    uint64_t bits_set;
-    uint64_t memory_bytes;
-    uint64_t seed;
-    double fill;
-    double estimated_keys;
-    double false_positive_rate;
-    double designed_rate;
-} first_filter_report;
-FIRST_SIZE(filter_report, 96);
-FIRST_FIELD(filter_report, struct_size, 0);
-FIRST_FIELD(filter_report, engine, 8);
-FIRST_FIELD(filter_report, key_bytes, 12);
-FIRST_FIELD(filter_report, probes, 16);
-FIRST_FIELD(filter_report, reserved, 20);
-FIRST_FIELD(filter_report, capacity, 24);
-FIRST_FIELD(filter_report, blocks, 32);
-FIRST_FIELD(filter_report, bits_set, 40);
-FIRST_FIELD(filter_report, memory_bytes, 48);
-FIRST_FIELD(filter_report, seed, 56);
-FIRST_FIELD(filter_report, fill, 64);
-FIRST_FIELD(filter_report, estimated_keys, 72);
-FIRST_FIELD(filter_report, false_positive_rate, 80);
-FIRST_FIELD(filter_report, designed_rate, 88);
+#define STATS_FIELDS(FIELD, of)                    \
+    FIELD(of, size_t, struct_size, 0)              \
+    FIELD(of, uint32_t, engine, 8)                 \
+    FIELD(of, uint32_t, key_bytes, 12)             \
+    FIELD(of, uint32_t, value_bytes, 16)           \
+    FIELD(of, uint32_t, slots_per_bucket, 20)      \
+    FIELD(of, uint64_t, capacity, 24)              \
+    FIELD(of, uint64_t, size, 32)                  \
+    FIELD(of, uint64_t, slots, 40)                 \
+    FIELD(of, uint64_t, partitions, 48)            \
+    FIELD(of, uint64_t, buckets_per_partition, 56) \
+    FIELD(of, uint64_t, fullest_partition, 64)     \
+    FIELD(of, uint64_t, displaced, 72)             \
+    FIELD(of, uint64_t, longest_chain, 80)         \
+    FIELD(of, uint64_t, memory_bytes, 88)          \
+    FIELD(of, uint64_t, seed, 96)                  \
+    FIELD(of, double, load, 104)                   \
+    FIELD(of, double, accesses_per_hit, 112)       \
+    FIELD(of, double, accesses_per_miss, 120)      \
+    FIELD(of, uint32_t, type, 128)                 \
+    FIELD(of, uint32_t, reserved, 132)             \
+    FIELD(of, uint64_t, code_bytes, 136)           \
+    FIELD(of, uint64_t, stashed, 144)
+FIRST_LAYOUT(stats, 152, STATS_FIELDS);
 
-typedef struct first_limit {
-    size_t struct_size;
-    uint32_t kind;
-    uint32_t access_bytes;
-    uint64_t footprint_bytes;
-    double rate;
-    char shape[64];
-} first_limit;
-FIRST_SIZE(limit, 96);
-FIRST_FIELD(limit, struct_size, 0);
-FIRST_FIELD(limit, kind, 8);
-FIRST_FIELD(limit, access_bytes, 12);
-FIRST_FIELD(limit, footprint_bytes, 16);
-FIRST_FIELD(limit, rate, 24);
-FIRST_FIELD(limit, shape, 32);
+#define FILTER_CONFIG_FIELDS(FIELD, of)        \
+    FIELD(of, size_t, struct_size, 0)          \
+    FIELD(of, uint32_t, key_bytes, 8)          \
+    FIELD(of, uint32_t, probes, 12)            \
+    FIELD(of, uint64_t, capacity, 16)          \
+    FIELD(of, double, false_positive_rate, 24) \
+    FIELD(of, uint64_t, bytes, 32)
+FIRST_LAYOUT(filter_config, 40, FILTER_CONFIG_FIELDS);
+
+#define FILTER_REPORT_FIELDS(FIELD, of)        \
+    FIELD(of, size_t, struct_size, 0)          \
+    FIELD(of, uint32_t, engine, 8)             \
+    FIELD(of, uint32_t, key_bytes, 12)         \
+    FIELD(of, uint32_t, probes, 16)            \
+    FIELD(of, uint32_t, reserved, 20)          \
+    FIELD(of, uint64_t, capacity, 24)          \
+    FIELD(of, uint64_t, blocks, 32)            \
+    FIELD(of, uint64_t, bits_set, 40)          \
+    FIELD(of, uint64_t, memory_bytes, 48)      \
+    FIELD(of, uint64_t, seed, 56)              \
+    FIELD(of, double, fill, 64)                \
+    FIELD(of, double, estimated_keys, 72)      \
+    FIELD(of, double, false_positive_rate, 80) \
+    FIELD(of, double, designed_rate, 88)
+FIRST_LAYOUT(filter_report, 96, FILTER_REPORT_FIELDS);
+
+#define LIMIT_FIELDS(FIELD, of)              \
+    FIELD(of, size_t, struct_size, 0)        \
+    FIELD(of, uint32_t, kind, 8)             \
+    FIELD(of, uint32_t, access_bytes, 12)    \
+    FIELD(of, uint64_t, footprint_bytes, 16) \
+    FIELD(of, double, rate, 24)              \
+    FIELD(of, first_text_64, shape, 32)
+FIRST_LAYOUT(limit, 96, LIMIT_FIELDS);
 
 /* ---- Structs at the end of a page --------------------------------------------------------------------------- */
 
@@ -257,7 +173,7 @@ static const void *place_input(const void *any, size_t bytes)
     return at;
 }
 
-/* An output struct as its _INIT macro sets it, but for fields that are to be overwritten. */
+/* An output struct: its struct_size is set. The library must overwrite all other fields. */
 static void *place_output(size_t bytes)
 {
     char any[256];
@@ -273,7 +189,7 @@ static void check_untouched_before(const void *at, size_t bytes)
         CHECK_EQ(*byte, UNTOUCHED);
 }
 
-/* An older caller got the fields that a caller of today gets, and its struct_size is what it was. */
+/* An older caller got the fields that a caller of today gets. Its struct_size did not change. */
 static void check_output(const void *got, size_t bytes, const void *today)
 {
     CHECK_EQ(*(const size_t *)got, bytes);
@@ -281,139 +197,13 @@ static void check_output(const void *got, size_t bytes, const void *today)
     check_untouched_before(got, bytes);
 }
 
-/* ---- Callers with the first layouts are served ---------------------------------------------------------------- */
-
-static void count_line(void *user, loom_log_level level, const char *message)
-{
-    (void)level, (void)message;
-    ++*(int *)user;
-}
-
-static loom_context *make_first_context(test_run *t, int *lines)
-{
-    first_context_config config = {.struct_size = sizeof config, .device = -1, .threads = 2, .fixed_seed = 1};
-    config.machine = (uint32_t)t->machine;
-    config.seed = 77;
-    config.log = count_line;
-    config.log_user = lines;
-    loom_context *context = NULL;
-    CHECK_OK(loom_context_create(place_input(&config, sizeof config), &context));
-    return context;
-}
-
-TEST(test_api_struct_sizes_first_context)
-{
-    int lines = 0;
-    loom_context *context = make_first_context(t, &lines);
-    CHECK_GT(lines, 0);
-    loom_context_info today = LOOM_CONTEXT_INFO_INIT;
-    CHECK_OK(loom_context_describe(context, &today));
-    CHECK_EQ(today.threads, 2);
-    void *info = place_output(sizeof(first_context_info));
-    CHECK_OK(loom_context_describe(context, info));
-    check_output(info, sizeof(first_context_info), &today);
-    loom_context_destroy(context);
-}
-
-TEST(test_api_struct_sizes_first_map)
-{
-    int lines = 0;
-    loom_context *context = make_first_context(t, &lines);
-    first_map_config config = {.struct_size = sizeof config, .key_bytes = 4, .value_bytes = 8, .capacity = 5000};
-    config.max_load = 0.5;
-    config.engine = LOOM_ENGINE_OPEN;
-    config.buckets_per_partition = 101;
-    config.type = LOOM_TYPE_COUNTER;
-    config.growth = 3;
-    config.memory_limit = 1 << 30;
-    const void *given = place_input(&config, sizeof config);
-
-    loom_memory memory_today = LOOM_MEMORY_INIT;
-    void *memory = place_output(sizeof(first_memory));
-    CHECK_OK(loom_map_memory_required(context, given, &memory_today));
-    CHECK_OK(loom_map_memory_required(context, given, memory));
-    CHECK_GT(memory_today.table_bytes, 5000 * (4 + 8));
-    check_output(memory, sizeof(first_memory), &memory_today);
-
-    loom_map *map = NULL;
-    CHECK_OK(loom_map_create(context, given, &map));
-    void *got = place_output(sizeof(first_map_config));
-    CHECK_OK(loom_map_get_config(map, got));
-    check_output(got, sizeof(first_map_config), given);
-
-    batch b = make_batch_of(4, 8, 1000);
-    fill_distinct(&b, 1, 0);
-    checked_insert(map, &b, LOOM_KEEP);
-    loom_stats today = LOOM_STATS_INIT;
-    void *stats = place_output(sizeof(first_stats));
-    CHECK_OK(loom_map_stats(map, &today, NULL));
-    CHECK_OK(loom_map_stats(map, stats, NULL));
-    CHECK_EQ(today.size, 1000);
-    CHECK_EQ(today.seed, 77);
-    check_output(stats, sizeof(first_stats), &today);
-    free_batch(&b);
-    loom_map_destroy(map);
-    loom_context_destroy(context);
-}
-
-TEST(test_api_struct_sizes_first_filter)
-{
-    int lines = 0;
-    loom_context *context = make_first_context(t, &lines);
-    first_filter_config config = {.struct_size = sizeof config, .key_bytes = 8, .probes = 8, .capacity = 5000};
-    config.false_positive_rate = 0.01;
-    const void *given = place_input(&config, sizeof config);
-
-    loom_memory memory_today = LOOM_MEMORY_INIT;
-    void *memory = place_output(sizeof(first_memory));
-    CHECK_OK(loom_filter_memory_required(context, given, &memory_today));
-    CHECK_OK(loom_filter_memory_required(context, given, memory));
-    CHECK_GT(memory_today.table_bytes, 5000);
-    check_output(memory, sizeof(first_memory), &memory_today);
-
-    loom_filter *filter = NULL;
-    CHECK_OK(loom_filter_create(context, given, &filter));
-    loom_filter_config config_today = LOOM_FILTER_CONFIG_INIT;
-    void *got = place_output(sizeof(first_filter_config));
-    CHECK_OK(loom_filter_get_config(filter, &config_today));
-    CHECK_OK(loom_filter_get_config(filter, got));
-    CHECK_EQ(config_today.capacity, 5000);
-    CHECK_EQ(config_today.probes, 8);
-    check_output(got, sizeof(first_filter_config), &config_today);
-
-    uint64_t keys[3] = {1, 2, 3};
-    CHECK_OK(loom_filter_insert(filter, keys, 3, 0, NULL, NULL));
-    loom_filter_report today = LOOM_FILTER_REPORT_INIT;
-    void *report = place_output(sizeof(first_filter_report));
-    CHECK_OK(loom_filter_stats(filter, &today, NULL));
-    CHECK_OK(loom_filter_stats(filter, report, NULL));
-    CHECK_GT(today.bits_set, 0);
-    check_output(report, sizeof(first_filter_report), &today);
-    loom_filter_destroy(filter);
-    loom_context_destroy(context);
-}
-
-TEST(test_api_struct_sizes_first_limit)
-{
-    loom_context *context = make_context_with(t, 1, 1);
-    first_limit limit = {.struct_size = sizeof limit, .kind = LOOM_LIMIT_COPY, .footprint_bytes = 4096};
-    first_limit *given = place(&limit, sizeof limit);
-    CHECK_OK(loom_measure_limit(context, (loom_limit *)(void *)given));
-    CHECK_BYTES(given, &limit, offsetof(first_limit, rate));
-    CHECK(given->rate > 0);
-    CHECK(given->shape[0] != 0);
-    CHECK(memchr(given->shape, 0, sizeof given->shape) != NULL);
-    check_untouched_before(given, sizeof *given);
-    loom_context_destroy(context);
-}
-
-/* ---- Other sizes are refused -------------------------------------------------------------------------------- */
+/* ---- Calls that take a struct ----------------------------------------------------------------------------------- */
 
 typedef struct objects {
     loom_context *context;
-    loom_map_config map_config;
+    const loom_map_config *map_config; /* of today, or older */
     loom_map *map;
-    loom_filter_config filter_config;
+    const loom_filter_config *filter_config; /* likewise */
     loom_filter *filter;
 } objects;
 
@@ -439,7 +229,7 @@ static loom_status map_memory_required_config(objects *o, void *given)
 
 static loom_status map_memory_required_memory(objects *o, void *given)
 {
-    return loom_map_memory_required(o->context, &o->map_config, given);
+    return loom_map_memory_required(o->context, o->map_config, given);
 }
 
 static loom_status map_create(objects *o, void *given)
@@ -468,7 +258,7 @@ static loom_status filter_memory_required_config(objects *o, void *given)
 
 static loom_status filter_memory_required_memory(objects *o, void *given)
 {
-    return loom_filter_memory_required(o->context, &o->filter_config, given);
+    return loom_filter_memory_required(o->context, o->filter_config, given);
 }
 
 static loom_status filter_create(objects *o, void *given)
@@ -494,7 +284,125 @@ static loom_status measure_limit(objects *o, void *given)
     return loom_measure_limit(o->context, given);
 }
 
-/* Of a struct that is refused the library reads nothing but its struct_size, so that is all there is. */
+/* A call that fills in a struct gives an older caller and a caller of today the same fields. `today`: the struct of
+ * today. */
+static void check_served(objects *o, loom_status (*call)(objects *, void *), size_t first_bytes, void *today)
+{
+    void *first = place_output(first_bytes);
+    CHECK_OK(call(o, today));
+    CHECK_OK(call(o, first));
+    check_output(first, first_bytes, today);
+}
+
+/* ---- Callers with the first layouts are served ---------------------------------------------------------------- */
+
+static void count_line(void *user, loom_log_level level, const char *message)
+{
+    (void)level, (void)message;
+    ++*(int *)user;
+}
+
+static loom_context *make_first_context(test_run *t, int *lines)
+{
+    first_context_config config = {.struct_size = sizeof config, .device = -1, .threads = 2, .fixed_seed = 1};
+    config.machine = (uint32_t)t->machine;
+    config.seed = 77;
+    config.log = count_line;
+    config.log_user = lines;
+    loom_context *context = NULL;
+    CHECK_OK(loom_context_create(place_input(&config, sizeof config), &context));
+    return context;
+}
+
+TEST(test_api_struct_sizes_first_context)
+{
+    int lines = 0;
+    objects o = {.context = make_first_context(t, &lines)};
+    CHECK_GT(lines, 0);
+    loom_context_info info = LOOM_CONTEXT_INFO_INIT;
+    check_served(&o, context_describe, sizeof(first_context_info), &info);
+    CHECK_EQ(info.threads, 2);
+    loom_context_destroy(o.context);
+}
+
+TEST(test_api_struct_sizes_first_map)
+{
+    int lines = 0;
+    objects o = {.context = make_first_context(t, &lines)};
+    first_map_config config = {.struct_size = sizeof config, .key_bytes = 4, .value_bytes = 8, .capacity = 5000};
+    config.max_load = 0.5;
+    config.engine = LOOM_ENGINE_OPEN;
+    config.buckets_per_partition = 101;
+    config.type = LOOM_TYPE_COUNTER;
+    config.growth = 3;
+    config.memory_limit = 1 << 30;
+    o.map_config = place_input(&config, sizeof config);
+
+    loom_memory memory = LOOM_MEMORY_INIT;
+    check_served(&o, map_memory_required_memory, sizeof(first_memory), &memory);
+    CHECK_GT(memory.table_bytes, 5000 * (4 + 8));
+
+    CHECK_OK(loom_map_create(o.context, o.map_config, &o.map));
+    void *got = place_output(sizeof(first_map_config));
+    CHECK_OK(loom_map_get_config(o.map, got));
+    check_output(got, sizeof(first_map_config), o.map_config);
+
+    batch b = make_batch_of(4, 8, 1000);
+    fill_distinct(&b, 1, 0);
+    checked_insert(o.map, &b, LOOM_KEEP);
+    loom_stats stats = LOOM_STATS_INIT;
+    check_served(&o, map_get_stats, sizeof(first_stats), &stats);
+    CHECK_EQ(stats.size, 1000);
+    CHECK_EQ(stats.seed, 77);
+    free_batch(&b);
+    loom_map_destroy(o.map);
+    loom_context_destroy(o.context);
+}
+
+TEST(test_api_struct_sizes_first_filter)
+{
+    int lines = 0;
+    objects o = {.context = make_first_context(t, &lines)};
+    first_filter_config config = {.struct_size = sizeof config, .key_bytes = 8, .probes = 8, .capacity = 5000};
+    config.false_positive_rate = 0.01;
+    o.filter_config = place_input(&config, sizeof config);
+
+    loom_memory memory = LOOM_MEMORY_INIT;
+    check_served(&o, filter_memory_required_memory, sizeof(first_memory), &memory);
+    CHECK_GT(memory.table_bytes, 5000);
+
+    CHECK_OK(loom_filter_create(o.context, o.filter_config, &o.filter));
+    loom_filter_config config_today = LOOM_FILTER_CONFIG_INIT;
+    check_served(&o, filter_get_config, sizeof(first_filter_config), &config_today);
+    CHECK_EQ(config_today.capacity, 5000);
+    CHECK_EQ(config_today.probes, 8);
+
+    uint64_t keys[3] = {1, 2, 3};
+    CHECK_OK(loom_filter_insert(o.filter, keys, 3, 0, NULL, NULL));
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    check_served(&o, filter_stats, sizeof(first_filter_report), &report);
+    CHECK_GT(report.bits_set, 0);
+    loom_filter_destroy(o.filter);
+    loom_context_destroy(o.context);
+}
+
+TEST(test_api_struct_sizes_first_limit)
+{
+    loom_context *context = make_context_with(t, 1, 1);
+    first_limit limit = {.struct_size = sizeof limit, .kind = LOOM_LIMIT_COPY, .footprint_bytes = 4096};
+    first_limit *given = place(&limit, sizeof limit);
+    CHECK_OK(loom_measure_limit(context, (loom_limit *)(void *)given));
+    CHECK_BYTES(given, &limit, offsetof(first_limit, rate));
+    CHECK(given->rate > 0);
+    CHECK(given->shape[0] != 0);
+    CHECK(memchr(given->shape, 0, sizeof given->shape) != NULL);
+    check_untouched_before(given, sizeof *given);
+    loom_context_destroy(context);
+}
+
+/* ---- Other sizes are refused -------------------------------------------------------------------------------- */
+
+/* The library reads only the struct_size of a struct that it refuses. The test places nothing else. */
 static void check_size_refused(objects *o, loom_status (*call)(objects *, void *), const char *name, size_t size,
                                const char *why)
 {
@@ -530,14 +438,14 @@ TEST(test_api_struct_sizes_others_refused)
         CASE(measure_limit, limit),
 #undef CASE
     };
-    objects o = {.context = make_context(t)};
-    o.map_config = make_config(t, 100);
-    o.map_config.key_bytes = o.map_config.value_bytes = 4;
-    o.map = make_map_from(o.context, &o.map_config);
-    o.filter_config = (loom_filter_config)LOOM_FILTER_CONFIG_INIT;
-    o.filter_config.key_bytes = 4;
-    o.filter_config.capacity = 100;
-    o.filter = make_filter_from(o.context, &o.filter_config);
+    loom_map_config map_config = make_config(t, 100);
+    map_config.key_bytes = map_config.value_bytes = 4;
+    loom_filter_config filter_config = LOOM_FILTER_CONFIG_INIT;
+    filter_config.key_bytes = 4;
+    filter_config.capacity = 100;
+    objects o = {.context = make_context(t), .map_config = &map_config, .filter_config = &filter_config};
+    o.map = make_map_from(o.context, &map_config);
+    o.filter = make_filter_from(o.context, &filter_config);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const size_t smaller[] = {0, 1, sizeof(size_t), cases[i].first - 8, cases[i].first - 1};
         const size_t larger[] = {cases[i].today + 1, cases[i].today + 8, 2 * cases[i].today, SIZE_MAX};
@@ -553,7 +461,7 @@ TEST(test_api_struct_sizes_others_refused)
 
 /* ---- A struct that grew --------------------------------------------------------------------------------------- */
 
-/* As long as no struct of loom.h has grown, this one stands for those that will. */
+/* No struct of loom.h has grown yet. This one stands for those that will. */
 typedef struct first_grown {
     size_t struct_size;
     uint32_t a, b;
