@@ -1,17 +1,10 @@
-# What was configured, what was left out, and why: said at the end of configuring.
+# Prints, at the end of configuring, what is built, what is left out, and why.
 
 function(loom_say_left_out what why)
     message(STATUS "  left out: ${what} (${why})")
 endfunction()
 
-set(kinds "")
-if(loom_with_shared)
-    list(APPEND kinds shared)
-endif()
-if(loom_with_static)
-    list(APPEND kinds static)
-endif()
-list(JOIN kinds " and " kinds)
+list(JOIN loom_kinds " and " kinds)
 set(mode "")
 if(CMAKE_BUILD_TYPE)
     set(mode ", in ${CMAKE_BUILD_TYPE} mode")
