@@ -2,8 +2,9 @@
  *
  *   loom_build_bench [load]     0.8 without an argument
  *
- * Rows: keys, and G keys per second of a call without a result, of calls with a result on the device, one after the other, and of
- * replays of a captured build, one after the other; medians of several. After each the table's size is checked. */
+ * Rows: the number of keys, then G keys per second of a call without a result, of calls in a row with a result on the
+ * device, and of replays in a row of a captured build. Each figure is a median. After each measurement the size of the
+ * table is checked. */
 #include "examples/check.h"
 
 #include <loom/loom.h>

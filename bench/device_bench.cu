@@ -1,10 +1,10 @@
-/* What the device interface costs: operations on 4 + 4 byte pairs by kernels of a user's kind, in both forms, beside the
+/* What the device interface costs: a user's kernels run operations on pairs of 4 + 4 bytes, in both forms, beside the
  * library's own call in the same run.
  *
  *   loom_device_bench [keys] [load]     10^8 and 0.8 without arguments
  *
- * Rows: operation, by whom, G operations per second (the best of three). Good answers of our own kernels are counted; a wrong number
- * ends the program. (The library's calls have their checks in `loom bench map`.) */
+ * Rows: the operation, what runs it, G operations per second (the best of three). The right answers of our own kernels
+ * are counted, and a wrong number ends the program. `loom bench map` checks the library's calls. */
 #include "examples/check.h"
 
 #include <loom/device.cuh>

@@ -1,4 +1,5 @@
-/* For examples, and bench/device_bench.cu: a call that fails ends the program, saying what the library and CUDA have to say about it. */
+/* For the examples and bench/device_bench.cu: a call that fails ends the program with the messages of the library and
+ * of CUDA. */
 #ifndef LOOM_EXAMPLES_CHECK_H
 #define LOOM_EXAMPLES_CHECK_H
 

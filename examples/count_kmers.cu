@@ -1,5 +1,5 @@
-/* Counts the k-mers of a text: how often each sequence of k letters occurs in a genome. Every lane takes one position, packs
- * its k letters into 2 bits each, and adds one to their count. Then all counts are visited by a kernel. */
+/* Counts the k-mers of a text: how often each sequence of k letters occurs in a genome. Every lane takes one position,
+ * packs its k letters into 2 bits each, and adds one to their count. Then a kernel visits all counts. */
 #include "check.h"
 
 #include <loom/device.cuh>

@@ -1,8 +1,9 @@
-/* Grouping by key: SELECT key, SUM(amount), COUNT(*) … GROUP BY key, for 100 million rows, with a hash table and, to compare, by
- * sorting with CUB. Usage: example_group_by [rows] [groups]
+/* Grouping by key: SELECT key, SUM(amount), COUNT(*) … GROUP BY key, for 100 million rows, with a hash table. For
+ * comparison, the same by sorting with CUB. Usage: example_group_by [rows] [groups]
  *
- * Keys and amounts have 4 bytes. A group's sum and count are one number of 64 bits, so that a single addition serves both
- * (LOOM_COMBINE_ADD_AND_COUNT). That holds up to 16 million rows and 2^40 in each group; for more, accumulate into two tables. */
+ * Keys and amounts have 4 bytes. The sum and the count of a group are one number of 64 bits, so that a single addition
+ * updates both (LOOM_COMBINE_ADD_AND_COUNT). This works up to 16 million rows and a sum of 2^40 in each group. For
+ * more, accumulate into two tables. */
 #include "check.h"
 
 #include <loom/device.cuh>
@@ -114,8 +115,8 @@ int main(int argc, char **argv)
                                  NULL));
     });
 
-    /* By sorting: pairs in the order of their keys, then neighbours with one key become one. Amounts become 64 bits wide as they
-     * are read for that. */
+    /* By sorting: pairs are put in the order of their keys, then neighbours with equal keys are combined. Amounts are
+     * widened to 64 bits as they are read. */
     const auto wide = thrust::make_transform_iterator(sorted_amounts, counted());
     size_t sort_bytes = 0, reduce_bytes = 0;
     void *temporary;

@@ -1,4 +1,5 @@
-/* A module of this build on a computer without a GPU: test_api_module.c sees what a context on the best machine says of it. */
+/* A module of this build on a computer without a GPU: test_api_module.c checks what a context on the best machine says
+ * about it. */
 #include "core/machine.h"
 
 static const loom__services *library;

@@ -1,5 +1,6 @@
-/* Every case of the list (cases/table_cases.h) on every machine, against a reference: each operation that loom_supports
- * offers gives the reference's answers, each other one is refused with UNSUPPORTED and a sentence, and nothing has changed. */
+/* Every case of the list (cases/table_cases.h) on every machine, against a reference. An operation that loom_supports
+ * offers gives the reference's answers. Any other operation is refused with LOOM_UNSUPPORTED and a sentence, and
+ * changes nothing. */
 #include "harness/filter_fixture.h"
 #include "harness/map_model.h"
 
@@ -384,8 +385,8 @@ TEST_EACH_CASE(test_cases_agree_with_reference, .threads = 1)
 
 /* ---- The list itself ------------------------------------------------------------------------------------- */
 
-/* A case that this program adds, as one with an engine of its own would. It is partial: of the tests that run for every engine
- * only the one above has it. */
+/* A case that this program adds, as a case with an engine of its own would be added. The case is partial: of the tests
+ * that run for every engine, only the test above runs for it. */
 static const table_form added_forms[] = {{LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_case added_case = {
     .name = "added", .engine = LOOM_ENGINE_OPEN, .forms = added_forms, .largest_load = 0.9, .partial = 1};
@@ -405,7 +406,7 @@ TEST(test_cases_list_takes_an_added_case)
     CHECK(t->table == table_case_at(0));
 }
 
-/* What LOOM_ENGINE_DEFAULT means is the first of the list, and the widths of the list are those that tables can have. */
+/* LOOM_ENGINE_DEFAULT is the first engine of the list. The widths of the list are the widths that tables can have. */
 TEST(test_cases_list_agrees_with_the_library)
 {
     loom_context *context = make_context(t);

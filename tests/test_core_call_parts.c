@@ -1,4 +1,5 @@
-/* The parts in which a call works on its arrays: chunks in staging buffers, turns, words of rows; and samples of wide keys. */
+/* The parts in which a call works on its arrays: chunks in staging buffers, slices, words of rows. Also samples of wide
+ * keys. */
 #include "harness/harness.h"
 
 #include "api/check.h"

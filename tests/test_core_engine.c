@@ -1,5 +1,5 @@
-/* What the core does for an engine that leaves optional members out: the toy engine (tests/toy_engine), changed a little and registered
- * under a number of its own. Each test is a process of its own, so the registry is as it was for the next one. */
+/* What the core does for an engine that leaves out optional members: a changed toy engine (tests/toy_engine),
+ * registered under a number of its own. Each test runs in a process of its own, with a fresh registry. */
 #include "core/engine.h"
 #include "core/table.h"
 #include "harness/counting_allocator.h"
@@ -60,7 +60,7 @@ TEST(test_core_engine_not_offered_by_the_machine)
     loom_context_destroy(context);
 }
 
-/* Properties that rule a feature out speak for themselves: the sentence is about the engine, and `supports` is not asked. */
+/* Where a property of the engine rules a feature out, the sentence is about the engine, and `supports` is not asked. */
 TEST(test_core_engine_supports_follows_from_properties)
 {
     static const loom_feature ruled_out[] = {LOOM_FEATURE_CONCURRENT_READS, LOOM_FEATURE_VIEWS,

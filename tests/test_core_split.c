@@ -120,7 +120,8 @@ TEST(test_core_split_records_in_order, .long_tier = 1)
                     }
 }
 
-/* Somebody changes the keys between counting and scattering: what is stored is not defined, but nothing else is harmed. */
+/* Another thread changes the keys between counting and scattering. The stored rows are undefined, but no other memory
+ * is written. */
 TEST(test_core_split_keys_that_change, .threads = 1)
 {
     enum { N = 1000 };

@@ -1,5 +1,6 @@
-/* What only the cuda machine has: arrays in several kinds of memory, streams, results that come later, and its failures.
- * Skipped where there is no CUDA device; the tests of the map itself (TEST_EACH) run on that machine too. */
+/* What only the cuda machine has: arrays in several kinds of memory, streams, results that come later, and failures of
+ * the device. The tests are skipped where there is no CUDA device. The tests of the map itself (TEST_EACH) run on the
+ * cuda machine, too. */
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
@@ -363,8 +364,8 @@ static void *make_calls(void *argument)
     return NULL;
 }
 
-/* Each with a table of its own and arrays on the host, which pass through the same memory one call after the other: so all calls
- * that the context has places for have begun, and the others wait until one is over. */
+/* Each thread has a table of its own and arrays on the host. All arrays pass through the same memory, one call after
+ * the other. The calls for which the context has tickets have begun; the others wait until one is over. */
 TEST(test_cuda_threads_more_than_calls_in_flight, .timeout_seconds = 180)
 {
     need_cuda();
@@ -557,8 +558,8 @@ static void end_lost_views(lost_run *run)
     }
 }
 
-/* The device goes at the first step, the second, the third …: every call says so, nothing hangs or crashes, and when the
- * device is back, what was stored is there. */
+/* The device fails at the first step, the second, the third … Every call reports it, and nothing hangs or crashes. When
+ * the device works again, the stored keys are there. */
 TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
 {
     need_cuda();

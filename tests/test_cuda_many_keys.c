@@ -1,4 +1,4 @@
-/* Counts beyond 2^31, on a device with the memory for them: arrays of more keys than a signed 32-bit number counts, in one call. */
+/* Counts beyond 2^31, on a device with enough memory: one call gets more keys than a signed 32-bit number can count. */
 #include "harness/cuda_driver.h"
 #include "harness/filter_fixture.h"
 #include "harness/map_fixture.h"
@@ -58,7 +58,8 @@ static void check_numbers(loom_context *context, const uint32_t *device, uint32_
     free(piece);
 }
 
-/* Built by partition in two turns and at once, inserted again by partition and directly, asked for at once, erased at once. */
+/* Builds by partition, in two slices and in one; inserts again, by partition and directly; looks all keys up in one
+ * call; erases them in one call. */
 TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
 {
     loom_context *context = context_with_memory(t, (uint64_t)100 << 30);

@@ -98,8 +98,9 @@ static uint32_t partitions_with_other_salts(const test_run *t, loom_map *map)
     return others;
 }
 
-/* Partitions so full that codes which place all keys are not always found with the first salt: in some 30 of 480. Insertions, which take
- * what a build has left over, hardly have to reseed them: what has another salt has it from the build. Some keys may find no room. */
+/* The partitions are so full that the first salt does not always lead to codes that place all keys: some 30 of 480
+ * fail. Insertions get the keys that the build left over, and hardly ever reseed: a partition with another salt has it
+ * from the build. Some keys may find no room. */
 TEST(test_cuda_perfect_build_tries_other_salts)
 {
     need_cuda();

@@ -1,5 +1,6 @@
-/* Batches that go by partition, or in order, in several turns on the cuda machine: with turns of a few thousand keys, results are
- * those of one turn. A batch really has that many from 2^32 keys on (test_cuda_many_keys.c). */
+/* Batches that go by partition, or in order, in several slices on the cuda machine. Here a slice has a few thousand
+ * keys, and the results are those of one slice. Without the test's setting, batches have several slices from 2^32 keys
+ * on (test_cuda_many_keys.c). */
 #include "harness/cuda_driver.h"
 #include "harness/filter_fixture.h"
 #include "harness/placed_batch.h"

@@ -1,5 +1,5 @@
-/* Documentation that shows code of the tree shows it as it is. A block that begins with ```c and a path is part of that file, word by
- * word. */
+/* Documentation shows the code of the tree as it is: a block that begins with ```c and a path is part of that file,
+ * word for word. */
 #include "harness/harness.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Files of format 1, which the library reads and no longer writes: the golden files of that format, as they are, damaged, and with headers
- * that lie. */
+/* Files of format 1, which the library reads and no longer writes: the golden files of that format, unchanged, damaged,
+ * and with wrong headers. */
 #define _GNU_SOURCE 1
 #include "harness/filter_fixture.h"
 #include "harness/saved_table.h"

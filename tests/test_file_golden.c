@@ -1,10 +1,11 @@
-/* Golden files: tables that were saved once, with a fixed seed, and must be read and written byte for byte for ever.
+/* Golden files: tables that were saved once, with a fixed seed. The library must read them, and write the same bytes,
+ * for ever.
  *
- * If one of these tests fails, the format, the hash or the order in which keys are placed has changed. Where that is
- * meant: raise the version in src/core/file_layout.h (or the layout's), tell it in docs/format.md and the CHANGELOG, keep the old files
- * (those of format 1 are in tests/data/format_1), and make the new ones with `loom_tests --write-golden tests/data`. (Where only the moment has changed at which partitions are put
- * in order, or how many partitions and cells a table gets, no version need be raised: old files are read as before, which the
- * load test shows before they are made anew.)
+ * If one of these tests fails, the format, the hash or the order in which keys are placed has changed. If the change is
+ * intended: raise the version in src/core/file_layout.h, or that of the layout; document it in docs/format.md and in
+ * the CHANGELOG; keep the old files (those of format 1 are in tests/data/format_1); and write new ones with `loom_tests
+ * --write-golden tests/data`. No version changes if only the time of upkeep has changed, or the number of partitions
+ * and cells of a table: the library still reads the old files. The load test shows it before new files are written.
  */
 #include "harness/filter_fixture.h"
 #include "harness/map_model.h"

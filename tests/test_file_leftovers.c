@@ -128,7 +128,8 @@ TEST(test_file_running_save_is_not_removed)
     CHECK_EQ(test_count_entries(t->directory), 2);
 }
 
-/* The same by several processes that save as often as they can, some of which are killed: none takes another's file away. */
+/* The same with several processes that save as often as they can. Some of them are killed. No process removes another's
+ * file. */
 TEST(test_file_saves_of_many_processes, .timeout_seconds = 120)
 {
     enum { SAVERS = 6, KILLED = 2 };
@@ -240,7 +241,8 @@ TEST(test_file_names_like_leftovers_stay)
     CHECK_EQ(test_count_entries(t->directory), KEPT + 1);
 }
 
-/* On a file system whose locks other hosts do not see, a file of theirs may be in use. One that nobody wrote to for days is not. */
+/* Some file systems do not show the locks of other hosts. A file of another host may then be in use, unless nobody
+ * wrote to it for days. */
 TEST(test_file_leftovers_of_other_hosts_go_when_they_are_old)
 {
     char name[NAME_LENGTH + 1];

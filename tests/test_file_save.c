@@ -410,7 +410,8 @@ TEST(test_open_save_killed_at_any_moment, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* Threads that save different tables under one name, while others load it: always whole, and no temporary file stays. */
+/* Some threads save different tables under one name, while others load it. Every load finds a whole table, and no
+ * temporary file stays. */
 typedef struct saver {
     test_run *t;
     loom_map *map;

@@ -1,5 +1,5 @@
-/* Which bits a key has: the ways in which filter_ops.h tells it agree, with plain words and with vectors, and with what docs/format.md
- * says, written here a second time. */
+/* Which bits a key has. The functions of filter_ops.h agree, with plain words and with vectors, and they agree with
+ * docs/format.md, whose rule is written here a second time. */
 #include "harness/harness.h"
 
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"

@@ -1,4 +1,5 @@
-/* Filters in files: whatever is saved is loaded, on every kind; files that are damaged, foreign or of another type are refused. */
+/* Filters in files: every saved filter is loaded, with every kind of SIMD. Files that are damaged, foreign or of
+ * another type are refused. */
 #define _GNU_SOURCE 1
 #include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"

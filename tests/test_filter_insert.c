@@ -1,4 +1,5 @@
-/* Keys go in and are found: special ones, random ones, in batches of any length, by whichever way, with the same bits. */
+/* Inserted keys are found: special keys, random keys, in batches of any length. Every way to insert sets the same
+ * bits. */
 #include "harness/filter_fixture.h"
 
 #include <stdlib.h>
@@ -49,7 +50,8 @@ TEST_EACH_FILTER(test_filter_insert_special_keys)
     loom_context_destroy(context);
 }
 
-/* Batches of random lengths and keys, some of them repeated, into filters of random shapes: whatever went in is found. */
+/* Batches of random lengths and keys, some of them repeated, into filters of random shapes: every inserted key is
+ * found. */
 TEST_EACH_FILTER(test_filter_insert_random_model, .timeout_seconds = 120)
 {
     loom_context *context = make_context(t);
@@ -86,7 +88,8 @@ TEST_EACH_FILTER(test_filter_insert_random_model, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* Lengths around the groups of keys that are under way at once, and the ranges that threads draw: none forgotten, none too many. */
+/* Lengths around the number of keys in flight at once, and around the ranges that threads draw: no key is left out, and
+ * none is added. */
 TEST_EACH_FILTER(test_filter_contains_every_length, .threads = 1)
 {
     static const uint64_t long_ones[] = {16383, 16384, 16385, 32768, 32775, 40000};
@@ -139,8 +142,8 @@ TEST_EACH_FILTER(test_filter_contains_mixed_batch)
     loom_context_destroy(context);
 }
 
-/* Batches that a split by partition cannot deal out evenly: one key alone, one key in half of the rows, a few keys. In one pass, and
- * in two (more than 1024 partitions). Arrays of the machine and of the host. */
+/* Batches that a split by partition cannot distribute evenly: one key alone, one key in half of the rows, a few keys.
+ * In one pass, and in two (more than 1024 partitions). Arrays of the machine and of the host. */
 TEST_EACH_FILTER(test_filter_insert_skewed_batches, .long_tier = 1, .timeout_seconds = 180)
 {
     static const uint64_t sizes[] = {5 << 20, 80 << 20}, few[] = {1, 2, 40};
@@ -176,8 +179,8 @@ TEST_EACH_FILTER(test_filter_insert_skewed_batches, .long_tier = 1, .timeout_sec
     }
 }
 
-/* Directly or by partition, in one batch or in many, by one thread or several: the bits are the same. Large enough for several
- * bins, and for the library to choose partitions by itself. */
+/* Directly or by partition, in one batch or in many, by one thread or several: the bits are the same. The filter is
+ * large enough for several bins, and for the library to choose partitions by itself. */
 TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tier = 1, .timeout_seconds = 180)
 {
     static const uint64_t sizes[] = {64, 65537, 5 << 20}; /* few: files are synced */

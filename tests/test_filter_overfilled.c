@@ -1,4 +1,5 @@
-/* OVERFILLED: told when different keys pass the capacity by more than an estimate may err; the keys are in the filter all the same. */
+/* LOOM_OVERFILLED: reported when the number of different keys passes the capacity by more than the error of the
+ * estimate. The keys are in the filter all the same. */
 #include "harness/filter_fixture.h"
 
 #include <stdlib.h>

@@ -33,8 +33,9 @@ static void check_rates(test_run *t, loom_context *context, uint64_t keys, uint6
               report.designed_rate, report.false_positive_rate);
     CHECK_NEAR(measured, report.designed_rate, tolerance(report.designed_rate, asked));
     CHECK_NEAR(measured, report.false_positive_rate, tolerance(report.false_positive_rate, asked));
-    /* Few crowded blocks have most of it: measured on 60 filters with 24 bits for a key, it is spread by 2.2 % with 16 probes, and
-     * with 12 by 1.5 % about 2.5 % below what was designed, since of each quarter a key leaves out one word. */
+    /* A few crowded blocks have most of the false positives. Measured on 60 filters with 24 bits for a key: with 16
+     * probes the rate is spread by 2.2 %. With 12 probes it is spread by 1.5 %, and is about 2.5 % below the designed
+     * rate, since a key leaves out one word of each quarter. */
     CHECK_NEAR(report.false_positive_rate, report.designed_rate, 0.15 * report.designed_rate);
     CHECK_NEAR(report.estimated_keys, (double)keys, 0.02 * (double)keys);
     const double bits = (double)report.blocks * 512;

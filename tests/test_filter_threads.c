@@ -1,4 +1,5 @@
-/* Several host threads on one filter: insertions and queries overlap, whatever changes or reads the whole filter waits its turn. */
+/* Several host threads on one filter. Insertions and queries overlap. A call that changes or reads the whole filter
+ * waits its turn. */
 #define _GNU_SOURCE 1
 #include "harness/filter_fixture.h"
 
@@ -9,7 +10,8 @@
 
 enum { WRITERS = 3, READERS = 3, STEP = 257 };
 
-/* What threads share: writer w has inserted keys 0 .. done[w] - 1 of its own, and tells so only after its call has ended. */
+/* What the threads share: writer w has inserted its keys 0 .. done[w] - 1. It raises done[w] only after its call has
+ * ended. */
 typedef struct shared {
     test_run *t;
     loom_filter *filter;

@@ -187,7 +187,8 @@ TEST_EACH_FILTER(test_filter_memory_is_as_told, .cpu_only = 1)
     counting_destroy(counter);
 }
 
-/* The first, second, ... allocation of a call fails, until the call succeeds: OUT_OF_MEMORY, nothing made, nothing left behind. */
+/* The first, second, third … allocation of a call fails, until the call succeeds. A call that fails returns
+ * LOOM_OUT_OF_MEMORY, makes nothing, and leaves nothing behind. */
 enum { CALL_CREATE, CALL_CREATE_LIKE, CALL_CLONE, CALL_LOAD, CALLS };
 
 TEST_EACH_FILTER(test_filter_memory_nth_allocation_fails, .cpu_only = 1)
@@ -253,7 +254,7 @@ TEST_EACH_FILTER(test_filter_memory_nth_allocation_fails, .cpu_only = 1)
     counting_destroy(counter);
 }
 
-/* Without temporary memory a bulk insertion goes directly, unless partitions were asked for: then nothing is inserted. */
+/* Without temporary memory a bulk insertion goes directly. If the caller asked for partitions, nothing is inserted. */
 TEST_EACH_FILTER(test_filter_memory_bulk_insertion_fails, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();

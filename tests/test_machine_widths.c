@@ -1,5 +1,5 @@
-/* Rows and pairs of any width and alignment through a machine: taken out, put back, retrieved from a table, and on the cuda machine
- * staged. No public call has such widths yet, so the machine's own functions are called. */
+/* Rows and pairs of any width and alignment on a machine: taken out, put back, retrieved from a table, and staged on
+ * the cuda machine. No public call has these widths yet: the tests call the machine's own functions. */
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 

@@ -1,8 +1,8 @@
-/* Builds and insertions by partition, and directly: which keys are there afterwards, with whose values, and what is told.
+/* Builds and insertions, by partition and directly: which keys are in the table afterwards, which row's value each has,
+ * and what the call reports.
  *
- * Row i of a batch has a value that says so. Whatever wins among equal keys, the value tells which row it came from, and that
- * row must have had the key. How many keys are refused follows from the table's own hash: a partition takes keys up to its
- * last slot. */
+ * The value of row i tells i. Whichever row wins among equal keys, its value names it, and this row must have had the
+ * key. The number of refused keys follows from the table's own hash: a partition takes keys up to its last slot. */
 #include "harness/cuda_driver.h"
 #include "harness/map_model.h"
 #include "harness/placed_batch.h"
@@ -327,7 +327,8 @@ TEST_EACH_KIND(test_open_insert_many_keys, .threads = 1, .long_tier = 1, .every_
 
 /* ---- Equal keys ----------------------------------------------------------------------------------------------- */
 
-/* Each key 2 to 5 times; with `hot`, the rows with odd numbers have one key. Returns how many different keys there are. */
+/* Each key comes 2 to 5 times. With `hot`, the rows with odd numbers share one key. Returns the number of different
+ * keys. */
 static uint64_t fill_equal(test_run *t, const subject *s, batch *b, uint64_t keys, int hot)
 {
     reference_map *seen = reference_create();
@@ -445,7 +446,8 @@ static void fill_colliding(const subject *s, batch *b, uint32_t partition, uint3
     }
 }
 
-/* Some that a partition's slots hold, and some more; some that the room of its region holds, that spill, and that give up. */
+/* Rows that the slots of the partition hold, and more; rows that its region of the split holds, rows that spill, and so
+ * many rows that the split gives up. */
 TEST_EACH_KIND(test_open_build_by_partition_one_partition)
 {
     static const uint64_t rows[] = {50, 210, 900, 5000};
@@ -467,7 +469,8 @@ TEST_EACH_KIND(test_open_build_by_partition_one_partition)
     loom_context_destroy(context);
 }
 
-/* Nearly all bits of that bucket get set: equal keys meet at home, on their chains, and among those whose bit was set before. */
+/* Nearly all filter bits of the bucket get set. Equal keys meet at home, on their chains, and among the keys whose bit
+ * was set before. */
 TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
 {
     static const uint64_t keys[] = {1, 7, 8, 14, 15, 70, 100, 250, 500};
@@ -501,8 +504,8 @@ TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
 
 /* ---- Other ways to build -------------------------------------------------------------------------------------- */
 
-/* Rows that go by partition, that repeat keys, that find no room, and that all want to go to one partition; little memory
- * means turns, and the last ones make a later turn give up. */
+/* Rows that go by partition, rows that repeat keys, rows that find no room, and rows that all belong to one partition.
+ * Little memory means waves, and the last rows make a later wave give up. */
 static void build_each(test_run *t, loom_context *context, double load, uint32_t flags)
 {
     const uint64_t keys = open_slots(slot_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;

@@ -92,8 +92,8 @@ TEST_EACH(test_open_count_one_key_half_of_the_batch)
     loom_context_destroy(context);
 }
 
-/* Counts are unsigned numbers of value_bytes and wrap around, modulo 2^32 or 2^64; neighbours in the bucket, and the key,
- * which lies beside a 4-byte count in the same word, do not feel the carry. */
+/* Counts are unsigned numbers of value_bytes and wrap around, modulo 2^32 or 2^64. The carry does not reach the
+ * neighbours in the bucket, nor the key, which shares a word with a count of 4 bytes. */
 TEST_EACH(test_open_count_wraps_around)
 {
     loom_context *context = make_context(t);

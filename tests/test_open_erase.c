@@ -72,8 +72,8 @@ static void erase_one(loom_map *map, batch *one, uint64_t key, loom_status wante
     CHECK_EQ(one->status[0], wanted);
 }
 
-/* The sequence that stores a key twice in tables which put keys into the first free slot they see: k1 in, k2 in behind
- * it, k1 out, k2 in again. In a tiny table all pairs share buckets; the table is kept nearly full of other keys, so that
+/* The sequence that stores a key twice in tables that put a key into the first free slot they see: k1 in, k2 in behind
+ * it, k1 out, k2 in again. In a tiny table all pairs share buckets. Other keys keep the table nearly full, so that
  * chains are long. */
 TEST_EACH_KIND(test_open_erase_then_insert_stores_once, .every_engine = 1)
 {

@@ -1,4 +1,4 @@
-/* Partitions without a free slot: keys are refused without a walk through the partition, and only as long as it is full. */
+/* Partitions without a free slot: keys are refused without a walk through the partition, and only while it is full. */
 #include "harness/map_fixture.h"
 
 #include <stdlib.h>
@@ -53,8 +53,8 @@ TEST_EACH_KIND(test_open_insert_full_partition_marked_then_freed)
     loom_context_destroy(context);
 }
 
-/* Were every bucket of the partition visited for each of them, this many refusals would take minutes: the time-out is there
- * for that, not to measure. */
+/* If each refusal visited every bucket of the partition, they would take minutes, and the time-out would end the test.
+ * The time-out measures nothing else. */
 TEST(test_open_insert_many_refused, .timeout_seconds = 30)
 {
     loom_context *context = make_context_with(t, 1, random_u64(&t->random));
@@ -124,8 +124,8 @@ TEST_EACH_KIND(test_open_retrieve_all_no_room_at_all)
     loom_context_destroy(context);
 }
 
-/* Several threads insert few keys many times into tables that fill up meanwhile. Once full, a partition stays full for the
- * rest of the call, so a key's entries are either one OK and EXISTS for the rest, or FULL for all. */
+/* Several threads insert few keys many times into tables that fill up meanwhile. A full partition stays full for the
+ * rest of the call: the rows of a key get one LOOM_OK and LOOM_EXISTS for the others, or LOOM_FULL for all. */
 TEST_EACH_KIND(test_open_insert_overfull_equal_keys_in_parallel, .threads = 1)
 {
     enum { ENTRIES = 1 << 16, KEYS = 64 };

@@ -58,7 +58,8 @@ TEST_EACH_KIND(test_open_growth_is_the_default)
     loom_context_destroy(context);
 }
 
-/* Batches that pass the capacity by a little are stored in what slots there are; the table must have grown all the same. */
+/* A batch that passes the capacity by a little fits into the slots that are free. The table must have grown all the
+ * same. */
 TEST_EACH_KIND(test_open_growth_leaves_no_table_overfull)
 {
     loom_context *context = make_context(t);
@@ -332,8 +333,8 @@ TEST_EACH(test_open_growth_nth_allocation_fails, .long_tier = 1, .every_engine =
     counting_destroy(counter);
 }
 
-/* Every second row has one of a few keys, which come too late for the first table: a sample of what is refused tells too few
- * keys, and the table grows more than once. */
+/* Every second row has one of a few keys, and these keys come too late for the first table. A sample of the refused
+ * rows estimates too few keys, and the table grows more than once. */
 TEST_EACH(test_open_growth_nth_allocation_fails_later, .long_tier = 1, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();

@@ -222,7 +222,8 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
     loom_context_destroy(context);
 }
 
-/* With a result the call returns OK and the result says FULL; without one the call itself says FULL, with a sentence. */
+/* With a result, the call returns LOOM_OK and the result says LOOM_FULL. Without a result, the call returns LOOM_FULL,
+ * with a sentence. */
 TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);

@@ -73,7 +73,8 @@ static void keep_stored(batch *b)
     b->n = stored;
 }
 
-/* A table grows as far as its limit allows, whatever the batch; what does not fit then is refused, and all else stays as it is. */
+/* A table grows as far as its limit allows, whatever the batch. Keys that do not fit then are refused, and everything
+ * else stays as it is. */
 TEST_EACH_KIND(test_open_limit_ends_growth, .long_tier = 1, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 30000, 10000);

@@ -1,8 +1,8 @@
-/* Insertions and builds in order: of equal keys in a batch exactly the first (keep) or the last (overwrite) wins, and every
- * record is told what it would be told if the batch came record by record.
+/* Insertions and builds in order: of equal keys in a batch exactly the first (keep) or the last (overwrite) wins, and
+ * every record gets the status that it would get if the batch came record by record.
  *
- * So that is how each call is checked: its records are put into the reference one after the other. Only which keys are
- * refused, of more than there is room for, is up to the table, which is asked. */
+ * Each call is checked that way: its records go into the reference one after the other. If a batch does not fit, the
+ * table chooses the keys that it refuses, and the test asks the table. */
 #include "harness/map_model.h"
 #include "harness/placed_batch.h"
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A multiple of whatever piece of a batch a thread takes at once (16,384 keys), so that pieces begin with the same key. */
+/* A multiple of the piece of a batch that a thread takes at once (16,384 keys), so that all pieces begin with the same
+ * key. */
 enum { PERIOD = 1 << 14, COPIES = 4 };
 
 /* `different` keys in a row, again and again; the value tells the copy. */

@@ -1,8 +1,9 @@
-/* Accumulating and counting batches with many rows for each key: more than 65,536, and four for each slot of the table. The
- * cuda machine then combines rows before they go to the table; here that must make no difference.
+/* Accumulating and counting batches with many rows for each key: more than 65,536 rows, and four for each slot of the
+ * table. The cuda machine then combines rows before they go to the table. The results must be the same.
  *
- * What each key must have in the end is computed by C's own arithmetic; sums are of small whole numbers, so that those of floats
- * are exact in any order. Rows of maps with values of 8 bytes bring numbers of 8 bytes or of 4, which are widened. */
+ * C's own arithmetic computes the value that each key must have. Sums are of small whole numbers, so that sums of
+ * floats are exact in any order. Rows of maps with values of 8 bytes bring numbers of 8 bytes, or of 4 bytes, which are
+ * widened. */
 #include "harness/placed_batch.h"
 
 #include "engines/open/open_layout.h"
@@ -372,8 +373,8 @@ TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* Numbers that are narrower than the values, and those that are not, with as many rows of one key as a split of rows has no room
- * for in its region, but in its list of what is left over. */
+/* Numbers that are narrower than the values, and numbers that are not. One key has so many rows that the region of the
+ * split has no room for them, and its spill list does. */
 TEST_EACH(test_open_accumulate_many_rows_one_key_more_often, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));

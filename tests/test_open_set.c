@@ -1,5 +1,5 @@
-/* Sets: keys without values. What sets share with maps is tested with them (TEST_EACH_KIND); here is what is theirs alone:
- * their layout, what they refuse, their flags, their files; and all operations against an array of flags. */
+/* Sets: keys without values. TEST_EACH_KIND tests what sets share with maps. This file tests what only sets have: their
+ * layout, what they refuse, their flags, their files. It also compares all operations with an array of flags. */
 #include "harness/file_surgery.h"
 #include "harness/map_fixture.h"
 

@@ -72,7 +72,8 @@ static void replace_keys(churn *c, uint64_t n)
     replace_range(c, 0, n);
 }
 
-/* The n that came first, or as many as there are before the keys begin anew: they stand in the order of their coming. */
+/* Replaces the n oldest keys, or those up to the end of the array if there are fewer: keys lie in the order in which
+ * they came. */
 static void replace_oldest(churn *c, uint64_t n)
 {
     uint64_t left = c->live.n - c->oldest;
@@ -81,8 +82,8 @@ static void replace_oldest(churn *c, uint64_t n)
     c->oldest = n < left ? c->oldest + n : 0;
 }
 
-/* The table holds its keys, and lookups in it cost at most so much more than in a table built from them. Returns what hits
- * cost in that one. */
+/* The table holds its keys, and hits cost at most `hits` times what they cost in a table built from these keys. Returns
+ * the cost of a hit in the built table. */
 static double check_churned(churn *c, double hits)
 {
     check_contents(c->map, &c->live); /* and verify */
@@ -178,8 +179,8 @@ TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_hundredths, .long_tier = 
     churn_by(t, 100, THE_OLDEST, 1.1, 1.2);
 }
 
-/* One key at a time, in tables of a few partitions: upkeep comes between any two calls, and never too often to be of use.
- * (Such small tables differ from one another by some percent, whatever is done to them.) */
+/* One key at a time, in tables of a few partitions: upkeep may run between any two calls, and not too often to be of
+ * use. Tables this small differ from one another by some percent, whatever is done to them. */
 TEST_EACH_KIND(test_open_upkeep_churn_by_single_keys)
 {
     loom_context *context = make_context(t);
@@ -193,8 +194,8 @@ TEST_EACH_KIND(test_open_upkeep_churn_by_single_keys)
     loom_context_destroy(context);
 }
 
-/* Without memory for its list upkeep does what it can: contents are right, and misses cheap, since all filter bits are set
- * anew. Measured: 1.02 to 1.07 buckets per miss, 1.12 to 1.58 per hit. */
+/* Without memory for its list, upkeep does what it can: the contents are right, and misses are cheap, since all filter
+ * bits are set anew. Measured: 1.02 to 1.07 buckets per miss, 1.12 to 1.58 per hit. */
 TEST_EACH_KIND(test_open_upkeep_out_of_memory)
 {
     counting_allocator *counter = counting_create();
@@ -214,9 +215,9 @@ TEST_EACH_KIND(test_open_upkeep_out_of_memory)
     counting_destroy(counter);
 }
 
-/* Upkeep reads whole partitions, so it must not come with every call. Without it an erasure leaves all filter bits as they
- * are, and an insertion sets more: where they got fewer, partitions were put in order. Measured, in a turnover of two
- * partitions by 100 batches: after 12 to 25 calls, with 14 slots to a bucket 22 to 44. */
+/* Upkeep reads whole partitions and must not run in every call. Without upkeep, an erasure leaves all filter bits as
+ * they are, and an insertion sets more: where there are fewer bits, upkeep has run. Measured in a turnover of two
+ * partitions by 100 batches: upkeep runs after 12 to 25 calls, with 14 slots to a bucket after 22 to 44. */
 TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due, .long_tier = 1)
 {
     enum { BATCHES = 100 };
@@ -270,8 +271,9 @@ TEST_EACH_KIND(test_open_upkeep_clones_and_builds)
     loom_context_destroy(context);
 }
 
-/* A file does not tell how worn its table was: a table that is loaded, changed a little and saved, again and again, must not
- * wear out for that. (With counts that begin anew, hits read 1.7 buckets here instead of 1.25; later misses 3.7.) */
+/* A file does not record how worn its table was. A table that is loaded, changed a little and saved, again and
+ * again, must not wear out. If the counts began anew, hits would read 1.7 buckets here instead of 1.25, and later
+ * misses 3.7. */
 TEST_EACH_KIND(test_open_upkeep_saved_and_loaded)
 {
     loom_context *context = make_context(t);
@@ -307,8 +309,8 @@ typedef struct target {
     uint32_t step;  /* 0: any */
 } target;
 
-/* Keys of this kind are drawn until one hits: partitions * buckets / homes of them, and as many again as there are steps if
- * one is asked for. */
+/* Draws keys until one hits the target: partitions * buckets / homes of them, times the number of steps if the target
+ * names a step. */
 static uint64_t draw_key(const test_run *t, const loom__open_view *view, const target *aim, uint64_t salt,
                          uint64_t *next)
 {
@@ -393,8 +395,8 @@ static void be_refused(loom_map *map, batch *b, int call)
     CHECK_EQ(result.full, b->n);
 }
 
-/* Ten thousand keys that find no room in a full table leave it as cheap as one that was built full: at most 1.06 times the
- * buckets per miss, as measured (1.0 to 1.4 of them, the more the larger a partition is). */
+/* Ten thousand keys that find no room in a full table leave it as cheap as a table that was built full: at most 1.06
+ * times the buckets per miss, as measured (1.0 to 1.4 buckets; the larger a partition, the more). */
 TEST_EACH_KIND(test_open_upkeep_refused_by_a_full_table)
 {
     static const struct {
@@ -427,8 +429,8 @@ TEST_EACH_KIND(test_open_upkeep_refused_by_a_full_table)
     }
 }
 
-/* The same while keys go and come: each erasure makes a full partition look for room again, and what is refused before it is
- * known to be full leaves bits behind. */
+/* The same while keys go and come. Each erasure makes a full partition look for room again. A key that is refused
+ * before the partition is known to be full leaves filter bits behind. */
 TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
 {
     static const uint64_t capacities[] = {0, 100, 3000};
@@ -468,8 +470,8 @@ TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
 
 /* ---- Keys made to collide ------------------------------------------------------------------------------- */
 
-/* So many keys away from home that no list takes them all (4096 on the cpu machine, half of the slots on the cuda machine):
- * those that stay set their filter bits anew. */
+/* More keys are away from home than any list takes (4096 on the cpu machine, half of the slots on the cuda machine).
+ * The keys that stay set their filter bits anew. */
 TEST_EACH_KIND(test_open_upkeep_list_too_short)
 {
     loom_context *context = make_context(t);

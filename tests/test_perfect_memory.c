@@ -4,7 +4,8 @@
 
 #include "engines/perfect/perfect_layout.h"
 
-/* Keys of one cell with equal turns, one more than a bucket has slots: no code places them, until they are dealt anew. */
+/* Keys of one cell with equal rotations, one more than a bucket has slots: no code places them, until another salt
+ * deals them anew. */
 static batch make_crowd(test_run *t, const loom_map_config *config, uint64_t seed)
 {
     loom__perfect_shape shape;
@@ -31,7 +32,8 @@ static batch part_of(const batch *b, uint64_t first, uint64_t n)
     return part;
 }
 
-/* The key that does not fit is refused, and so is its copy in the same call; the next call, which gets memory, stores it. */
+/* The key that does not fit is refused, and its copy in the same call, too. The next call gets memory, and stores the
+ * key. */
 TEST_EACH_KIND(test_perfect_insert_without_spare_memory, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();

@@ -1,4 +1,4 @@
-/* Perfect partitions from within: what a lookup reads, how full a partition gets, and every way in which room is made. */
+/* Perfect partitions from within: what a lookup reads, how full a partition gets, and every way to make room. */
 #define LOOM_LANES_HEADER "harness/counting_lanes.h"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
@@ -172,8 +172,8 @@ enum { CACHE_BYTES = 60 << 20 }; /* tables for MANY_KEYS have larger cells for i
 
 #define MANY_KEYS 400000000
 
-/* Fills partitions as tables for so many keys have them, each until the first key is refused. All hold what they were made for;
- * how much more is printed. */
+/* Fills partitions of the shape that tables for this many keys have, each until the first key is refused. Every
+ * partition holds the keys it was made for. The test prints how many more it holds. */
 static void check_loads_reached(test_run *t, uint64_t capacity, double max_load, uint32_t rounds)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
@@ -262,7 +262,8 @@ static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
     return key;
 }
 
-/* More keys with equal turns than a bucket has slots: no code places them, nor does the stash. Another salt deals them anew. */
+/* More keys with equal rotations than a bucket has slots: no code places them, and neither does the stash. Another salt
+ * deals them anew. */
 TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
 {
     fixture f = make_fixture(t, 2, 8, 1);
@@ -286,7 +287,8 @@ TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
     free_fixture(&f);
 }
 
-/* More keys in a cell than it has buckets for are refused, and nothing is lost; after an erasure there is room again. */
+/* More keys in a cell than its buckets hold: some are refused, and none is lost. After an erasure there is room
+ * again. */
 TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
 {
     fixture f = make_fixture(t, 8, 8, 1);

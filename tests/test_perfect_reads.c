@@ -1,4 +1,5 @@
-/* What bulk lookups of the cpu machine read: its own loops (cpu_perfect_simd.h), compiled once more with lanes that count. */
+/* What bulk lookups of the cpu machine read: the loops of cpu_perfect_simd.h, compiled once more with lanes that
+ * count. */
 #define LOOM_LANES_HEADER      "harness/counting_lanes.h"
 #define CPU_PERFECT_SIMD_TABLE counted_simd
 #include "machines/cpu/perfect/cpu_perfect_simd.h"
@@ -85,7 +86,7 @@ static int check_reads_of(const overfull_table *table, const batch *b, uint64_t 
     return found;
 }
 
-/* A bucket and a word of codes: for every key, those in stashes too, for refused keys and for others that are absent. */
+/* One bucket and one word of codes: for every key, for keys in stashes, for refused keys, and for other absent keys. */
 TEST_EACH_KIND(test_perfect_find_bulk_reads_one_bucket, .cpu_only = 1)
 {
     const uint64_t n = test_scaled(t, 20000, 4000), misses = n / 2;

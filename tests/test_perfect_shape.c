@@ -20,7 +20,8 @@ static void check_same_shape(loom__perfect_shape a, loom__perfect_shape b)
     CHECK_EQ(a.slots, b.slots);
 }
 
-/* Codes of large tables become fewer, of others, and at high loads, they stay as they are. The table is as full either way. */
+/* Large tables get fewer codes. Other tables, and tables at high loads, keep theirs. The table is as full either
+ * way. */
 TEST_EACH_KIND(test_perfect_create_cells_for_a_cache, .cpu_only = 1)
 {
     static const double loads[] = {0.3, 0.53, 0.8, 0.85, 0.9, 0.95};
@@ -45,7 +46,8 @@ TEST_EACH_KIND(test_perfect_create_cells_for_a_cache, .cpu_only = 1)
         }
 }
 
-/* At load 0.9 the usual partitions leave no room for larger cells: a table has them if it is asked to, in larger partitions. */
+/* At load 0.9 the usual partitions leave no room for larger cells. A table that asks for larger cells gets larger
+ * partitions. */
 TEST(test_perfect_create_partitions_for_larger_cells)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;

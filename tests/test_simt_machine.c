@@ -112,8 +112,8 @@ TEST(test_simt_memory_release_sequence)
              OUTCOME(0, 0) | OUTCOME(0, 1) | OUTCOME(1, 1) | OUTCOME(2, 1));
 }
 
-/* Two halves of one word, each with a writer: what was released before a store to the one comes with it, also after a store
- * to the other. */
+/* Two halves of one word, each with a writer. What was released before a store to one half comes with this half, also
+ * after a store to the other half. */
 static void pass_half(void *argument)
 {
     (void)argument;

@@ -90,8 +90,8 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
     run_case(t, "upkeep", RUNS);
 }
 
-/* All schedules of small scenarios, up to three detours from running one lane after the other; two where there are three
- * calls, and in upkeep, which takes more steps; one where a team makes room. */
+/* All schedules of small scenarios, with up to three detours from running one lane after the other. Two detours where
+ * there are three calls, and in upkeep, which takes more steps. One detour where a team makes room. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};

@@ -1,5 +1,5 @@
-/* The perfect engine's algorithms in the lane simulator: groups that write, or move cells, beside each other, a team that makes room,
- * and what a lookup reads. */
+/* The perfect engine's algorithms in the lane simulator: groups that write, or move cells, beside each other; a team
+ * that makes room; and what a lookup reads. */
 #include "simt/machine/simt_perfect.h"
 #include "simt/sim_perfect_table.h"
 #include "simt/sim_test.h"
@@ -118,8 +118,9 @@ static words_read look_up(uint32_t lanes, uint64_t key, loom_status *status)
     return read_by_the_last_run();
 }
 
-/* One bucket, each word of its line once, and one word of codes, whatever the width of a group: for keys in every place, those in
- * the stash, and absent ones, also those of cells in the stash. A hit reads its value where that lies apart. */
+/* A lookup reads one bucket, each word of its line once, and one word of codes, whatever the width of a group. This
+ * holds for keys in every place, for keys in the stash, and for absent keys, also those of stashed cells. A hit also
+ * reads its value if values lie outside of the slots. */
 TEST(test_simt_perfect_find_reads_one_bucket)
 {
     for (uint32_t kind = SLOT_PAIR_4_4; kind <= SLOT_KEY_8; kind++) {

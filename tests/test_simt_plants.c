@@ -9,8 +9,8 @@ enum { MOST_SEEDS = 60000 };
 
 static uint32_t tested;
 
-/* In the short tier the search begins at `hint`, where the plant was found when this was written, and comes to the seeds below it in
- * the end: a wrong hint costs time and nothing else. */
+/* In the short tier the search begins at `hint`, the seed that found the plant when the test was written, and ends with
+ * the seeds below it. A wrong hint costs time and nothing else. */
 static void find_plant(const test_run *t, const char *name, uint64_t hint)
 {
     const sim_plant *plant = NULL;
@@ -188,7 +188,8 @@ PLANT(perfect_left_counted_before_it_is_zero)
 PLANT(perfect_left_written_over_items)
 PLANT(perfect_left_counted_too_early)
 
-/* One call sees slot 5 free, slot 2 is erased, another call puts the same key into 2, the first one's swap on 5 succeeds. */
+/* One call sees that slot 5 is free. Slot 2 is erased. Another call puts the same key into slot 2. The swap of the
+ * first call on slot 5 succeeds. */
 TEST(test_simt_plant_insert_beside_erase_makes_a_duplicate, .timeout_seconds = 240)
 {
     const sim_case *c = sim_case_named("insert+erase");
@@ -199,8 +200,8 @@ TEST(test_simt_plant_insert_beside_erase_makes_a_duplicate, .timeout_seconds = 2
     FAIL("no duplicate in %d runs", MOST_SEEDS);
 }
 
-/* Exhaustive searches (test_simt_open.c) find faults, too: missing fences of the mark show after three detours, and so does what
- * goes wrong with a key that is erased and comes back. */
+/* Exhaustive searches (test_simt_open.c) find faults, too: missing fences of the mark show after three detours, and
+ * faults with a key that is erased and comes back. */
 TEST(test_simt_open_exhaustive_finds_plants, .timeout_seconds = 240)
 {
     static const char *const names[] = {"no_second_look_at_a_mark", "mark_not_acquired", "mark_not_released",

@@ -1,8 +1,10 @@
-/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run. Usage: peers_cpu [n]
+/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run. Usage:
+ * peers_cpu [n]
  *
- * Each container gets its capacity beforehand and as many threads as there are cores. One that is not made for threads is
- * measured twice: by a single thread, and as one container for each thread, which takes the keys of its share of the hashes;
- * that is the fastest way to build it that we know. Every table is checked: its size, and the value of each key. */
+ * Each container gets its capacity beforehand and as many threads as there are cores. A container that is not made for
+ * threads is measured twice: with a single thread, and with one container for each thread, which takes the keys of its
+ * share of the hashes. This is the fastest way to build it that we know. Every table is checked: its size, and the
+ * value of each key. */
 #include <loom/loom.h>
 
 #include <algorithm>
@@ -63,7 +65,8 @@ template <class word> word key_of(uint64_t i)
     return (word)(x ^ x >> 31);
 }
 
-/* The share of the keys that thread i of a sharded container takes; by other bits than the containers' own hashes look at. */
+/* The share of the keys that thread i of a sharded container takes. It depends on other bits than the containers' own
+ * hashes. */
 template <class word> unsigned shard_of(word key)
 {
     return (unsigned)(((uint64_t)key * 0x9e3779b97f4a7c15u >> 32) * thread_count() >> 32);

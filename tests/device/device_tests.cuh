@@ -1,5 +1,5 @@
-/* The device interface, loom/device.cuh, for groups of LOOM_LANES lanes: kernels work on a table through views, then the
- * host calls, which have tests of their own, tell what became of it. The including file sets LOOM_LANES. */
+/* The device interface, loom/device.cuh, for groups of LOOM_LANES lanes. Kernels work on a table through views. Then
+ * host calls, which have tests of their own, read the table. The including file sets LOOM_LANES. */
 #include "device/require.cuh"
 
 #include <loom/device.cuh>
@@ -397,8 +397,8 @@ template <class key, class value> void test_erase()
     REQUIRE(erased.at[0] == n - there);
 }
 
-/* Each key is erased and inserted by several lanes of the grid at the same time, some are only erased, some only inserted. What
- * each operation told is summed up per key. */
+/* Several lanes of the grid erase and insert each key at the same time. Some keys are only erased, some only inserted.
+ * The outcomes are summed up for each key. */
 template <class key, class value>
 __global__ void mixed_kernel(const loom_map_view view, const key *keys, uint32_t n, int *stored, uint32_t count,
                              unsigned long long *wrong)

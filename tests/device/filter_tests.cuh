@@ -1,5 +1,6 @@
-/* Filters in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. What kernels answer is compared with what the host
- * calls, which have tests of their own, answer of the same filter: exactly, false positives and all. */
+/* Filters in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The answers of kernels are compared
+ * with those of the host calls, which have tests of their own, on the same filter. They must be equal, false positives
+ * included. */
 namespace
 {
 
@@ -176,8 +177,8 @@ template <class key> void test_filter_contains(uint32_t probes)
 
 /* ---- insert and contains at the same time, by kernels with views of their own, beside calls of the host ---- */
 
-/* Each thread inserts its key and says so; then it asks for what another, of this kernel or of the other one, has said. Nobody waits
- * for anybody: what was not yet said is not asked for. */
+/* Each thread inserts its key and sets a flag. Then it looks up the key of another thread, of this kernel or of the
+ * other one, if the flag of that thread is set. No thread waits for another. */
 template <class key>
 __global__ void filter_mixed_kernel(const loom_filter_view view, const key *keys, uint32_t n, uint32_t first,
                                     uint32_t all, unsigned *said, unsigned long long *counts)
@@ -289,8 +290,8 @@ template <class key, class other_key> void test_filter_refused()
     }
 }
 
-/* A filter is empty for every stream when it has been made: clearing this one takes milliseconds, and a stream that does not wait
- * for the default one inserts at once. */
+/* A new filter is empty for every stream. Clearing this filter takes milliseconds, and a stream that does not wait for
+ * the default stream inserts at once. */
 inline void test_filter_fresh()
 {
     filter_fixture<uint32_t> f(1 << 18, 8);

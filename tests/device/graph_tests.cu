@@ -1,4 +1,5 @@
-/* Builds in CUDA graphs: captured once, replayed with other keys, and what is refused while a stream is being captured. */
+/* Builds in CUDA graphs: captured once, replayed with other keys; and what is refused while a stream is being
+ * captured. */
 #include "device/require.cuh"
 
 #include <loom/loom.h>

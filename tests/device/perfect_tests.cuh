@@ -1,5 +1,5 @@
-/* Perfect tables in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables by bulk calls,
- * which have tests of their own; kernels look every key up, those that are there and those that are not, in each form. */
+/* Perfect tables in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables by
+ * bulk calls, which have tests of their own. Kernels look up every key, present and absent, in each form. */
 namespace
 {
 
@@ -94,8 +94,8 @@ template <class key, class value> void test_perfect_find()
     check_perfect(built, 0, n / 2);
 }
 
-/* Bulk calls between views: keys come, so that others move and the table grows; keys go; the table is cleared. While a view is
- * out, calls that write are refused and lookups go on. */
+/* Bulk calls between views: new keys move others and make the table grow, keys are erased, the table is cleared. While
+ * a view is out, calls that write are refused and lookups go on. */
 template <class key, class value> void test_perfect_after_writes()
 {
     const uint32_t n = 30000;

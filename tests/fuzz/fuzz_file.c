@@ -1,7 +1,9 @@
-/* libFuzzer target for the file loaders: any bytes may come as a file. What loads must be a table or a filter in every respect.
+/* libFuzzer target for the file loaders: any bytes may come as a file. What loads must be a table or a filter in every
+ * respect.
  *
- * Each input is tried three times: as it is, which the checksums mostly refuse, and as a file of either format with its framing and
- * checksums made right, so that the contents of headers and partitions are reached. A fault aborts, which libFuzzer and the replay report.
+ * Each input is tried three times: as it is, which the checksums mostly refuse, and as a file of either format whose
+ * framing and checksums were made right, so that the loaders reach the contents of headers and partitions. A fault
+ * aborts, and libFuzzer or the replay reports it.
  *
  *   with clang        -fsanitize=fuzzer, as loom_fuzz_file
  *   with any compiler replay.c runs it over the stored corpus

@@ -1,4 +1,5 @@
-/* Contexts, streams and memory of a CUDA device for tests, through the driver's own library: the tests need no CUDA toolkit. */
+/* Contexts, streams and memory of a CUDA device for tests. They use the driver's own library: the tests need no CUDA
+ * toolkit. */
 #ifndef LOOM_TESTS_CUDA_DRIVER_H
 #define LOOM_TESTS_CUDA_DRIVER_H
 

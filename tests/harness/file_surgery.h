@@ -1,5 +1,6 @@
-/* Saved tables, taken apart and put together again: the header and the sections of a file in memory, and its checksums made right
- * after a change. Shared by the tests of damaged files, the stored fuzz corpus and the fuzz target. Files of format 2, of one table. */
+/* Saved tables, taken apart and put together again: the header and the sections of a file in memory, and the checksums,
+ * made right after a change. Used by the tests of damaged files, the stored fuzz corpus and the fuzz target. For files
+ * of format 2 with one table. */
 #ifndef LOOM_TESTS_FILE_SURGERY_H
 #define LOOM_TESTS_FILE_SURGERY_H
 
@@ -17,11 +18,13 @@ typedef struct surgery_head {
     loom__file_section sections[SURGERY_SECTIONS];
 } surgery_head;
 
-/* The head of a file of at least SURGERY_HEAD_BYTES, copied out and in. What is copied in has as many sections as the file has. */
+/* Copies the head out of a file of at least SURGERY_HEAD_BYTES, and back. The head that is copied back has as many
+ * sections as the file. */
 surgery_head surgery_header(const unsigned char *file);
 void surgery_set_header(unsigned char *file, const surgery_head *head);
 
-/* Where unit `index` of a section (0 or 1) lies, or NULL if the file has no such unit whole. Partitions are the units of section 0. */
+/* Where unit `index` of a section (0 or 1) lies, or NULL if the file does not contain the whole unit. The units of
+ * section 0 are partitions. */
 unsigned char *surgery_unit(unsigned char *file, size_t bytes, uint32_t section, uint64_t index);
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index);
 

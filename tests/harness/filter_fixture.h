@@ -1,5 +1,5 @@
-/* What the filter's tests share: filters of the width under test, batches that lie on the host or where the machine works, calls
- * that check whatever must hold of every call, and a filter's bits as a file has them. */
+/* What the filter's tests share: filters of the width under test, batches on the host or where the machine works, calls
+ * that check what must hold for every call, and a filter's bits as a file has them. */
 #ifndef LOOM_TESTS_FILTER_FIXTURE_H
 #define LOOM_TESTS_FILTER_FIXTURE_H
 
@@ -17,7 +17,8 @@ loom_filter_report filter_report(loom_filter *filter);
 /* The same, but for rounding: blocks are added up in any order. */
 void check_same_report(const loom_filter_report *got, const loom_filter_report *wanted);
 
-/* With a result, which is checked and returned. `context`: NULL: arrays on the host; else its own ones, not at their beginning. */
+/* The call with a result, which is checked and returned. `context` is NULL for arrays on the host. Otherwise the arrays
+ * are of this context, and the keys do not lie at their beginning. */
 loom_result checked_filter_insert(loom_context *context, loom_filter *filter, const batch *b, uint32_t flags);
 /* Fills in b->found. */
 loom_result checked_filter_contains(loom_context *context, loom_filter *filter, batch *b);

@@ -204,7 +204,8 @@ size_t test_count_entries(const char *directory);
 void test_remove_tree(const char *path);
 /* The smaller one in quick mode. */
 uint64_t test_scaled(const test_run *t, uint64_t normal, uint64_t quick);
-/* Sets the range from *first to below *end of ways to try: all `count` in the long tier, one drawn by the seed in the short tier. */
+/* Sets the range *first to *end - 1 of ways to try: all `count` in the long tier, and one that the seed chooses in the
+ * short tier. */
 void test_sample(test_run *t, uint32_t count, uint32_t *first, uint32_t *end);
 const char *test_simd_name(loom_simd simd);
 

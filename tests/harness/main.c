@@ -197,8 +197,9 @@ static test_case *make_cases(size_t *count)
     return cases;
 }
 
-/* Buckets have four layouts: pairs (4_4), keys with values behind each line (8_8; 4_8 is the same with more slots), keys with
- * values behind all lines (8_4), and keys alone (8_0; 4_0 has more slots). A test without widths always runs. */
+/* Buckets have four layouts: pairs (4_4), keys with values behind each line (8_8; 4_8 is the same with more slots),
+ * keys with values behind all lines (8_4), and keys alone (8_0; 4_0 has more slots). A test without widths always
+ * runs. */
 static int is_layout_of_its_own(const options *o, const test_case *test)
 {
     static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};

@@ -21,8 +21,8 @@ loom_stats map_stats(loom_map *map);
 /* ---- Batches ------------------------------------------------------------------------------------------ */
 
 /* Arrays of exactly n elements of the widths under test. Keys and values are read and written as uint64_t and cut to
- * their width. A batch for sets (value_bytes = 0) has values = NULL; its values read as 0, and writing one does nothing, so
- * that what is written for maps serves sets, too. */
+ * their width. A batch for sets (value_bytes = 0) has values = NULL: its values read as 0, and writing one does
+ * nothing. Code for maps then works for sets, too. */
 typedef struct batch {
     uint64_t n;
     uint32_t key_bytes;

@@ -1,5 +1,5 @@
-/* Arrays of a batch where the machine under test works, or on the host, or some here and some there: on the cuda machine the
- * way that a bulk call takes depends on it. On the cpu machine all of this is host memory. */
+/* Arrays of a batch where the machine under test works, or on the host, or some here and some there. On the cuda
+ * machine the path of a bulk call depends on it. On the cpu machine all of them are host memory. */
 #ifndef LOOM_TESTS_PLACED_BATCH_H
 #define LOOM_TESTS_PLACED_BATCH_H
 
@@ -28,8 +28,8 @@ typedef struct placed_batch {
 
 /* A copy of the batch's keys and values; statuses and result are unwritten. */
 placed_batch place_batch(loom_context *context, const batch *b, const placement *where);
-/* Waits; the statuses, if there are any, go to b->status, the arrays go. Checks what must hold of the result of any call that
- * inserts, and returns it. */
+/* Waits, copies the statuses, if there are any, to b->status, and frees the arrays. Checks what must hold for the
+ * result of any call that inserts, and returns the result. */
 loom_result take_back_batch(placed_batch *p, batch *b);
 
 #endif

@@ -1,8 +1,8 @@
-/* What is run in the lane simulator on an open table: cases, scenarios, and the verdict on a run. (On a filter: sim_filter.h;
- * on a perfect table: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h.)
+/* What runs in the lane simulator on an open table: cases, scenarios, and the verdict on a run. For filters:
+ * sim_filter.h. For perfect tables: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h.
  *
- * A *case* names the operations of two streams that may overlap. A *scenario* is drawn from a case by a seed: widths,
- * lanes of a group, buckets, what the table holds, what each call asks for; the table is small and the keys are few, so
+ * A *case* names the operations of two streams that may overlap. A seed draws a *scenario* from a case: widths, lanes
+ * of a group, buckets, the contents of the table, the items of each call. The table is small and the keys are few, so
  * that calls get into each other's way. A *run* is a scenario under one schedule. */
 #ifndef LOOM_SIM_CASE_H
 #define LOOM_SIM_CASE_H

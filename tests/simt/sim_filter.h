@@ -1,4 +1,4 @@
-/* What is run in the lane simulator on a filter: scenarios of the cases whose names begin with `filter/`, and the verdict. */
+/* What runs in the lane simulator on a filter: the scenarios of the cases `filter/…`, and the verdict. */
 #ifndef LOOM_SIM_FILTER_H
 #define LOOM_SIM_FILTER_H
 

@@ -1,5 +1,5 @@
-/* What lane groups do to a perfect table in the lane simulator: scenarios of the cases whose names begin with `perfect/`, and the
- * verdict. (Room made by a team: sim_perfect_room.h.) */
+/* What lane groups do to a perfect table in the lane simulator: the scenarios of the cases `perfect/…`, and the
+ * verdict. A team that makes room: sim_perfect_room.h. */
 #ifndef LOOM_SIM_PERFECT_H
 #define LOOM_SIM_PERFECT_H
 

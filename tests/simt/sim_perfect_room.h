@@ -1,5 +1,5 @@
-/* Room made in a perfect table by cells that move, in the lane simulator: scenarios of the cases `perfect/room`, of a team that owns the
- * partition, and `perfect/recode`, of groups beside each other; and the verdicts. */
+/* Moving cells make room in a perfect table, in the lane simulator: the scenarios of the cases `perfect/room`, for a
+ * team that owns the partition, and `perfect/recode`, for groups beside each other; and the verdicts. */
 #ifndef LOOM_SIM_PERFECT_ROOM_H
 #define LOOM_SIM_PERFECT_ROOM_H
 

@@ -84,7 +84,8 @@ int sim_perfect_in_stash(uint64_t key)
     return sim_perfect_bucket_of(key) == perfect_stash(&sim_perfect.view);
 }
 
-/* The best code that a cell has for a key of its own, or, if that is NULL, to leave the subrange; PERFECT_NOWHERE: none does. */
+/* The best code of a cell with a new key `comes`, or, if this is NULL, the best code that leaves the subrange `leaves`.
+ * PERFECT_NOWHERE: no code will do. */
 static uint32_t code_for(const perfect_owner *owner, uint32_t cell, const perfect_place *comes, uint32_t leaves)
 {
     const loom__slot_kind kind = sim_perfect.kind;

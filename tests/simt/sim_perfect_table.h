@@ -1,5 +1,5 @@
-/* The perfect table that cases of the lane simulator work on: two partitions of 9 or 17 buckets, set up and read by plain code
- * while no lane runs. There is one at a time. */
+/* The perfect table that cases of the lane simulator work on: two partitions of 9 or 17 buckets. Plain code sets it up
+ * and reads it while no lane runs. There is one at a time. */
 #ifndef LOOM_SIM_PERFECT_TABLE_H
 #define LOOM_SIM_PERFECT_TABLE_H
 
@@ -33,7 +33,8 @@ extern unsigned char sim_perfect_memory[]; /* all that lanes may touch; the tabl
 void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, uint64_t seed, int for_team);
 /* More memory behind it, aligned to 16 bytes, for a team without a scratch. */
 void *sim_perfect_take(size_t bytes);
-/* Gives a partition another salt, and with `codes` != NULL, words of codes: [words], whose salt counts for nothing. It is empty. */
+/* Gives an empty partition another salt, and with `codes` != NULL, words of codes: [words], whose own salt is
+ * ignored. */
 void sim_perfect_set_codes(uint32_t partition, uint32_t salt, const uint64_t *codes);
 
 uint32_t sim_perfect_partition_of(uint64_t key);

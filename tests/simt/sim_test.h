@@ -1,5 +1,6 @@
-/* Runs a case from its first seeds on: `normal` of them in the long tier, a quarter in the short one. A failing run tells its seed and
- * how to replay it. The seeds are the same every time: what passes here passes there. */
+/* Runs a case with its first seeds: `normal` of them in the long tier, a quarter in the short tier. A failing run
+ * prints its seed and how to replay it. The seeds are the same every time, so that a run that passes here passes
+ * everywhere. */
 #ifndef LOOM_SIM_TEST_H
 #define LOOM_SIM_TEST_H
 

@@ -1,5 +1,5 @@
-/* The toy engine becomes one of this program's: a number in the registry, and an entry in the list of cases, which has
- * test_cases_agree_with_reference run for it. Here is what that test does not reach: full tables, growth by itself, and files. */
+/* Registers the toy engine in this program and adds it to the list of cases, so that test_cases_agree_with_reference
+ * runs for it. The tests here cover what that test does not reach: full tables, automatic growth, and files. */
 #include "harness/file_surgery.h"
 #include "harness/map_model.h"
 #include "harness/saved_table.h"
@@ -18,7 +18,8 @@ __attribute__((constructor)) static void add_toy(void)
     table_case_add(&toy_case);
 }
 
-/* A few slots fewer than there are keys: tables fill up, and erasures shift long runs of keys, past the last slot to the first. */
+/* The tables have a few slots fewer than there are keys. They fill up, and erasures shift long runs of keys, past the
+ * last slot to the first. */
 TEST_EACH_KIND(test_toy_model_nearly_full, .cpu_only = 1)
 {
     loom_context *context = make_context(t);

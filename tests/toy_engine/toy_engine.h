@@ -1,5 +1,5 @@
-/* A toy: the smallest engine that the table core takes. It shows which code an engine consists of (docs/contributing.md), and tests
- * that the core's defaults do the rest. Linear probing, for the cpu machine alone, one key after the other. */
+/* A toy: the smallest engine that the table core takes. It shows the parts of an engine (docs/contributing.md), and
+ * tests that the core's defaults do the rest. Linear probing, on the cpu machine only, one key after the other. */
 #ifndef TOY_ENGINE_H
 #define TOY_ENGINE_H
 

@@ -1,10 +1,11 @@
-/* The toy engine's bulk work. A call that writes has the table alone on the cpu machine; calls that read may overlap. */
+/* The toy engine's bulk work. On the cpu machine a call that writes has the table alone. Calls that read may
+ * overlap. */
 #include "core/error.h"
 #include "toy_engine.h"
 #include "toy_layout.h"
 
-/* The slot that holds the key, or the free slot where its probe sequence ends; `slots` in a table without I3, which only a file can
- * have. *probes: how many slots were read. */
+/* Returns the slot that holds the key, or the free slot where its probe sequence ends. Returns `slots` in a table
+ * without I3, which only a file can contain. *probes is the number of slots read. */
 static uint32_t toy_probe(const toy_view *view, uint64_t key, uint32_t *probes)
 {
     uint32_t slot = toy_home(view, key);
@@ -69,8 +70,8 @@ static loom_status insert_key(const toy_view *view, uint64_t key, uint64_t value
     return exists ? LOOM_EXISTS : LOOM_OK;
 }
 
-/* The slot becomes a hole. Up to the next free slot (I3), each key whose probe sequence leads over the hole moves into it (I1), and leaves a
- * hole where it was. */
+/* The slot becomes a hole. Up to the next free slot (I3), each key whose probe sequence leads over the hole moves into
+ * the hole (I1), and leaves a hole where it was. */
 static loom_status erase_key(const toy_view *view, uint64_t key)
 {
     uint32_t probes, hole = toy_probe(view, key, &probes);
@@ -89,7 +90,8 @@ static loom_status erase_key(const toy_view *view, uint64_t key)
     return LOOM_OK;
 }
 
-/* Builds come here, too, and insertions in order or by partition: the keys of a batch go one after the other, into one partition. */
+/* Also gets builds, and insertions in order or by partition: the keys of a batch go one after the other, into one
+ * partition. */
 static loom_status toy_write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     const toy_view *view = any_view;

@@ -6,9 +6,9 @@
 
 #include "engines/filter/filter_ops.h"
 
-/* Items are shared out to groups as on a GPU (cuda_filter_lanes.cuh): the group's number, then on by the number of groups. Unlike
- * there, some insert while others ask, as in users' kernels (device.cuh). A call that tells has the joins of device.cuh, and one
- * lane of a group that speaks for it. */
+/* Groups share the items out as on a GPU (cuda_filter_lanes.cuh): group g takes the items g, g + groups, g + 2 *
+ * groups, … Unlike there, some items insert while others query, as in users' kernels (device.cuh). A call that tells
+ * has the joins of device.cuh, and one lane speaks for its group. */
 LOOM_LANE void run(uint32_t key_bytes, uint32_t each, const simt_filter_call *call)
 {
     const lane_group group = lane_own_group();

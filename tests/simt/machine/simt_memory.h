@@ -95,8 +95,8 @@ int simt_memory_may_drain(const simt_memory_lane *lane, uint32_t index);
 /* Returns the word. */
 uint32_t simt_memory_drain(simt_memory *memory, simt_memory_lane *lane, uint32_t index);
 void simt_memory_drain_all(simt_memory *memory, simt_memory_lane *lane);
-/* A read-modify-write: the newest value, after the lane's own stores to this word have become visible; then the new one,
- * which is a whole word and differs in the part alone. */
+/* A read-modify-write: the lane's own stores to this word become visible, then the newest value is read, then the new
+ * value is appended. The new value is a whole word and differs in the part alone. */
 uint64_t simt_memory_newest(simt_memory *memory, simt_memory_lane *lane, simt_part part);
 void simt_memory_append(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value);
 void simt_memory_release(simt_memory *memory, simt_memory_lane *lane);
