@@ -1,9 +1,9 @@
 # Whether the cuda machine is built, and for which GPUs. Sets
 #   loom_with_cuda     ON or OFF
-#   loom_cuda_state    built, off, no nvcc, no gpu, old nvcc: why it is built or left out; `loom doctor` tells it, too
+#   loom_cuda_state    built, off, no nvcc, no gpu, old nvcc: why it is built or left out; `loom doctor` shows it, too
 #
 # auto asks for both nvcc and a GPU: GPU code takes several times as long to compile as the library, and without a GPU
-# nobody here can run it.
+# it cannot run here.
 
 string(TOLOWER "${LOOM_CUDA}" loom_cuda_asked)
 if(loom_cuda_asked MATCHES "^(on|1|true|yes|y)$")
@@ -14,7 +14,8 @@ elseif(NOT loom_cuda_asked STREQUAL "auto")
     message(FATAL_ERROR "LOOM_CUDA is '${LOOM_CUDA}'; it may be auto, on or off")
 endif()
 
-# Sets `result` to ON if there is an NVIDIA GPU that programs can use: the driver's device file, or an answer of its tool.
+# Sets `result` to ON if there is an NVIDIA GPU that programs can use: if the driver's device file exists, or its tool
+# lists one.
 function(loom_find_gpu result)
     file(GLOB device_files /dev/nvidia[0-9]*)
     set(${result} OFF PARENT_SCOPE)

@@ -1,5 +1,5 @@
-# Install rules: library, headers, tool, CMake package (hashloom::loom, hashloom::loom_static, hashloom::device), pkg-config files.
-# Nothing installed holds an absolute path, so the tree may be moved.
+# Install rules: library, headers, tool, CMake package (hashloom::loom, hashloom::loom_static, hashloom::device),
+# pkg-config files. Installed files hold no absolute path, so that the tree may be moved.
 
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hashloom)
@@ -16,12 +16,11 @@ foreach(header loom.h base.h map.h filter.h view.h array.h measure.h
         device.cuh device_base.cuh device_map.cuh device_perfect.cuh device_filter.cuh)
     install(FILES ${PROJECT_SOURCE_DIR}/include/loom/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 endforeach()
-# What the device headers include, in its places. The install test misses a header that is forgotten here.
-foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h core/slot_kind.h core/slot_ops.h core/table_slots.h core/totals.h
-        engines/filter/filter_layout.h
-        engines/filter/filter_ops.h engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h
-        engines/open/open_upkeep.h engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h
-        machines/cuda/core/cuda_lanes.cuh)
+# The headers that the device headers include. The install test fails if one is missing here.
+foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h core/slot_kind.h core/slot_ops.h
+        core/table_slots.h core/totals.h engines/filter/filter_layout.h engines/filter/filter_ops.h
+        engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h engines/open/open_upkeep.h
+        engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h machines/cuda/core/cuda_lanes.cuh)
     get_filename_component(place ${inner} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/src/${inner} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom/inner/${place})
 endforeach()
@@ -29,13 +28,13 @@ install(EXPORT hashloomTargets NAMESPACE hashloom:: DESTINATION ${package_dir})
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hashloomConfig.cmake.in
     ${PROJECT_BINARY_DIR}/hashloomConfig.cmake INSTALL_DESTINATION ${package_dir})
-# Until 1.0 a minor version may break; SameMinorVersion says so.
+# Until 1.0 a minor version may break compatibility: SameMinorVersion.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hashloomConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hashloomConfig.cmake ${PROJECT_BINARY_DIR}/hashloomConfigVersion.cmake
         DESTINATION ${package_dir})
 
-# In the pkg-config files the prefix is found from where the file lies. `pkg-config --static --libs hashloom` also names what a
-# static library needs, but leaves the choice of -lloom to the linker, which takes the shared one unless told -static;
+# The pkg-config files derive the prefix from their own place. `pkg-config --static --libs hashloom` also names the
+# libraries that a static library needs, but with -lloom the linker takes the shared library unless -static is given.
 # hashloom-static names the archive.
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_prefix /prefix/${pc_dir} /prefix)

@@ -1,5 +1,5 @@
-/* A map on a GPU whose memory comes from the driver's stream-ordered pool (cudaMallocAsync), with its keys on the device
- * and a result that arrives in stream order. */
+/* A map on a GPU that takes its memory from the driver's stream-ordered pool (cudaMallocAsync). Its keys lie on the
+ * device, and the result arrives in stream order. */
 #include "check.h"
 
 #include <loom/loom.h>

@@ -1,9 +1,9 @@
-# For test scripts, which source it: one line for each check (ok NAME, not ok NAME: why, skip NAME: why), then the counts,
-# which ./dev reads. The script sets `work`, a directory of its own.
+# Test scripts source this file. It prints one line for each check (ok NAME, not ok NAME: why, skip NAME: why), then the
+# counts, which ./dev reads. The script sets `work`, a directory of its own.
 
 passed=0 failed=0 skipped=0
 
-# check NAME COMMAND...: one check; what the command printed is shown if it failed.
+# check NAME COMMAND...: one check. If the command fails, its output is shown.
 check() {
     local name=$1
     shift

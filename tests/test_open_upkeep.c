@@ -1,6 +1,6 @@
-/* Upkeep (open_upkeep.h): tables whose keys come and go, are refused, or were made to collide. Contents stay right, the
- * invariants hold, and lookups stay about as cheap as in a table that was just built. What is counted are buckets read, by
- * the table's own statistics; nothing is timed. */
+/* Upkeep (open_upkeep.h): tables whose keys come and go, are refused, or were made to collide. Contents stay right,
+ * the invariants hold, and lookups stay about as cheap as in a table that was just built. The table's own
+ * statistics count the buckets read. Nothing is timed. */
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
@@ -96,9 +96,10 @@ static double check_churned(churn *c, double hits)
     return fresh.accesses_per_hit;
 }
 
-/* Ten turnovers at load 0.9. Measured, in 20 tables of this size, ten moments of each turnover: hits as compared with fresh
- * ones, on average over the worst table's ten turnovers and at the worst moment of all; buckets per miss at the worst moment.
- * Without upkeep the tenth turnover has 3.2 buckets per miss and hits at 1.75 times the fresh ones.
+/* Ten turnovers at load 0.9. Measured in 20 tables of this size, at ten moments of each turnover. average, worst:
+ * the cost of a hit, relative to a fresh table, on average over the ten turnovers of the worst table, and at the
+ * worst moment of all. per miss: buckets per miss at the worst moment. Without upkeep the tenth turnover has 3.2
+ * buckets per miss, and hits cost 1.75 times as much as in a fresh table.
  *
  *                              4 + 4   4 + 8   8 + 4   8 + 8   4 (set)  8 (set)
  *   halves       average       1.006   1.006   1.005   1.004   1.006    1.005
@@ -121,8 +122,8 @@ static double check_churned(churn *c, double hits)
  *                worst         1.143   1.047   1.123   1.131   1.059    1.141
  *                per miss      1.044   1.045   1.045   1.047   1.037    1.042
  *
- * These tables have two partitions, which may both be about to be put in order. The more there are, the less that shows: with
- * 19 of them hits are at 1.094 of the fresh ones at worst. */
+ * These tables have two partitions, and both may be due for upkeep at the same time. With more partitions this
+ * shows less: with 19 of them a hit costs at most 1.094 times as much as in a fresh table. */
 typedef enum who_goes { ANY, THE_OLDEST } who_goes;
 
 static void churn_by(test_run *t, uint64_t batches, who_goes who, double on_average, double at_worst)

@@ -82,7 +82,10 @@ template <class number> struct filter_refusals {
 template struct filter_refusals<uint32_t>;
 template struct filter_refusals<uint64_t>;
 
-/* ---- insert: the first half of the keys by warps, where every fifth lane only helps; the others by groups, in diverging code ---- */
+/* ---- insert ----
+ *
+ * Warps insert the first half of the keys; every fifth lane has no key and only helps. Groups insert the other half, in
+ * diverging code. */
 
 template <class key>
 __global__ void filter_insert_kernel(const loom_filter_view view, const key *keys, uint32_t n,

@@ -6,18 +6,21 @@
  *   TEST_EACH(test_open_find_absent, .timeout_seconds = 120) { ... t->key_bytes ... t->simd ... }
  *
  * TEST runs once. TEST_EACH is registered once for each pair of widths that maps have (name_4_4, name_4_8, name_8_4,
- * name_8_8), and its body runs once for every SIMD kind that the processor has, and once on the cuda machine where there
- * is one. TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0,
- * TEST_EACH_KIND for maps and sets alike, and TEST_EACH_FILTER for filters, which have keys alone, as sets do. With
- * .every_engine = 1 a test named test_open_… is run for the other engines as well: test_perfect_…. TEST_EACH_CASE is for all
- * types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases, cases/table_cases.h.
+ * name_8_8). Its body runs once for every SIMD kind of the processor, and once on the cuda machine if there is one.
+ * TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0.
+ * TEST_EACH_KIND is for maps and sets, TEST_EACH_FILTER for filters, which have keys only, like sets. With
+ * .every_engine = 1 a test named test_open_… also runs for the other engines: test_perfect_…. TEST_EACH_CASE is for
+ * all types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases,
+ * cases/table_cases.h.
  *
- * `loom_tests` runs the short tier, which is for every change; `loom_tests --all` the long one. A test that takes over a second
- * at its full size has .long_tier = 1: in the short tier test_scaled() gives it the sizes of --quick. With .threads = 1 several
- * threads meet in the test: under the thread sanitizer, the short tier runs only these tests.
+ * `loom_tests` runs the short tier, which is for every change. `loom_tests --all` runs the long tier. A test that
+ * takes over a second at its full size has .long_tier = 1: in the short tier test_scaled() gives it the sizes of
+ * --quick. A test with several threads has .threads = 1: under the thread sanitizer, the short tier runs only these
+ * tests.
  *
- * Every test runs in a process of its own with a time-out, so a crash or a hang fails one test. All randomness comes
- * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays.
+ * Every test runs in a process of its own with a time-out: a crash or a hang fails one test. All random numbers come
+ * from `t->random`, which depends only on the seed and the test's name: `loom_tests --run NAME --seed S` replays a
+ * test.
  */
 #ifndef LOOM_TESTS_HARNESS_H
 #define LOOM_TESTS_HARNESS_H

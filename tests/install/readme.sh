@@ -1,8 +1,8 @@
 #!/bin/bash
-# The README's section "Building and installing", followed word for word: every ```sh block is run as it stands, by a user
-# without root, on a copy of this tree, in a mount namespace where nothing of hashloom is installed (an empty home, an
-# empty /usr/local, an /etc of its own). The block that says sudo is the other way to install what the first one built. It
-# comes last, run by root in the same directory, and then what it installed is used.
+# Follows the README's section "Building and installing" word for word. A user without root runs every ```sh block as
+# it stands, on a copy of this tree, in a mount namespace without an installed hashloom (an empty home, an empty
+# /usr/local, an /etc of its own). The block with sudo is the other way to install what the first block built. It comes
+# last: root runs it in the same directory, and then the installed files are used.
 #
 #   tests/install/readme.sh
 #
@@ -28,7 +28,7 @@ if [[ ${1-} != --inside ]]; then
     exec unshare --mount --propagation private bash "${BASH_SOURCE[0]}" --inside
 fi
 
-# ---- Inside: nothing that is mounted here is seen outside, and all of it goes when this process ends ----------------
+# ---- Inside the namespace: its mounts are invisible outside, and end with this process -----------------------------
 
 work=$(mktemp -d)
 trap 'cd / && umount -l "$work" 2>/dev/null; rmdir "$work" 2>/dev/null' EXIT
@@ -41,7 +41,7 @@ else # no checkout: all but what was built
 fi
 cp "$root/README.md" "$work/README.md"
 
-# From here on the tree itself may be out of sight.
+# From here on the tree itself may be invisible.
 mount -t tmpfs -o mode=755 none /usr/local
 mount -t overlay -o "lowerdir=/etc,upperdir=$work/upper,workdir=$work/work" none /etc 2>/dev/null || {
     cp -a /etc/. "$work/etc" && mount --bind "$work/etc" /etc
@@ -53,7 +53,7 @@ esac
 cd "$work"
 chown -R 65534:65534 "$work/home"
 
-# The commands, in their order. One that fails ends its script; lines of a here-document stay as they are.
+# The commands, in their order. A command that fails ends its script. Lines of a here-document stay as they are.
 awk '/^## Building and installing/ { inside = 1 } /^## / && !/Building and installing/ { inside = 0 }
     inside && /^```$/ { block = 0 } block { print } inside && /^```sh$/ { block = 1 }' README.md >"$work/lines"
 ending_where_it_fails() {
@@ -82,7 +82,7 @@ nothing_installed() {
         ! PKG_CONFIG_PATH='' pkg-config --exists hashloom
 }
 
-# Of everything that the build compiled: sources of the library and of the tool, and none of tests, plants and examples.
+# The build compiled sources of the library and of the tool, and none of tests, plants and examples.
 library_and_tool_alone() {
     local database=$work/home/hashloom/build/compile_commands.json others='/(tests|examples)/'
     compgen -G '/dev/nvidia[0-9]*' >/dev/null || others+='|\.cu"'

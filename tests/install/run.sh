@@ -1,7 +1,7 @@
 #!/bin/bash
-# The install test: installs BUILD_DIR into a temporary prefix, moves that, and builds an outside project against it
-# in every way a user might: CMake package and pkg-config, shared and static, C and C++. Also looks at what the
-# shared library exports and at each header by itself.
+# The install test: installs BUILD_DIR into a temporary prefix, moves the prefix, and builds an outside project against
+# it in every way that a user might: CMake package and pkg-config, shared and static, C and C++. Also checks the exports
+# of the shared library, and each header by itself.
 #
 #   tests/install/run.sh BUILD_DIR          CC and CXX choose the compilers
 #
@@ -44,7 +44,7 @@ version=$(sed -n 's/^#define LOOM_VERSION_\(MAJOR\|MINOR\|PATCH\) *//p' "$header
 
 # ---- The shared library ----------------------------------------------------------------------------------------
 
-# The soname carries the major version, and the file the whole one.
+# The soname carries the major version, the file name the full version.
 soname_is_right() {
     local soname
     soname=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
@@ -87,7 +87,7 @@ fi
 
 # ---- Outside projects ------------------------------------------------------------------------------------------
 
-# links PROGRAM shared|static: it does, or does not, ask for the shared library at run time.
+# links PROGRAM shared|static: whether the program needs the shared library at run time.
 links() {
     local found=static
     readelf -d "$1" | grep -q "NEEDED.*libloom\.so" && found=shared
@@ -117,7 +117,7 @@ by_pkg_config() { # LANGUAGE shared|static
     "${compile[@]}" "${flags[@]}" -o "$program" && links "$program" "$2" && LD_LIBRARY_PATH=$libdir "$program"
 }
 
-# Kernels of users: whatever device.cuh includes was installed.
+# Kernels of users: every header that device.cuh includes was installed.
 device_header_compiles() {
     local flags
     export PKG_CONFIG_PATH=$libdir/pkgconfig

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Other ways to build: shared or static alone, as a subproject, inside a shared library of the user's; and what
-# configuring says of each. Compiled without optimisation, one copy of each algorithm: it is the build that is tested here.
+# Other ways to build: shared or static alone, as a subproject, inside a user's shared library; and what configuring
+# says about each. Compiled without optimisation, with one copy of each algorithm, since only the build is tested here.
 #
 #   tests/install/variants.sh
 #
@@ -25,13 +25,14 @@ check_pkg_config() {
     fi
 }
 
-# An NVIDIA GPU, found as cmake/LoomCuda.cmake finds it. There the cuda machine takes too long to compile for this test.
+# Looks for an NVIDIA GPU like cmake/LoomCuda.cmake. Where there is one, the cuda machine takes too long to compile for
+# this test.
 gpu=no auto_or_off=auto
 if compgen -G '/dev/nvidia[0-9]*' >/dev/null || nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
     gpu=yes auto_or_off=off
 fi
 
-# built NAME SOURCE OPTION...: configures and builds; what configuring said is kept.
+# built NAME SOURCE OPTION...: configures and builds. The output of configuring is kept.
 built() {
     local name=$1 source=$2
     shift 2
@@ -47,13 +48,13 @@ installed() { # NAME: into NAME.prefix
     cmake --install "$work/$1" --prefix "$work/$1.prefix"
 }
 
-# has NAME yes|no PATTERN: whether the installed tree has such a file.
+# has NAME yes|no PATTERN: whether the installed tree has a file of this pattern.
 has() {
     find "$work/$1.prefix" | sort
     test "$(find "$work/$1.prefix" -name "$3" | grep -c . >/dev/null && echo yes || echo no)" = "$2"
 }
 
-# The program that asks for hashloom::loom, whichever that is.
+# The program links hashloom::loom, whichever library it is.
 used_by_cmake() { # NAME shared|static
     local program=$work/$1.outside/c_shared found=static
     cmake -S "$here/outside" -B "$work/$1.outside" "${common[@]}" -DCMAKE_PREFIX_PATH="$work/$1.prefix" \
@@ -71,7 +72,7 @@ used_by_pkg_config() { # NAME
 
 # ---- One library alone -----------------------------------------------------------------------------------------
 
-# The second is the first configured anew: the library's sources are not compiled again.
+# The second build is the first one, configured anew: the library's sources are not compiled again.
 check shared_alone_builds built one "$root" -DLOOM_CUDA=off -DBUILD_SHARED_LIBS=ON
 check shared_alone_says_so said one "left out: the static library (BUILD_SHARED_LIBS is ON"
 check shared_alone_installs installed one
@@ -119,7 +120,7 @@ check subproject_program_runs "$work/parent/program"
 
 # ---- The tool of builds without CUDA ---------------------------------------------------------------------------
 
-# What loom doctor says depends on how LOOM_CUDA came out: off, and auto where there is no GPU.
+# `loom doctor` tells why there is no cuda machine: LOOM_CUDA is off, or auto without a GPU.
 check tool_of_cuda_off "$here/../tool/run.sh" "$work/one/bin/loom"
 check tool_of_cuda_$auto_or_off "$here/../tool/run.sh" "$(find "$work/parent" -name loom -type f -perm -u+x)"
 

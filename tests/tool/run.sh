@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tool test: what the loom command says and the code that it exits with. Sizes are tiny: no rate is looked at.
+# The tool test: the output of the loom command and its exit code. Sizes are tiny: no rate is checked.
 #
 #   tests/tool/run.sh PATH_TO_LOOM
 #
@@ -30,7 +30,7 @@ skip() {
     echo "skip $1: $2"
 }
 
-# run ARGUMENT...: runs the tool; then $code is its exit code, and the files out and err are what it printed.
+# run ARGUMENT...: runs the tool. Then $code is its exit code, and the files out and err hold its output.
 run() {
     code=0
     timeout 20 "$loom" "$@" >out 2>err || code=$?
@@ -117,15 +117,15 @@ refused tool_doctor_arguments 'doctor takes no arguments.' doctor now
 
 # ---- Numbers out of range --------------------------------------------------------------------------------------
 
-# Options are read from left to right, so that the sentence about the last one says that those before it were taken.
+# Options are read from left to right: a sentence about the last one shows that those before it were accepted.
 taken() { # NAME ARGUMENT...
     local name=$1
     shift
     refused "$name" 'There is no option --end.' "$@" --end
 }
 
-# ranged OPTION WANTS LOWEST HIGHEST TOO_LOW TOO_HIGH [COMMAND...]: both ends are taken, and what lies beyond them is
-# refused with the range. A - stands for a number that cannot be had.
+# ranged OPTION WANTS LOWEST HIGHEST TOO_LOW TOO_HIGH [COMMAND...]: both ends are accepted. Numbers beyond them are
+# refused, and the sentence names the range. A - stands for a number that cannot be tested.
 ranged() {
     local option=$1 wants=$2 lowest=$3 highest=$4 too_low=$5 too_high=$6 number
     shift 6
@@ -188,7 +188,7 @@ no_bench() {
     refused "$1" "$2" bench --csv none/rows.csv "${@:3}"
 }
 
-# unused CASES OPTION OPTION_OF [VALUE]: no case that is named uses the option.
+# unused CASES OPTION OPTION_OF [VALUE]: none of the named cases uses the option.
 unused() {
     local cases option=$2 words="case $1 does"
     read -ra cases <<<"$1"
@@ -302,9 +302,9 @@ cells() {
 
 are() { [[ $(cells "$1" | sort -u | paste -sd' ') = "$2" ]]; } # COLUMN VALUES: those that are there, each once
 
-# Skewed keys have no limits, which would take longer to measure than all the rest.
-# Keys that are there already cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew
-# says, and in one call, whatever --batch says.
+# Skewed keys have no limits: measuring them would take longer than all the rest.
+# Keys that exist cannot be inserted: extend, insert_more and grow bring each key once, whatever --skew says, and in one
+# call, whatever --batch says.
 run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert,find,grow,extend,insert_more
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
@@ -320,8 +320,8 @@ columns+=,core_share
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
-# So few keys are one thread's work: of two threads one has nothing to do, however many cores there are. The clocks may
-# add a little. Then people are told, and what they are told is the column.
+# These keys are too few for two threads: one of them has nothing to do, however many cores there are. The clocks may
+# add a little. The tool then prints a sentence with the number of the column.
 share_is_told() {
     cells core_share >shares
     grep -o 'threads had [0-9]* % of 2 cores' out | tr -dc '0-9\n' | sed 's/2$//' >told

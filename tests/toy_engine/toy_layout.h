@@ -1,10 +1,10 @@
-/* The bytes of a toy table: one partition, whose buckets are slots for one key each, as three arrays.
+/* The bytes of a toy table: one partition of three arrays. Its buckets are slots for one key each.
  *
  *   keys     [slots] key_bytes
  *   values   [slots] value_bytes; sets have none
  *   used     [slots] one byte: 1 if the slot holds a key, 0 if it is free
  *
- * A key's home is a slot that its hash chooses. Its probe sequence goes on from there, slot by slot, past the last one to the first.
+ * The hash of a key chooses its home slot. The probe sequence continues slot by slot, past the last slot to the first.
  *
  *   I1  Every slot from a key's home to its own is used, so that a lookup may stop at the first free slot.
  *   I2  No key is stored twice.

@@ -1,22 +1,24 @@
-/* The simulator's shared memory: relaxed accesses with release and acquire fences, nearly as weak as C11 and the PTX
- * memory model have them. docs/simulator.md tells where they differ.
+/* The simulator's shared memory: relaxed accesses with release and acquire fences, nearly as weak as C11 and the
+ * PTX memory model have them. docs/simulator.md tells where they differ.
  *
- * Memory is an array of 8-byte words. Each word has a history: the values it had, oldest first. The newest stands in the
- * real memory too, so that what reads a table between runs needs to know nothing of this.
+ * Memory is an array of 8-byte words. Each word has a history: the values it had, oldest first. The newest value is
+ * also in the real memory: code that reads a table between runs needs to know nothing of histories.
  *
- *   - A *store* goes into its lane's buffer and becomes visible (is appended to the history) later; stores of one lane to
- *     different words in any order, to the same word in program order.
- *   - A *load* returns its lane's own buffered value, or any value of the history that is not older than what the lane is
- *     known to have seen: its *view*, one position in the history of each word.
- *   - A *read-modify-write* works on the newest value and appends to it, at once; but an OR without a result waits in the
- *     buffer like a store, and works on the newest value when it leaves.
- *   - A *release* empties the buffer and remembers the lane's view. Values that the lane appends from then on carry it.
- *     A read-modify-write also carries on what the value it replaced carried.
+ *   - A *store* goes into its lane's buffer. It becomes visible (is appended to the history) later: stores of one
+ *     lane to different words in any order, to the same word in program order.
+ *   - A *load* returns its lane's own buffered value, or any value of the history that is not older than what the
+ *     lane has seen. The lane's *view* records this: one position in the history of each word.
+ *   - A *read-modify-write* works on the newest value and appends to the history at once. An OR without a result
+ *     waits in the buffer like a store, and works on the newest value when it leaves the buffer.
+ *   - A *release* empties the buffer and remembers the lane's view. Values that the lane appends from then on carry
+ *     it. A read-modify-write also carries on what the value it replaced carried.
  *   - An *acquire* adds to the lane's view what was carried by the values it has read.
- *   - The end of a call acquires, releases and empties all its lanes' buffers; the beginning of a call sees all calls that
- *     ended before.
- * Accesses of 4 bytes, or of 1, change a part of a word and are otherwise the same; no word is ever seen torn. What a value carries it
- * carries with each half: a store to one half leaves the other, and what came with it, as it was. */
+ *   - The end of a call acquires, releases and empties the buffers of all its lanes. The beginning of a call sees
+ *     all calls that ended before.
+ *
+ * Accesses of 4 bytes, or of 1, change a part of a word and are otherwise the same. No word is ever seen torn. Each
+ * half of a value carries views by itself: a store to one half does not change the other half, nor the view that it
+ * carries. */
 #ifndef LOOM_SIMT_MEMORY_H
 #define LOOM_SIMT_MEMORY_H
 

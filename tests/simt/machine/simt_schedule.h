@@ -1,15 +1,18 @@
-/* Who goes next, which old value a load returns, when a buffered store becomes visible: all that chance decides in a run.
+/* The random decisions of a run: which lane goes next, which old value a load returns, when a buffered store
+ * becomes visible.
  *
- *   random      any runnable lane, at every point; the seed also chooses how often a lane stays on, how often a load is
- *               stale and how fast buffers drain
- *   priority    lanes have random priorities and the highest one goes; at a few random accesses the running lane drops to
- *               the bottom ("A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", Burckhardt, Kothari,
- *               Musuvathi, Nagarakatte, ASPLOS 2010): few switches in telling places find most bugs
- *   exhaustive  every run with at most so many *detours*: switches away from a lane that could go on, stale loads, stores
- *               that stay in their buffer. One run after the other, in depth-first order, until none is left
+ *   random      any runnable lane, at every point. The seed also chooses how often a lane continues, how often a
+ *               load is stale and how fast buffers drain.
+ *   priority    lanes have random priorities, and the highest one goes. At a few random accesses the running lane
+ *               drops to the bottom: few switches at the right places find most bugs ("A Randomized Scheduler with
+ *               Probabilistic Guarantees of Finding Bugs", Burckhardt, Kothari, Musuvathi, Nagarakatte, ASPLOS
+ *               2010).
+ *   exhaustive  every run with a bounded number of *detours*: switches away from a lane that could go on, stale
+ *               loads, stores that stay in their buffer. One run after the other, in depth-first order, until none
+ *               is left.
  *
- * In all of them the lane that stood longest goes on every now and then, so that one that waits for another gets its turn.
- * The same seed, or the same path, gives the same run. */
+ * In all of them the lane that waited longest runs every now and then, so that a lane that another one waits for
+ * gets its turn. The same seed, or the same path, gives the same run. */
 #ifndef LOOM_SIMT_SCHEDULE_H
 #define LOOM_SIMT_SCHEDULE_H
 
