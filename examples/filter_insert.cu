@@ -1,5 +1,5 @@
-/* Reads rows, keeps some of them and puts those into a table, in one pass over the data: a kernel of one's own with
- * loom/device.cuh. Nothing is written in between, and what is filtered out costs nothing but its reading. */
+/* Reads rows, keeps some of them and inserts those into a table, in one pass over the data: a user's kernel with
+ * loom/device.cuh. No intermediate array is written, and a row that is filtered out costs only its reading. */
 #include "check.h"
 
 #include <loom/device.cuh>

@@ -232,7 +232,7 @@ TEST(test_api_map_create_buckets_per_partition)
     loom_context_destroy(context);
 }
 
-/* Bytes that overflow 64 bits, or the address space, are told apart from small numbers. */
+/* Sizes that overflow 64 bits, or the address space, are not taken for small numbers. */
 TEST(test_api_map_create_capacity_overflows)
 {
     loom_context *context = make_context_with(t, 1, 1);
@@ -260,7 +260,8 @@ TEST(test_api_map_create_capacity_overflows)
     loom_context_destroy(context);
 }
 
-/* Tables beyond 2^31 and 2^32 keys: the bytes are told without having them, and refused by whoever has not got them. */
+/* Tables beyond 2^31 and 2^32 keys: loom_map_memory_required tells their bytes without allocating them, and a machine
+ * with less memory refuses them. */
 TEST(test_api_map_capacity_beyond_32_bits)
 {
     counting_allocator *counter = counting_create();

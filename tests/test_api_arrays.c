@@ -213,8 +213,8 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
     free_arena(&a);
 }
 
-/* Every way in which two ranges can overlap: same start, either one first, one byte, one inside the other. The second
- * is moved around the first; where they do not touch, the call must not be refused. */
+/* Every way in which two ranges can overlap: same start, either range first, one byte, one range inside the other. The
+ * second range moves around the first. Where they do not touch, the call must succeed. */
 typedef int (*overlap_call)(arena *a, void *first, void *second);
 
 static void check_overlaps(arena *a, overlap_call call, uint64_t first_bytes, uint64_t second_bytes, uint32_t step)
@@ -383,7 +383,7 @@ TEST_EACH(test_open_bulk_touching_arrays)
     CHECK_BYTES(values, all.values, N * a.v);
     CHECK_OK(loom_map_contains(a.map, keys, N, values, values + N, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, keys, N, keys + N * a.k, NULL, NULL));
-    /* numbers of 4 bytes, aligned to that, whatever the values */
+    /* numbers of 4 bytes, aligned to 4, for values of any width */
     CHECK_OK(loom_map_accumulate(a.map, keys, values + 4, N, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, values + 4 + N * 4,
                                  NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, keys, N, NULL, NULL, NULL));

@@ -1,4 +1,4 @@
-/* Contexts and what they tell about themselves: machine, threads, SIMD kind, seeds, features, log. */
+/* Contexts and their description: machine, threads, SIMD kind, seeds, features, log. */
 #define _GNU_SOURCE 1
 #include "harness/map_fixture.h"
 

@@ -1,4 +1,4 @@
-/* The module of the cuda machine: what is said when it is not there, or not ours. */
+/* The module of the cuda machine: the messages if it is missing, or is not ours. */
 #include "harness/harness.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 
 /* ---- Calls ---------------------------------------------------------------------------------------------- */
 
-/* `does` is what a call does to the table (map.h): f find, r other readers, i insert, a accumulate, u update, e
+/* `does`: the effect of a call on the table (map.h): f find, r other readers, i insert, a accumulate, u update, e
  * erase, x alone. */
 static const struct {
     const char *name;

@@ -150,8 +150,8 @@ static void check_wrong_filter_views(loom_context *context)
     loom_filter_destroy(like);
 }
 
-/* The library does not know how many keys came through a view. The next insertion counts the bits, and reports what
- * they tell. */
+/* The library does not know how many keys came through a view. The next insertion counts the bits, and reports
+ * LOOM_OVERFILLED only if it holds. */
 static void check_filter_overfilled(loom_context *context)
 {
     loom_filter *filter = make_filter(context);

@@ -173,7 +173,7 @@ static loom_status ask_save(subject *s, batch *b)
     return loom_map_save(s->m.map, test_path(s->m.t, "refused.loom"), NULL);
 }
 
-/* To what it holds, and then to room for as many more. */
+/* Shrinks to the keys it holds, then reserves room for as many more. */
 static void run_grow(subject *s, batch *b)
 {
     const uint64_t wanted = reference_size(s->m.reference) + b->n;
@@ -263,7 +263,7 @@ static void run_steps(subject *s, uint64_t universe)
     }
 }
 
-/* A table made for so many keys at the case's largest load takes them all. */
+/* A table made for n keys at the case's largest load takes all n. */
 static void fill_whole(subject *s)
 {
     batch all = make_batch(s->m.t, s->m.capacity);

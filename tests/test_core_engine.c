@@ -42,7 +42,7 @@ static const void *no_kernels(const loom__machine *machine)
     return NULL;
 }
 
-/* Each way to a table is refused, whichever the question. */
+/* Every call that makes a table is refused. */
 TEST(test_core_engine_not_offered_by_the_machine)
 {
     register_other(t);

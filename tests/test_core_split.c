@@ -88,7 +88,7 @@ static void run_case(test_run *t, const split_case *c)
     CHECK(memory != NULL);
     memset(memory + bytes, 0xa5, LOOM__SPLIT_LINE);
     CHECK_EQ(loom__split_lay_out(&split, memory, c->key_bytes + c->value_bytes, c->with_index), bytes);
-    for (uint32_t chunk = c->chunks; chunk-- > 0;) /* in whichever order */
+    for (uint32_t chunk = c->chunks; chunk-- > 0;) /* in any order */
         count(&split, chunk, c, &by);
     loom__split_sum_up(&split);
     for (uint32_t chunk = c->chunks; chunk-- > 0;)

@@ -2,7 +2,7 @@
 #include "harness/harness.h"
 #include "machines/cuda/core/cuda_kept_streams.h"
 
-/* A stream keeps its place, and as long as there are places nobody is evicted. */
+/* A stream keeps its place. No stream is evicted while there are free places. */
 TEST(test_cuda_kept_streams_have_places)
 {
     kept_streams kept = {0};

@@ -109,7 +109,7 @@ TEST(test_cuda_arrays_of_many_chunks, .timeout_seconds = 180)
 
 /* ---- Memory ---- */
 
-/* What an allocator was last asked for device memory with, and by whom. */
+/* The stream of the last request for device memory, and the number of requests. */
 typedef struct stream_seen {
     loom_stream stream;
     uint64_t requests;
@@ -198,7 +198,7 @@ TEST(test_cuda_lanes_agree, .timeout_seconds = 180)
 
 /* ---- Streams ---- */
 
-/* Calls of one table on several streams, none of which waits for another by itself: the handle puts them in order. The
+/* Calls of one table on several streams that do not wait for each other: the handle puts the calls in order. The
  * results lie on the device and come in stream order. */
 TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
 {
@@ -442,7 +442,7 @@ static int count_visited(void *user, const void *keys, const void *values, uint6
     return 0;
 }
 
-/* The calls that a table goes through while the device goes. Up to `LOST_COUNT` they leave in it what was inserted. */
+/* The calls on a table while the device fails. The calls before `LOST_COUNT` leave the inserted keys in the table. */
 enum {
     LOST_CREATE,
     LOST_INSERT,
@@ -603,7 +603,7 @@ TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* After a kernel of the user's has failed nothing on the device can be had: each call says so, none aborts. */
+/* After a user's kernel has failed, the device is unusable: each call reports it, and none aborts. */
 TEST(test_cuda_faulty_kernel_is_told)
 {
     need_cuda();
@@ -710,7 +710,7 @@ TEST(test_cuda_in_order_arrays_in_every_memory, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Calls of several streams, none of which is waited for: temporary memory comes and goes in stream order. */
+/* Calls on several streams, without waiting: temporary memory is allocated and freed in stream order. */
 TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
 {
     need_cuda();

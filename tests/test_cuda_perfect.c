@@ -24,7 +24,7 @@ static loom_map *perfect_map(loom_context *context, uint64_t capacity, double lo
 enum {
     KEYS = 100000,
     LOOKUPS = (1 << 25) + 77
-}; /* codes of so many lookups are kept in the L2 cache (cuda_perfect_find.cu) */
+}; /* from this many lookups on, codes are kept in the L2 cache (cuda_perfect_find.cu) */
 
 /* Lookup i; half of them are of keys that are there. */
 static uint32_t sought(uint64_t i)

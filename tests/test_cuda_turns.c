@@ -64,7 +64,7 @@ static void free_rows(turn_rows *made)
     free(made);
 }
 
-/* The keys of the rows that are there now, and their values. Which one of a key's is told if the call was in order. */
+/* The table holds the keys of the rows, with one of their values. After a call in order, it is known which one. */
 static void check_values(loom_map *map, const turn_rows *made, uint32_t flags, uint64_t base)
 {
     batch got = copy_batch(&made->rows);
@@ -127,7 +127,7 @@ static void build_and_insert(test_run *t, loom_context *context, loom_engine eng
     CHECK_EQ(map_size(map), built->different + added);
     check_values(map, more, flags | LOOM_OVERWRITE, bases[1]);
     checked_verify(map);
-    /* A build replaces whatever was there. */
+    /* A build replaces all earlier keys. */
     p = place_batch(context, &built->rows, where);
     CHECK_OK(loom_map_build(map, p.keys, p.values, ROWS, flags | LOOM_BY_PARTITION, p.status, p.result, NULL));
     CHECK_EQ(take_back_batch(&p, &built->rows).ok, built->different);
@@ -161,13 +161,13 @@ TEST(test_cuda_turns_of_open_tables, .timeout_seconds = 300)
     run_all(t, LOOM_ENGINE_OPEN);
 }
 
-/* A build's first turn goes by partition; further keys are inserted. */
+/* The first slice of a build goes by partition. The keys of later slices are inserted. */
 TEST(test_cuda_turns_of_perfect_tables, .timeout_seconds = 300)
 {
     run_all(t, LOOM_ENGINE_PERFECT);
 }
 
-/* More keys than there is room for: what is refused in one turn is refused in the next ones, in all its rows. */
+/* More keys than there is room for: a key that one slice refuses is refused in all its rows of later slices. */
 TEST(test_cuda_turns_of_too_many_keys)
 {
     need_cuda();
@@ -194,7 +194,7 @@ TEST(test_cuda_turns_of_too_many_keys)
     loom_context_destroy(context);
 }
 
-/* The caller's workspace, of the bytes that one turn takes, is enough for all of them. */
+/* A workspace of the caller with the bytes for one slice is enough for all slices. */
 TEST(test_cuda_turns_share_one_workspace)
 {
     need_cuda();

@@ -38,7 +38,7 @@ static loom_context *corpus_context(void)
     return context;
 }
 
-/* A small table, saved: the sound input from which the others are made. */
+/* A small table, saved: the sound input. All other inputs are made from it. */
 static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity, uint64_t keys,
                                  uint32_t buckets, size_t *bytes)
 {

@@ -38,7 +38,7 @@ TEST_EACH_KIND(test_open_load_too_long)
     saved_free(&s);
 }
 
-/* Every byte of the file is covered: whichever changes, the file is refused. */
+/* Every byte of the file is covered: if any byte changes, the file is refused. */
 TEST_EACH_KIND(test_open_load_every_byte_changed, .every_engine = 1)
 {
     saved_table s = saved_make(t, 4, 3);
@@ -199,7 +199,7 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.sections[0].unit = good.sections[0].bytes); /* as many checksums as before */
     BAD(header.sections[0].unit = 1);
     BAD(header.sections[0].checksums_checksum ^= 1);
-    /* A map is no set, nor the other way round, whichever of the two fields lies, or both. */
+    /* A map is not loaded as a set, nor a set as a map, if one of the two fields is wrong, or both. */
     if (t->value_bytes) {
         BAD(header.table.type = LOOM_TYPE_SET);
         BAD(header.table.value_bytes = 0);
@@ -369,7 +369,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             }
             continue;
         }
-        /* I1: a key that belongs elsewhere. (Most others belong elsewhere; one that does not is no forgery.) */
+        /* I1: a key that belongs elsewhere. Most other keys do; a key that belongs here is no forgery. */
         memset(place.key, (int)(random_u64(&t->random) & 0xff), header.table.key_bytes);
         surgery_sign(s.file, s.bytes);
         if (saved_try_load(&s, s.file, s.bytes) != LOOM_OK)

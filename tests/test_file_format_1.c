@@ -43,7 +43,7 @@ TEST(test_file_format_1_truncated)
     }
 }
 
-/* Every byte is covered: whichever changes, the file is refused. */
+/* Every byte is covered: if any byte changes, the file is refused. */
 TEST(test_file_format_1_bytes_changed)
 {
     for (int i = 0; i < GOLDEN_NAMES; i++) {

@@ -40,7 +40,7 @@ static int ended_by(pid_t child)
     return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-/* A save that begins in a process of its own, and goes on when it is told to. */
+/* A save that begins in a process of its own, and continues on demand. */
 typedef struct saving {
     pid_t process;
     int begun[2], go_on[2];
@@ -159,7 +159,7 @@ TEST(test_file_saves_of_many_processes, .timeout_seconds = 120)
     CHECK_EQ(test_count_entries(t->directory), 1);
 }
 
-/* A child has the descriptors of the process that saves. As long as it lives nobody can tell that the save is over. */
+/* A child inherits the descriptors of the process that saves. While the child lives, the save looks unfinished. */
 TEST(test_file_killed_save_stays_while_a_child_lives)
 {
     int to_test[2], stop[2];
@@ -229,7 +229,7 @@ TEST(test_file_names_like_leftovers_stay)
         write_in(t, others[i]);
     for (int i = 0; i < CHANGED; i++)
         write_in(t, changed[i]);
-    /* Nor what is no file, whatever its name. */
+    /* Nor anything that is not a file. */
     name[NAME_LENGTH - 1] = '0';
     CHECK_EQ(mkdir(test_path(t, name), 0755), 0);
     name[NAME_LENGTH - 1] = '1';

@@ -1,4 +1,4 @@
-/* Saving and loading: round trips, replacement of old files, and every way in which a disk can refuse. */
+/* Saving and loading: round trips, replacement of old files, and every failure of a disk. */
 #define _GNU_SOURCE 1
 #include "harness/map_fixture.h"
 
@@ -68,7 +68,7 @@ TEST_EACH_KIND(test_open_save_round_trip, .every_engine = 1)
             CHECK_NEAR(x.accesses_per_miss, y.accesses_per_miss, 1e-12);
             loom_map_config config = LOOM_MAP_CONFIG_INIT, again = LOOM_MAP_CONFIG_INIT;
             CHECK_OK(loom_map_get_config(map, &config));
-            CHECK_OK(loom_map_set_growth(loaded, config.growth)); /* which the file does not tell */
+            CHECK_OK(loom_map_set_growth(loaded, config.growth)); /* the file does not contain it */
             CHECK_OK(loom_map_get_config(loaded, &again));
             CHECK_BYTES(&again, &config, sizeof config);
             CHECK_EQ(test_count_entries(t->directory), 1);
@@ -257,7 +257,7 @@ TEST(test_open_load_wrong_paths, .leak_check = 1)
     loom_context_destroy(context);
 }
 
-/* As somebody who may neither read the file nor write to the directory. */
+/* As a user without permission to read the file or to write to the directory. */
 TEST(test_open_save_and_load_without_permission)
 {
     loom_context *context = make_context_with(t, 1, 1);

@@ -1,4 +1,4 @@
-/* Arguments that filters refuse, with a status and a sentence, and that leave them as they were. */
+/* Arguments that filters refuse, with a status and a sentence. A refused call changes nothing. */
 #include "harness/filter_fixture.h"
 
 #include <stdlib.h>
@@ -156,7 +156,7 @@ TEST_EACH_FILTER(test_filter_arguments_no_keys)
     loom_context_destroy(context);
 }
 
-/* Neither a result nor an array of answers is needed, and one is there without the other. */
+/* The result and the array of answers are both optional. */
 TEST_EACH_FILTER(test_filter_arguments_optional)
 {
     loom_context *context = make_context(t);

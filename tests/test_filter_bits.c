@@ -106,7 +106,7 @@ TEST(test_filter_bits_survey_of_a_block)
                 words[i] = round == 0 ? 0 : round == 1 ? UINT64_MAX : random_u64(&t->random) | random_u64(&t->random);
                 bits += (uint64_t)__builtin_popcountll(words[i]);
             }
-            /* Quarters are independent, so that the rate is the product of theirs. */
+            /* Quarters are independent: the rate is the product of their rates. */
             double rate = 1;
             for (uint32_t quarter = 0; quarter < FILTER_QUARTERS; quarter++) {
                 uint64_t found = 0, tries = test_scaled(t, 1 << 17, 1 << 16);

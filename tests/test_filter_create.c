@@ -18,7 +18,7 @@ static void check_refused(loom_context *context, const loom_filter_config *confi
     CHECK_EQ(memory.table_bytes, 0);
 }
 
-/* A filter takes keys, whatever its size, and says no to nearly all others unless it is tiny. */
+/* A filter of any size takes keys. Unless it is tiny, it rejects nearly all other keys. */
 static void use_filter(test_run *t, loom_context *context, const loom_filter_config *config, uint64_t keys,
                        uint64_t blocks)
 {
@@ -174,7 +174,7 @@ TEST_EACH_FILTER(test_filter_create_absurd_sizes)
             loom_filter_config config = make_sized_config(t, bytes[i], p < 0 ? 0 : filter_probes[p]);
             check_refused(context, &config, "blocks");
         }
-        /* Bytes decide: so many keys do not make it larger, nor the arithmetic wrong. */
+        /* The bytes decide: a huge capacity neither makes the filter larger nor overflows. */
         loom_filter_config config = make_sized_config(t, 64, p < 0 ? 0 : filter_probes[p]);
         config.capacity = UINT64_MAX;
         use_filter(t, context, &config, 3, 1);

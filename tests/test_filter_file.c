@@ -27,7 +27,7 @@ static void check_loaded(test_run *t, loom_filter *filter, loom_filter *loaded, 
     check_same_bits(t, filter, loaded);
 }
 
-/* Written by the kind under test and read by every one, and the other way round. */
+/* Written by the kind under test and read by every kind, and the other way round. */
 TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
 {
     static const uint64_t sizes[] = {64, 1000, 65537};
@@ -123,7 +123,7 @@ TEST_EACH_FILTER(test_filter_save_header_fields)
     loom_context_destroy(context);
 }
 
-/* The bytes as docs/format.md tells them, with the hash and the choice of bits written down a second time. */
+/* The bytes as docs/format.md describes them, with the hash and the choice of bits written a second time. */
 static uint64_t documented_mix(uint64_t x)
 {
     x ^= x >> 30;
@@ -341,7 +341,7 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
     /* As many blocks in all, but cut into other partitions. */
     BAD(header.table.partitions = good.table.partitions * 2; header.table.buckets = good.table.buckets / 2;
         header.sections[0].unit /= 2);
-    /* These nobody can check: any filter may have them. */
+    /* These cannot be checked: any filter may have them. */
     LIE(header.table.key_bytes = 12 - good.table.key_bytes, LOOM_OK);
     LIE(header.table.parameters[0] = 16, LOOM_OK);
     LIE(header.table.seed = 1, LOOM_OK);
@@ -356,7 +356,7 @@ TEST_EACH_FILTER(test_filter_load_lying_headers)
     check_lying_headers(t, 140000);
 }
 
-/* Partitions in which nobody may believe: of two blocks each, signed whole. */
+/* Partitions that must be refused: of two blocks each, with right checksums. */
 TEST_EACH_FILTER(test_filter_load_small_partitions)
 {
     saved s = save_filter(t, 256); /* 4 blocks */
@@ -371,7 +371,7 @@ TEST_EACH_FILTER(test_filter_load_small_partitions)
     free_saved(&s);
 }
 
-/* Any bits are some filter's; what was forged and signed is used like any other. */
+/* Any bits form a filter: forged bits with right checksums are loaded and used. */
 TEST_EACH_FILTER(test_filter_load_any_bits)
 {
     saved s = save_filter(t, 1000);

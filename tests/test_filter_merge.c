@@ -64,7 +64,7 @@ TEST_EACH_FILTER(test_filter_merge_with_itself)
     loom_context_destroy(context);
 }
 
-/* A filter and what was loaded from its file are alike; so are two of equal configs with a fixed seed. */
+/* A filter and its loaded copy can be merged. So can two filters of equal configs with a fixed seed. */
 TEST_EACH_FILTER(test_filter_merge_with_loaded)
 {
     loom_context *context = make_context(t);
@@ -178,7 +178,7 @@ static void *merge_rounds(void *argument)
     return NULL;
 }
 
-/* a into b, b into a, both into c and c into both: nobody waits for ever. */
+/* a into b, b into a, both into c and c into both: no deadlock. */
 TEST_EACH_FILTER(test_filter_merge_crosswise_threads, .threads = 1, .timeout_seconds = 120)
 {
     enum { FILTERS = 3, THREADS = 6 };

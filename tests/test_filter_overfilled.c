@@ -14,7 +14,7 @@ static uint64_t surely_above(uint64_t capacity)
     return capacity + capacity / 64 + 4 * root + capacity / 20 + 10;
 }
 
-/* Up to the capacity all is well; further on the outcome is told, by the result or by the call. */
+/* Up to the capacity all is well. Beyond it, the result or the call reports LOOM_OVERFILLED. */
 static void overfill(test_run *t, loom_context *context, uint64_t capacity, uint32_t probes, uint32_t flags)
 {
     loom_filter_config config = make_filter_config(t, capacity, probes);
@@ -29,7 +29,7 @@ static void overfill(test_run *t, loom_context *context, uint64_t capacity, uint
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
     CHECK_OK(loom_filter_insert(filter, first.keys, first.n, flags, NULL, NULL)); /* repeated keys */
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
-    /* With a result the call succeeds and the result tells; without one the call itself does, with a sentence. */
+    /* With a result, the call succeeds and the result reports it. Without one, the call does, with a sentence. */
     CHECK_EQ(checked_filter_insert(context, filter, &rest, flags).status, LOOM_OVERFILLED);
     check_all_in(filter, &all);
     CHECK_REFUSED(loom_filter_insert(filter, rest.keys, 1, flags, NULL, NULL), LOOM_OVERFILLED);
@@ -58,7 +58,7 @@ TEST_EACH_FILTER(test_filter_overfilled_told, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* A few keys at a time: it is told once, soon after the capacity and a sixty-fourth, and stays told. */
+/* A few keys at a time: the report begins soon after the capacity and a sixty-fourth, and then does not stop. */
 TEST_EACH_FILTER(test_filter_overfilled_small_batches)
 {
     loom_context *context = make_context(t);
@@ -142,7 +142,7 @@ TEST_EACH_FILTER(test_filter_overfilled_by_merge)
     check_all_in(a, &keys_a);
     check_all_in(a, &keys_b);
     CHECK_REFUSED(loom_filter_insert(a, keys_a.keys, 1, 0, NULL, NULL), LOOM_OVERFILLED);
-    CHECK_OK(loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL)); /* the other one is not */
+    CHECK_OK(loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL)); /* the other filter is not overfilled */
     CHECK_OK(loom_filter_clear(a, NULL, NULL));
     CHECK_OK(loom_filter_merge(a, b, NULL));
     free_batch(&keys_a);
@@ -152,7 +152,7 @@ TEST_EACH_FILTER(test_filter_overfilled_by_merge)
     loom_context_destroy(context);
 }
 
-/* Clones and loaded files know what they hold. */
+/* Clones and loaded filters know how full they are. */
 TEST_EACH_FILTER(test_filter_overfilled_clone_and_file)
 {
     loom_context *context = make_context(t);

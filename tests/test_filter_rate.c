@@ -23,7 +23,7 @@ static void check_rates(test_run *t, loom_context *context, uint64_t keys, uint6
     CHECK_EQ(checked_filter_insert(context, filter, &b, 0).status, LOOM_OK);
     check_all_in(filter, &b);
     for (uint64_t at = 0; at < asked; at += step) {
-        fill_distinct(&absent, salt, keys + at); /* none of them is one of the others */
+        fill_distinct(&absent, salt, keys + at); /* the two sets of keys are disjoint */
         found += checked_filter_contains(context, filter, &absent).ok;
     }
     const double measured = (double)found / (double)asked;

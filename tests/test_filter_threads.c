@@ -166,7 +166,7 @@ static void *insert_all(void *argument)
     return NULL;
 }
 
-/* All count bits at the same time as others insert; in the end it is told, or is not, as it would be to one thread. */
+/* Threads count bits while others insert. In the end the report is the same as with one thread. */
 TEST_EACH_FILTER(test_filter_threads_pass_the_capacity, .threads = 1)
 {
     for (int overfilled = 0; overfilled < 2; overfilled++) {

@@ -1,4 +1,4 @@
-/* Calls on whole filters: clone, create_like, clear, get_config; and what they hold of memory. */
+/* Calls on whole filters: clone, create_like, clear, get_config; and the memory of filters. */
 #include "harness/counting_allocator.h"
 #include "harness/filter_fixture.h"
 
@@ -19,7 +19,7 @@ TEST_EACH_FILTER(test_filter_clone_is_equal, .threads = 1)
         check_same_bits(t, filter, clone);
         loom_filter_report old = filter_report(filter), report = filter_report(clone);
         check_same_report(&report, &old);
-        /* Neither sees what happens to the other. */
+        /* A change to one does not show in the other. */
         checked_filter_insert(context, clone, &more, 0);
         CHECK_EQ(filter_report(filter).bits_set, old.bits_set);
         check_all_in(clone, &more);
@@ -83,7 +83,7 @@ TEST_EACH_FILTER(test_filter_clear_empties, .threads = 1)
     loom_context_destroy(context);
 }
 
-/* From the config that a filter tells an equal one is made, and so on. */
+/* The config of a filter makes an equal filter, whose config makes another one. */
 TEST_EACH_FILTER(test_filter_get_config_makes_an_equal_one)
 {
     static const uint64_t capacities[] = {0, 1, 1000, 30000};
@@ -136,7 +136,7 @@ TEST_EACH_FILTER(test_filter_destroy_after_context)
 
 /* ---- Memory ---- */
 
-/* What was told beforehand is what is held, and what the allocator saw. */
+/* The memory required, the memory used and the bytes that the allocator saw are equal. */
 TEST_EACH_FILTER(test_filter_memory_is_as_told, .cpu_only = 1)
 {
     static const uint64_t sizes[] = {1, 64, 65, 65536, 65537, 5 << 20};
@@ -168,7 +168,8 @@ TEST_EACH_FILTER(test_filter_memory_is_as_told, .cpu_only = 1)
         CHECK_EQ(counting_bytes(counter) - before, 3 * memory.table_bytes);
         loom_filter_destroy(clone);
         loom_filter_destroy(like);
-        /* An insertion by partition takes what was told, for as long as it lasts; the other calls nothing. */
+        /* An insertion by partition takes the bytes that memory_required named, while it runs. Other calls take
+         * none. */
         counting_reset_peak(counter);
         checked_filter_insert(NULL, filter, &b, LOOM_BY_PARTITION);
         CHECK_EQ(counting_peak(counter) - before, memory.table_bytes + memory.build_bytes);

@@ -44,7 +44,7 @@ TEST(test_harness_example_random, .hidden = 1)
     FAIL("drew %llu", (unsigned long long)random_u64(&t->random));
 }
 
-/* Runs this program and returns what it printed. */
+/* Runs this program and returns its output. */
 static char *run_self(const test_run *t, const char *arguments, int *status)
 {
     char command[2048];

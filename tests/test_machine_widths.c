@@ -69,7 +69,7 @@ static unsigned char *random_bytes(test_run *t, size_t bytes)
 
 /* ---- Rows --------------------------------------------------------------------------------------------- */
 
-/* `place`: of the call's own array; the other one is the machine's. */
+/* `place`: where the call's own array lies. The other array is the machine's. */
 static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t shift, int place)
 {
     loom__machine *machine = context->machine;
@@ -302,7 +302,7 @@ static void stage(test_run *t, loom_context *context, uint32_t width, uint64_t n
     free(before);
 }
 
-/* Widths from 32 KiB on left chunks without a row before, and such a call never ended. */
+/* Before a fix, chunks had no row for widths from 32 KiB on, and the call never ended. */
 TEST(test_cuda_staging_of_any_width, .timeout_seconds = 300)
 {
     static const uint32_t widths[] = {3, 8, 24, 4096, 32 << 10, 40001, 5 << 20};

@@ -1,4 +1,4 @@
-/* find_or_insert, update and accumulate: what each key has afterwards, what is told, and what is refused. */
+/* find_or_insert, update and accumulate: the values afterwards, the statuses, and what is refused. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -35,7 +35,7 @@ TEST_EACH(test_open_find_or_insert_half_present, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* All entries of one key are told the same value, that of the one entry which stored it. */
+/* All entries of one key return the same value: that of the entry that stored it. */
 TEST_EACH(test_open_find_or_insert_equal_keys, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -219,7 +219,7 @@ TEST_EACH(test_open_accumulate_not_a_number)
     loom_context_destroy(context);
 }
 
-/* More keys than there is room for: those that fit are right, the others are refused, and it is told. */
+/* More keys than there is room for: those that fit are right, the others are refused and reported. */
 TEST_EACH(test_open_accumulate_full)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -235,7 +235,7 @@ TEST_EACH(test_open_accumulate_full)
                   LOOM_FULL);
     checked_verify(m.map);
     free_model(&m);
-    m = make_model(t, m.map, 1000); /* find_or_insert, whose refused keys are told with nothing */
+    m = make_model(t, m.map, 1000); /* find_or_insert: refused keys return no value */
     model_clear(&m);
     model_find_or_insert(&m, &b);
     CHECK_GE(map_size(m.map), 1000);
@@ -296,7 +296,7 @@ TEST_EACH(test_open_accumulate_narrow_full, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Of floats: sums that 24 bits could not hold are exact, and so are the smallest numbers. */
+/* Floats: sums that need more than 24 bits are exact, and so are the smallest numbers. */
 TEST_EACH(test_open_accumulate_narrow_floats)
 {
     enum { KEYS = 50 };

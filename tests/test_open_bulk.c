@@ -15,7 +15,7 @@
 /* ---- A table, and what it must hold -------------------------------------------------------------------------- */
 
 typedef struct subject {
-    model m; /* the map, and what is in it */
+    model m; /* the map, and its contents */
     loom_context *context;
     loom_stats shape;
     loom__open_view view; /* of the same shape and seed: for its hash */
@@ -106,7 +106,7 @@ static reference_map *find_winners(const batch *b, uint32_t flags)
     return winners;
 }
 
-/* After a call: the table against the reference as it was before, which then becomes what it is now. */
+/* After a call: compares the table with the reference from before the call, then updates the reference. */
 static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom_result *result, int with_status)
 {
     uint64_t *room = count_room(s), *wanted = count_new_keys(s, b), ok = 0, exists = 0, full = 0, most = 0;
@@ -141,7 +141,7 @@ static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom
             continue;
         }
         if (with_status && b->value_bytes && !(flags & LOOM_OVERWRITE))
-            CHECK_EQ(b->status[from], LOOM_OK); /* who stored the key keeps it */
+            CHECK_EQ(b->status[from], LOOM_OK); /* the row that stored the key keeps its value */
         if (with_status && status == LOOM_OK)
             CHECK(reference_put(told, key, 0)); /* once for each key */
         CHECK(!with_status || status == LOOM_OK || status == LOOM_EXISTS);
@@ -513,7 +513,7 @@ static void build_each(test_run *t, loom_context *context, double load, uint32_t
     const uint64_t rows[] = {keys, keys, s.shape.slots + s.shape.slots / 8, 2000, keys};
     CHECK_GE(s.shape.partitions, 80);
     for (int i = 0; i < 5; i++) {
-        if (i == 2 && flags & LOOM_LOW_MEMORY) /* so many that they do not fit the table's memory */
+        if (i == 2 && flags & LOOM_LOW_MEMORY) /* too many for the table's memory */
             continue;
         batch b = make_batch(t, rows[i]);
         if (i == 1)
@@ -587,7 +587,7 @@ TEST_EACH_KIND(test_open_insert_by_partition_beside_others, .threads = 1, .long_
     loom_context_destroy(context);
 }
 
-/* Whichever way keys go into a table, they go on behaving: found, erased, inserted again the other way. */
+/* Keys that were inserted in one way are found, erased, and inserted again in the other way. */
 TEST_EACH_KIND(test_open_insert_directly_and_by_partition_agree, .every_engine = 1)
 {
     static const uint32_t ways[] = {LOOM_DIRECTLY, LOOM_BY_PARTITION, 0};

@@ -1,4 +1,4 @@
-/* Temporary memory of builds: refused, counted, and held against what was said beforehand. */
+/* Temporary memory of builds: refused, counted, and compared with loom_map_memory_required. */
 #include "harness/cuda_driver.h"
 #include "harness/map_model.h"
 #include "harness/placed_batch.h"
@@ -11,7 +11,7 @@ static const struct {
     uint32_t buckets; /* 0: chosen by the library */
 } shapes[] = {{1500, 0}, {3001, 31}, {7919, 0}, {60013, 7}};
 
-/* Gives out what the machine under test works with, counts what is temporary, and refuses it when told to. */
+/* Allocates memory of the machine under test, counts temporary memory, and refuses it on demand. */
 typedef struct temporary_counter {
     int on_device, refuses;
     uint64_t out, peak, refused;
@@ -69,7 +69,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
 {
     temporary_counter counter = {0};
     loom_context *context = make_temporary_context(t, &counter);
-    uint64_t n = t->machine == LOOM_MACHINE_CUDA ? 1 << 18 : 10000; /* so many that a build would go by partition */
+    uint64_t n = t->machine == LOOM_MACHINE_CUDA ? 1 << 18 : 10000; /* enough for a build by partition */
     loom_map *map = make_map(t, context, 2 * n);
     batch stored = make_batch(t, n), b = make_batch(t, n);
     fill_distinct(&stored, 1, 0);
@@ -94,7 +94,7 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
     }
     CHECK_EQ(counter.refused, 8);
     CHECK_EQ(counter.out, 0);
-    /* Asked for neither way, a machine takes the other one, or leaves the table as it was. */
+    /* Without a flag for either way, a machine takes the other way, or leaves the table as it was. */
     loom_status status = loom_map_build(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL);
     CHECK(status == LOOM_OK || (t->machine == LOOM_MACHINE_CPU && status == LOOM_OUT_OF_MEMORY));
     check_contents(map, status == LOOM_OK ? &b : &stored);

@@ -17,7 +17,7 @@ static loom_map *make_loaded_map(test_run *t, loom_context *context, uint64_t ca
     return make_map_from(context, &config);
 }
 
-/* Fills a table with `n` keys in one way or the other and sees all of them. */
+/* Fills a table with `n` keys in one way or the other and finds all of them. */
 static void fill_and_check(test_run *t, loom_context *context, uint64_t n, double load, uint64_t salt, int by_build)
 {
     loom_map *map = make_loaded_map(t, context, n, load);
@@ -200,8 +200,8 @@ TEST_EACH_KIND(test_open_create_partition_sizes)
 
 /* ---- Exactly full --------------------------------------------------------------------------------------- */
 
-/* Throws random keys at the table until every slot is taken; whatever is refused must be absent. A partition that is
- * not yet full gets a given key with probability 1 / partitions, so this ends: the bound is far beyond chance. */
+/* Inserts random keys until every slot is taken. Each refused key must be absent. A partition that is not full gets a
+ * given key with probability 1 / partitions: the loop ends, and its bound is far beyond chance. */
 static void fill_to_the_last_slot(model *m, uint64_t slots, uint32_t flags)
 {
     uint64_t salt = random_u64(&m->t->random), thrown = 0;
@@ -320,8 +320,8 @@ TEST_EACH_KIND(test_open_insert_full_plus_one_small_partitions)
     loom_context_destroy(context);
 }
 
-/* A build of far more keys than there is room for: what is stored is right, what is refused is absent. (Small, because
- * a refused key has looked at every bucket of its partition.) */
+/* A build of far more keys than there is room for: the stored keys are right, the refused keys are absent. The table is
+ * small, because a refused key has looked at every bucket of its partition. */
 TEST_EACH_KIND(test_open_build_overfull)
 {
     loom_context *context = make_context(t);

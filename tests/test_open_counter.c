@@ -178,7 +178,7 @@ TEST_EACH(test_open_count_on_a_map)
     loom_context_destroy(context);
 }
 
-/* More keys than there is room for: those that fit are counted right, the others are refused, and it is told. */
+/* More keys than there is room for: those that fit are counted right, the others are refused and reported. */
 TEST_EACH(test_open_count_full)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));

@@ -153,7 +153,7 @@ TEST_EACH_KIND(test_open_erase_churn, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* The same, one key at a time in a small table that is kept full: what is freed is found again. */
+/* The same, one key at a time in a small table that is kept full: freed slots are used again. */
 TEST_EACH_KIND(test_open_erase_churn_full_table)
 {
     loom_context *context = make_context_with(t, 1, random_u64(&t->random));

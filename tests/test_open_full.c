@@ -75,7 +75,7 @@ TEST(test_open_insert_many_refused, .timeout_seconds = 30)
     loom_context_destroy(context);
 }
 
-/* The smallest load is one that a table can grow with; below it none is made, whatever the capacity. */
+/* A table of the smallest load can grow. Below it no table is made, for any capacity. */
 TEST_EACH_KIND(test_open_create_tiny_max_load, .every_engine = 1)
 {
     static const double loads[] = {0.00999, 1e-3, 1e-9, 1e-100, 1e-300, 1e-308, 5e-324};

@@ -78,7 +78,7 @@ TEST_EACH_KIND(test_open_reserve_less_than_held, .every_engine = 1)
         CHECK_EQ(capacity_of(map), made_for);
     }
     check_contents(map, &held);
-    /* For as many as it holds: any such number of keys has room from now on. */
+    /* Reserves for the keys it holds: this number of any keys has room from now on. */
     CHECK_OK(loom_map_reserve(map, ok, NULL));
     CHECK_EQ(capacity_of(map), ok);
     check_contents(map, &held);
@@ -91,7 +91,7 @@ TEST_EACH_KIND(test_open_reserve_less_than_held, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* A table that was made for nothing takes all that comes, in batches of any size. */
+/* A table that was made for no keys takes all keys, in batches of any size. */
 TEST_EACH_KIND(test_open_growth_takes_all, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -183,7 +183,7 @@ TEST_EACH_KIND(test_open_growth_of_a_build, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Memory for half of the way: what fits is stored, the rest refused, and the sentence tells the bytes. */
+/* Memory for half of the growth: keys that fit are stored, the rest is refused, and the sentence names the bytes. */
 TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
 {
     counting_allocator *counter = counting_create();

@@ -110,7 +110,7 @@ TEST_EACH(test_open_growth_in_order, .cpu_only = 1)
 
 /* ---- Rows of keys that are there ------------------------------------------------------------------------ */
 
-/* A table made for exactly its keys stays as it is, however many rows come, and in whatever order. */
+/* A table made for exactly its keys does not grow, however many rows come, and in any order. */
 TEST_EACH_KIND(test_open_growth_not_for_rows)
 {
     loom_context *context = make_context(t);
@@ -379,7 +379,7 @@ TEST_EACH(test_open_growth_peak_memory, .cpu_only = 1)
     counting_destroy(counter);
 }
 
-/* Keys that all fall into one partition, whatever the table's size: it does not grow without end. */
+/* All keys fall into one partition, at every size of the table: growth ends. */
 TEST(test_open_growth_ends_for_keys_that_collide)
 {
     enum { KEYS = 60000 };

@@ -1,4 +1,4 @@
-/* Insert and build: keep and overwrite, equal keys in a batch, order, and how an outcome is told. */
+/* Insert and build: keep and overwrite, equal keys in a batch, order, and how outcomes are reported. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -32,7 +32,7 @@ TEST_EACH(test_open_insert_keep_and_overwrite, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Insert puts the batch beside what is there; build replaces it. */
+/* Insert adds the batch to the table; build replaces the contents. */
 TEST_EACH_KIND(test_open_build_replaces_contents, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -259,7 +259,7 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .long_tier = 1, .e
     loom_context_destroy(context);
 }
 
-/* Clear, too, writes its result, and so do readers. */
+/* Clear writes its result, too, and so do calls that read. */
 TEST_EACH_KIND(test_open_clear_result_and_contents, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -308,7 +308,7 @@ TEST_EACH_KIND(test_open_insert_batch_lengths, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* With a fixed seed two runs agree, down to the order in which pairs are retrieved. */
+/* With a fixed seed two runs agree, even in the order of retrieved pairs. */
 TEST_EACH_KIND(test_open_build_fixed_seed_reproducible, .cpu_only = 1)
 {
     uint64_t seed = random_u64(&t->random), n = test_scaled(t, 50000, 8000);

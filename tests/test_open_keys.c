@@ -1,4 +1,4 @@
-/* Every key value is legal. An internal pattern marks empty slots; whatever it is, a key may be equal to it. */
+/* Every key value is legal. An internal pattern marks empty slots, and a key may be equal to it. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -171,7 +171,7 @@ TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
     }
 }
 
-/* Millions of keys asked of an empty table: none may be found, whichever of them is the empty pattern. */
+/* Looks up millions of keys in an empty table: none may be found, not even the empty pattern. */
 TEST_EACH_KIND(test_open_contains_sweep_of_empty_tables)
 {
     enum { CHUNK = 1 << 16 };

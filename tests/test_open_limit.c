@@ -1,4 +1,4 @@
-/* Tables with a memory limit: what they are made like, and how far they grow. */
+/* Tables with a memory limit: their shape, and how far they grow. */
 #include "harness/map_fixture.h"
 
 static uint64_t bytes_of(loom_context *context, const loom_map_config *config)

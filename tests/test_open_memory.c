@@ -1,4 +1,4 @@
-/* Memory: what is asked for, what is given back, and what happens when the n-th request is refused. */
+/* Memory: requests, releases, and a refusal of the n-th request. */
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
@@ -31,7 +31,7 @@ TEST_EACH_KIND(test_open_memory_required_is_what_is_taken, .every_engine = 1)
             CHECK_EQ(used, memory.table_bytes);
             CHECK_EQ(map_stats(map).memory_bytes, used);
 
-            /* A build takes what was said, at most, and gives it back. */
+            /* A build takes at most the bytes that memory_required named, and releases them. */
             batch b = make_batch(t, capacities[i]);
             fill_distinct(&b, 6, 0);
             counting_reset_peak(counter);
@@ -312,7 +312,7 @@ static uint64_t try_type(test_run *t, trial_call call, uint64_t batch_size, uint
         counting_fail_at(x.counter, refused + 1);
         loom_status status = call(&x, &changed);
         counting_fail_at(x.counter, 0);
-        CHECK_EQ(counting_bytes(x.counter), bytes); /* nothing leaked, whatever came of it */
+        CHECK_EQ(counting_bytes(x.counter), bytes); /* nothing leaked, whatever the outcome */
         CHECK_EQ(counting_pieces(x.counter), pieces);
         if (status == LOOM_OK) {
             if (!changed)

@@ -11,7 +11,7 @@ static void random_step(model *m, loom_context *context, uint64_t universe, uint
     batch b = random_batch(t, universe, longest);
     uint64_t op = random_below(&t->random, 100);
     if (op >= 20 && op < 40 && t->value_bytes == 0)
-        op = op % 2 ? 0 : 50; /* what a set does not offer */
+        op = op % 2 ? 0 : 50; /* operations that sets do not have */
     test_note("operation %llu, %llu keys, %llu in the table", (unsigned long long)op, (unsigned long long)b.n,
               (unsigned long long)reference_size(m->reference));
     if (op < 20)

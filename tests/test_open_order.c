@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 typedef struct subject {
-    model m; /* the map, and what is in it */
+    model m; /* the map, and its contents */
     loom_context *context;
     uint64_t salt, round;
 } subject;
@@ -213,7 +213,7 @@ TEST_EACH_KIND(test_open_order_overfull, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* Keys that were erased come back, in order, too; and the other ways into the table go on beside this one. */
+/* Erased keys come back in order, too, and calls in order mix with the other ways to insert. */
 TEST_EACH_KIND(test_open_order_after_erasures)
 {
     loom_context *context = make_context(t);

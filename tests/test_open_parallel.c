@@ -9,7 +9,7 @@
  * key. */
 enum { PERIOD = 1 << 14, COPIES = 4 };
 
-/* `different` keys in a row, again and again; the value tells the copy. */
+/* `different` keys in a row, again and again. The value is the number of the copy. */
 static void fill_periodic(batch *b, uint64_t salt, uint64_t different, uint64_t round)
 {
     for (uint64_t i = 0; i < b->n; i++) {
@@ -18,7 +18,7 @@ static void fill_periodic(batch *b, uint64_t salt, uint64_t different, uint64_t 
     }
 }
 
-/* How often each key was told OK: once, if it was new. Also the value of the copy that was. */
+/* How many copies of each key got LOOM_OK: one, if the key was new. Also the value of that copy. */
 static void check_one_ok_each(const batch *b, uint64_t different)
 {
     uint8_t *told = test_allocate(different);
@@ -68,7 +68,7 @@ TEST_EACH(test_open_parallel_equal_keys_in_step, .threads = 1, .long_tier = 1)
             CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, different);
             check_one_ok_each(&b, different);
             check_values(map, &b, different);
-            /* who stored a key kept it */
+            /* the copy that stored a key kept its value */
             for (uint64_t i = 0; i < b.n; i++)
                 if (b.status[i] == LOOM_OK)
                     set_pair(&kept, i % PERIOD % different, batch_key(&b, i), batch_value(&b, i));
@@ -96,8 +96,8 @@ TEST_EACH(test_open_parallel_equal_keys_in_step, .threads = 1, .long_tier = 1)
     }
 }
 
-/* More keys than there is room for, from several threads at once: each partition ends exactly full, and what is told
- * stored is stored. */
+/* More keys than there is room for, from several threads at once: each partition ends exactly full, and every key with
+ * LOOM_OK is stored. */
 TEST_EACH(test_open_parallel_full_table, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));

@@ -184,7 +184,7 @@ TEST_EACH_KIND(test_open_cursor_mixed_use)
     loom_context_destroy(context);
 }
 
-/* A table that was written tells so, whichever call wrote it, and the cursor stays so. */
+/* After any call that wrote to the table, its cursors return LOOM_CHANGED, and go on doing so. */
 TEST_EACH_KIND(test_open_cursor_changed)
 {
     loom_context *context = make_context(t);
@@ -254,7 +254,7 @@ TEST_EACH_KIND(test_open_cursor_changed)
 
 /* ---- Visits --------------------------------------------------------------------------------------------- */
 
-/* What a visit is told and does. */
+/* What a visit gets and does. */
 typedef struct visitor {
     model *m;
     reference_map *seen;
@@ -280,7 +280,7 @@ static void write_while_visiting(visitor *v, const void *keys, const void *value
     case 0:
         CHECK_OK(loom_map_insert(map, new.keys, new.values, 1, LOOM_KEEP, NULL, NULL, NULL));
         break;
-    case 1: /* of a key that is there: nothing changes, but who is to know */
+    case 1: /* an existing key: nothing changes, but the cursor cannot know */
         CHECK_OK(loom_map_insert(map, keys, values, 1, LOOM_KEEP, NULL, NULL, NULL));
         break;
     case 2:
@@ -299,7 +299,7 @@ static void write_while_visiting(visitor *v, const void *keys, const void *value
     free_batch(&new);
 }
 
-/* Every pair is one of the reference's and comes once; on this thread; sets have no values. */
+/* Every pair is in the reference and comes once, on this thread. Sets have no values. */
 static int visit(void *user, const void *keys, const void *values, uint64_t n)
 {
     visitor *v = user;
@@ -394,7 +394,7 @@ TEST_EACH_KIND(test_open_for_each_changed)
             loom_map_destroy(m.map);
             free_model(&m);
         }
-    /* Who writes and stops has been told all it asked for. */
+    /* A visitor that writes and stops has got all pairs it asked for. */
     model m = make_filled(t, context, 110, 100);
     visitor v = make_visitor(&m);
     int stopped = 0;
@@ -427,7 +427,7 @@ static int read_while_visiting(void *user, const void *keys, const void *values,
         reference_destroy(inner.seen);
         model_compare_cursor(m, 1000);
     }
-    for (uint64_t i = 0; i < n; i++) /* what is visited stays valid through all this */
+    for (uint64_t i = 0; i < n; i++) /* the visited pairs stay valid through all this */
         CHECK_EQ(batch_key(&b, i), get_word(keys, m->key_bytes, i));
     free_batch(&b);
     v->pairs += n;
@@ -474,7 +474,7 @@ TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .threads = 1, .every_en
         CHECK_EQ(x.seed, y.seed);
         CHECK_EQ(x.displaced, y.displaced);
         CHECK_EQ(x.memory_bytes, y.memory_bytes);
-        /* What is done to one is not seen in the other. */
+        /* A change to one does not show in the other. */
         batch other = make_batch(t, 100);
         fill_distinct(&other, 99, 1 << 25);
         model_insert(&twin, &other, LOOM_KEEP);

@@ -71,7 +71,7 @@ static void free_grouping(grouping *g)
     free(g->which);
 }
 
-/* One row of so many has the same key; 0: keys come equally often. */
+/* One row in this many has the same key; 0: keys come equally often. */
 static void choose_keys_with(grouping *g, uint64_t one_of)
 {
     uint64_t hot_key = random_below(&g->t->random, g->keys);
@@ -163,7 +163,7 @@ static uint64_t combined(loom_combine combine, loom_number number, uint64_t ther
     return cut_word(there + comes, bytes_of(number));
 }
 
-/* What the values of a map are whose rows bring such numbers. */
+/* The values of a map whose rows bring numbers of this kind. */
 static loom_number stored_as(const test_run *t, loom_number number)
 {
     return bytes_of(number) == 4 && t->value_bytes == 8 ? (loom_number)(number + LOOM_NUMBER_U64) : number;

@@ -168,7 +168,7 @@ TEST_EACH_SET(test_open_set_calls_on_values_unsupported, .every_engine = 1)
     fill_distinct(&more, 3, 50);
     CHECK_EQ(checked_insert(set, &b, LOOM_KEEP).ok, 50);
 #define UNSUPPORTED(call) CHECK_REFUSED(call, LOOM_UNSUPPORTED)
-    for (uint64_t n = 0; n <= 50; n += 50) { /* whatever the arrays, and with none */
+    for (uint64_t n = 0; n <= 50; n += 50) { /* with any arrays, and without */
         void *keys = n ? more.keys : NULL, *v = n ? values : NULL;
         UNSUPPORTED(loom_map_find_or_insert(set, keys, v, n, found, more.status, &result, NULL));
         UNSUPPORTED(loom_map_find_or_insert(set, keys, NULL, n, NULL, NULL, NULL, NULL));

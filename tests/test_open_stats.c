@@ -1,4 +1,4 @@
-/* What a table tells about itself: statistics, accesses, config, and the costs that the header promises. */
+/* Statistics, accesses and config of a table, and the costs that the header promises. */
 #include "harness/map_fixture.h"
 
 #include <string.h>

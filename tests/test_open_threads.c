@@ -184,7 +184,7 @@ TEST_EACH_KIND(test_open_threads_change_settings, .threads = 1, .every_engine = 
 
 #define VERSIONED_KEYS 1500
 
-/* What key i holds after round r: a reader can tell the round, and garbage is no round. */
+/* The value of key i after round r. A reader can derive the round, and garbage gives no round. */
 static uint64_t versioned_value(uint64_t key, uint64_t round)
 {
     return (uint32_t)(mix_u64(key) << 12) ^ (uint32_t)round;
@@ -311,7 +311,7 @@ static void *check_while_written(void *argument)
     return NULL;
 }
 
-/* The sum of what the threads were told is what the table holds. */
+/* The sum of the counts that the threads got is the size of the table. */
 static void race(test_run *t, void *(*const *functions)(void *), int count, uint64_t rounds)
 {
     loom_context *context = make_context(t);

@@ -335,7 +335,7 @@ static void draw_keys(const test_run *t, const loom__open_view *view, const targ
     }
 }
 
-/* The keys of one partition after the other are replaced: the others are not worn by it. */
+/* Replaces the keys of one partition after the other. This does not wear the other partitions. */
 TEST_EACH_KIND(test_open_upkeep_churn_of_single_partitions)
 {
     loom_context *context = make_context(t);
@@ -512,15 +512,15 @@ TEST_EACH_KIND(test_open_upkeep_list_too_short)
     loom_context_destroy(context);
 }
 
-/* More keys than their partition has slots for, all of one kind: as many as there are slots are stored, the others are
- * refused while the rest of the table is empty, and so it stays while they go and come. */
+/* More keys than their partition has slots, all of one kind. As many as there are slots are stored. The others are
+ * refused while the rest of the table is empty, and stay refused while keys go and come. */
 static void exercise_collisions(test_run *t, uint32_t buckets, target aim, int rounds)
 {
     loom_context *context = make_context(t);
     loom_map_config config = make_config(t, 100);
     config.buckets_per_partition = buckets;
     loom_map *map = make_map_from(context, &config);
-    model m = make_model(t, map, 0); /* such keys are refused before the table holds what it was made for */
+    model m = make_model(t, map, 0); /* these keys are refused before the table holds its capacity */
     loom__open_view view = view_of(t, map);
     uint64_t salt = random_u64(&t->random), next = 0, slots = map_stats(map).slots / view.partitions;
     batch all = make_batch(t, slots + slots / 4), twice = make_batch(t, 2 * all.n);

@@ -228,7 +228,7 @@ TEST_EACH_KIND(test_perfect_insert_load_of_1000_partitions, .cpu_only = 1, .time
     }
 }
 
-/* A table has the load it was asked to have, unless it is small: then a partition more or less counts. */
+/* A table has the requested load, unless it is small: then one partition more or less matters. */
 TEST_EACH_KIND(test_perfect_create_load_as_asked, .cpu_only = 1)
 {
     static const double loads[] = {0.2, 0.55, 0.7, 0.8, 0.9};

@@ -64,7 +64,7 @@ TEST(test_perfect_create_partitions_for_larger_cells)
     CHECK((double)config.capacity / (double)asked.slots > 0.898);
 }
 
-/* What a table tells of itself makes an equal one, however small it is and few its cells. */
+/* The config of a table makes an equal table, however small it is and however few its cells. */
 TEST_EACH_KIND(test_perfect_create_from_own_config, .cpu_only = 1)
 {
     static const double loads[] = {0.1, 0.53, 0.8, 0.95}, cells[] = {0, 0.7, 5, 12};

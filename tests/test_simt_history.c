@@ -75,11 +75,11 @@ TEST(test_simt_history_find_or_insert)
                             OPERATION(SIMT_MAP_FETCH, 2, LOOM_EXISTS, 2, 9)};
     both[0].found = both[1].found = 1;
     CHECK(sim_history_possible(both, 2, absent, holds(1)));
-    both[1].found = 2; /* it was told its own value, which is not there */
+    both[1].found = 2; /* it got its own value, which is not in the table */
     CHECK(!sim_history_possible(both, 2, absent, holds(1)));
     both[1].found = 1;
     CHECK(!sim_history_possible(both, 2, absent, holds(2)));
-    CHECK(!sim_history_possible(both, 2, holds(1), holds(1))); /* nobody stored it as new */
+    CHECK(!sim_history_possible(both, 2, holds(1), holds(1))); /* no operation stored it as new */
 }
 
 TEST(test_simt_history_accumulations)

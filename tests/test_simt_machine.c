@@ -1,11 +1,11 @@
-/* The lane simulator itself: what its memory allows and forbids (litmus tests), and what it says of collectives. */
+/* The lane simulator itself: what its memory allows and forbids (litmus tests), and its errors of collectives. */
 #include "harness/harness.h"
 #include "simt/machine/simt.h"
 
 #include <string.h>
 
 static _Alignas(8) uint64_t shared_words[8];
-static uint64_t seen[8]; /* what lanes tell; not shared memory */
+static uint64_t seen[8]; /* reports of lanes; not shared memory */
 
 #define X (&shared_words[0])
 #define Y (&shared_words[1])
@@ -256,7 +256,7 @@ TEST(test_simt_memory_atomics)
     }
 }
 
-/* A call sees all that calls before it on its stream wrote. */
+/* A call sees all writes of earlier calls on its stream. */
 static void read_x_y(void *argument)
 {
     (void)argument;

@@ -99,7 +99,7 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
     for (uint32_t i = 0; i < sim_case_count; i++) {
         if (sim_cases[i].forbidden)
             continue;
-        /* Every width twice; where calls differ in what they do, more often. */
+        /* Every width twice; more often where the operations of calls differ. */
         uint64_t seeds = sim_cases[i].mixed ? 36 : sim_cases[i].sets ? 12 : 8;
         if (t->short_tier && t->quick)
             seeds /= 4;

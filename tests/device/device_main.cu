@@ -1,6 +1,6 @@
 /* Tests of the device interface; needs a GPU.
  *
- *   loom_device_tests [LANES...]     groups of so many lanes; all without arguments, and graphs
+ *   loom_device_tests [LANES...]     groups of LANES lanes; without arguments all widths, and graphs
  *
  * One line for each group of tests, then the counts. The first fault ends the program. */
 #include <stdio.h>

@@ -512,7 +512,7 @@ void *allocate_watched(void *, size_t bytes, size_t alignment, loom_memory_kind 
     return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 
-/* Allocators may give memory away at once: what they get is not in use any more. */
+/* Allocators may reuse memory at once: memory that they get back is not in use any more. */
 void release_watched(void *user, void *memory, size_t, loom_memory_kind kind, loom_stream)
 {
     watched_memory *watched = (watched_memory *)user;

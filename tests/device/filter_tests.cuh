@@ -96,7 +96,7 @@ __global__ void filter_insert_kernel(const loom_filter_view view, const key *key
     bool active = item < n && item % 5 != 4;
     uint32_t i = item < n ? item % half : 0;
     bool bad = filter.insert(keys[i], active) != LOOM_OK;
-    bool found = filter.contains(keys[i], active); /* what a thread has inserted it finds */
+    bool found = filter.contains(keys[i], active); /* a thread finds the key that it has inserted */
     bad = bad || found != active;
     uint32_t of_group = item / LOOM_LANES;
     if (of_group < half && of_group % 3 == 1) {
@@ -118,10 +118,10 @@ __global__ void filter_contains_kernel(const loom_filter_view view, const key *k
     if (active)
         found[item] = one;
     else if (one)
-        atomicAdd(wrong, 1ull); /* lanes that are not active are told nothing */
+        atomicAdd(wrong, 1ull); /* inactive lanes get no answer */
 }
 
-/* The same by groups, in diverging code; all lanes of a group are told the same. */
+/* The same by groups, in diverging code. All lanes of a group get the same answer. */
 template <class key>
 __global__ void filter_group_kernel(const loom_filter_view view, const key *keys, uint32_t threads, const uint8_t *told,
                                     unsigned long long *wrong)

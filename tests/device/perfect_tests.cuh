@@ -3,7 +3,7 @@
 namespace
 {
 
-/* Counts of what a kernel found to be wrong, by the form that told it, and of the pairs that it visited. */
+/* Counts of wrong answers in a kernel, by form, and of the pairs that it visited. */
 enum { WRONG_FIND, WRONG_CONTAINS, WRONG_IDLE, WRONG_GROUP, WRONG_VISIT, WRONGS, VISITED = WRONGS, FINDINGS };
 
 template <class value> __device__ __forceinline__ bool tells(loom::found<value> one, bool there, uint32_t i)

@@ -136,7 +136,7 @@ static void use_table(loom_map *map)
     write_table(map, &stats);
 }
 
-/* Any bits are a filter's: what is inserted is found, whatever they were. */
+/* Any bits form a filter: inserted keys are found, whatever the bits were. */
 static void use_filter(loom_filter *filter)
 {
     uint64_t keys[BATCH];
@@ -227,14 +227,14 @@ static uint64_t partition_bytes_of(uint32_t engine, uint32_t key_bytes, uint32_t
     return value_bytes == 8 ? buckets * 128 : (buckets * 96 + 63) / 64 * 64;
 }
 
-/* What both formats tell of a table. */
+/* The description of a table that both formats contain. */
 typedef struct shape {
     uint32_t type, engine, key_bytes, value_bytes, partitions, buckets;
     uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes */
     double max_load;
 } shape;
 
-/* A shape that some table has, and that is small enough for an input, as near as can be to what was given. */
+/* The shape nearest to the given one that a table can have, and that is small enough for an input. */
 static void repair_shape(shape *is)
 {
     static const uint32_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19};

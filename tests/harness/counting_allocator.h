@@ -1,4 +1,4 @@
-/* An allocator that keeps a list of what is out, checks what comes back, and refuses on demand. */
+/* An allocator that keeps a list of its blocks, checks every release, and refuses on demand. */
 #ifndef LOOM_TESTS_COUNTING_ALLOCATOR_H
 #define LOOM_TESTS_COUNTING_ALLOCATOR_H
 
@@ -6,7 +6,7 @@
 
 typedef struct counting_allocator counting_allocator;
 
-/* Checks that alignments are powers of two, and that what is released was allocated with that size and kind. */
+/* Checks that alignments are powers of two, and that a block is released with the size and kind of its allocation. */
 counting_allocator *counting_create(void);
 /* Ends the test if anything is still out. */
 void counting_destroy(counting_allocator *c);

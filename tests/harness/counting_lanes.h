@@ -1,4 +1,4 @@
-/* Lane primitives that count what they read: lines taken, and words loaded one by one. */
+/* Lane primitives that count their reads: lines taken, and words loaded one by one. */
 #ifndef LOOM_TESTS_COUNTING_LANES_H
 #define LOOM_TESTS_COUNTING_LANES_H
 

@@ -115,7 +115,7 @@ void *cuda_module_function(const char *name)
 {
     static void *module;
     if (!module) {
-        /* The module is loaded already; here it is found again by what it is called. */
+        /* The module is loaded already. Here it is found again by its name. */
         const char *given = getenv("LOOM_CUDA_MODULE");
         char path[1024];
         ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);

@@ -25,7 +25,7 @@ void cuda_run_faulty_kernel(void);
 /* The cuda machine's steps fail, as if the device were lost, from the n-th on; 0: it is there again. */
 void cuda_lose_device(uint64_t steps);
 
-/* Batches on the cuda machine go by partition in turns of so many keys at most; 0: as many as it can. */
+/* The most keys of a slice in batches that go by partition on the cuda machine; 0: as many as it can take. */
 void cuda_set_slice(loom_context *context, uint64_t keys);
 
 /* A function of the cuda machine's module that is there for tests (machines/cuda/core/cuda_trial.h). */

@@ -28,7 +28,7 @@ void surgery_set_header(unsigned char *file, const surgery_head *head);
 unsigned char *surgery_unit(unsigned char *file, size_t bytes, uint32_t section, uint64_t index);
 unsigned char *surgery_partition(unsigned char *file, size_t bytes, uint64_t index);
 
-/* Puts the sections where their sizes say. Returns how long such a file is. */
+/* Sets the offsets of the sections from their sizes. Returns the length of the file. */
 uint64_t surgery_place(surgery_head *head);
 
 /* Makes the header's own checksum right. */

@@ -14,7 +14,7 @@ loom_filter_config make_filter_config(const test_run *t, uint64_t capacity, uint
 loom_filter_config make_sized_config(const test_run *t, uint64_t bytes, uint32_t probes);
 loom_filter *make_filter_from(loom_context *context, const loom_filter_config *config);
 loom_filter_report filter_report(loom_filter *filter);
-/* The same, but for rounding: blocks are added up in any order. */
+/* The same, except for rounding: blocks are added up in any order. */
 void check_same_report(const loom_filter_report *got, const loom_filter_report *wanted);
 
 /* The call with a result, which is checked and returned. `context` is NULL for arrays on the host. Otherwise the arrays

@@ -130,7 +130,7 @@ void test_register_mode(test_mode *mode);
 
 /* ---- Assertions --------------------------------------------------------------------------------------- */
 
-/* All of them end the process when they fail, from whichever thread. */
+/* All of them end the process when they fail, on any thread. */
 _Noreturn void test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What this thread is doing, shown when a check fails. */

@@ -2,7 +2,7 @@
  *
  * The parent never calls the library. For each test it makes an empty directory, forks, and executes itself again
  * with --run NAME; the child's output goes to an unlinked file and is shown only if the test fails. A child is the
- * leader of a process group, so whatever it started goes with it.
+ * leader of a process group, so that processes it started end with it.
  */
 #define _GNU_SOURCE 1
 #include "harness.h"
@@ -465,7 +465,7 @@ static void finish(const options *o, job *slot, int status, totals *sum, FILE *t
     double seconds = now() - slot->started;
     if (times)
         fprintf(times, "%.2f %s\n", seconds, slot->test->name);
-    kill(-slot->pid, SIGKILL); /* whatever the test left running */
+    kill(-slot->pid, SIGKILL); /* processes that the test left running */
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out) {
         sum->passed++;
         if (o->verbose)

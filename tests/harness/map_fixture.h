@@ -1,5 +1,5 @@
 /* What the map's tests share: contexts and tables that replay from the seed, batches of keys of any width, calls that
- * check whatever must hold of every call. */
+ * check what must hold for every call. */
 #ifndef LOOM_TESTS_MAP_FIXTURE_H
 #define LOOM_TESTS_MAP_FIXTURE_H
 
@@ -10,7 +10,7 @@
 /* A context on the machine, and with the SIMD kind, under test, a seed from t->random, and 1 to 4 threads. */
 loom_context *make_context(test_run *t);
 loom_context *make_context_with(test_run *t, uint32_t threads, uint64_t seed);
-/* A config for tables of the widths under test, which do not grow: what a table refuses is part of most tests. */
+/* A config for tables of the widths under test that do not grow: most tests check what a table refuses. */
 loom_map_config make_config(const test_run *t, uint64_t capacity);
 loom_map *make_map(test_run *t, loom_context *context, uint64_t capacity);
 loom_map *make_map_from(loom_context *context, const loom_map_config *config);

@@ -144,7 +144,7 @@ loom_result model_build(model *m, batch *b, uint32_t flags)
     return result;
 }
 
-/* As an insertion that keeps; and every entry was told what its key has afterwards. */
+/* As an insertion that keeps. Every entry got the value that its key has afterwards. */
 void model_find_or_insert(model *m, batch *b)
 {
     void *found = test_allocate(b->n * b->value_bytes);

@@ -20,7 +20,7 @@ typedef struct model {
 model make_model(test_run *t, loom_map *map, uint64_t capacity);
 void free_model(model *m); /* the reference; the map stays */
 
-/* Do to the table and to the reference what is asked, and compare every status and value. */
+/* These call the table and the reference, and compare every status and value. */
 loom_result model_insert(model *m, batch *b, uint32_t flags);
 loom_result model_build(model *m, batch *b, uint32_t flags);
 void model_find_or_insert(model *m, batch *b);

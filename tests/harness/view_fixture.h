@@ -15,7 +15,7 @@ loom_context *make_cuda_context(test_run *t);
 
 /* The steps that end the last view, in contexts of make_open_lend. */
 extern struct view_faults {
-    int failing_folds, failing_upkeeps; /* so many calls fail first */
+    int failing_folds, failing_upkeeps; /* this many of the next calls fail */
     int folds;                          /* calls so far */
 } view_faults;
 

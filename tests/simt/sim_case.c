@@ -111,7 +111,7 @@ static void draw_keys(uint32_t partition, uint32_t count)
     }
 }
 
-/* Puts keys[i] in, if it is not there, or takes it out, by the CPU machine, before the run. */
+/* Inserts keys[i], if it is absent, or erases it, by the CPU machine, before the run. */
 static void set_up_key(uint32_t i, int present, uint64_t value)
 {
     scenario_key *key = &now.keys[i];
@@ -137,8 +137,9 @@ static void set_up_key(uint32_t i, int present, uint64_t value)
     }
 }
 
-/* Insertions and erasures for the last free slots: none to two are free, some hot keys are there, put in last (so
- * that they lie far from home) or first. Where no slot is free the partition may bear the mark. */
+/* Insertions and erasures for the last free slots. None to two slots are free. Some hot keys are in the table: they
+ * were inserted last, so that they lie far from home, or first. Where no slot is free, the partition may have the
+ * mark. */
 static void crowd_mixed(uint32_t room)
 {
     uint32_t free_slots = below(3), present = below(1 << SIM_HOT_KEYS), hot_first = below(4) == 0;
@@ -175,7 +176,7 @@ static void draw_table(int tiny)
     now.away = now.view.retired_slots + 2;
     now.list = (uint64_t *)(void *)(now.away + 2);
     now.bytes = (size_t)((unsigned char *)now.list - table_memory);
-    if (now.c->streams[0] == SIM_UPKEEP) { /* the team's memory holds what was there before */
+    if (now.c->streams[0] == SIM_UPKEEP) { /* the team's memory holds leftovers */
         uint32_t words = buckets * open_slots(kind) * open_list_words(kind);
         for (uint32_t i = 0; i < words; i++)
             now.list[i] = below(UINT32_MAX);
@@ -186,7 +187,7 @@ static void draw_table(int tiny)
         loom__cpu_open_clear_partition(&now.view, partition);
     *now.view.totals = (loom__totals){0};
 
-    /* Keys of partition 0: enough to fill it, and the hot ones, some of which are put in. */
+    /* Keys of partition 0: enough to fill it, and the hot keys, some of which are inserted. */
     uint32_t room = buckets * open_slots(kind), filled;
     now.key_count = 0;
     for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
@@ -212,7 +213,7 @@ static void draw_table(int tiny)
         set_up_key(below(SIM_HOT_KEYS + room), 0, 0);
         set_up_key(below(SIM_HOT_KEYS + room), 1, 50 + wear);
     }
-    /* Some go again; some hot ones come into their place. */
+    /* Some keys are erased again. Some hot keys take their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
     uint32_t present_in_4 = now.c->mixed ? 2 : now.c->streams[0] & (SIM_ERASE | SIM_UPDATE) ? 3 : 1;
@@ -220,7 +221,7 @@ static void draw_table(int tiny)
         if (below(4) < present_in_4)
             set_up_key(i, 1, 100 + i);
     if (below(4) == 0)
-        now.hot[SIM_HOT_KEYS - 1] = now.key_count - 1; /* the one of the other partition */
+        now.hot[SIM_HOT_KEYS - 1] = now.key_count - 1; /* the key of the other partition */
     if (below(4) == 0)
         now.hot[0] = SIM_HOT_KEYS + below(room); /* one that lies somewhere in the table */
 }
@@ -300,8 +301,8 @@ static void draw_calls(int tiny)
         hot = 1; /* the same key comes and goes */
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
-        /* The smallest scenario; for the last free slot there must be a third to find the partition full, and a key
-         * that is erased must be able to come back. */
+        /* The smallest scenario. For the last free slot there must be a third call that finds the partition full, and a
+         * key that is erased must be able to come back. */
         uint32_t calls = tiny ? 1 + (uint32_t)((now.c->crowded || now.c->mixed) && stream == 0)
                               : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
         for (uint32_t i = 0; i < calls; i++) {
@@ -383,7 +384,7 @@ static uint32_t retired_keys(uint32_t partition)
     return retired;
 }
 
-/* After a mixed batch: what retired keys leave are free slots, as the upkeep with `sweep` makes them. */
+/* After a mixed batch: slots of retired keys become free, as upkeep that only sweeps makes them. */
 static void sweep(void)
 {
     const open_scratch none = {NULL, 0, &(uint32_t){0}};
@@ -499,9 +500,9 @@ static int inserts(simt_map_op op)
     return op == SIMT_MAP_KEEP || op == SIMT_MAP_OVERWRITE || op == SIMT_MAP_FETCH || op == SIMT_MAP_COMBINE;
 }
 
-/* Has a slot been free all the time? Where nothing is erased slots are only filled, and those that are used in the
- * end tell. In a mixed batch a slot that is freed is retired, so every insertion took one that had been free from
- * the beginning. */
+/* Has a slot been free all the time? Where nothing is erased, slots only fill up, and the number of used slots in
+ * the end decides. In a mixed batch a freed slot is retired: every insertion took a slot that was free from the
+ * beginning. */
 static int partition_has_room(uint32_t partition)
 {
     uint32_t used = 0;
@@ -526,8 +527,8 @@ static void judge_key(uint32_t key)
             if (call->of[item] != key)
                 continue;
             const simt_map_item *asked = &call->items[item];
-            /* Where nothing is erased a partition that was full stays so, and a key that had no room stays out. In
-             * a mixed batch the order below must have a moment at which the key was not there, and that is all. */
+            /* Where nothing is erased, a full partition stays full, and a key that had no room stays out. In a mixed
+             * batch only this must hold: in the order below there is a moment at which the key was absent. */
             if (asked->status == LOOM_FULL && !now.c->forbidden) {
                 if (partition_has_room(now.keys[key].partition))
                     simt_fail("%s %u, item %u: FULL, but there is room", op_names[call->open.op], i, item);
@@ -553,7 +554,7 @@ static void judge_key(uint32_t key)
                   (unsigned long long)now.keys[key].key);
 }
 
-/* Of a run that came to its end: what the lanes that worked on the key at fault did to memory. */
+/* For a run that came to its end: accesses to memory by the lanes that worked on the key at fault. */
 
 static int matters(const simt_event *event)
 {

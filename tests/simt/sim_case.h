@@ -14,7 +14,7 @@ enum {
     SIM_MOST_KEYS = 160,
     SIM_MOST_ITEMS = 4, /* of a call */
     SIM_MOST_CALLS = 6,
-    SIM_HOT_KEYS = 4, /* calls ask for these alone */
+    SIM_HOT_KEYS = 4, /* calls use only these keys */
     SIM_STEP_LIMIT = 30000
 };
 
@@ -42,9 +42,9 @@ typedef struct sim_case {
     const char *about;
     uint32_t streams[SIMT_MOST_STREAMS]; /* SIM_… */
     int crowded;                         /* two free slots at most, for more keys */
-    int at_rest;                         /* nobody writes: finds use loads that are not coherent */
+    int at_rest;                         /* nothing writes: finds use loads that are not coherent */
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
-    int sets;                            /* also of tables without values; then only what is in SIM_OF_SETS is asked */
+    int sets;                            /* also for sets, which get only the operations of SIM_OF_SETS */
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
     int perfect;                         /* of a perfect table */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
@@ -58,7 +58,7 @@ typedef struct sim_options {
     simt_open_kernel
         *kernel;        /* NULL: as it is in the library; kernels of filters and perfect tables are of the same type */
     int tiny;           /* one lane to a warp, one item to a call, two calls: for exhaustive search */
-    FILE *report;       /* where a failure is told; NULL: nowhere */
+    FILE *report;       /* where a failure is reported; NULL: nowhere */
     const char *replay; /* how to replay it, for the report: "--seed 5 --case …" */
     uint32_t trace;     /* steps shown; 0: 60 */
     int tell_always;    /* also runs without a failure */
@@ -67,8 +67,8 @@ typedef struct sim_options {
 /* One run; the scenario and the schedule, random or by priority, follow from the seed. 1: all is well. */
 int sim_run(const sim_case *c, uint64_t seed, const sim_options *options);
 
-/* All runs of the scenario with up to `detours` detours, but at most `most_runs`; *runs tells how many there were.
- * *complete is 1 if none was left out. 1: all is well. */
+/* All runs of the scenario with up to `detours` detours, but at most `most_runs`. *runs is their number. *complete is 1
+ * if no run was left out. Returns 1 if all is well. */
 int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t most_runs, const sim_options *options,
                 uint64_t *runs, int *complete);
 

@@ -86,8 +86,8 @@ static uint64_t draw_key(uint32_t block)
     }
 }
 
-/* Keys are nearly all of block 0, so that they share words. The last block, where there are several, stays empty.
- * Sometimes block 0 is so full that keys are there by the bits of others, or but for one of theirs. */
+/* Nearly all keys are of block 0, so that they share words. The last block, where there are several, stays empty.
+ * Sometimes block 0 is so full that the bits of other keys contain all bits of a key, or all but one. */
 static void draw_filter(uint64_t seed)
 {
     now.view = (loom__filter_view){.base = (unsigned char *)&memory.filter,
@@ -186,8 +186,8 @@ static int comes_before(uint32_t first, uint32_t second)
 /* Item a is known to b: through any chain of items each of which comes before the next. */
 static int known[MOST_ALL][MOST_ALL];
 
-/* Has a query heard, for certain from this insertion, that the key is there? With several that insert it nobody
- * knows. */
+/* Did this insertion, and no other, tell the query that the key is there? With several insertions of the key this is
+ * unknown. */
 static int heard_from(uint32_t query, uint32_t insertion)
 {
     uint32_t tellers = 0;
@@ -216,7 +216,7 @@ static void judge_query(uint32_t query)
         add_bits(&must, asked->key);
     for (uint32_t i = 0; i < now.item_count; i++) {
         const simt_filter_item *other = &now.all[i];
-        if (known[i][query] && (other->inserts || other->found)) /* what was found once stays (F1) */
+        if (known[i][query] && (other->inserts || other->found)) /* a key that was found stays (F1) */
             add_bits(&must, other->key);
         if (other->inserts && other->began <= asked->ended)
             add_bits(&may, other->key);

@@ -20,13 +20,13 @@ typedef struct sim_operation {
     uint64_t value; /* given; of a find: found */
     loom_status status;
     uint64_t began, ended;
-    uint64_t found; /* find or insert: the value told */
+    uint64_t found; /* find or insert: the value in the answer */
     loom__combine_rule
         rule;             /* accumulate; all operations on a key have the same, so that their order does not matter */
     uint32_t value_bytes; /* accumulate */
 } sim_operation;
 
-/* 1: there is such an order. */
+/* Returns 1 if there is an order like this. */
 int sim_history_possible(const sim_operation *operations, uint32_t count, sim_state before, sim_state after);
 
 #endif

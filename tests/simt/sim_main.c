@@ -1,4 +1,4 @@
-/* loom_sim: the lane simulator from the command line (`./dev sim`). docs/simulator.md tells about it. */
+/* loom_sim: the lane simulator from the command line (`./dev sim`). See docs/simulator.md. */
 #include "simt/sim_case.h"
 
 #include <stdlib.h>

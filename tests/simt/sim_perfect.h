@@ -6,7 +6,7 @@
 #include "simt/sim_case.h"
 
 void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny);
-/* One run of what was drawn last, each time from the beginning. 1: all is well. */
+/* Runs the scenario that was drawn last, from the beginning. Returns 1 if all is well. */
 int sim_perfect_run(simt_schedule *schedule, const sim_options *options);
 
 #endif

@@ -119,7 +119,7 @@ sim_perfect_way sim_perfect_way_of(uint64_t key)
         const uint32_t code = code_for(&owner, cell, NULL, seek.bucket / sim_perfect.view.subrange);
         if (code == PERFECT_NOWHERE)
             continue;
-        /* With the other mapping its keys may come to the same bucket again, where there are so few. */
+        /* With the other mapping its keys may come to the same bucket again, since there are few buckets. */
         return code >> 3 == perfect_code_of(&owner, cell) >> 3 ? SIM_CELL_CAN_MOVE : SIM_ANY_WAY;
     }
     return SIM_ANY_WAY;

@@ -27,7 +27,7 @@ typedef enum sim_perfect_way {
 } sim_perfect_way;
 
 extern sim_perfect_table sim_perfect;
-extern unsigned char sim_perfect_memory[]; /* all that lanes may touch; the table comes first */
+extern unsigned char sim_perfect_memory[]; /* the memory that lanes may touch; the table comes first */
 
 /* An empty table, all codes 0. `for_team`: with a scratch. */
 void sim_perfect_make(loom__slot_kind kind, uint32_t subrange, uint32_t words, uint64_t seed, int for_team);
@@ -48,7 +48,7 @@ sim_perfect_way sim_perfect_way_of(uint64_t key);
 int sim_perfect_store(uint64_t key, uint64_t value, int make_room);
 void sim_perfect_remove(uint64_t key);
 sim_state sim_perfect_read(uint64_t key);
-/* P1 to P3 of perfect_ops.h, and the number of keys; what is wrong becomes the run's failure (simt_fail). */
+/* Checks P1 to P3 of perfect_ops.h and the number of keys. An error becomes the run's failure (simt_fail). */
 void sim_perfect_judge(uint64_t size);
 /* Nothing of a plan is left on the scratch. */
 void sim_perfect_judge_scratch(void);

@@ -59,7 +59,7 @@ TEST_EACH_KIND(test_toy_insert_grows_the_table, .cpu_only = 1)
     loom_context_destroy(context);
 }
 
-/* All checksums are right, but keys lie where no lookup comes by: the survey tells. */
+/* All checksums are right, but keys lie where no lookup comes by: the survey finds them. */
 TEST_EACH_KIND(test_toy_load_keys_out_of_place, .cpu_only = 1)
 {
     t->engine = TOY_ENGINE;

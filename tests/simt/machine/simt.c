@@ -9,7 +9,8 @@ simt_machine simt;
 
 enum {
     STACK_BYTES = 64 * 1024,
-    PATIENCE = 256 /* after so many steps the lane that stood longest goes on: a GPU's warps all do, sooner or later */
+    PATIENCE =
+        256 /* after this many steps the lane that waited longest runs: on a GPU every warp runs sooner or later */
 };
 
 /* ---- Failing ---- */
@@ -200,7 +201,7 @@ static void reschedule(void)
                   (unsigned long long)simt.config.step_limit);
     if (simt.memory.spent)
         simt_fail("a word has changed, or lanes have released, more often than the simulator has room for");
-    /* Stores leave their buffers sooner or later, whatever the schedule. */
+    /* Stores leave their buffers sooner or later, under every schedule. */
     if (simt.schedule->kind == SIMT_EXHAUSTIVE ? simt.steps % PATIENCE == 0
                                                : simt_schedule_chance(simt.schedule, simt.schedule->drain))
         drain_some();
@@ -360,7 +361,7 @@ static uint32_t choose_age(uint32_t choices)
     return simt_schedule_choose(simt.schedule, choices, 1);
 }
 
-/* With shared = 0 nobody may be writing. */
+/* With shared = 0 no lane may be writing. */
 static void check_unshared(const simt_lane *lane)
 {
     for (uint32_t i = 0; i < simt.call_count; i++) {
@@ -441,8 +442,8 @@ uint64_t simt_combine(void *at, uint32_t bytes, loom__combine_rule rule, uint64_
     uint64_t whole = simt_memory_newest(&simt.memory, &lane->memory, part), old = part_of(whole, part);
     uint64_t wanted =
         bytes == 4 ? loom__combine_4(rule, (uint32_t)old, (uint32_t)value) : loom__combine_8(rule, old, value);
-    /* One that changes nothing, and carries nothing new, would append what stands there. A team's minima are mostly
-     * such. */
+    /* An access that changes nothing and carries nothing new would append an equal value. Most minima of a team are
+     * like this. */
     if (wanted != old || lane->memory.released != NULL)
         simt_memory_append(&simt.memory, &lane->memory, part, with_part(whole, part, wanted));
     record(lane, SIMT_COMBINE, part.word, old, wanted, 0);

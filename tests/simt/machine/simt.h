@@ -1,25 +1,24 @@
-/* The lane simulator: a GPU under a microscope, for tests only. docs/simulator.md tells how it is used.
+/* The lane simulator: a GPU under a microscope, for tests only. docs/simulator.md describes how it is used.
  *
- * A *lane* is a coroutine. Lanes form groups (of 1, 2, 4 or 8), warps (of 32, or fewer for exhaustive search),
- * blocks and *calls*, which are launched kernels; a *stream* is a row of calls, one after the other; streams run at
- * the same time. One machine exists at a time in a process.
+ * A *lane* is a coroutine. Lanes form groups (of 1, 2, 4 or 8), warps (of 32, or fewer for exhaustive search), blocks
+ * and *calls*. A call is a launched kernel. A *stream* runs its calls one after the other. Streams run at the same
+ * time. There is one machine at a time in a process.
  *
- * Every access to shared memory, every fence and every collective (ballot, shuffle, synchronisation of lanes,
- * barrier) is a scheduling point: before it, the *schedule* (simt_schedule.h) may let any other lane go on. Between
- * two points a lane runs undisturbed; it touches nothing shared there.
+ * Every access to shared memory, every fence and every collective (ballot, shuffle, synchronisation of lanes, barrier)
+ * is a scheduling point: before it, the *schedule* (simt_schedule.h) may let any other lane go on. Between two points a
+ * lane runs undisturbed, and touches no shared memory.
  *
  * Memory is weak (simt_memory.h): a store waits in its lane's buffer, a load may return an old value.
  *
  * Collectives. A lane that arrives waits until all lanes of the mask have arrived at the same collective: the same
- * instruction, at the same place in the source, with the same mask. Lanes of a warp may be anywhere else meanwhile.
- * It is an error, as it is one on a GPU, if two lanes wait for each other at different collectives, or one has left
- * the kernel.
+ * instruction, at the same place in the source, with the same mask. Other lanes of the warp may be anywhere. As on a
+ * GPU, it is an error if two lanes wait for each other at different collectives, or if one of them has left the kernel.
  *
- * Whatever goes wrong (these errors, an address outside the table, more steps than the limit) ends the run as a
- * *failure*: a sentence, and the last steps of all lanes.
+ * Every error (these, an address outside the table, more steps than the limit) ends the run as a *failure*: a sentence,
+ * and the last steps of all lanes.
  *
- * Room for a crash mode: every store becomes visible in one function (append, simt_memory.c), which is where a run
- * would be stopped and where a line would count as persistent or not. */
+ * Room for a crash mode: every store becomes visible in one function (append, simt_memory.c). There a run would be
+ * stopped, and there a line would count as persistent or not. */
 #ifndef LOOM_SIMT_H
 #define LOOM_SIMT_H
 

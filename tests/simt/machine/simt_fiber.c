@@ -16,8 +16,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* Saves what a called function must preserve on the stack that is left, and takes it from the stack that is entered.
- * (swapcontext does the same and a system call on top, forty times as slow.) */
+/* Saves the registers that a called function must preserve on the stack that is left, and loads them from the stack
+ * that is entered. swapcontext does the same and makes a system call, and is forty times as slow. */
 void simt_fiber_swap(void **leave, void *enter);
 
 #if defined(__aarch64__)
@@ -83,8 +83,8 @@ __asm__(".text\n"
 
 static void (*entry_to_run)(void);
 
-/* The address sanitizer is told of every switch; in return it tells the bounds of the stack that was left, which is how
- * the thread's own becomes known. */
+/* Every switch is reported to the address sanitizer. It returns the bounds of the stack that was left: this is how the
+ * bounds of the thread's own stack become known. */
 static simt_fiber *just_left;
 
 static void switched(void *fake_stack)

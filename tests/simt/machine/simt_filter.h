@@ -7,7 +7,7 @@
 typedef struct simt_filter_item {
     uint64_t key;
     int inserts;           /* or asks */
-    uint64_t *flag;        /* where the call tells: set after an insertion, looked at before a query */
+    uint64_t *flag;        /* for calls that tell: set after an insertion, read before a query */
     uint64_t began, ended; /* steps: of the group's first lane, of its last */
     uint32_t answers;      /* leaders that have come to the end of it */
     int heard, found;      /* a query: was the flag set; is the key there, perhaps */
@@ -17,7 +17,7 @@ typedef struct simt_filter_call {
     loom__filter_view view;
     simt_filter_item *items;
     uint32_t n, groups; /* groups share out the items */
-    int tells;          /* groups tell each other, while it runs, what they have inserted */
+    int tells;          /* while the call runs, groups tell each other which keys they have inserted */
 } simt_filter_call;
 
 /* A kernel; `argument` is a simt_filter_call. With a plant (tests/simt/plants.cmake) it has another name,

@@ -37,7 +37,7 @@ LOOM_LANE void simt_items_next(simt_items *own)
     own->active = own->index < own->n;
 }
 
-/* `found`: the value told; without room there is none. */
+/* `found`: the value in the answer. LOOM_FULL has none. */
 LOOM_LANE void simt_item_answer(simt_map_item *item, loom_status status, uint64_t found)
 {
     if (item->status != LOOM_INTERNAL)

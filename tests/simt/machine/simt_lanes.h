@@ -1,5 +1,5 @@
-/* The lane primitives of core/lanes.h in the simulator. A lane of a group of w holds 8 / w words of a line.
- * They are macros around simt.h's functions, so that a trace tells the line of the algorithm that asked. */
+/* The lane primitives of core/lanes.h in the simulator. A lane of a group of w holds 8 / w words of a line. The
+ * primitives are macros around simt.h's functions, so that a trace shows the line of the algorithm that called them. */
 #ifndef LOOM_SIMT_LANES_H
 #define LOOM_SIMT_LANES_H
 
@@ -12,7 +12,7 @@
 typedef uint32_t lane_truth;
 
 typedef struct lane_group {
-    uint32_t lane, lanes; /* this one, of so many */
+    uint32_t lane, lanes; /* this lane, and the lanes of its group */
     uint32_t mask;        /* of the group, in its warp */
 } lane_group;
 
@@ -119,7 +119,7 @@ LOOM_LANE uint32_t lane_low_bits_at(lane_group group, const lane_line *line, con
 }
 #define lane_low_bits(group, line) lane_low_bits_at(group, line, SIMT_HERE)
 
-/* A lane that turns by itself asks nobody, and no other lane has a turn meanwhile. */
+/* A lane that turns by itself asks no other lane, and no other lane has a turn meanwhile. */
 LOOM_LANE int lane_is_alone(void)
 {
     return (simt_turn_mask() & (simt_turn_mask() - 1)) == 0;

@@ -123,7 +123,7 @@ uint64_t simt_memory_load(simt_memory *memory, simt_memory_lane *lane, simt_part
     return value;
 }
 
-/* Every value becomes visible here. `carries` comes with the part, and the other half keeps what came with it. */
+/* Every value becomes visible here. The part gets `carries`. The other half keeps the view that it carries. */
 static void append(simt_memory *memory, simt_memory_lane *lane, simt_part part, uint64_t value,
                    const simt_view *carries)
 {

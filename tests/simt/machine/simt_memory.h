@@ -45,7 +45,7 @@ typedef struct simt_part {
 typedef struct simt_buffered {
     simt_part part;
     uint64_t value;
-    int adds_bits; /* an OR whose result nobody waits for */
+    int adds_bits; /* an OR without a result */
     const simt_view *carries;
 } simt_buffered;
 

@@ -6,7 +6,7 @@
 
 #include "engines/open/open_upkeep.h"
 
-/* One partition after the other, by all lanes of the call, as a block on a GPU does. */
+/* All lanes of the call work on one partition after the other, like a thread block on a GPU. */
 void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;

@@ -20,14 +20,14 @@ typedef struct simt_perfect_call {
     uint32_t most_moves, tries;     /* of a plan for a key; 0 tries: as perfect_make_room has them */
     int plans;                      /* 0: none, as if all had failed */
     int anew;                       /* reseeds where plans fail */
-    void (*at_rest)(uint32_t item); /* by one lane, the others waiting, when an item is done */
+    void (*at_rest)(uint32_t item); /* called by one lane when an item is done, while the others wait */
     /* inserting many keys at once, into partition 0: */
     unsigned char *memory;    /* of the team */
     uint32_t most[3], rounds; /* perfect_repair_limits: suspects, moves, troubles */
     const void *keys;         /* of the items, as a batch has them */
-    uint32_t *coming;         /* [n], beside the table: which of the items come; in the end those left come first … */
-    uint32_t left;            /* … so many of them … */
-    int planned;              /* … if a plan was carried out */
+    uint32_t *coming; /* [n], outside of the table: the items that come; in the end the left ones come first … */
+    uint32_t left;    /* … this is their number … */
+    int planned;      /* … if a plan was carried out */
 } simt_perfect_call;
 
 /* A kernel; `argument` is a simt_perfect_call. With a plant (tests/simt/plants.cmake) one of them has another name,

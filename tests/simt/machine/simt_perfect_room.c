@@ -58,7 +58,7 @@ void SIMT_PERFECT_KERNEL(void *argument)
             else
                 outcome = PERFECT_DONE;
         }
-        lane_team_wait(team); /* all lanes have done what they do for this key, and it is visible */
+        lane_team_wait(team); /* all lanes are done with this key, and their stores are visible */
         if (lane_team_rank(team) == 0) {
             item->status = outcome == PERFECT_DONE ? LOOM_OK : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS : LOOM_FULL;
             call->at_rest(i);
