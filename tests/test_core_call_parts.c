@@ -96,6 +96,32 @@ TEST(test_api_check_arrays_of_any_width)
     CHECK_OK(loom__check_arrays(arrays + 2, 1, 0));
 }
 
+/* Arrays of a call may have lengths other than n, and the alignment that their caller has: offsets[n + 1], values[room]. */
+TEST(test_api_check_arrays_of_their_own_length)
+{
+    enum { N = 10 };
+    unsigned char memory[4096] __attribute__((aligned(16)));
+    loom__array arrays[3] = {
+        {.name = "keys", .at = memory + 1, .width = 24},
+        {.name = "offsets", .at = memory + 248, .width = 8, .has_count = 1, .count = N + 1, .written = 1},
+        {.name = "values", .at = memory + 340, .width = 100, .has_count = 1, .count = 30, .alignment = 4, .written = 1},
+    };
+    CHECK_OK(loom__check_arrays(arrays, 3, N));
+    arrays[1].count++; /* one more reaches into the values */
+    CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
+    arrays[1].count--;
+    arrays[0].alignment = 8;
+    CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
+    arrays[0].alignment = 0;
+    arrays[2].count = UINT64_MAX / 50;
+    CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
+    arrays[2].count = 0;
+    arrays[2].at = NULL;
+    CHECK_OK(loom__check_arrays(arrays, 3, N));
+    arrays[2].count = 1;
+    CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
+}
+
 /* Keys of any width at any address are counted; they differ in the last byte, in the first one, or in the middle. */
 TEST(test_core_key_sample_counts_keys_of_any_width)
 {

@@ -10,10 +10,13 @@ typedef struct loom__array {
     uint32_t width; /* bytes per element */
     char optional;
     char written;
+    char has_count; /* `count` elements, not n */
+    uint64_t count;
+    uint64_t alignment; /* a power of two; 0: elements of 4 and 8 bytes are aligned to their width, others to 1 */
 } loom__array;
 
-/* Checks that every array, of n elements each, is present (unless optional), aligned and addressable, and that no
- * written one overlaps another. Elements of 4 and 8 bytes are aligned to their width; others may have any address. */
+/* Checks that every array, of n elements unless it has its own count, is present (unless optional or empty), aligned and
+ * addressable, and that no written one overlaps another. */
 loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n);
 
 #endif

@@ -219,7 +219,7 @@ loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n
                     "flags = 0x%x: only LOOM_BY_PARTITION and LOOM_DIRECTLY are known to filters", flags);
     RETURN_ERROR_IF((flags & LOOM_BY_PARTITION) && (flags & LOOM_DIRECTLY), LOOM_INVALID_ARGUMENT,
                     "flags = 0x%x: LOOM_BY_PARTITION or LOOM_DIRECTLY, not both", flags);
-    const loom__array arrays[] = {{"keys", keys, filter->handle.table->is.key_bytes, 0, 0}};
+    const loom__array arrays[] = {{.name = "keys", .at = keys, .width = filter->handle.table->is.key_bytes}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(enter_inserting(filter, &batch, &access));
     loom_status status = insert(filter, &batch);
@@ -241,8 +241,8 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
                          .stream = stream};
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
     const loom__array arrays[] = {
-        {"keys", keys, filter->handle.table->is.key_bytes, 0, 0},
-        {"found", found, 1, 1, 1},
+        {.name = "keys", .at = keys, .width = filter->handle.table->is.key_bytes},
+        {.name = "found", .at = found, .width = 1, .optional = 1, .written = 1},
     };
     RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_FIND, stream));

@@ -124,13 +124,18 @@ static loom_status check_batch(loom_map *map, const loom__batch *batch, int want
     RETURN_IF_FAILED(loom__map_check_values(map, wants & GIVES_VALUES ? batch->found_values : batch->values));
     const char is_set = map->type == LOOM_TYPE_SET;
     const loom__array arrays[] = {
-        {"keys", batch->keys, map->key_bytes, 0, 0},
-        {"values", batch->values, loom__number_bytes(batch->widening, map->value_bytes),
-         is_set || !(wants & TAKES_VALUES), 0},
-        {wants & GIVES_VALUES ? "values" : "found", batch->found_values, map->value_bytes,
-         is_set || !(wants & GIVES_VALUES), 1},
-        {"found", batch->found, 1, 1, 1},
-        {"status", batch->status, 1, 1, 1},
+        {.name = "keys", .at = batch->keys, .width = map->key_bytes},
+        {.name = "values",
+         .at = batch->values,
+         .width = loom__number_bytes(batch->widening, map->value_bytes),
+         .optional = is_set || !(wants & TAKES_VALUES)},
+        {.name = wants & GIVES_VALUES ? "values" : "found",
+         .at = batch->found_values,
+         .width = map->value_bytes,
+         .optional = is_set || !(wants & GIVES_VALUES),
+         .written = 1},
+        {.name = "found", .at = batch->found, .width = 1, .optional = 1, .written = 1},
+        {.name = "status", .at = batch->status, .width = 1, .optional = 1, .written = 1},
     };
     return loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, batch->n);
 }
@@ -323,7 +328,7 @@ loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n,
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(accesses == NULL, LOOM_INVALID_ARGUMENT, "accesses is NULL");
-    const loom__array arrays[] = {{"keys", keys, map->key_bytes, 0, 0}};
+    const loom__array arrays[] = {{.name = "keys", .at = keys, .width = map->key_bytes}};
     RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom_status status = loom__map_table_count_accesses(map->handle.table, keys, n, accesses, stream);

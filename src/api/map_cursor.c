@@ -14,8 +14,8 @@ static loom_status check_pairs(const loom_map *map, void *keys, void *values, ui
 {
     RETURN_IF_FAILED(loom__map_check_values(map, values));
     const loom__array arrays[] = {
-        {"keys", keys, map->key_bytes, 0, 1},
-        {"values", values, map->value_bytes, 1, 1},
+        {.name = "keys", .at = keys, .width = map->key_bytes, .written = 1},
+        {.name = "values", .at = values, .width = map->value_bytes, .optional = 1, .written = 1},
     };
     return loom__check_arrays(arrays, 2, room);
 }

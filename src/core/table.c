@@ -15,13 +15,23 @@ static uint64_t aligned(uint64_t bytes)
 
 /* ---- regions ---- */
 
-void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit)
+void loom__table_add_region_at(loom__table *table, loom__place place, loom__section section, uint64_t bytes,
+                               uint64_t unit)
 {
     assert(table->region_count < LOOM__MOST_REGIONS && bytes > 0 && unit > 0 && unit <= INT32_MAX);
+    assert(place == LOOM__PLACE_DEVICE || table->region_count > 0); /* loom__table_wait reads the first one */
     loom__region *region = &table->regions[table->region_count++];
-    *region = (loom__region){.section = section, .at = aligned(table->bytes), .bytes = bytes, .unit = unit};
-    table->bytes = region->at + bytes;
+    *region = (loom__region){.section = section, .place = place, .bytes = bytes, .unit = unit};
     table->sections += section != LOOM__SECTION_NONE;
+    if (place >= LOOM__PLACES)
+        return; /* loom__table_plan refuses it */
+    region->at = aligned(table->bytes[place]);
+    table->bytes[place] = region->at + bytes;
+}
+
+void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit)
+{
+    loom__table_add_region_at(table, LOOM__PLACE_DEVICE, section, bytes, unit);
 }
 
 void loom__table_add_state(loom__table *table, uint64_t more_bytes)
@@ -33,6 +43,38 @@ void loom__table_add_state(loom__table *table, uint64_t more_bytes)
 unsigned char *loom__table_state(const loom__table *table)
 {
     return table->totals == NULL ? NULL : (unsigned char *)(table->totals + 1);
+}
+
+static const loom_memory_kind memory_kinds[LOOM__PLACES] = {LOOM_MEMORY_TABLE, LOOM_MEMORY_HOST};
+
+static loom_status allocate(loom__table *table, loom_stream stream)
+{
+    for (int p = 0; p < LOOM__PLACES; p++) {
+        if (table->bytes[p] == 0)
+            continue;
+        table->memory[p] = loom__allocate(&table->machine->allocator, table->bytes[p], memory_kinds[p], stream);
+        if (table->memory[p] == NULL)
+            return LOOM_OUT_OF_MEMORY;
+    }
+    return LOOM_OK;
+}
+
+loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
+                              loom_stream stream)
+{
+    if (region->place == LOOM__PLACE_DEVICE)
+        return table->machine->ops->read_table(table->machine, host, region->memory + at, bytes, stream);
+    memcpy(host, region->memory + at, bytes);
+    return LOOM_OK;
+}
+
+loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
+                               uint64_t bytes, loom_stream stream)
+{
+    if (region->place == LOOM__PLACE_DEVICE)
+        return table->machine->ops->write_table(table->machine, region->memory + at, host, bytes, stream);
+    memcpy(region->memory + at, host, bytes);
+    return LOOM_OK;
 }
 
 /* ---- tables ---- */
@@ -50,12 +92,14 @@ loom_status loom__table_offered(loom__machine *machine, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Gives the regions their memory, and sets the engine's view and the address of the totals. NULL: the caller only needs
- * sizes. */
-static void attach(loom__table *table, unsigned char *memory)
+/* Gives the regions their memory, if there is any yet, and sets the engine's view and the address of the totals. */
+static void attach(loom__table *table)
 {
-    for (uint32_t i = 0; i < table->region_count && memory != NULL; i++)
-        table->regions[i].memory = memory + table->regions[i].at;
+    for (uint32_t i = 0; i < table->region_count; i++) {
+        loom__region *region = &table->regions[i];
+        unsigned char *memory = table->memory[region->place];
+        region->memory = memory != NULL ? memory + region->at : NULL;
+    }
     if (table->state < table->region_count)
         table->totals = (loom__totals *)(void *)table->regions[table->state].memory;
     memset(table->view, 0, sizeof table->view);
@@ -73,13 +117,19 @@ loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine,
                            .concurrent_reads = concurrent_reads,
                            .state = LOOM__MOST_REGIONS};
     engine->lay_out(table);
-    attach(table, NULL);
+    for (uint32_t i = 0; i < table->region_count; i++)
+        RETURN_ERROR_IF(table->regions[i].place >= LOOM__PLACES, LOOM_UNSUPPORTED,
+                        "the %s engine wants memory in a place that this version does not offer", engine->name);
+    attach(table);
     return LOOM_OK;
 }
 
 uint64_t loom__table_bytes(const loom__table *table)
 {
-    return sizeof *table + table->bytes;
+    uint64_t bytes = sizeof *table;
+    for (int p = 0; p < LOOM__PLACES; p++)
+        bytes += table->bytes[p];
+    return bytes;
 }
 
 uint64_t loom__table_slots_in_all(const loom__table *table)
@@ -94,16 +144,16 @@ loom_status loom__table_make(loom__machine *machine, const loom__engine *engine,
     if (table == NULL)
         return LOOM_OUT_OF_MEMORY;
     loom_status status = loom__table_plan(machine, engine, is, concurrent_reads, table);
-    unsigned char *memory = NULL;
-    if (status == LOOM_OK) {
-        memory = loom__allocate(&machine->allocator, table->bytes, LOOM_MEMORY_TABLE, stream);
-        status = memory != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
-    }
     if (status != LOOM_OK) {
         loom__release(&machine->allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
         return status;
     }
-    attach(table, memory);
+    status = allocate(table, stream);
+    if (status != LOOM_OK) {
+        loom__table_destroy(table);
+        return status;
+    }
+    attach(table);
     *made = table;
     return LOOM_OK;
 }
@@ -111,7 +161,8 @@ loom_status loom__table_make(loom__machine *machine, const loom__engine *engine,
 void loom__table_destroy(loom__table *table)
 {
     const loom_allocator *allocator = &table->machine->allocator;
-    loom__release(allocator, table->regions[0].memory, table->bytes, LOOM_MEMORY_TABLE, NULL);
+    for (int p = 0; p < LOOM__PLACES; p++)
+        loom__release(allocator, table->memory[p], table->bytes[p], memory_kinds[p], NULL);
     loom__release(allocator, table, sizeof *table, LOOM_MEMORY_HOST, NULL);
 }
 
@@ -121,9 +172,13 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
     loom__table *twin;
     RETURN_IF_FAILED(loom__table_make(machine, table->engine, &table->is, table->concurrent_reads, &twin, stream));
     loom_status status = LOOM_OK;
-    for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++)
-        status = machine->ops->copy_table(machine, twin->regions[i].memory, table->regions[i].memory,
-                                          table->regions[i].bytes, stream);
+    for (uint32_t i = 0; i < table->region_count && status == LOOM_OK; i++) {
+        const loom__region *from = &table->regions[i], *to = &twin->regions[i];
+        if (from->place == LOOM__PLACE_DEVICE)
+            status = machine->ops->copy_table(machine, to->memory, from->memory, from->bytes, stream);
+        else
+            memcpy(to->memory, from->memory, from->bytes);
+    }
     twin->most = table->replayed ? UINT64_MAX : table->most; /* until a call counts the keys */
     twin->worn = table->worn;
     if (status != LOOM_OK)

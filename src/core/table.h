@@ -28,6 +28,15 @@ typedef struct loom__description {
     uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
 } loom__description;
 
+/* Where a region lies. The core refuses pinned host memory and files until an engine needs them. */
+typedef enum loom__place {
+    LOOM__PLACE_DEVICE,
+    LOOM__PLACE_HOST,
+    LOOM__PLACES, /* those that are offered */
+    LOOM__PLACE_PINNED = LOOM__PLACES,
+    LOOM__PLACE_FILE
+} loom__place;
+
 /* What a region holds, and its number in files. */
 typedef enum loom__section {
     LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table starts afresh */
@@ -37,7 +46,8 @@ typedef enum loom__section {
 
 typedef struct loom__region {
     loom__section section;
-    uint64_t at; /* offset in the table's memory */
+    loom__place place;
+    uint64_t at; /* offset in the table's memory at this place */
     uint64_t bytes;
     uint64_t unit;         /* bytes read, checked and written together; the last unit may be shorter */
     unsigned char *memory; /* aligned to 64 bytes; NULL until the table has memory */
@@ -53,7 +63,8 @@ struct loom__table {
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
     uint32_t sections;               /* regions that are saved */
-    uint64_t bytes;                  /* of all regions: one allocation */
+    uint64_t bytes[LOOM__PLACES];    /* of the regions at each place: one allocation */
+    unsigned char *memory[LOOM__PLACES];
     uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
     uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
@@ -62,7 +73,11 @@ struct loom__table {
     uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
 };
 
-/* For an engine's `lay_out`: appends a region. All regions lie in one allocation, in this order. */
+/* For an engine's `lay_out`: appends a region. Regions of one place share one allocation, in this order.
+ * The first region is in device memory. */
+void loom__table_add_region_at(loom__table *table, loom__place place, loom__section section, uint64_t bytes,
+                               uint64_t unit);
+/* The same in device memory. */
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit);
 
 /* Appends the region that is not saved: the totals, then `more_bytes` for the engine. */
@@ -77,7 +92,8 @@ uint64_t loom__table_bytes(const loom__table *table);
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);
 
-/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine. */
+/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine, or a
+ * region's place is not offered. */
 loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table *table);
 
@@ -94,6 +110,12 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 
 /* OK if the machine offers the engine; otherwise UNSUPPORTED and a sentence. */
 loom_status loom__table_offered(loom__machine *machine, const loom__engine *engine);
+
+/* Copy part of a region to or from the host; they wait. */
+loom_status loom__region_read(loom__table *table, const loom__region *region, uint64_t at, void *host, uint64_t bytes,
+                              loom_stream stream);
+loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
+                               uint64_t bytes, loom_stream stream);
 
 /* Sets the totals; all other state becomes that of a table without marks. Waits: every stream then sees the table.
  * Without totals it only waits. */

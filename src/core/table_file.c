@@ -24,7 +24,7 @@ _Static_assert((int)FILE_PARAMETERS == (int)LOOM__MOST_PARAMETERS, "a file has a
 /* ---- the units of one section, in runs that fit a buffer ---- */
 
 typedef struct transfer {
-    loom__machine *machine;
+    loom__table *table;
     const loom__file_section *section;
     uint64_t first_seed;
     uint64_t *checksums; /* [units], then the padding: everything before the data. The buffer lies behind them */
@@ -52,7 +52,7 @@ static void sum_unit(void *argument, uint64_t index)
 
 static void sum_run(transfer *move)
 {
-    move->machine->ops->host_parallel(move->machine, move->count, sum_unit, move);
+    move->table->machine->ops->host_parallel(move->table->machine, move->count, sum_unit, move);
 }
 
 static loom_status transfer_begin(transfer *move, uint64_t checksums_bytes)
@@ -62,7 +62,7 @@ static loom_status transfer_begin(transfer *move, uint64_t checksums_bytes)
     move->checksums_bytes = checksums_bytes;
     move->buffer_bytes = (most < units ? most : units) * section->unit;
     move->checksums =
-        loom__allocate(&move->machine->allocator, checksums_bytes + move->buffer_bytes, LOOM_MEMORY_HOST, NULL);
+        loom__allocate(&move->table->machine->allocator, checksums_bytes + move->buffer_bytes, LOOM_MEMORY_HOST, NULL);
     if (move->checksums == NULL)
         return LOOM_OUT_OF_MEMORY;
     memset(move->checksums, 0, checksums_bytes);
@@ -72,7 +72,7 @@ static loom_status transfer_begin(transfer *move, uint64_t checksums_bytes)
 
 static void transfer_end(transfer *move)
 {
-    loom__release(&move->machine->allocator, move->checksums, move->checksums_bytes + move->buffer_bytes,
+    loom__release(&move->table->machine->allocator, move->checksums, move->checksums_bytes + move->buffer_bytes,
                   LOOM_MEMORY_HOST, NULL);
 }
 
@@ -112,10 +112,8 @@ static loom_status write_runs(transfer *move, const loom__region *region, loom__
     static const unsigned char zeros[FILE_ALIGNMENT];
     const loom__file_section *section = move->section;
     const uint64_t end = section->at + section->bytes;
-    loom__machine *machine = move->machine;
     while (next_run(move)) {
-        RETURN_IF_FAILED(
-            machine->ops->read_table(machine, move->buffer, region->memory + move->at, move->length, stream));
+        RETURN_IF_FAILED(loom__region_read(move->table, region, move->at, move->buffer, move->length, stream));
         sum_run(move);
         RETURN_IF_FAILED(loom__file_write(file, move->buffer, move->length, section->at + move->at));
     }
@@ -126,7 +124,7 @@ static loom_status write_runs(transfer *move, const loom__region *region, loom__
 static loom_status write_section(loom__table *table, const loom__region *region, loom__file_section *section,
                                  loom__new_file *file, loom_stream stream)
 {
-    transfer move = {.machine = table->machine, .section = section};
+    transfer move = {.table = table, .section = section};
     RETURN_IF_FAILED(transfer_begin(&move, section->at - section->checksums_at));
     loom_status status = write_runs(&move, region, file, stream);
     section->checksums_checksum = loom__checksum(move.checksums, units_of(section) * sizeof(uint64_t), 0);
@@ -399,7 +397,7 @@ static loom_status put_run(transfer *move, const loom__table_file *file, const l
                     "%s has bytes behind a section that are not zero", file->path);
     if (bytes == 0)
         return LOOM_OK;
-    return move->machine->ops->write_table(move->machine, region->memory + move->at, move->buffer, bytes, stream);
+    return loom__region_write(move->table, region, move->at, move->buffer, bytes, stream);
 }
 
 static loom_status read_runs(transfer *move, const loom__table_file *file, const loom__file_part *part,
@@ -431,7 +429,7 @@ static loom_status read_part(const loom__table_file *file, const loom__file_part
                              const loom__region *region, loom_stream stream)
 {
     const loom__file_section *section = &part->is;
-    transfer move = {.machine = table->machine, .section = section, .first_seed = part->first_seed};
+    transfer move = {.table = table, .section = section, .first_seed = part->first_seed};
     RETURN_IF_FAILED(transfer_begin(&move, part->covered > 0 ? section->at - section->checksums_at
                                                              : units_of(section) * sizeof(uint64_t)));
     loom_status status = read_runs(&move, file, part, region, stream);
