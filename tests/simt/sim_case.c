@@ -36,6 +36,7 @@ typedef struct scenario {
     uint64_t seed;
     simt_config config;
     loom__open_shape shape;
+    uint64_t table_bytes;
     loom__open_view view;
     size_t bytes;
     uint32_t *away; /* upkeep: the team's memory, behind the table's */
@@ -59,7 +60,7 @@ static void name_word(const void *at, char *text, size_t bytes)
 {
     const loom__open_view *view = &now.view;
     loom__slot_kind kind = now.shape.kind;
-    uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.shape.table_bytes;
+    uint64_t offset = (uint64_t)((const unsigned char *)at - view->base), table = now.table_bytes;
     if (offset >= table + sizeof(loom__totals)) {
         static const char *const counts[] = {"full?", "stale bits", "retired slots"};
         uint64_t pair = (offset - table - sizeof(loom__totals)) / 8;
@@ -164,12 +165,11 @@ static void draw_table(int tiny)
     loom__slot_kind kind = (loom__slot_kind)(now.seed % (now.c->sets ? SLOT_KEY_8 + 1 : SLOT_KEY_8_VALUE_8 + 1));
     uint32_t buckets = tiny ? 2 : primes[below(open_slots(kind) == 14 ? 4 : 5)];
     now.shape = (loom__open_shape){.kind = kind, .partitions = 2, .buckets = buckets};
-    now.shape.table_bytes = 2 * open_partition_bytes(kind, buckets);
-    now.shape.slots = 2 * buckets * open_slots(kind);
+    now.table_bytes = 2 * open_partition_bytes(kind, buckets);
     now.view = loom__open_view_make(&now.shape, below(UINT32_MAX));
     now.view.eager_depth = tiny ? 0 : (uint32_t)(now.seed / 5 % 3);
     now.view.base = table_memory;
-    now.view.totals = (loom__totals *)(void *)(table_memory + now.shape.table_bytes);
+    now.view.totals = (loom__totals *)(void *)(table_memory + now.table_bytes);
     now.view.marks = (uint32_t *)(now.view.totals + 1);
     now.view.stale = now.view.marks + 2;
     now.view.retired_slots = now.view.stale + 2;

@@ -7,28 +7,6 @@
 
 _Static_assert(sizeof(loom__open_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
-static loom__open_shape shape_of(const loom__description *is)
-{
-    loom__open_shape shape = {
-        .kind = slot_kind_of(is->key_bytes, is->value_bytes),
-        .partitions = is->partitions,
-        .buckets = is->buckets,
-    };
-    shape.table_bytes = shape.partitions * open_partition_bytes(shape.kind, shape.buckets);
-    shape.slots = (uint64_t)shape.partitions * shape.buckets * open_slots(shape.kind);
-    return shape;
-}
-
-static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
-{
-    loom__open_shape shape;
-    (void)machine;
-    RETURN_IF_FAILED(loom__open_choose_shape(config, &shape));
-    is->partitions = shape.partitions;
-    is->buckets = shape.buckets;
-    return LOOM_OK;
-}
-
 static loom_status check(const loom__description *is)
 {
     RETURN_ERROR_IF(is->partitions < OPEN_LEAST_PARTITIONS || is->partitions > OPEN_MOST_PARTITIONS ||
@@ -41,16 +19,17 @@ static loom_status check(const loom__description *is)
 /* Behind the partitions: counts added by device views, marks, stale counts, counts of retired slots. */
 static void lay_out(loom__table *table)
 {
-    const loom__open_shape shape = shape_of(&table->is);
-    table->slots_per_bucket = open_slots(shape.kind);
-    loom__table_add_region(table, LOOM__SECTION_PARTITIONS, shape.table_bytes, shape.table_bytes / shape.partitions);
-    loom__table_add_state(table, OPEN_ADDED_COPIES * sizeof(loom__open_added) +
-                                     (uint64_t)shape.partitions * 3 * sizeof(uint32_t));
+    const loom__slot_kind kind = slot_kind_of(table->is.key_bytes, table->is.value_bytes);
+    const uint64_t partitions = table->is.partitions, bytes = open_partition_bytes(kind, table->is.buckets);
+    table->slots_per_bucket = open_slots(kind);
+    loom__table_add_region(table, LOOM__SECTION_PARTITIONS, partitions * bytes, bytes);
+    loom__table_add_state(table, OPEN_ADDED_COPIES * sizeof(loom__open_added) + partitions * 3 * sizeof(uint32_t));
 }
 
 static void attach(loom__table *table)
 {
-    const loom__open_shape shape = shape_of(&table->is);
+    const loom__open_shape shape = {slot_kind_of(table->is.key_bytes, table->is.value_bytes), table->is.partitions,
+                                    table->is.buckets};
     loom__open_view *view = (loom__open_view *)(void *)table->view;
     unsigned char *state = loom__table_state(table);
     *view = loom__open_view_make(&shape, table->is.seed);
@@ -99,7 +78,7 @@ const loom__engine loom__open_engine = {
     .layout_version = OPEN_LAYOUT_VERSION,
     .options = LOOM__OPTION_CONCURRENT_READS,
     .view_layout = LOOM_VIEW_LAYOUT,
-    .choose = choose,
+    .choose = loom__open_choose,
     .check = check,
     .lay_out = lay_out,
     .attach = attach,

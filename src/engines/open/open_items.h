@@ -69,18 +69,14 @@ LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loo
 LOOM_LANE open_answer open_update_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, uint64_t value, lane_truth active)
 {
-    open_answer answer;
-    answer.outcome = open_update_turn(kind, shared, group, view, walk, value, active);
-    answer.reports = lane_leads(group);
+    open_answer answer = {open_update_turn(kind, shared, group, view, walk, value, active), lane_leads(group)};
     return answer;
 }
 
 LOOM_LANE open_answer open_erase_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                       open_walk *walk, lane_truth active)
 {
-    open_answer answer;
-    answer.outcome = open_erase_turn(kind, shared, group, view, walk, active);
-    answer.reports = lane_leads(group);
+    open_answer answer = {open_erase_turn(kind, shared, group, view, walk, active), lane_leads(group)};
     return answer;
 }
 

@@ -176,12 +176,7 @@ typedef struct loom__open_shape {
     loom__slot_kind kind;
     uint32_t partitions;
     uint32_t buckets;
-    uint64_t table_bytes;
-    uint64_t slots;
 } loom__open_shape;
-
-/* INVALID_ARGUMENT with a sentence if no shape fits the config. `config` has its defaults filled in. */
-loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape);
 
 int loom__open_is_prime(uint32_t number);
 

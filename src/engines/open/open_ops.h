@@ -516,10 +516,7 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
         return 0;
     lane_release(shared); /* the bit is cleared before the value is */
     slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
-    if (slot_key_bytes(kind) == 4)
-        lane_store_4((uint32_t *)at, (uint32_t)empty);
-    else
-        lane_store_8((uint64_t *)at, empty);
+    slot_store_key(kind, line, slot, empty);
     return 1;
 }
 

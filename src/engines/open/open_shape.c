@@ -11,6 +11,8 @@
  */
 #include "core/error.h"
 #include "core/partitions.h"
+#include "core/table.h"
+#include "engines/open/open.h"
 #include "engines/open/open_layout.h"
 
 #include <math.h>
@@ -30,8 +32,10 @@ static double partitions_needed(double keys, double max_load, double slots)
     return loom__partitions_needed(keys, max_load, slots, slots, OPEN_LEAST_PARTITIONS, OPEN_MOST_PARTITIONS);
 }
 
-loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_shape *shape)
+loom_status loom__open_choose(loom__machine *machine, const void *any_config, loom__description *is)
 {
+    const loom_map_config *config = any_config;
+    (void)machine;
     loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
     double keys = (double)config->capacity, best_buckets = 0, best_partitions = 0;
     uint32_t slots = open_slots(kind);
@@ -67,11 +71,8 @@ loom_status loom__open_choose_shape(const loom_map_config *config, loom__open_sh
     RETURN_ERROR_IF(best_partitions > OPEN_MOST_PARTITIONS, LOOM_INVALID_ARGUMENT,
                     "capacity %llu is beyond what an open table can address; split the keys over several tables",
                     (unsigned long long)config->capacity);
-    shape->kind = kind;
-    shape->partitions = (uint32_t)best_partitions;
-    shape->buckets = (uint32_t)best_buckets;
-    shape->slots = (uint64_t)shape->partitions * shape->buckets * slots;
-    shape->table_bytes = shape->partitions * open_partition_bytes(kind, shape->buckets);
+    is->partitions = (uint32_t)best_partitions;
+    is->buckets = (uint32_t)best_buckets;
     return LOOM_OK;
 }
 

@@ -6,52 +6,26 @@
 #include "core/batch.h"
 #include "engines/open/open_ops.h"
 
-/* ---- One bucket ---- */
-
-typedef struct open_bucket {
-    const unsigned char *line, *values; /* `values` is unused where values lie in the line */
-    uint64_t empty;
-} open_bucket;
-
-LOOM_LANE open_bucket open_bucket_of(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
-                                     uint32_t number)
-{
-    open_bucket bucket;
-    const unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
-    bucket.line = base + (uint64_t)number * open_line_stride(kind);
-    bucket.values = base + open_value_offset(kind, view->buckets) + (uint64_t)number * open_value_stride(kind);
-    bucket.empty = open_empty(view, partition);
-    return bucket;
-}
-
-LOOM_LANE uint64_t open_bucket_key(loom__slot_kind kind, const open_bucket *bucket, uint32_t slot)
-{
-    const unsigned char *at = bucket->line + slot * slot_stride(kind);
-    return slot_key_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
-}
-
-LOOM_LANE uint64_t open_bucket_value(loom__slot_kind kind, const open_bucket *bucket, uint32_t slot)
-{
-    if (slot_value_bytes(kind) == 0)
-        return 0;
-    const unsigned char *at =
-        kind == SLOT_PAIR_4_4 ? bucket->line + 8 * slot + 4 : bucket->values + slot * slot_value_bytes(kind);
-    return slot_value_bytes(kind) == 4 ? *(const uint32_t *)at : *(const uint64_t *)at;
-}
-
 /* ---- Probe sequences ---- */
+
+/* Takes turns until the key is found or known to be absent: at most view->buckets. */
+LOOM_LANE open_look open_search(loom__slot_kind kind, lane_group group, const loom__open_view *view, open_walk *walk)
+{
+    for (;;) {
+        open_look look = open_find_turn(kind, 0, group, view, walk, 1);
+        if (look.found || !look.further)
+            return look;
+        open_advance(view, walk);
+    }
+}
 
 /* Buckets that a lookup of the key reads, whether the key is present or absent. */
 LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                        uint64_t key)
 {
     open_walk walk = open_start(kind, view, key);
-    for (;;) { /* at most view->buckets turns */
-        open_look look = open_find_turn(kind, 0, group, view, &walk, 1);
-        if (look.found || !look.further)
-            return walk.depth + 1;
-        open_advance(view, &walk);
-    }
+    (void)open_search(kind, group, view, &walk);
+    return walk.depth + 1;
 }
 
 /* Buckets that a lookup of the key reads if it finds the key in exactly this slot; 0 if it does not. */
@@ -61,14 +35,8 @@ LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const l
     open_walk walk = open_start(kind, view, key);
     if (walk.partition_index != partition)
         return 0;
-    for (;;) { /* at most view->buckets turns */
-        open_look look = open_find_turn(kind, 0, group, view, &walk, 1);
-        if (look.found)
-            return walk.bucket == number && look.slot == slot ? walk.depth + 1 : 0;
-        if (!look.further)
-            return 0;
-        open_advance(view, &walk);
-    }
+    open_look look = open_search(kind, group, view, &walk);
+    return look.found && walk.bucket == number && look.slot == slot ? walk.depth + 1 : 0;
 }
 
 /* ---- Survey ---- */
@@ -82,15 +50,19 @@ typedef struct open_sums {
 LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const loom__open_view *view,
                                   uint32_t partition, uint32_t number, open_sums *sums)
 {
-    open_bucket bucket = open_bucket_of(kind, view, partition, number);
-    uint64_t word = *(const uint64_t *)(bucket.line + OPEN_WORD_OFFSET);
+    unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
+    unsigned char *line = base + (uint64_t)number * open_line_stride(kind);
+    uint64_t word = *(const uint64_t *)(line + OPEN_WORD_OFFSET), empty = open_empty(view, partition);
     uint32_t slots = open_slots(kind), ready_bits = open_ready_bits(kind), used = 0;
     uint32_t ready = (uint32_t)(word & (((uint64_t)1 << ready_bits) - 1)), holders = 0;
     int sound = 1;
     for (uint32_t slot = 0; slot < slots; slot++) {
-        uint64_t key = open_bucket_key(kind, &bucket, slot);
-        if (key == bucket.empty) {
-            sound &= open_bucket_value(kind, &bucket, slot) == 0; /* I3 */
+        uint64_t key = slot_key(kind, line, slot);
+        if (key == empty) { /* I3 */
+            if (kind == SLOT_PAIR_4_4)
+                sound &= *(const uint64_t *)(line + slot * 8) >> 32 == 0;
+            else if (slot_values_apart(kind))
+                sound &= slot_load_value(kind, open_value(kind, view, base, line, slot)) == 0;
             continue;
         }
         uint32_t depth = open_depth_of(kind, group, view, key, partition, number, slot);
