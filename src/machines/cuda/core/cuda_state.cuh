@@ -14,7 +14,7 @@
  *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
  *   cuda_bulk.cuh        records of maps and sets on their way into a table by partition; cuda_bulk.cu
  *   cuda_partition.cuh   one partition in shared memory
- *   cuda_open_bulk.cuh   bulk insertion into open tables: memory, slices; cuda_open_bulk.cu
+ *   cuda_open_bulk.cuh   batches that go into open tables by partition: plans and kernels
  *   cuda_open_partition.cuh  one partition of an open table in shared memory: what build and refill have in common
  *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
  *   cuda_open_build.cu   builds tables by partition

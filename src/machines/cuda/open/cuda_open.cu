@@ -1,12 +1,13 @@
 /* Bulk calls on an open table: arrays where kernels can reach them, kernels, results.
  *
- * A call whose arrays are in device or managed memory goes in the caller's stream, and returns before the work is done if its
- * result, too, is where the device can write it. One with host arrays waits for its end; they come in chunks (cuda_call.cu).
- * Only those of a call in order come whole (cuda_in_order.cu).
+ * If a call's arrays are in device or managed memory, its work goes into the caller's stream. The call returns before
+ * the work is done if the device can write the result, too. A call with host arrays waits for its end. Host arrays come
+ * in chunks (cuda_call.cu), except for calls in order, which need them whole (cuda_in_order.cu).
  *
- * Batches go by partition, are sorted, and have their rows combined, in slices of cuda_state.slice_keys keys at most: the first slice of a
- * build replaces the table's contents, the others insert. Turns follow each other in the stream and use the same memory; counts
- * add up until the last one tells them. A key that was refused in one slice is refused in those behind it: its partition is full. */
+ * Batches that go by partition, are sorted or have their rows combined go in slices of at most cuda_state.slice_keys
+ * keys. The first slice of a build replaces the table's contents, the others insert. Slices follow each other in the
+ * stream and share one workspace. Counts add up until the last slice reports them. A key that one slice refused is
+ * refused by the later slices: its partition is full. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
@@ -16,25 +17,12 @@ namespace
 {
 
 enum {
-    /* From here on going by partition is faster, measured on an H200 (docs/performance.md): this many keys, and into tables
-     * that hold keys one for so many slots (at load 0.8 from one for 16 on, at 0.53 from one for 10). */
+    /* Going by partition is faster from this many keys on, and from one key per this many slots of the table on.
+     * Measured on an H200 (docs/performance.md): one key per 16 slots at load 0.8, one per 10 at load 0.53. */
     LEAST_BY_PARTITION = 1 << 18,
-    SLOTS_BY_PARTITION = 10
+    SLOTS_BY_PARTITION = 10,
+    LEAST_WAVES = 5 /* of a build with little memory: five take 1.7 bytes per pair of 4 + 4; more are slower */
 };
-
-cuda_launch *launcher(const cuda_state *cuda)
-{
-    switch (cuda->lanes) {
-    case 1:
-        return cuda_open_launch_1;
-    case 4:
-        return cuda_open_launch_4;
-    case 8:
-        return cuda_open_launch_8;
-    default:
-        return cuda_open_launch_2;
-    }
-}
 
 const loom__open_view *view_of(const cuda_map_call *call)
 {
@@ -43,23 +31,25 @@ const loom__open_view *view_of(const cuda_map_call *call)
 
 /* ---- calls ---- */
 
-/* Rows with many equal keys, of a call whose arrays are on the device; not done: they had better go to the table one by one. */
-cudaError_t combine(const cuda_map_call *call, const cuda_batch *all, cudaStream_t stream, bool *done)
+/* Accumulates rows with many equal keys; the call's arrays are on the device. *done = false: nothing was done, and the
+ * rows had better go to the table one by one. */
+cudaError_t combine(const cuda_map_call *call, cudaStream_t stream, bool *done)
 {
     const loom__open_view *view = view_of(call);
-    const uint64_t each = loom__slice_items(all->n, call->cuda->slice_keys);
+    const uint64_t n = call->batch.n, each = loom__slice_items(n, call->cuda->slice_keys);
     loom__machine *machine = &call->cuda->base;
     bulk_plan plan;
     cuda_workspace own = {};
     cudaError_t error = cudaSuccess;
     cuda_batch batch = cuda_slice_of(call, 0, each).whole();
-    cuda_combine_way way = batch.status != NULL ? COMBINE_NOT : cuda_open_combine_way(call->cuda, view, &batch, &plan);
-    if (way == COMBINE_SPLIT)
+    *done = batch.status == NULL && cuda_open_combine_plan(call->cuda, view, &batch, &plan);
+    if (*done && plan.bytes > 0) {
         own = cuda_take_workspace(machine, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
-    *done = way == COMBINE_SLICES || own.at != NULL;
-    for (uint64_t first = 0; *done && first < all->n && error == cudaSuccess; first += each) {
+        *done = own.at != NULL;
+    }
+    for (uint64_t first = 0; *done && first < n && error == cudaSuccess; first += each) {
         batch = cuda_slice_of(call, first, each).whole();
-        error = cuda_step(cuda_open_combine(call->cuda, view, &batch, own.at != NULL ? &plan : NULL, own.at, stream));
+        error = cuda_step(cuda_open_combine(call->cuda, view, &batch, &plan, own.at, stream));
     }
     cuda_give_workspace(machine, &own, stream);
     return error;
@@ -67,13 +57,18 @@ cudaError_t combine(const cuda_map_call *call, const cuda_batch *all, cudaStream
 
 cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
-    bool done = false;
+    const uint32_t lanes = call->cuda->lanes;
+    cuda_launch *const launch_items = lanes == 1   ? cuda_open_launch_1
+                                      : lanes == 4 ? cuda_open_launch_4
+                                      : lanes == 8 ? cuda_open_launch_8
+                                                   : cuda_open_launch_2;
     if (call->op == OP_COMBINE && !call->arrays.staged) {
-        cudaError_t error = combine(call, batch, stream, &done);
+        bool done;
+        cudaError_t error = combine(call, stream, &done);
         if (done)
             return error;
     }
-    return launcher(call->cuda)(view_of(call), batch, call->op, stream);
+    return launch_items(view_of(call), batch, call->op, stream);
 }
 
 loom_status run(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
@@ -97,54 +92,84 @@ loom_status write(loom__machine *machine, const void *any_view, const loom__batc
 
 /* ---- by partition ---- */
 
-bulk_request request_for(const loom__open_view *view, uint64_t n, uint32_t flags, bool replace, bool with_status)
+/* With little memory, the second pass of the split and the build run in waves. A wave takes some coarse regions, splits
+ * them into regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory.
+ * After the waves up to coarse region e, the table is written up to partition e << shift, and the records still to be
+ * read begin with coarse region e. True: the one never reaches the other. */
+bool waves_keep_apart(const loom__open_view *view, const bulk_plan *plan)
 {
-    bulk_request request = {};
-    request.n = n;
-    request.keys = bulk_slots(view);
-    request.in_order = (flags & LOOM_IN_ORDER) != 0;
-    request.with_index = with_status || request.in_order;
-    request.replace = replace;
-    request.low_memory = replace && (flags & LOOM_LOW_MEMORY) != 0 && !request.in_order;
-    return request;
-}
-
-/* A batch by partition, not in order: the first slice, and what further ones have in common. */
-struct bulk_slices {
-    uint64_t each; /* keys of a slice, the last one excepted */
-    bulk_request request[2];
-    bulk_plan plan[2];
-    uint64_t bytes; /* of the workspace, which all slices use */
-};
-
-/* False if that is beyond the kernels. With little memory there is one slice: the table's own memory, which is free then, is free but once. */
-bool plan_slices(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint32_t flags, bool replace,
-                 bool with_status, bulk_slices *slices)
-{
-    slices->each = loom__slice_items(n, cuda->slice_keys);
-    for (int i = 0; i < 2; i++) {
-        slices->request[i] =
-            request_for(view, slices->each, flags & ~(uint32_t)LOOM_IN_ORDER, replace && i == 0, with_status);
-        slices->plan[i] = bulk_plan{};
-    }
-    if (!cuda_open_bulk_plan(cuda, view, &slices->request[0], &slices->plan[0]))
-        return false;
-    slices->bytes = slices->plan[0].bytes;
-    if (slices->each == n)
-        return true;
-    if (slices->request[0].low_memory || !cuda_open_bulk_plan(cuda, view, &slices->request[1], &slices->plan[1]))
-        return false;
-    slices->bytes = slices->plan[1].bytes > slices->bytes ? slices->plan[1].bytes : slices->bytes;
+    const uint64_t written_each = (uint64_t)view->partition_bytes << plan->shift;
+    for (uint64_t e = plan->per_wave; e < plan->coarse; e += plan->per_wave)
+        if (e * written_each > plan->coarse_at + e * plan->coarse_bytes)
+            return false;
     return true;
 }
 
-/* One slice. Tells nothing, unless `how` is there: the last block of the last kernel does. In order, the slice may slice out not to be
- * one for this way: *gave_up, then the table has no keys. */
-loom_status run_slice(const cuda_map_call *slice, const bulk_request *request, const bulk_plan *plan,
-                      unsigned char *workspace, const cuda_finish *how, bool *gave_up)
+/* Chooses how many coarse regions go in one wave. False: there are too few coarse regions, or too many records for the
+ * table's memory. */
+bool choose_waves(const loom__open_view *view, bulk_plan *plan)
+{
+    if (!plan->coarse_in_spare)
+        return false;
+    plan->per_wave = plan->coarse / LEAST_WAVES;
+    while (plan->per_wave > 0 && !waves_keep_apart(view, plan))
+        plan->per_wave--;
+    plan->bytes = plan->fine_at + plan->fine_per_wave() * plan->fine_bytes;
+    return plan->per_wave > 0;
+}
+
+/* Plans how n records are split by partition. False: the kernels cannot do it. `low_memory` is for INTO_EMPTY. */
+bool plan_build(const cuda_state *cuda, const loom__open_view *view, uint64_t n, build_way way, bool with_status,
+                bool low_memory, open_plan *plan)
+{
+    split_request split = {};
+    split.n = n;
+    split.keys = bulk_slots(view);
+    split.parts = view->partitions;
+    cuda_bulk_columns((loom__slot_kind)view->kind, &split);
+    split.with_index = with_status || way == IN_ORDER;
+    split.two_passes = low_memory;
+    split.spare_bytes = way == INTO_FILLED ? 0 : (uint64_t)view->partitions * view->partition_bytes;
+    *plan = open_plan{};
+    plan->way = way;
+    return bulk_shared_bytes(view) + BULK_STATIC_BYTES <= (uint32_t)cuda->shared_bytes &&
+           split_plan_passes(&split, plan) && (!low_memory || choose_waves(view, plan));
+}
+
+/* A batch that goes by partition, not in order. */
+struct bulk_slices {
+    uint64_t each;     /* keys of a slice, the last one excepted */
+    open_plan plan[2]; /* of the first slice, and of the others */
+    uint64_t bytes;    /* of the workspace, which all slices use */
+};
+
+/* False: the kernels cannot do it. With little memory there is one slice, since the table's own memory is free only
+ * once. */
+bool plan_slices(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint32_t flags, bool replace,
+                 bool with_status, bulk_slices *slices)
+{
+    const bool low_memory = replace && (flags & LOOM_LOW_MEMORY) != 0;
+    const uint64_t each = loom__slice_items(n, cuda->slice_keys);
+    open_plan *first = &slices->plan[0], *others = &slices->plan[1];
+    slices->each = each;
+    if (!plan_build(cuda, view, each, replace ? INTO_EMPTY : INTO_FILLED, with_status, low_memory, first))
+        return false;
+    slices->bytes = first->bytes;
+    if (each == n)
+        return true;
+    if (low_memory || !plan_build(cuda, view, each, INTO_FILLED, with_status, false, others))
+        return false;
+    slices->bytes = others->bytes > first->bytes ? others->bytes : first->bytes;
+    return true;
+}
+
+/* Runs one slice. With a `finish`, the last block of the last kernel reports the call's result. A slice in order may
+ * give up: *gave_up is set, and the table has no keys. */
+loom_status run_slice(const cuda_map_call *slice, const open_plan *plan, unsigned char *workspace,
+                      const cuda_finish *finish, bool *gave_up)
 {
     const loom__open_view *view = view_of(slice);
-    const bool staged = slice->arrays.staged;
+    const bool staged = slice->arrays.staged, in_order = plan->way == IN_ORDER;
     cudaStream_t stream = slice->stream;
     cuda_batch whole = slice->whole();
     const bulk_target target = open_bulk_target(view);
@@ -152,40 +177,39 @@ loom_status run_slice(const cuda_map_call *slice, const bulk_request *request, c
     uint32_t spilled = 0;
     CUDA_TRY(split_begin(plan, workspace, stream));
     RETURN_IF_FAILED(cuda_split_items(slice, &target, plan, workspace));
-    CUDA_TRY(cuda_open_bulk_build(slice->cuda, view, &whole, plan, workspace, request, slice->overwrites(), stream));
-    if (staged || request->in_order) {
+    CUDA_TRY(cuda_open_bulk_build(slice->cuda, view, &whole, plan, workspace, slice->overwrites(), stream));
+    if (staged || in_order) {
         CUDA_TRY(cudaMemcpyAsync(&spilled, spill.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
     }
-    *gave_up = request->in_order && spilled > spill.room;
-    if (request->in_order)
+    if (in_order) {
+        *gave_up = spilled > spill.room;
         return LOOM_OK;
+    }
     if (staged && spilled > spill.room) /* the split gave up */
         return cuda_run_items(slice);
-    CUDA_TRY(cuda_open_launch_spill(slice->cuda, view, &whole, &spill, slice->overwrites(), how, stream));
+    CUDA_TRY(cuda_open_launch_spill(slice->cuda, view, &whole, &spill, slice->overwrites(), finish, stream));
     return LOOM_OK;
 }
 
 loom_status run_by_partition(const cuda_map_call *call, const bulk_slices *slices, unsigned char *workspace)
 {
     const uint64_t n = call->batch.n;
-    const bool at_last = !call->arrays.staged && n > 0; /* the last kernel tells: one launch less */
-    bool gave_up;
-    cuda_finish how = cuda_finish_of(call, call->batch.replace != 0);
-    how.arrived = split_arrived(workspace);
+    const bool at_last = !call->arrays.staged && n > 0; /* the last kernel reports the result: one launch less */
+    cuda_finish finish = cuda_finish_of(call, call->batch.replace != 0);
+    finish.arrived = split_arrived(workspace);
     uint64_t first = 0;
     do { /* a build of no keys has a slice, too */
         const cuda_map_call slice = cuda_slice_of(call, first, slices->each);
-        const int which = first > 0;
+        const open_plan *plan = &slices->plan[first > 0];
         first += slice.batch.n;
-        RETURN_IF_FAILED(run_slice(&slice, &slices->request[which], &slices->plan[which], workspace,
-                                   first == n && at_last ? &how : NULL, &gave_up));
+        RETURN_IF_FAILED(run_slice(&slice, plan, workspace, first == n && at_last ? &finish : NULL, NULL));
     } while (first < n);
     return at_last ? cuda_hand_over(&call->batch, &call->arrays, call->ticket, call->place)
                    : cuda_finish_call(call, call->batch.replace != 0);
 }
 
-/* As direct insertion, but for the way: the table is cleared, and the keys are inserted one by one. */
+/* Inserts the keys one by one. A build clears the table first. */
 loom_status insert_directly(cuda_map_call *call)
 {
     RETURN_IF_FAILED(cuda_try_stage(call));
@@ -198,8 +222,7 @@ loom_status insert_directly(cuda_map_call *call)
 
 struct order_work {
     const cuda_map_call *call;
-    bulk_request request; /* by partition, if there is a plan for it */
-    bulk_plan fast;
+    open_plan plan; /* by partition */
     unsigned char *workspace;
 };
 
@@ -214,23 +237,25 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
 loom_status build_first_slice(const void *argument, const cuda_map_call *slice, bool *gave_up)
 {
     const order_work *work = (const order_work *)argument;
-    return run_slice(slice, &work->request, &work->fast, work->workspace, NULL, gave_up);
+    return run_slice(slice, &work->plan, work->workspace, NULL, gave_up);
 }
 
-/* By partition if that can be, otherwise sorted. There is memory for both: after giving up one cannot go back. */
+/* Tries to build by partition, and sorts otherwise. The workspace has room for both: a build that gave up has already
+ * emptied the table. */
 loom_status insert_in_order(cuda_map_call *call)
 {
     const loom__batch *batch = &call->batch;
+    const loom__open_view *view = view_of(call);
     cuda_in_order_plan plan;
     if (batch->n == 0)
         return insert_directly(call);
     RETURN_IF_FAILED(cuda_plan_in_order(call, &plan));
-    order_work work = {call, request_for(view_of(call), plan.each, batch->flags, batch->replace != 0, false), {}, NULL};
+    order_work work = {call, {}, NULL};
     const bool by_partition = batch->replace && batch->status == NULL && batch->values != NULL &&
-                              plan.each <= work.request.keys &&
+                              plan.each <= bulk_slots(view) &&
                               (call->asks(LOOM_BY_PARTITION) || batch->n >= LEAST_BY_PARTITION) &&
-                              cuda_open_bulk_plan(call->cuda, view_of(call), &work.request, &work.fast);
-    const uint64_t bytes = by_partition && work.fast.bytes > plan.bytes ? work.fast.bytes : plan.bytes;
+                              plan_build(call->cuda, view, plan.each, IN_ORDER, false, false, &work.plan);
+    const uint64_t bytes = by_partition && work.plan.bytes > plan.bytes ? work.plan.bytes : plan.bytes;
     const cuda_workspace own = cuda_take_workspace(&call->cuda->base, bytes, call->stream, batch);
     RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
                     "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
@@ -242,9 +267,9 @@ loom_status insert_in_order(cuda_map_call *call)
 
 /* ---- into a graph ---- */
 
-/* A build whose stream is being captured: nothing waits, nothing is allocated, and all that it changes lies in the table, the
- * caller's workspace and the result, so that the graph may be replayed. What calls share between them is not used: counts lie
- * at the end of the workspace. */
+/* A build whose stream is being captured: nothing waits, and nothing is allocated. The build changes only the table,
+ * the caller's workspace and the result, so that the graph may be replayed. Counts lie at the end of the workspace,
+ * because calls share tickets. */
 loom_status capture_build(cuda_map_call *call)
 {
     const loom__batch *batch = &call->batch;
@@ -300,7 +325,7 @@ loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom
     return cuda_with_ticket(&call, &own, [&] { return run_by_partition(&call, &slices, own.at); });
 }
 
-/* One warp: what kernels of users have added. */
+/* Adds the counts of users' kernels to the table's size. One warp. */
 __global__ void fold_kernel(loom__totals *totals, loom__open_added *added)
 {
     unsigned long long keys = added[threadIdx.x].keys;
@@ -323,8 +348,7 @@ loom_status fold_size(loom__machine *machine, const void *any_view, loom_stream 
 int bulk_pays(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    const uint64_t each =
-        loom__slice_items(n, ((cuda_state *)machine)->slice_keys); /* each slice goes through the table */
+    const uint64_t each = loom__slice_items(n, ((cuda_state *)machine)->slice_keys); /* keys per pass over the table */
     return n >= LEAST_BY_PARTITION && each >= bulk_slots(view) / SLOTS_BY_PARTITION;
 }
 
@@ -332,13 +356,14 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
-    bulk_slices slices; /* of small batches, too: LOOM_BY_PARTITION may be asked for */
-    bulk_plan fast;
+    bulk_slices slices; /* of small batches, too: a caller may ask for LOOM_BY_PARTITION */
+    open_plan fast;
     if (!(flags & LOOM_IN_ORDER)) /* COUNT_BYTES: of builds that are captured */
         return plan_slices(cuda, view, n, flags, true, with_status != 0, &slices) ? slices.bytes + COUNT_BYTES : 0;
     const uint64_t order = cuda_in_order_bytes(cuda, (loom__slot_kind)view->kind, n);
-    const bulk_request request = request_for(view, cuda_in_order_slice(cuda, n), flags, true, with_status != 0);
-    const uint64_t bytes = order > 0 && cuda_open_bulk_plan(cuda, view, &request, &fast) ? fast.bytes + COUNT_BYTES : 0;
+    const bool possible =
+        order > 0 && plan_build(cuda, view, cuda_in_order_slice(cuda, n), IN_ORDER, with_status != 0, false, &fast);
+    const uint64_t bytes = possible ? fast.bytes + COUNT_BYTES : 0;
     return order > bytes ? order : bytes;
 }
 

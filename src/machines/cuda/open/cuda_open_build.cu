@@ -50,9 +50,6 @@ namespace
 
 enum { UNROLLED = 4, LOOKED_AHEAD = 4 };
 
-/* What a block starts from: an empty partition; one that may hold keys; an empty one, in the order of equal keys. */
-enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
-
 template <loom__slot_kind kind> struct build_work {
     loom__open_view view;
     bulk_regions<kind> records;
@@ -75,15 +72,6 @@ template <loom__slot_kind kind> struct build_block {
     uint32_t *aside; /* IN_ORDER: places of records set aside */
 };
 
-template <loom__slot_kind kind>
-__device__ __forceinline__ open_outcome insert_record(const loom__open_view *own, bool overwrite, uint64_t key,
-                                                      uint64_t value)
-{
-    return overwrite
-               ? open_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value)
-               : open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, OPEN_SHARED, lane_own_group(), own, key, value);
-}
-
 /* Inserts every record as any key is inserted. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8_t *status, outcome_counts *counts)
@@ -91,8 +79,12 @@ __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8
     typedef bulk_columns<kind> columns;
     for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x) {
         typename columns::head one = block.records.heads[i];
-        open_outcome outcome = insert_record<kind>(&block.own, block.overwrite, columns::key_of(one),
-                                                   columns::value_of(one, block.records, i));
+        const uint64_t key = columns::key_of(one), value = columns::value_of(one, block.records, i);
+        const lane_group alone = lane_own_group();
+        open_outcome outcome =
+            block.overwrite
+                ? open_insert_alone(kind, SLOT_OVERWRITE, LOOM__ADD, OPEN_SHARED, alone, &block.own, key, value)
+                : open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, OPEN_SHARED, alone, &block.own, key, value);
         count_outcome(counts, outcome);
         if (status != NULL)
             status[block.records.index[i]] = outcome == OPEN_DONE        ? LOOM_OK
@@ -115,18 +107,6 @@ template <loom__slot_kind kind> struct build_record {
     __device__ __forceinline__ uint64_t key() const
     {
         return bulk_columns<kind>::key_of(head);
-    }
-    /* The value to store in a slot; with IN_ORDER, the record's place instead. */
-    template <build_way way> __device__ __forceinline__ uint64_t slot_value() const
-    {
-        return way == IN_ORDER ? at : value;
-    }
-    template <build_way way> __device__ __forceinline__ typename bulk_columns<kind>::head slot_head() const
-    {
-        if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
-            return (uint32_t)head | (uint64_t)at << 32;
-        else
-            return head;
     }
 };
 
@@ -186,28 +166,42 @@ __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, ui
     return block.overwrite ? second > first : second < first;
 }
 
+/* IN_ORDER: the word of a slot that holds its record's place in the region. Places have 32 bits; the other half of a
+ * wide value stays zero. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ uint32_t *record_place(const build_block<kind> &block, uint32_t bucket, uint32_t slot)
+{
+    return bulk_columns<kind>::packed ? (uint32_t *)head_at<kind>(block.lines, bucket, slot) + 1
+                                      : (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+}
+
 /* Handles a record whose key is already in the bucket. Other lanes may do the same there. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint32_t bucket,
                                            const build_record<kind> &one)
 {
-    typedef bulk_columns<kind> columns;
     if (way == INTO_EMPTY || (way == INTO_FILLED && !block.overwrite))
         return;
     const uint32_t slot = slot_of<kind>(block.lines, bucket, one.key());
     if constexpr (way == INTO_FILLED) {
         place<kind>(block.lines, block.own.buckets, bucket, slot, one.head, one.value);
-    } else if constexpr (columns::packed) {
-        uint32_t *at = (uint32_t *)head_at<kind>(block.lines, bucket, slot) + 1;
-        for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
-            if ((seen = atomicCAS(at, there, one.at)) == there)
-                break;
-    } else if constexpr (columns::has_tail) { /* places have 32 bits; the other half of a wide value stays zero */
-        uint32_t *at = (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+    } else if constexpr (way == IN_ORDER) {
+        uint32_t *at = record_place(block, bucket, slot);
         for (uint32_t there = *(volatile uint32_t *)at, seen; comes_instead(block, there, one.at); there = seen)
             if ((seen = atomicCAS(at, there, one.at)) == there)
                 break;
     }
+}
+
+/* Stores a record in a slot; with IN_ORDER, the record's place instead of its value. */
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ void place_record(const build_block<kind> &block, const chain_place &at,
+                                             const build_record<kind> &one)
+{
+    typename bulk_columns<kind>::head head = one.head;
+    if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
+        head = (uint32_t)head | (uint64_t)one.at << 32;
+    place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, head, way == IN_ORDER ? one.at : one.value);
 }
 
 /* Step 1: keys go home. Keys that find the bucket full are set aside. */
@@ -233,16 +227,14 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
         for (int k = 0; k < UNROLLED; k++) {
             bool is_late = false;
             if (next + 32 * k + lane < share->end) {
-                const uint32_t lower = (uint32_t)loom__hash_key(ones[k].key(), slot_key_bytes(kind), block.own.seed);
-                const uint32_t bucket = loom__hash_bucket(lower, block.own.buckets);
+                const chain_walk walk = start_chain<kind>(block, ones[k].key());
                 if (way == INTO_FILLED)
-                    is_late = has_bit(block.lines + bucket * open_line_stride(kind), open_filter_bit(kind, lower));
+                    is_late = has_bit(block.lines + walk.home * open_line_stride(kind), walk.bit);
                 if (!is_late) {
-                    const uint32_t slot = take_place(block.taken, bucket);
-                    is_late = slot >= open_slots(kind);
+                    const chain_place at = {walk.home, take_place(block.taken, walk.home)};
+                    is_late = at.slot >= open_slots(kind);
                     if (!is_late)
-                        place<kind>(block.lines, block.own.buckets, bucket, slot, ones[k].template slot_head<way>(),
-                                    ones[k].template slot_value<way>());
+                        place_record<kind, way>(block, at, ones[k]);
                 }
             }
             set_aside<kind, way>(block, share, is_late, ones[k]);
@@ -250,11 +242,12 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
     }
 }
 
-/* Takes the next free place on a key's probe sequence, and sets the key's filter bit in each bucket that it passes.
+/* Places a record at the next free place on its probe sequence, and sets its filter bit in each bucket that it passes.
  * Counters only grow: a bucket that looks full is full. Reading several counters at once is faster than adding to one
  * after the other. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &block, const chain_walk &walk)
+template <loom__slot_kind kind, build_way way>
+__device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
+                                                      const build_record<kind> &one)
 {
     const uint32_t buckets = block.own.buckets;
     chain_place at = {walk.home, 0};
@@ -270,22 +263,14 @@ __device__ __forceinline__ chain_place take_on_chain(const build_block<kind> &bl
             at.bucket = next[k];
             if (taken[k] < open_slots(kind)) {
                 at.slot = take_place(block.taken, at.bucket);
-                if (at.slot < open_slots(kind))
+                if (at.slot < open_slots(kind)) {
+                    place_record<kind, way>(block, at, one);
                     return at;
+                }
             }
             (void)set_bit(block.lines + at.bucket * open_line_stride(kind), walk.bit);
         }
     }
-}
-
-template <loom__slot_kind kind, build_way way>
-__device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
-                                                      const build_record<kind> &one)
-{
-    const chain_place at = take_on_chain<kind>(block, walk);
-    place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, one.template slot_head<way>(),
-                one.template slot_value<way>());
-    return at;
 }
 
 /* Step 2: keys that were set aside take the next place on their probe sequences. A key that finds its bit set at home
@@ -375,47 +360,36 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
     return equal;
 }
 
-/* Step 5: replaces places by values. */
+/* Step 5: replaces places by values; in packed pairs, by whole records. */
 template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
+    typedef typename either<typename columns::head, typename columns::value, columns::packed>::type stored;
+    const void *from = columns::packed ? (const void *)block.records.heads : (const void *)block.records.tails;
     const uint32_t slots = block.own.buckets * open_slots(kind);
     for (uint32_t next = threadIdx.x; next < slots; next += blockDim.x * UNROLLED) {
-        typename columns::head *heads[UNROLLED], taken[UNROLLED];
-        typename columns::value *values[UNROLLED], read[UNROLLED];
+        stored *at[UNROLLED], ones[UNROLLED];
         bool full[UNROLLED];
 #pragma unroll
         for (int k = 0; k < UNROLLED; k++) {
             const uint32_t i = next + k * blockDim.x, bucket = i / open_slots(kind), slot = i % open_slots(kind);
             full[k] = false;
             if (i < slots) {
-                heads[k] = head_at<kind>(block.lines, bucket, slot);
-                taken[k] = *heads[k];
-                full[k] = columns::key_of(taken[k]) != block.empty;
-                if constexpr (columns::has_tail) {
-                    values[k] = value_at<kind>(block.lines, block.own.buckets, bucket, slot);
-                    read[k] = *values[k];
-                }
+                typename columns::head *head = head_at<kind>(block.lines, bucket, slot);
+                full[k] = columns::key_of(*head) != block.empty;
+                at[k] = columns::packed ? (stored *)head
+                                        : (stored *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
+                ones[k] = *at[k];
             }
         }
 #pragma unroll
-        for (int k = 0; k < UNROLLED; k++) {
-            if (!full[k])
-                continue;
-            if constexpr (columns::has_tail)
-                read[k] = block.records.tails[(uint32_t)read[k]];
-            else if constexpr (columns::packed)
-                taken[k] = block.records.heads[taken[k] >> 32];
-        }
+        for (int k = 0; k < UNROLLED; k++)
+            if (full[k])
+                ones[k] = ((const stored *)from)[(uint32_t)(columns::packed ? (uint64_t)ones[k] >> 32 : ones[k])];
 #pragma unroll
-        for (int k = 0; k < UNROLLED; k++) {
-            if (!full[k])
-                continue;
-            if constexpr (columns::has_tail)
-                *values[k] = read[k];
-            else
-                *heads[k] = taken[k];
-        }
+        for (int k = 0; k < UNROLLED; k++)
+            if (full[k])
+                *at[k] = ones[k];
     }
 }
 
@@ -434,12 +408,8 @@ __device__ __forceinline__ void fill_partition(const build_block<kind> &block, o
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
         equal += finish_bucket<kind>(
             block.lines, buckets, bucket, places_taken(block.taken, bucket), block.empty, [&](uint32_t a, uint32_t b) {
-                if constexpr (way == IN_ORDER && bulk_columns<kind>::packed)
-                    return comes_instead(block, (uint32_t)(*head_at<kind>(block.lines, bucket, a) >> 32),
-                                         (uint32_t)(*head_at<kind>(block.lines, bucket, b) >> 32));
-                else if constexpr (way == IN_ORDER)
-                    return comes_instead(block, (uint32_t)*value_at<kind>(block.lines, buckets, bucket, a),
-                                         (uint32_t)*value_at<kind>(block.lines, buckets, bucket, b));
+                if constexpr (way == IN_ORDER)
+                    return comes_instead(block, *record_place(block, bucket, a), *record_place(block, bucket, b));
                 else
                     return way == INTO_FILLED && block.overwrite;
             });
@@ -516,17 +486,20 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
         tell_counts(work.counts, counts);
 }
 
-template <loom__slot_kind kind, build_way way>
-cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_t partitions, cudaStream_t stream)
+template <loom__slot_kind kind>
+cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, build_way way, uint32_t partitions,
+                   cudaStream_t stream)
 {
-    auto kernel = build_kernel<kind, way>;
-    cudaError_t error = allow_shared(kernel, (size_t)cuda->shared_bytes - BULK_STATIC_BYTES);
+    const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
+    uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
+    auto kernel = way == INTO_FILLED ? build_kernel<kind, INTO_FILLED> : build_kernel<kind, INTO_EMPTY>;
+    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* the order of equal keys does not matter in sets */
+        if (way == IN_ORDER)
+            kernel = build_kernel<kind, IN_ORDER>;
+    cudaError_t error = allow_shared(kernel, most);
     if (error != cudaSuccess)
         return error;
-    uint32_t threads = partition_threads(&work.view), shared = bulk_shared_bytes(&work.view);
-    if (way == IN_ORDER &&
-        shared <= BULK_HALF_BYTES) { /* one thread block per SM, if the SM has the memory: see step 5 */
-        const uint32_t most = (uint32_t)cuda->shared_bytes - BULK_STATIC_BYTES;
+    if (way == IN_ORDER && shared <= BULK_HALF_BYTES) { /* one block per SM, if the SM has the memory: see step 5 */
         threads = WHOLE_THREADS;
         shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;
     }
@@ -535,31 +508,19 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, uint32_
 }
 
 template <loom__slot_kind kind>
-cudaError_t launch_way(const cuda_state *cuda, const build_work<kind> &work, build_way way, uint32_t partitions,
-                       cudaStream_t stream)
-{
-    if (way == INTO_FILLED)
-        return launch<kind, INTO_FILLED>(cuda, work, partitions, stream);
-    if constexpr (kind != SLOT_KEY_4 && kind != SLOT_KEY_8) /* the order of equal keys does not matter in sets */
-        if (way == IN_ORDER)
-            return launch<kind, IN_ORDER>(cuda, work, partitions, stream);
-    return launch<kind, INTO_EMPTY>(cuda, work, partitions, stream);
-}
-
-template <loom__slot_kind kind>
-cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
-                  unsigned char *workspace, build_way way, bool overwrite, cudaStream_t stream)
+cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const open_plan *plan,
+                  unsigned char *workspace, bool overwrite, cudaStream_t stream)
 {
     build_work<kind> work = {*view, {}, 0, overwrite, 0, batch->status, batch->counts};
     const bulk_target target = open_bulk_target(view);
+    const uint32_t each = plan->fine_per_wave();
     for (uint32_t wave = 0; wave < plan->waves(); wave++) {
         cudaError_t error = cuda_bulk_split_further(&target, plan, workspace, wave, stream);
-        const uint32_t first = wave * plan->fine_per_wave(), left = view->partitions - first;
         work.records = split_fine_regions<bulk_columns<kind>>(plan, workspace, wave);
-        work.first = first;
+        work.first = wave * each;
+        const uint32_t left = view->partitions - work.first;
         if (error == cudaSuccess)
-            error =
-                launch_way<kind>(cuda, work, way, left < plan->fine_per_wave() ? left : plan->fine_per_wave(), stream);
+            error = launch<kind>(cuda, work, plan->way, left < each ? left : each, stream);
         if (error != cudaSuccess)
             return error;
     }
@@ -567,18 +528,16 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
         return cudaSuccess;
     work.first = 0; /* a later wave may have given up */
     work.again = 1;
-    return launch<kind, INTO_EMPTY>(cuda, work, view->partitions, stream);
+    return launch<kind>(cuda, work, INTO_EMPTY, view->partitions, stream);
 }
 
 } // namespace
 
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                 const bulk_plan *plan, unsigned char *workspace, const bulk_request *request,
-                                 bool overwrite, cudaStream_t stream)
+                                 const open_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
 {
-    const build_way way = request->in_order ? IN_ORDER : request->replace ? INTO_EMPTY : INTO_FILLED;
     cudaError_t error = cudaSuccess;
-#define CALL(kind) error = build<kind>(cuda, view, batch, plan, workspace, way, overwrite, stream)
+#define CALL(kind) error = build<kind>(cuda, view, batch, plan, workspace, overwrite, stream)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;

@@ -1,4 +1,4 @@
-/* Records of the open engine on their way into a table by partition: the memory that they take, and the waves. */
+/* Batches that go into an open table by partition: plans and kernels. */
 #ifndef LOOM_CUDA_OPEN_BULK_CUH
 #define LOOM_CUDA_OPEN_BULK_CUH
 
@@ -6,11 +6,11 @@
 #include "machines/cuda/core/cuda_bulk.cuh"
 
 enum {
-    BULK_STATIC_BYTES = 1024, /* shared memory that kernels have besides a partition and its counters, at most */
-    BULK_HALF_BYTES = 113 * 1024 - 256 /* what one of two blocks on a Hopper multiprocessor may take */
+    BULK_STATIC_BYTES = 1024,          /* shared memory of a kernel besides a partition and its counters, at most */
+    BULK_HALF_BYTES = 113 * 1024 - 256 /* shared memory of a thread block if two run on one Hopper SM */
 };
 
-/* What a block takes that has a partition in shared memory, and a counter of 16 bits for each bucket. */
+/* Shared memory of a block that holds a partition, and a counter of 16 bits for each bucket. */
 inline uint32_t bulk_shared_bytes(const loom__open_view *view)
 {
     return view->partition_bytes + (view->buckets + 1) / 2 * 4;
@@ -21,43 +21,31 @@ inline uint64_t bulk_slots(const loom__open_view *view)
     return (uint64_t)view->partitions * view->buckets * open_slots((loom__slot_kind)view->kind);
 }
 
-/* Parts are partitions, spare memory is the table's where its contents go.
- *
- * With little memory the second pass and the build take waves: each takes some coarse regions, splits them into the same
- * regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory. When waves have
- * been taken up to coarse region e, the table is written up to its partition e << shift, and what has not been read begins with
- * coarse region e: cuda_open_bulk_plan sees to it that the one is not behind the other. */
-/* What a plan is to be for. */
-struct bulk_request {
-    uint64_t n;    /* records */
-    uint64_t keys; /* different ones, about */
-    bool with_index;
-    bool replace;    /* the table's contents go, and its memory may be used */
-    bool in_order;   /* with `replace` and `with_index` alone */
-    bool low_memory; /* in waves; with `replace` alone */
-};
+/* What a block starts from: an empty partition; one that may hold keys; an empty one, in the order of equal keys. */
+enum build_way { INTO_EMPTY, INTO_FILLED, IN_ORDER };
 
-/* How records are split by partition; false if that is beyond the kernels. */
-bool cuda_open_bulk_plan(const cuda_state *cuda, const loom__open_view *view, const bulk_request *request,
-                         bulk_plan *plan);
+/* Parts of the split are partitions. A build into an empty table may use the table's memory as spare memory. */
+struct open_plan : bulk_plan {
+    build_way way;
+};
 
 inline bulk_target open_bulk_target(const loom__open_view *view)
 {
     return {view->base, view->seed, view->partitions, (loom__slot_kind)view->kind};
 }
 
-/* After split_begin and cuda_bulk_split; splits further where there are two passes. The arrays are on the device; build counts.
- * What has spilled is left to cuda_open_launch_spill; in order, a build may find that it has to give up. */
+/* Call after split_begin and cuda_bulk_split. Runs the second pass of the split, if there is one, and the build, and
+ * counts. The arrays are on the device. Spilled records are left to cuda_open_launch_spill. A build in order may give
+ * up: it then sets the count of spilled records above the spill's room. */
 cudaError_t cuda_open_bulk_build(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                 const bulk_plan *plan, unsigned char *workspace, const bulk_request *request,
-                                 bool overwrite, cudaStream_t stream);
+                                 const open_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream);
 
-/* Accumulating rows with many equal keys: not so; without a split; with one, for which there is a plan. */
-typedef enum cuda_combine_way { COMBINE_NOT, COMBINE_SLICES, COMBINE_SPLIT } cuda_combine_way;
-cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                       bulk_plan *plan);
+/* Plans how a batch with many equal keys is accumulated. False: send its rows to the table one by one. With
+ * plan->bytes = 0 there is no split. */
+bool cuda_open_combine_plan(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                            bulk_plan *plan);
 
-/* `plan` and `workspace`: NULL without a split. Arrays are on the device; counts are counted. */
+/* `workspace` is NULL without a split. The arrays are on the device. Counts outcomes. */
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                               const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 

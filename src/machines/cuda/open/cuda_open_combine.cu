@@ -56,20 +56,11 @@ __host__ __device__ constexpr loom__slot_kind record_kind(loom__slot_kind kind, 
                              : (wide_key ? SLOT_KEY_8_VALUE_4 : SLOT_PAIR_4_4);
 }
 
-template <loom__slot_kind kind, combine_brought brought> struct combining {
-    static constexpr loom__slot_kind records_of = record_kind(kind, brought);
-    typedef bulk_columns<records_of> columns;
-    typedef typename bulk_columns<kind>::key key;
-    typedef typename bulk_columns<kind>::value value;
-    typedef std::conditional_t<brought == NARROW, uint32_t, value> number;
-    static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
-};
-
-template <class value> __device__ __forceinline__ value neutral_value(loom__combine_rule how)
+template <class value> __device__ __forceinline__ value neutral_value(loom__combine_rule rule)
 {
     constexpr int bits = 8 * sizeof(value);
     const value top = (value)1 << (bits - 1), infinity = (value)(bits == 32 ? 0x7f800000u : 0x7ff0000000000000u);
-    switch (how) {
+    switch (rule) {
     case LOOM__MIN_UNSIGNED:
         return (value) ~(value)0;
     case LOOM__MIN_SIGNED:
@@ -86,37 +77,25 @@ template <class value> __device__ __forceinline__ value neutral_value(loom__comb
     }
 }
 
-__device__ __forceinline__ void combine_in_place(uint32_t *at, loom__combine_rule how, uint32_t value)
-{
-    merge_values(at, how, value);
-}
-
 /* Shared memory adds 32 bits at a time. A sum is complete when all threads have added, so the carry may come later. */
-__device__ __forceinline__ void combine_in_place(uint64_t *at, loom__combine_rule how, uint64_t value)
+template <class value> __device__ __forceinline__ void combine_in_place(value *at, loom__combine_rule rule, value with)
 {
-    if (how != LOOM__ADD) {
-        merge_values(at, how, value);
+    if (sizeof(value) == 4 || rule != LOOM__ADD) {
+        merge_values(at, rule, with);
         return;
     }
-    uint32_t *halves = (uint32_t *)at, low = (uint32_t)value, high = (uint32_t)(value >> 32);
+    uint32_t *halves = (uint32_t *)at, low = (uint32_t)with, high = (uint32_t)((uint64_t)with >> 32);
     high += atomicAdd(halves, low) > ~low;
     if (high != 0)
         atomicAdd(halves + 1, high);
 }
 
-template <loom__slot_kind kind, combine_brought brought> struct combine_work {
-    loom__open_view view;
-    cuda_batch batch;
-    bulk_regions<combining<kind, brought>::records_of> records;
-    uint32_t bins; /* 0: nothing was split */
-};
-
 /* Sends a key directly to the table. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__combine_rule how, uint64_t key,
+__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__combine_rule rule, uint64_t key,
                                              uint64_t value)
 {
-    return open_insert_alone(kind, SLOT_COMBINE, how, OPEN_SHARED, lane_own_group(), view, key, value);
+    return open_insert_alone(kind, SLOT_COMBINE, rule, OPEN_SHARED, lane_own_group(), view, key, value);
 }
 
 /* Keys lie in rows of four, which a lane reads at once. Returns the key's place in this row, or NO_PLACE. */
@@ -133,43 +112,19 @@ template <class key> __device__ __forceinline__ uint32_t place_in_row(const key 
     return at;
 }
 
-/* The place of a key, reserved if `takes`; NO_PLACE if it has none. A key goes to the first free place from the
- * beginning of its row on, so the first free place ends a search. */
-template <class key>
-__device__ __forceinline__ uint32_t place_of(key *keys, uint32_t first, uint32_t places, key free, key sought,
-                                             bool takes)
-{
-    uint32_t at = first;
-    for (int probe = 0; probe < PROBES; probe++) {
-        key there = *(volatile key *)(keys + at);
-        if (there == sought)
-            return at;
-        if (there == free) {
-            if (!takes)
-                return NO_PLACE;
-            if (sizeof(key) == 4)
-                there = (key)atomicCAS((unsigned *)(keys + at), (unsigned)free, (unsigned)sought);
-            else
-                there = (key)atomicCAS((unsigned long long *)(keys + at), (unsigned long long)free,
-                                       (unsigned long long)sought);
-            if (there == free || there == sought)
-                return at;
-        }
-        at = at + 1 < places ? at + 1 : 0;
-    }
-    return NO_PLACE;
-}
-
 /* Keys and their combined values. */
-template <loom__slot_kind kind, combine_brought brought> struct combine_table {
-    typedef combining<kind, brought> types;
-    typedef typename types::key key;
-    typedef typename types::value value;
-    typedef typename types::number number;
-    static constexpr uint32_t places = types::places;
-    key *keys;
+template <loom__slot_kind kind, combine_brought brought, combine_what what> struct combine_table {
+    static constexpr loom__slot_kind slot = kind;
+    static constexpr bool ones = brought == ONES, sums = what == SUMS;
+    typedef bulk_columns<record_kind(kind, brought)> columns;
+    typedef typename bulk_columns<kind>::key key;
+    typedef typename bulk_columns<kind>::value value;
+    typedef typename either<uint32_t, value, brought == NARROW>::type number;
+    static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
+    key *keys; /* [places], aligned to rows */
     value *values;
     key free; /* marks a free place */
+    loom__combine_rule rule;
     loom__seed seed;
     loom__widening widening;
     bool *missed; /* set if some rows have no place */
@@ -179,30 +134,53 @@ template <loom__slot_kind kind, combine_brought brought> struct combine_table {
         uint32_t lower = (uint32_t)loom__hash_key(one, sizeof(key), seed);
         return loom__multiply_high(lower, places / ROW) * ROW;
     }
-    template <combine_what what> __device__ __forceinline__ value value_of(number one) const
+    __device__ __forceinline__ value value_of(number one) const
     {
         if constexpr (brought != NARROW)
             return one;
         else
-            return what == SUMS ? loom__widen_whole(widening, one) : loom__widen(widening, one);
+            return sums ? loom__widen_whole(widening, one) : loom__widen(widening, one);
     }
-    template <combine_what what>
-    __device__ __forceinline__ bool may_stay(loom__combine_rule how, key one, value with) const
+    __device__ __forceinline__ bool may_stay(key one, value with) const
     {
-        return one != free && (what != OTHERS || may_merge(how, with));
+        return one != free && (sums || may_merge(rule, with));
     }
-    __device__ __forceinline__ uint32_t take_place(uint32_t first, key one) const
+    /* The key's place, reserved if `takes`; NO_PLACE if it has none. A key goes to the first free place from the
+     * beginning of its row on, so the first free place ends a search. */
+    __device__ __forceinline__ uint32_t find_place(uint32_t first, key sought, bool takes) const
     {
-        return place_of(keys, first, places, free, one, true);
+        typedef typename either<unsigned long long, unsigned, sizeof(key) == 8>::type word;
+        uint32_t at = first;
+        for (int probe = 0; probe < PROBES; probe++) {
+            key there = *(volatile key *)(keys + at);
+            if (there == sought)
+                return at;
+            if (there == free) {
+                if (!takes)
+                    return NO_PLACE;
+                there = (key)atomicCAS((word *)(keys + at), (word)free, (word)sought);
+                if (there == free || there == sought)
+                    return at;
+            }
+            at = at + 1 < places ? at + 1 : 0;
+        }
+        return NO_PLACE;
     }
+};
+
+template <class table_type> struct combine_work {
+    loom__open_view view;
+    cuda_batch batch;
+    split_regions_of<typename table_type::columns> records;
+    uint32_t bins; /* 0: nothing was split */
 };
 
 /* Combines rows next, next + THREADS and so on. Most keys are already in their row of places, so all are searched for
  * there before anything waits. A stale read only causes a second search. Numbers are widened after all have been read:
  * a branch in between would make one read wait for the other. */
-template <combine_what what, class table_type, class reader>
-__device__ __forceinline__ void combine_some(const table_type &table, loom__combine_rule how, uint64_t next,
-                                             uint64_t rows, reader read, outcome_counts *counts)
+template <class table_type, class reader>
+__device__ __forceinline__ void combine_some(const table_type &table, uint64_t next, uint64_t rows, reader read,
+                                             outcome_counts *counts)
 {
     typename table_type::key keys[UNROLLED];
     typename table_type::number numbers[UNROLLED];
@@ -222,14 +200,14 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__comb
     for (int k = 0; k < UNROLLED; k++) {
         if (next + k * THREADS >= rows)
             continue;
-        const typename table_type::value value = table.template value_of<what>(numbers[k]);
+        const typename table_type::value value = table.value_of(numbers[k]);
         uint32_t own = at[k] != NO_PLACE ? first[k] + at[k] : (uint32_t)NO_PLACE;
-        if (!table.template may_stay<what>(how, keys[k], value))
+        if (!table.may_stay(keys[k], value))
             own = NO_PLACE;
         else if (own == NO_PLACE)
-            own = table.take_place(first[k], keys[k]);
+            own = table.find_place(first[k], keys[k], true);
         if (own != NO_PLACE)
-            combine_in_place(table.values + own, how, value);
+            combine_in_place(table.values + own, table.rule, value);
         else
             *table.missed = true;
         counts->exists += own != NO_PLACE;
@@ -238,35 +216,33 @@ __device__ __forceinline__ void combine_some(const table_type &table, loom__comb
 
 /* Combines rows 0 .. rows - 1, which `read(i, &key, &number)` gives, then sends the results. All threads of the
  * block. */
-template <combine_what what, loom__slot_kind kind, combine_brought brought, class reader>
-__device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &work, uint64_t rows, reader read,
+template <class table_type, class reader>
+__device__ __forceinline__ void combine_rows(const combine_work<table_type> &work, uint64_t rows, reader read,
                                              outcome_counts *counts)
 {
-    typedef combining<kind, brought> types;
-    typedef typename types::key key;
-    typedef typename types::value value;
-    constexpr uint32_t places = types::places;
+    typedef typename table_type::key key;
+    typedef typename table_type::value value;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ bool missed, refused;
-    key *keys = (key *)memory; /* aligned to rows of places */
-    value *values = (value *)(keys + places);
+    key *keys = (key *)memory;
+    value *values = (value *)(keys + table_type::places);
     const key free = (key)work.view.empty[0];
-    const loom__combine_rule how = what == OTHERS ? work.batch.how : LOOM__ADD;
-    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+    const loom__combine_rule rule = table_type::sums ? LOOM__ADD : work.batch.how;
+    for (uint32_t i = threadIdx.x; i < table_type::places; i += THREADS) {
         keys[i] = free;
-        values[i] = neutral_value<value>(how);
+        values[i] = neutral_value<value>(rule);
     }
     if (threadIdx.x == 0)
         missed = refused = false;
     __syncthreads();
-    const combine_table<kind, brought> table = {keys, values, free, work.view.seed, work.batch.widening, &missed};
+    const table_type table = {keys, values, free, rule, work.view.seed, work.batch.widening, &missed};
     for (uint64_t next = threadIdx.x; next < rows; next += THREADS * UNROLLED)
-        combine_some<what>(table, how, next, rows, read, counts);
+        combine_some(table, next, rows, read, counts);
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < places; i += THREADS) {
+    for (uint32_t i = threadIdx.x; i < table_type::places; i += THREADS) {
         if (keys[i] == free)
             continue;
-        open_outcome outcome = send<kind>(&work.view, how, keys[i], values[i]);
+        open_outcome outcome = send<table_type::slot>(&work.view, rule, keys[i], values[i]);
         values[i] = outcome == OPEN_NO_ROOM;
         counts->ok += outcome == OPEN_DONE; /* the first of its rows was new */
         counts->exists -= outcome == OPEN_DONE;
@@ -277,14 +253,14 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
     /* A second pass, if needed: sends rows without a place one by one, and counts the rows of refused keys. */
     for (uint64_t i = threadIdx.x; (missed || refused) && i < rows; i += THREADS) {
         key one;
-        typename types::number number;
+        typename table_type::number number;
         read(i, &one, &number);
-        const value with = table.template value_of<what>(number);
+        const value with = table.value_of(number);
         uint32_t at = NO_PLACE;
-        if (table.template may_stay<what>(how, one, with))
-            at = place_of(keys, table.first_place(one), places, free, one, false);
+        if (table.may_stay(one, with))
+            at = table.find_place(table.first_place(one), one, false);
         if (at == NO_PLACE) {
-            count_outcome(counts, send<kind>(&work.view, how, one, with));
+            count_outcome(counts, send<table_type::slot>(&work.view, rule, one, with));
         } else if (values[at] != 0) {
             counts->full++;
             counts->exists--;
@@ -292,13 +268,12 @@ __device__ __forceinline__ void combine_rows(const combine_work<kind, brought> &
     }
 }
 
-template <loom__slot_kind kind, combine_brought brought, combine_what what>
-__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<kind, brought> work)
+template <class table_type>
+__global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_work<table_type> work)
 {
-    typedef combining<kind, brought> types;
-    typedef typename types::columns columns;
-    typedef typename types::key key;
-    typedef typename types::number number;
+    typedef typename table_type::columns columns;
+    typedef typename table_type::key key;
+    typedef typename table_type::number number;
     const bool gave_up = work.bins == 0 || work.records.gave_up();
     outcome_counts counts = {};
     if (blockIdx.x < work.bins) { /* the rows of one region */
@@ -306,12 +281,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
         const typename columns::arrays records = work.records.at(blockIdx.x);
         if (rows == 0)
             return;
-        combine_rows<what>(
+        combine_rows(
             work, rows,
             [&](uint64_t i, key *one, number *with) {
                 typename columns::head head = records.heads[i];
                 *one = (key)columns::key_of(head);
-                *with = brought == ONES ? (number)1 : (number)columns::value_of(head, records, i);
+                *with = table_type::ones ? (number)1 : (number)columns::value_of(head, records, i);
             },
             &counts);
     } else { /* a slice of the rows that were not split */
@@ -325,11 +300,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
                                                   : (const number *)work.records.spill.tails;
         if (rows == 0)
             return;
-        combine_rows<what>(
+        combine_rows(
             work, rows,
             [&](uint64_t i, key *one, number *with) {
                 *one = keys[first + i];
-                *with = brought == ONES ? (number)1 : numbers[first + i];
+                *with = table_type::ones ? (number)1 : numbers[first + i];
             },
             &counts);
     }
@@ -340,11 +315,13 @@ template <loom__slot_kind kind, combine_brought brought, combine_what what>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, const bulk_plan *plan,
                    unsigned char *workspace, cudaStream_t stream)
 {
-    typedef typename combining<kind, brought>::columns columns;
-    auto kernel = combine_kernel<kind, brought, what>;
-    combine_work<kind, brought> work = {*view, *batch, {}, plan != NULL ? (uint32_t)BINS : 0};
-    if (plan != NULL)
-        work.records = split_fine_regions<columns>(plan, workspace, 0);
+    typedef combine_table<kind, brought, what> table_type;
+    auto kernel = combine_kernel<table_type>;
+    combine_work<table_type> work = {*view, *batch, {}, 0};
+    if (workspace != NULL) {
+        work.records = split_fine_regions<typename table_type::columns>(plan, workspace, 0);
+        work.bins = BINS;
+    }
     cudaError_t error = allow_shared(kernel, PLACES_BYTES);
     if (error != cudaSuccess)
         return error;
@@ -375,54 +352,42 @@ cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, con
     }
 }
 
-uint32_t places_of(const loom__open_view *view)
-{
-    loom__slot_kind kind = (loom__slot_kind)view->kind;
-    return PLACES_BYTES / (slot_key_bytes(kind) + slot_value_bytes(kind));
-}
-
-/* The view by which records are split: a table with one partition for each bin, whose keys are the records' heads. */
-loom__open_view bins_view(const loom__open_view *view, const cuda_batch *batch)
-{
-    loom__open_view bins = *view;
-    bins.kind = record_kind((loom__slot_kind)view->kind, brought_by(batch));
-    bins.partitions = BINS;
-    bins.partition_bytes = OPEN_LINE_BYTES;
-    bins.buckets = 1;
-    return bins;
-}
-
 } // namespace
 
-cuda_combine_way cuda_open_combine_way(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
-                                       bulk_plan *plan)
+bool cuda_open_combine_plan(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
+                            bulk_plan *plan)
 {
-    const uint64_t n = batch->n;
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
+    const uint32_t places = PLACES_BYTES / (slot_key_bytes(kind) + slot_value_bytes(kind));
     const uint64_t slots = bulk_slots(view);
-    if (n < LEAST_ROWS || n / LEAST_ROWS_PER_SLOT < slots || cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
-        return COMBINE_NOT;
-    if (slots <= places_of(view) / 2)
-        return COMBINE_SLICES;
-    const loom__open_view bins = bins_view(view, batch);
-    bulk_request request = {};
-    request.n = n;
-    request.keys = slots;
-    return slots / BINS <= places_of(view) / 4 * 3 && cuda_open_bulk_plan(cuda, &bins, &request, plan) ? COMBINE_SPLIT
-                                                                                                       : COMBINE_NOT;
+    *plan = bulk_plan{};
+    if (batch->n < LEAST_ROWS || batch->n / LEAST_ROWS_PER_SLOT < slots ||
+        cuda->shared_bytes < PLACES_BYTES + BULK_STATIC_BYTES)
+        return false;
+    if (slots <= places / 2)
+        return true;
+    split_request split = {};
+    split.n = batch->n;
+    split.keys = slots;
+    split.parts = BINS;
+    cuda_bulk_columns(record_kind(kind, brought_by(batch)), &split);
+    return slots / BINS <= places / 4 * 3 && split_plan_passes(&split, plan);
 }
 
 cudaError_t cuda_open_combine(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                               const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
     cudaError_t error = cudaSuccess;
-    if (plan != NULL) {
-        const loom__open_view bins = bins_view(view, batch);
-        const bulk_target target = open_bulk_target(&bins);
+    if (workspace != NULL) {
+        const loom__slot_kind records = record_kind((loom__slot_kind)view->kind, brought_by(batch));
+        const bulk_target target = {view->base, view->seed, BINS, records};
         error = split_begin(plan, workspace, stream);
         if (error == cudaSuccess)
             error = cuda_bulk_split(&target, batch, 0, plan, workspace, stream);
     }
-#define CALL(kind) error = error == cudaSuccess ? launch_kind<kind>(cuda, view, batch, plan, workspace, stream) : error
+    if (error != cudaSuccess)
+        return error;
+#define CALL(kind) error = launch_kind<kind>(cuda, view, batch, plan, workspace, stream)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;

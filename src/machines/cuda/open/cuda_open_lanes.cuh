@@ -221,42 +221,25 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     write_tiles<kind, op>(view, batch, blockIdx.x);
 }
 
-template <loom__slot_kind kind>
-void launch_with_values(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks,
-                        cudaStream_t stream)
+template <loom__slot_kind kind> auto kernel_for(cuda_op op, bool concurrent_reads)
 {
-    if constexpr (takes_values(kind, OP_OVERWRITE)) {
-        if (op == OP_OVERWRITE)
-            write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        else if (op == OP_FETCH)
-            write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        else if (op == OP_COMBINE)
-            write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        else
-            write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
+    if (op == OP_FIND)
+        return concurrent_reads ? find_kernel<kind, 1> : find_kernel<kind, 0>;
+    if constexpr (takes_values(kind, OP_OVERWRITE)) { /* the API refuses these operations on sets */
+        switch (op) {
+        case OP_OVERWRITE:
+            return write_kernel<kind, OP_OVERWRITE>;
+        case OP_FETCH:
+            return write_kernel<kind, OP_FETCH>;
+        case OP_COMBINE:
+            return write_kernel<kind, OP_COMBINE>;
+        case OP_UPDATE:
+            return write_kernel<kind, OP_UPDATE>;
+        default:
+            break;
+        }
     }
-}
-
-template <loom__slot_kind kind>
-void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op op, unsigned blocks, cudaStream_t stream)
-{
-    switch (op) {
-    case OP_FIND:
-        if (view->concurrent_reads)
-            find_kernel<kind, 1><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        else
-            find_kernel<kind, 0><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    case OP_KEEP:
-        write_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    case OP_ERASE:
-        write_kernel<kind, OP_ERASE><<<blocks, THREADS, 0, stream>>>(*view, *batch);
-        break;
-    default:
-        launch_with_values<kind>(view, batch, op, blocks, stream);
-        break;
-    }
+    return op == OP_ERASE ? write_kernel<kind, OP_ERASE> : write_kernel<kind, OP_KEEP>;
 }
 
 } // namespace
@@ -265,7 +248,7 @@ void launch_kind(const loom__open_view *view, const cuda_batch *batch, cuda_op o
 cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) launch_kind<kind>(view, batch, op, blocks, stream)
+#define CALL(kind) kernel_for<kind>(op, view->concurrent_reads)<<<blocks, THREADS, 0, stream>>>(*view, *batch)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
@@ -293,17 +276,12 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         finish_last(finish);
 }
 
-template <loom__slot_kind kind>
-void launch_kind(const loom__open_view *view, const cuda_batch *batch, const cuda_spill *spill, bool overwrite,
-                 const cuda_finish &finish, unsigned blocks, cudaStream_t stream)
+template <loom__slot_kind kind> auto kernel_for(bool overwrite)
 {
-    if constexpr (takes_values(kind, OP_OVERWRITE)) {
-        if (overwrite) {
-            spill_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, finish);
-            return;
-        }
-    }
-    spill_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, finish);
+    if constexpr (takes_values(kind, OP_OVERWRITE))
+        if (overwrite)
+            return spill_kernel<kind, OP_OVERWRITE>;
+    return spill_kernel<kind, OP_KEEP>;
 }
 
 } // namespace
@@ -312,12 +290,12 @@ cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view
                                    const cuda_spill *spill, bool overwrite, const cuda_finish *finish,
                                    cudaStream_t stream)
 {
-    const cuda_finish how = finish != NULL ? *finish : cuda_finish{};
+    const cuda_finish last = finish != NULL ? *finish : cuda_finish{};
     const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
     const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
     if (blocks == 0)
         return cudaSuccess;
-#define CALL(kind) launch_kind<kind>(view, batch, spill, overwrite, how, blocks, stream)
+#define CALL(kind) kernel_for<kind>(overwrite)<<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, last)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();

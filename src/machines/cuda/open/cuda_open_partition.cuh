@@ -1,9 +1,9 @@
-/* One partition in the shared memory of a thread block: what filling it from records and from another table have in
- * common.
+/* One partition in the shared memory of a thread block: the steps that filling it from records and filling it from
+ * another table share.
  *
  * A key takes the next place of a bucket from a counter of 16 bits, two per word. A key counts at most once in each
  * bucket, so no counter exceeds the number of keys, which is at most the number of slots (48,986). Included by files
- * that define CUDA_LANES as 1 and CUDA_SHARED_TABLE. */
+ * that define CUDA_LANES as 1 and, if they run the lane algorithms in shared memory, CUDA_SHARED_TABLE. */
 #ifndef LOOM_CUDA_OPEN_PARTITION_CUH
 #define LOOM_CUDA_OPEN_PARTITION_CUH
 

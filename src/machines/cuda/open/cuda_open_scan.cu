@@ -1,7 +1,8 @@
 /* Operations that read or write whole tables: clear, survey; and the count of accesses. One thread block works on one
  * partition or one run of buckets, one lane on one bucket or key. */
-#define CUDA_LANES        1
-#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#define CUDA_LANES 1
+#include "machines/cuda/open/cuda_open_partition.cuh"
+
 #include "engines/open/open_survey.h"
 #include "machines/cuda/core/cuda_whole.cuh"
 
@@ -14,13 +15,9 @@ enum { THREADS = 256 };
 
 template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_view view)
 {
-    uint32_t partition = blockIdx.x, stride = open_line_stride(kind) / 8;
-    uint64_t empty = open_empty(&view, partition);
-    uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
-    uint64_t *words = (uint64_t *)(view.base + (uint64_t)partition * view.partition_bytes);
-    uint32_t lines_end = view.buckets * stride, count = view.partition_bytes / 8;
-    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
-        words[i] = i < lines_end && i % stride < 7 ? pattern : 0;
+    const uint32_t partition = blockIdx.x, bytes = view.partition_bytes;
+    begin_partition<kind>((uint4 *)(view.base + (uint64_t)partition * bytes), NULL, bytes, open_empty(&view, partition),
+                          view.buckets);
     if (threadIdx.x == 0) {
         view.marks[partition] = OPEN_UNMARKED;
         view.stale[partition] = 0;
@@ -29,6 +26,17 @@ template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_vi
 }
 
 /* ---- survey ---- */
+
+__device__ __forceinline__ void add_sums(open_sums *to, const open_sums &from)
+{
+    add_to(&to->size, from.size);
+    add_to(&to->displaced, from.displaced);
+    add_to(&to->accesses, from.accesses);
+    add_to(&to->filter_bits, from.filter_bits);
+    keep_larger(&to->fullest, from.fullest);
+    keep_larger(&to->longest, from.longest);
+    keep_larger(&to->lowest_bad_inverted, from.lowest_bad_inverted);
+}
 
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
@@ -41,22 +49,12 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view v
     __syncthreads();
     for (uint32_t number = threadIdx.x; number < view.buckets; number += THREADS)
         open_survey_bucket(kind, alone, &view, blockIdx.x, number, &own);
-    add_to(&block.size, own.size);
-    add_to(&block.displaced, own.displaced);
-    add_to(&block.accesses, own.accesses);
-    add_to(&block.filter_bits, own.filter_bits);
-    keep_larger(&block.longest, own.longest);
-    keep_larger(&block.lowest_bad_inverted, own.lowest_bad_inverted);
+    add_sums(&block, own);
     __syncthreads();
-    if (threadIdx.x != 0)
-        return;
-    add_to(&total->size, block.size);
-    add_to(&total->displaced, block.displaced);
-    add_to(&total->accesses, block.accesses);
-    add_to(&total->filter_bits, block.filter_bits);
-    keep_larger(&total->fullest, block.size);
-    keep_larger(&total->longest, block.longest);
-    keep_larger(&total->lowest_bad_inverted, block.lowest_bad_inverted);
+    if (threadIdx.x == 0) {
+        block.fullest = block.size;
+        add_sums(total, block);
+    }
 }
 
 /* ---- accesses ---- */
@@ -108,10 +106,9 @@ loom_status cuda_open_reset_totals(loom__machine *machine, const void *any_view,
     RETURN_IF_FAILED(cuda_check_bytes(view));
     ON_DEVICE((cuda_state *)machine);
     CUDA_TRY(cudaMemcpyAsync(view->totals, totals, sizeof *totals, cudaMemcpyHostToDevice, stream));
-    CUDA_TRY(cudaMemsetAsync(view->marks, OPEN_UNMARKED, view->partitions * sizeof *view->marks, stream));
-    CUDA_TRY(cudaMemsetAsync(view->stale, 0, view->partitions * sizeof *view->stale, stream));
-    CUDA_TRY(cudaMemsetAsync(view->retired_slots, 0, view->partitions * sizeof *view->retired_slots, stream));
-    CUDA_TRY(cudaMemsetAsync(view->added, 0, OPEN_ADDED_COPIES * sizeof *view->added, stream));
+    static_assert(OPEN_UNMARKED == 0, "one memset: `added`, marks, stale counts and counts of retired slots");
+    const size_t bytes = (size_t)((char *)(view->retired_slots + view->partitions) - (char *)view->added);
+    CUDA_TRY(cudaMemsetAsync(view->added, 0, bytes, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     return LOOM_OK;
 }
