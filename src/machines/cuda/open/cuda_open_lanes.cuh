@@ -52,35 +52,6 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
     uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* owners of merged items */
 };
 
-/* Adds a group's item to the late items. All lanes of a warp call this together. */
-__device__ __forceinline__ void add_late(uint8_t *late, uint32_t *count, lane_group group, lane_truth adds,
-                                         uint32_t item)
-{
-    uint32_t adding = __ballot_sync(CUDA_FULL_MASK, adds & lane_leads(group));
-    if (adding & group.own)
-        late[*count + __popc(adding & (group.own - 1))] = (uint8_t)item;
-    *count += __popc(adding);
-}
-
-/* Groups take the late items one after the other. `begin(entry)` starts a walk. `turn(active)` takes one turn of the
- * walk and returns whether its key is settled. */
-template <class begin_walk, class take_turn>
-__device__ __forceinline__ void follow_late(const uint8_t *late, uint32_t count, lane_group group, begin_walk begin,
-                                            take_turn turn)
-{
-    uint32_t at = threadIdx.x % 32 / CUDA_LANES;
-    lane_truth begins = true;
-    __syncwarp();
-    for (lane_truth active; lane_going(group, active = at < count);) {
-        if (active & begins)
-            begin(late[at]);
-        begins = turn(active);
-        if (active & begins)
-            at += GROUPS;
-    }
-    __syncwarp();
-}
-
 template <loom__slot_kind kind, int shared>
 __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__open_view view, const cuda_batch batch)
 {
@@ -97,7 +68,8 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     };
     tile_read(tile->keys, range, (const key *)batch.keys);
     __syncwarp();
-    for (uint32_t first = 0; first < batch.tile; first += 32) { /* in this loop every lane has keys of its own */
+    /* First pass: every lane hashes keys of its own. */
+    for (uint32_t first = 0; first < batch.tile; first += 32) {
         uint32_t item = first + range.lane;
         open_walk walk = open_start(kind, &view, tile->keys[item]);
         tile->lines[item] = (uint32_t)((open_line(kind, &walk, walk.bucket) - view.base) / OPEN_LINE_BYTES);
@@ -105,6 +77,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     }
     __syncwarp();
 
+    /* Second pass: groups search home lines. Items that are not settled there are late. */
     uint32_t late = 0;
     for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
         uint32_t item = first + range.lane / CUDA_LANES;
@@ -118,25 +91,32 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         __syncwarp(); /* an answer overwrites what other lanes of the group have read */
         if (active & answer.settled & answer.reports)
             tell(item, answer);
-        add_late(tile->late, &late, group, active & !answer.settled, item);
+        uint32_t adding = __ballot_sync(CUDA_FULL_MASK, active & !answer.settled & lane_leads(group));
+        if (adding & group.own)
+            tile->late[late + __popc(adding & (group.own - 1))] = (uint8_t)item;
+        late += __popc(adding);
     }
 
+    /* Third pass: groups follow the probe sequences of late items, one item after the other. */
     open_walk walk;
-    uint32_t item;
-    follow_late(
-        tile->late, late, group,
-        [&](uint32_t entry) {
-            item = entry;
+    uint32_t item, at = threadIdx.x % 32 / CUDA_LANES;
+    lane_truth begins = true;
+    __syncwarp();
+    for (lane_truth active; lane_going(group, active = at < late);) {
+        if (active & begins) {
+            item = tile->late[at];
             walk = open_start(kind, &view, tile->keys[item]);
             open_advance(&view, &walk);
-        },
-        [&](lane_truth active) {
-            open_found answer = open_find_item(kind, shared, group, &view, &walk, active);
-            __syncwarp();
-            if (active & answer.settled & answer.reports)
-                tell(item, answer);
-            return answer.settled;
-        });
+        }
+        open_found answer = open_find_item(kind, shared, group, &view, &walk, active);
+        __syncwarp();
+        if (active & answer.settled & answer.reports)
+            tell(item, answer);
+        begins = answer.settled;
+        if (active & begins)
+            at += GROUPS;
+    }
+    __syncwarp();
 
     tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
 }
