@@ -155,8 +155,8 @@ plant(value_fetched_too_early fetch+fetch
 "            *value")
 
 plant(combined_without_an_atomic accumulate+accumulate
-"            lane_combine_8((uint64_t *)at, how, *value, shared);"
-"            lane_store_8((uint64_t *)at, loom__combine_8(how, lane_load_8((const uint64_t *)at), *value));")
+"            lane_combine_8((uint64_t *)at, rule, *value, shared);"
+"            lane_store_8((uint64_t *)at, loom__combine_8(rule, lane_load_8((const uint64_t *)at), *value));")
 
 plant(pair_combined_once accumulate+accumulate
 "            if (old == seen)

@@ -55,13 +55,13 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
 }
 
 /* FETCH: *value is valid on the lane that reports. */
-LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)
 {
     open_answer answer;
     lane_truth tells;
-    answer.outcome = open_insert_turn(kind, mode, how, shared, group, view, walk, value, active, &tells);
+    answer.outcome = open_insert_turn(kind, mode, rule, shared, group, view, walk, value, active, &tells);
     answer.reports = mode == SLOT_FETCH && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
     return answer;
 }

@@ -308,7 +308,7 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
 /* Applies the mode to a key that is present in `slot` with its value complete. FETCH stores the value in *value, or
  * returns false if this lane does not see the value complete yet. A failed CAS has met another overwrite of the same
  * key, which then counts as the later one; the key itself cannot disappear while insertions run. */
-LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
 {
@@ -318,7 +318,7 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
         if (mode == SLOT_OVERWRITE)
             (void)lane_swap_8(there, pair, slot_pair(walk->key, *value), shared);
         else if (mode == SLOT_COMBINE)
-            slot_combine_pair(shared, there, pair, how, walk->key, *value);
+            slot_combine_pair(shared, there, pair, rule, walk->key, *value);
         else if (mode == SLOT_FETCH)
             *value = pair >> 32;
         return 1;
@@ -343,9 +343,9 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
         if (mode == SLOT_OVERWRITE)
             slot_store_value(kind, at, *value);
         else if (slot_value_bytes(kind) == 8)
-            lane_combine_8((uint64_t *)at, how, *value, shared);
+            lane_combine_8((uint64_t *)at, rule, *value, shared);
         else
-            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);
+            lane_combine_4((uint32_t *)at, rule, (uint32_t)*value, shared);
     }
     return 1;
 }
@@ -380,9 +380,9 @@ LOOM_LANE open_step open_insert_step(const loom__open_view *view, const open_wal
     return last || walk->knows_full ? OPEN_REFUSE : OPEN_ASK;
 }
 
-/* One turn of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `how` is for COMBINE. FETCH: *tells is
- * true on exactly one lane; there *value is the key's value, found or stored. */
-LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+/* One turn of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `rule` is for COMBINE. FETCH: *tells
+ * is true on exactly one lane; there *value is the key's value, found or stored. */
+LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)
 {
@@ -411,7 +411,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
         uint32_t slot = lane_first(hits, stride);
         uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, slot) : 0;
         if (ready >> slot & 1)
-            done = open_meet(kind, mode, how, shared, view, walk, slot, pair, value);
+            done = open_meet(kind, mode, rule, shared, view, walk, slot, pair, value);
     } else if (step == OPEN_CLAIM && walk->free_slot != slots) {
         open_mark_path(kind, shared, view, walk, walk->free_depth);
         done = open_claim(kind, shared, view, walk, walk->free_bucket, walk->free_slot, *value);
@@ -468,14 +468,14 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
 }
 
 /* A whole insertion by a group of one lane that waits for no other group. Bounded as every insertion is. */
-LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
     open_walk walk = open_start(kind, view, key);
     open_outcome outcome;
     lane_truth tells;
     do
-        outcome = open_insert_turn(kind, mode, how, shared, alone, view, &walk, &value, 1, &tells);
+        outcome = open_insert_turn(kind, mode, rule, shared, alone, view, &walk, &value, 1, &tells);
     while (outcome == OPEN_GO_ON);
     return outcome;
 }

@@ -90,14 +90,6 @@ template <class value> __device__ __forceinline__ void combine_in_place(value *a
         atomicAdd(halves + 1, high);
 }
 
-/* Sends a key directly to the table. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ open_outcome send(const loom__open_view *view, loom__combine_rule rule, uint64_t key,
-                                             uint64_t value)
-{
-    return open_insert_alone(kind, SLOT_COMBINE, rule, OPEN_SHARED, lane_own_group(), view, key, value);
-}
-
 /* Keys lie in rows of four, which a lane reads at once. Returns the key's place in this row, or NO_PLACE. */
 template <class key> __device__ __forceinline__ uint32_t place_in_row(const key *row, key sought)
 {
@@ -232,6 +224,10 @@ __device__ __forceinline__ void combine_rows(const combine_work<table_type> &wor
         keys[i] = free;
         values[i] = neutral_value<value>(rule);
     }
+    auto send = [&](key one, value with) {
+        return open_insert_alone(table_type::slot, SLOT_COMBINE, rule, OPEN_SHARED, lane_own_group(), &work.view, one,
+                                 with);
+    };
     if (threadIdx.x == 0)
         missed = refused = false;
     __syncthreads();
@@ -242,7 +238,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<table_type> &wor
     for (uint32_t i = threadIdx.x; i < table_type::places; i += THREADS) {
         if (keys[i] == free)
             continue;
-        open_outcome outcome = send<table_type::slot>(&work.view, rule, keys[i], values[i]);
+        open_outcome outcome = send(keys[i], values[i]);
         values[i] = outcome == OPEN_NO_ROOM;
         counts->ok += outcome == OPEN_DONE; /* the first of its rows was new */
         counts->exists -= outcome == OPEN_DONE;
@@ -260,7 +256,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<table_type> &wor
         if (table.may_stay(one, with))
             at = table.find_place(table.first_place(one), one, false);
         if (at == NO_PLACE) {
-            count_outcome(counts, send<table_type::slot>(&work.view, rule, one, with));
+            count_outcome(counts, send(one, with));
         } else if (values[at] != 0) {
             counts->full++;
             counts->exists--;
