@@ -5,6 +5,7 @@
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 #include "toy_engine/toy_engine.h"
+#include "toy_engine/toy_layout.h"
 
 #include <string.h>
 
@@ -78,6 +79,65 @@ TEST(test_core_engine_supports_follows_from_properties)
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, OTHER_ENGINE, LOOM_FEATURE_WRITING_VIEWS), LOOM_UNSUPPORTED);
     CHECK(strstr(loom_last_error(), "other engine") != NULL);
     loom_context_destroy(context);
+}
+
+static loom__place place_of_slots;
+
+/* The state in device memory, the slots in a place that the test chooses. */
+static void lay_out_apart(loom__table *table)
+{
+    const uint64_t slot_bytes = table->is.key_bytes + table->is.value_bytes + 1;
+    table->slots_per_bucket = 1;
+    loom__table_add_state(table, 0);
+    loom__table_add_region_at(table, place_of_slots, LOOM__SECTION_PARTITIONS, table->is.buckets * slot_bytes,
+                              TOY_UNIT_BYTES);
+}
+
+static void attach_apart(loom__table *table)
+{
+    const loom__region state = table->regions[0];
+    table->regions[0] = table->regions[1]; /* where the toy engine has its slots */
+    toy_engine.attach(table);
+    table->regions[0] = state;
+}
+
+/* Clones, files and growth walk regions of both places; the allocator is asked for each place on its own. */
+TEST(test_core_engine_region_in_host_memory)
+{
+    enum { KEYS = 1000 };
+    register_other(t);
+    other.lay_out = lay_out_apart;
+    other.attach = attach_apart;
+    counting_allocator *c = counting_create();
+    loom_context *context = make_counting_context(t, c, 1);
+    batch b = make_batch(t, KEYS);
+    fill_distinct(&b, 1, 0);
+    uint64_t blocks[2];
+    for (int host = 0; host < 2; host++) {
+        place_of_slots = host ? LOOM__PLACE_HOST : LOOM__PLACE_DEVICE;
+        loom_map *map = make_map(t, context, KEYS), *twin, *loaded;
+        blocks[host] = counting_pieces(c);
+        CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);
+        CHECK_OK(loom_map_reserve(map, 3 * KEYS, NULL));
+        CHECK_OK(loom_map_clone(map, &twin, NULL));
+        CHECK_OK(loom_map_save(map, test_path(t, "apart.loom"), NULL));
+        CHECK_OK(loom_map_load(context, test_path(t, "apart.loom"), &loaded, NULL));
+        loom_map_destroy(map);
+        check_contents(twin, &b);
+        check_contents(loaded, &b);
+        loom_map_destroy(twin);
+        loom_map_destroy(loaded);
+    }
+    CHECK_EQ(blocks[1], blocks[0] + 1);
+    loom_map_config config = make_config(t, KEYS);
+    loom_map *refused = NULL;
+    place_of_slots = LOOM__PLACE_PINNED;
+    CHECK_REFUSED(loom_map_create(context, &config, &refused), LOOM_UNSUPPORTED);
+    place_of_slots = LOOM__PLACE_FILE;
+    CHECK_REFUSED(loom_map_create(context, &config, &refused), LOOM_UNSUPPORTED);
+    free_batch(&b);
+    loom_context_destroy(context);
+    counting_destroy(c);
 }
 
 static uint64_t always(const loom__table *table)

@@ -364,7 +364,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
 template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
-    typedef typename either<typename columns::head, typename columns::value, columns::packed>::type stored;
+    typedef std::conditional_t<columns::packed, typename columns::head, typename columns::value> stored;
     const void *from = columns::packed ? (const void *)block.records.heads : (const void *)block.records.tails;
     const uint32_t slots = block.own.buckets * open_slots(kind);
     for (uint32_t next = threadIdx.x; next < slots; next += blockDim.x * UNROLLED) {

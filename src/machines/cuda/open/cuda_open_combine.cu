@@ -111,7 +111,7 @@ template <loom__slot_kind kind, combine_brought brought, combine_what what> stru
     typedef bulk_columns<record_kind(kind, brought)> columns;
     typedef typename bulk_columns<kind>::key key;
     typedef typename bulk_columns<kind>::value value;
-    typedef typename either<uint32_t, value, brought == NARROW>::type number;
+    typedef std::conditional_t<brought == NARROW, uint32_t, value> number;
     static constexpr uint32_t places = PLACES_BYTES / (sizeof(key) + sizeof(value)) / ROW * ROW;
     key *keys; /* [places], aligned to rows */
     value *values;
@@ -141,7 +141,7 @@ template <loom__slot_kind kind, combine_brought brought, combine_what what> stru
      * beginning of its row on, so the first free place ends a search. */
     __device__ __forceinline__ uint32_t find_place(uint32_t first, key sought, bool takes) const
     {
-        typedef typename either<unsigned long long, unsigned, sizeof(key) == 8>::type word;
+        typedef std::conditional_t<sizeof(key) == 8, unsigned long long, unsigned> word;
         uint32_t at = first;
         for (int probe = 0; probe < PROBES; probe++) {
             key there = *(volatile key *)(keys + at);
