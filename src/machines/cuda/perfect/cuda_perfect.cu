@@ -13,11 +13,6 @@
 namespace
 {
 
-bool inserts(cuda_op op)
-{
-    return op != OP_FIND && op != OP_UPDATE && op != OP_ERASE;
-}
-
 const loom__perfect_view *view_of(const cuda_map_call *call)
 {
     return static_cast<const loom__perfect_view *>(call->view);
@@ -27,21 +22,32 @@ const loom__perfect_view *view_of(const cuda_map_call *call)
 
 cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
-    return call->op == OP_FIND ? cuda_perfect_launch_find(call->cuda, view_of(call), batch, stream)
-                               : cuda_perfect_launch_write(view_of(call), batch, call->op, NULL, stream);
+    if (call->op == OP_FIND)
+        return cuda_perfect_launch_find(call->cuda, view_of(call), batch, stream);
+    const cuda_perfect_chunk chunk = {*view_of(call), *batch, call->op, {}};
+    return cuda_perfect_launch_write(&chunk, stream);
 }
 
-loom_status run(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch, cuda_op op)
+loom_status run(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cuda_map_call call = cuda_map_call_on(machine, view, batch, op, launch);
     ON_DEVICE(call.cuda);
     RETURN_IF_FAILED(cuda_locate_call(&call));
     return cuda_run_call(&call);
 }
 
-loom_status find(loom__machine *machine, const void *any_view, const loom__batch *batch)
+loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    return run(machine, static_cast<const loom__perfect_view *>(any_view), batch, OP_FIND);
+    return run(machine, view, batch, OP_FIND);
+}
+
+/* A lookup reads one bucket, whether or not it finds the key: there is nothing to count. Tests verify this by counting
+ * on the simulator and on the cpu machine. */
+loom_status count_accesses(loom__machine *, const void *, const void *, uint64_t n, uint64_t *accesses, loom_stream)
+{
+    *accesses = n;
+    return LOOM_OK;
 }
 
 /* ---- insertions ---- */
@@ -63,7 +69,7 @@ loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *pla
     own.launch = launch_insert;
     own.most = plan->items;
     if (call->batch.n > 0)
-        CUDA_TRY(cuda_perfect_open_lists(plan, memory, &lists, call->stream));
+        CUDA_TRY(cuda_perfect_open_lists(call->cuda, view_of(call), plan, memory, &lists, call->stream));
     if (call->batch.replace)
         RETURN_IF_FAILED(cuda_perfect_clear(&call->cuda->base, call->view, call->stream));
     return cuda_run_items(&own, true);
@@ -156,10 +162,11 @@ loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const 
 loom_status launch_build(const cuda_map_call *slice, const perfect_bulk_plan *plan, unsigned char *workspace)
 {
     const loom__perfect_view *view = view_of(slice);
-    const bulk_target target = perfect_bulk_target(view);
+    const bulk_target target = {view->base, view->seed, view->partitions, slice->kind};
     const cuda_batch whole = slice->whole();
     cudaStream_t stream = slice->stream;
-    CUDA_TRY(cuda_perfect_bulk_begin(plan, workspace, stream));
+    CUDA_TRY(split_begin(&plan->split, workspace, stream));
+    CUDA_TRY(cudaMemsetAsync(cuda_perfect_leftovers(plan, workspace).count, 0, sizeof(uint32_t), stream));
     RETURN_IF_FAILED(cuda_split_items(slice, &target, &plan->split, workspace));
     CUDA_TRY(cuda_bulk_split_further(&target, &plan->split, workspace, 0, stream));
     CUDA_TRY(cuda_perfect_bulk_codes(slice->cuda, view, plan, workspace, stream));
@@ -187,7 +194,8 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
         return cuda_finish_call(call);
     }
     if (spilled + over > 0) {
-        CUDA_TRY(cuda_perfect_open_lists(&plan->left, workspace + plan->lists_at, &lists, stream));
+        CUDA_TRY(cuda_perfect_open_lists(call->cuda, view_of(call), &plan->left, workspace + plan->lists_at, &lists,
+                                         stream));
         lists.most_pending = 0; /* what a build could not place is hard to place one by one, too */
         lists.least = 1;
         RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists));
@@ -239,7 +247,7 @@ loom_status insert_winners(const void *argument, const cuda_batch *batch, const 
     const cuda_map_call *call = work->call;
     const uint64_t most = work->plan.items;
     cuda_perfect_lists lists;
-    CUDA_TRY(cuda_perfect_open_lists(&work->plan, work->memory, &lists, stream));
+    CUDA_TRY(cuda_perfect_open_lists(call->cuda, view_of(call), &work->plan, work->memory, &lists, stream));
     lists.length = winners->spilled;
     for (uint64_t first = 0; first < batch->n; first += most) {
         cuda_batch chunk = *batch;
@@ -272,8 +280,9 @@ loom_status insert_in_order(cuda_map_call *call)
 
 /* ---- all of them ---- */
 
-loom_status insert(loom__machine *machine, const loom__perfect_view *view, const loom__batch *batch)
+loom_status insert(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cuda_map_call call = cuda_map_call_on(machine, view, batch, (cuda_op)batch->write, launch_insert);
     ON_DEVICE(call.cuda);
     RETURN_IF_FAILED(cuda_locate_call(&call)); /* before anything is cleared */
@@ -286,13 +295,12 @@ loom_status insert(loom__machine *machine, const loom__perfect_view *view, const
     return done ? LOOM_OK : insert_directly(&call);
 }
 
-loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
+loom_status write(loom__machine *machine, const void *view, const loom__batch *batch)
 {
-    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     const cuda_op op = (cuda_op)batch->write;
     RETURN_ERROR_IF(batch->captured, LOOM_UNSUPPORTED,
                     "a perfect table cannot be built in a captured stream; build outside of the graph");
-    return inserts(op) ? insert(machine, view, batch) : run(machine, view, batch, op);
+    return perfect_inserts(op) ? insert(machine, view, batch) : run(machine, view, batch, op);
 }
 
 uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
@@ -314,41 +322,49 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 
 /* ---- lists ---- */
 
+/* Lays the lists out for chunks of at most plan->items, and puts their bytes into *plan. Without memory this is all. */
+static cuda_perfect_lists lay_out_lists(const cuda_state *cuda, const loom__perfect_view *view, cuda_perfect_plan *plan,
+                                        unsigned char *memory)
+{
+    enum { LEAST_TILE = 32 };
+    const uint32_t partitions = view->partitions;
+    array_cutter cutter = {memory, 0};
+    cuda_perfect_lists lists = {};
+    lists.repair_bytes = cuda_perfect_repair_bytes(view);
+    lists.most_bytes = perfect_most_shared(cuda);
+    if (lists.repair_bytes > lists.most_bytes)
+        lists.repair_bytes = 0;
+    /* Items are noted at random: the mean and some deviations; those of a refill come partition by partition. No more than slots: a byte
+     * counts the keys that are planned for a bucket. */
+    const double mean = (double)plan->items / partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
+    const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
+    lists.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
+    lists.most_pending = (uint32_t)fmin((double)partitions * PERFECT_MOST_BESIDE, PERFECT_MOST_ITEMS);
+    lists.least = PERFECT_LEAST_COMING;
+    lists.spares = plan->spares;
+    lists.spare_bytes = cuda_aligned(view->partition_bytes + view->words * (uint64_t)8);
+    lists.counters = cutter.cut<cuda_perfect_counters>(1);
+    lists.counts = cutter.cut<uint32_t>(partitions);
+    lists.heads = cutter.cut<uint32_t>(partitions);
+    lists.touched = cutter.cut<uint32_t>(partitions);
+    lists.crowded = cutter.cut<uint32_t>(partitions);
+    lists.left_over = cutter.cut<uint32_t>(partitions);
+    lists.items = cutter.cut<uint32_t>((uint64_t)partitions * lists.room);
+    lists.pending = cutter.cut<uint32_t>(plan->items);
+    lists.next = cutter.cut<uint32_t>(plan->items);
+    lists.late_blocks = cutter.cut<uint8_t>(plan->items / (LEAST_TILE * PERFECT_WRITE_WARPS) + 1);
+    lists.spare = cutter.cut<unsigned char>(lists.spares * lists.spare_bytes);
+    plan->bytes = cutter.bytes;
+    return lists;
+}
+
 cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n,
                                           uint32_t spares)
 {
-    enum { LEAST_TILE = 32 };
     cuda_perfect_plan plan = {};
-    plan.items = n < PERFECT_MOST_ITEMS ? n : (uint64_t)PERFECT_MOST_ITEMS;
-    plan.spares = spares < view->partitions ? spares : view->partitions;
-    plan.spares = plan.spares < plan.items ? plan.spares : (uint32_t)plan.items;
-    plan.spare_bytes = cuda_aligned(view->partition_bytes + view->words * (uint64_t)8);
-    plan.repair_bytes = cuda_perfect_repair_bytes(view);
-    plan.most_bytes = (uint32_t)cuda->shared_bytes - PERFECT_STATIC_BYTES;
-    if (plan.repair_bytes > plan.most_bytes || PERFECT_WITHOUT_REPAIR)
-        plan.repair_bytes = 0;
-    /* Items are noted at random: the mean and some deviations; those of a refill come partition by partition. No more than slots: a byte
-     * counts the keys that are planned for a bucket. */
-    const double mean = (double)plan.items / view->partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
-    const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
-    plan.most_pending = (uint32_t)fmin((double)view->partitions * PERFECT_MOST_BESIDE, PERFECT_MOST_ITEMS);
-    if (PERFECT_WITHOUT_REPAIR == 2)
-        plan.most_pending = PERFECT_MOST_ITEMS;
-    if (PERFECT_WITHOUT_RECODE)
-        plan.most_pending = 0;
-    plan.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
-    const uint64_t each = cuda_aligned(view->partitions * sizeof(uint32_t));
-    plan.counts_at = cuda_aligned(sizeof(cuda_perfect_counters));
-    plan.heads_at = plan.counts_at + each;
-    plan.touched_at = plan.heads_at + each;
-    plan.crowded_at = plan.touched_at + each;
-    plan.left_over_at = plan.crowded_at + each;
-    plan.items_at = plan.left_over_at + each;
-    plan.pending_at = plan.items_at + cuda_aligned((uint64_t)view->partitions * plan.room * sizeof(uint32_t));
-    plan.next_at = plan.pending_at + cuda_aligned(plan.items * sizeof(uint32_t));
-    plan.late_blocks_at = plan.next_at + cuda_aligned(plan.items * sizeof(uint32_t));
-    plan.spare_at = plan.late_blocks_at + cuda_aligned(plan.items / (LEAST_TILE * PERFECT_WRITE_WARPS) + 1);
-    plan.bytes = plan.spare_at + plan.spares * plan.spare_bytes;
+    plan.items = min(n, (uint64_t)PERFECT_MOST_ITEMS);
+    plan.spares = (uint32_t)min((uint64_t)min(spares, view->partitions), plan.items);
+    (void)lay_out_lists(cuda, view, &plan, NULL);
     return plan;
 }
 
@@ -374,42 +390,26 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
     }
 }
 
-cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
+cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_view *view,
+                                    const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream)
 {
-    *lists = cuda_perfect_lists{};
-    lists->counters = (cuda_perfect_counters *)memory;
-    lists->counts = (uint32_t *)(memory + plan->counts_at);
-    lists->heads = (uint32_t *)(memory + plan->heads_at);
-    lists->touched = (uint32_t *)(memory + plan->touched_at);
-    lists->crowded = (uint32_t *)(memory + plan->crowded_at);
-    lists->left_over = (uint32_t *)(memory + plan->left_over_at);
-    lists->items = (uint32_t *)(memory + plan->items_at);
-    lists->pending = (uint32_t *)(memory + plan->pending_at);
-    lists->next = (uint32_t *)(memory + plan->next_at);
-    lists->room = plan->room;
-    lists->repair_bytes = plan->repair_bytes;
-    lists->most_bytes = plan->most_bytes;
-    lists->least = PERFECT_LEAST_COMING;
-    lists->most_pending = plan->most_pending;
-    lists->late_blocks = memory + plan->late_blocks_at;
-    lists->spare = memory + plan->spare_at;
-    lists->spare_bytes = plan->spare_bytes;
-    lists->spares = plan->spares;
-    return cudaMemsetAsync(lists->counts, 0, plan->touched_at - plan->counts_at, stream); /* and heads */
+    cuda_perfect_plan same = *plan;
+    *lists = lay_out_lists(cuda, view, &same, memory);
+    return cudaMemsetAsync(lists->counts, 0, (lists->touched - lists->counts) * sizeof(uint32_t),
+                           stream); /* and heads */
 }
 
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_perfect_lists *lists, cudaStream_t stream)
 {
+    static cuda_perfect_step *const steps[] = {cuda_perfect_launch_write, cuda_perfect_launch_recode,
+                                               cuda_perfect_launch_repair, cuda_perfect_launch_room};
+    const cuda_perfect_chunk chunk = {*view, *batch, op, *lists};
     cudaError_t error = cudaMemsetAsync(lists->counters, 0, sizeof *lists->counters, stream);
-    if (error == cudaSuccess)
-        error = cuda_perfect_launch_write(view, batch, op, lists, stream);
-    if (error == cudaSuccess)
-        error = cuda_perfect_launch_recode(view, batch, op, lists, stream);
-    if (error == cudaSuccess && lists->repair_bytes > 0)
-        error = cuda_perfect_launch_repair(view, batch, op, lists, stream);
-    return error == cudaSuccess ? cuda_perfect_launch_room(view, batch, op, lists, stream) : error;
+    for (cuda_perfect_step *step : steps)
+        error = error == cudaSuccess ? step(&chunk, stream) : error;
+    return error;
 }
 
 const loom__map_kernels cuda_perfect_kernels = {
@@ -425,5 +425,5 @@ const loom__map_kernels cuda_perfect_kernels = {
     cuda_perfect_survey,
     NULL, /* upkeep: nothing wears out */
     NULL, /* fold_size: views only find */
-    cuda_perfect_count_accesses,
+    count_accesses,
 };

@@ -7,8 +7,7 @@
  *   cuda_perfect_recode.cu  keys whose buckets were full, by groups side by side: each group moves a cell
  *   cuda_perfect_repair.cu  many keys whose buckets were full: all those of a partition at once
  *   cuda_perfect_room.cu    the remaining keys, one after the other
- *   cuda_perfect_codes.cuh  size of thread blocks that find or repair the codes of a partition in shared memory
- *   cuda_perfect_bulk.cuh   builds by partition: memory; cuda_perfect_codes.cu, cuda_perfect_place.cu
+ *   cuda_perfect_bulk.cuh   builds by partition: memory and launches; cuda_perfect_codes.cu, cuda_perfect_place.cu
  *   cuda_perfect_whole.cu   reads or writes whole tables: clear, survey, refill
  *   cuda_perfect.cu         bulk calls
  *
@@ -45,21 +44,6 @@ enum {
 };
 
 #define CUDA_PERFECT_LATE 0xffffffffu /* in place of a list's next item */
-
-/* Switches that disable one way to make room, to measure its worth. Only the last one changes results.
- *   PERFECT_WITHOUT_RECODE=1  step 2 leaves every item to step 3
- *   PERFECT_WITHOUT_REPAIR=1  no step 3; step 4 takes its items
- *   PERFECT_WITHOUT_REPAIR=2  no step 3; step 2 takes any number of items
- *   PERFECT_WITHOUT_RESEED=1  step 5 refuses its items; a table holds fewer keys than it is made for */
-#ifndef PERFECT_WITHOUT_RECODE
-#define PERFECT_WITHOUT_RECODE 0
-#endif
-#ifndef PERFECT_WITHOUT_REPAIR
-#define PERFECT_WITHOUT_REPAIR 0
-#endif
-#ifndef PERFECT_WITHOUT_RESEED
-#define PERFECT_WITHOUT_RESEED 0
-#endif
 
 /* All are zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
@@ -98,6 +82,14 @@ typedef struct cuda_perfect_lists {
     uint64_t first;         /* … of which this chunk starts here */
 } cuda_perfect_lists;
 
+/* The insertion of one chunk, as kernels see it; or an update or erasure, which has no lists. */
+typedef struct cuda_perfect_chunk {
+    loom__perfect_view view;
+    cuda_batch batch;
+    cuda_op op;
+    cuda_perfect_lists lists;
+} cuda_perfect_chunk;
+
 /* Number of items in the chunk. */
 __device__ __forceinline__ uint64_t perfect_chunk_items(const cuda_batch &batch, const cuda_perfect_lists &lists)
 {
@@ -107,14 +99,16 @@ __device__ __forceinline__ uint64_t perfect_chunk_items(const cuda_batch &batch,
     return left < batch.n ? left : batch.n;
 }
 
-/* Layout of the lists in their memory. */
+/* Whether the operation may store keys. */
+__host__ __device__ constexpr bool perfect_inserts(cuda_op op)
+{
+    return op != OP_FIND && op != OP_UPDATE && op != OP_ERASE;
+}
+
+/* The size of lists. */
 typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
-    uint32_t room, most_pending;
-    uint32_t repair_bytes, most_bytes;
-    uint64_t counts_at, heads_at, touched_at, crowded_at, left_over_at, items_at, pending_at, next_at, late_blocks_at,
-        spare_at, spare_bytes;
     uint64_t bytes;
 } cuda_perfect_plan;
 
@@ -129,29 +123,21 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
                                     cuda_perfect_plan *plan, cuda_workspace *own);
 
 /* Makes empty lists; `memory` is aligned to 256 bytes. */
-cudaError_t cuda_perfect_open_lists(const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
+cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_view *view,
+                                    const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream);
 
 /* Inserts the items of one chunk, in all six steps. Chunks with the same lists run one after the other. */
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* Step 1, or an update or erasure, which has no lists. */
-cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                      const cuda_perfect_lists *lists, cudaStream_t stream);
+/* Step 1, which also updates and erases; step 2; step 3; steps 4 to 6. */
+typedef cudaError_t cuda_perfect_step(const cuda_perfect_chunk *chunk, cudaStream_t stream);
+cuda_perfect_step cuda_perfect_launch_write, cuda_perfect_launch_recode, cuda_perfect_launch_repair,
+    cuda_perfect_launch_room;
 
-/* Step 2. */
-cudaError_t cuda_perfect_launch_recode(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                       const cuda_perfect_lists *lists, cudaStream_t stream);
-
-/* The shared memory of a block in step 3, and the step itself. */
+/* The shared memory of a block in step 3. */
 uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
-cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                       const cuda_perfect_lists *lists, cudaStream_t stream);
-
-/* Steps 4 to 6. */
-cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                     const cuda_perfect_lists *lists, cudaStream_t stream);
 
 enum { PERFECT_WRITE_WARPS = 8 }; /* per block in step 1; with batch.tile items for each warp */
 
@@ -170,7 +156,5 @@ loom_status cuda_perfect_clear(loom__machine *machine, const void *any_view, loo
 loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                                 loom_stream stream);
 loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);
-loom_status cuda_perfect_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
-                                        uint64_t *accesses, loom_stream stream);
 
 #endif

@@ -6,22 +6,66 @@
 #include "engines/perfect/perfect_layout.h"
 #include "machines/cuda/core/cuda_bulk.cuh"
 
-enum { PERFECT_STATIC_BYTES = 1024 /* shared memory that kernels have besides what they ask for, at most */ };
+enum {
+    PERFECT_STATIC_BYTES = 1024, /* shared memory that kernels have besides what they ask for, at most */
+    /* Blocks that find or repair the codes of a partition in shared memory (perfect_codes.h): */
+    CODES_THREADS = 256,          /* per block … */
+    CODES_LARGE_BYTES = 76 << 10, /* … and twice as many with more shared memory than this: few blocks fit then */
+    CODES_REGISTERS = 48          /* per thread, so that five blocks fit on a multiprocessor */
+};
+
+inline uint32_t codes_threads(uint32_t shared_bytes)
+{
+    return shared_bytes > CODES_LARGE_BYTES ? 2 * CODES_THREADS : CODES_THREADS;
+}
+
+/* Launches a kernel with `shared` bytes of shared memory per block, of `most` that a block may have. */
+template <class work_type>
+cudaError_t launch_shared(void (*kernel)(work_type), uint32_t most, uint32_t blocks, uint32_t threads, uint32_t shared,
+                          const work_type &work, cudaStream_t stream)
+{
+    const cudaError_t error = allow_shared(kernel, most);
+    if (error != cudaSuccess)
+        return error;
+    kernel<<<blocks, threads, shared, stream>>>(work);
+    return cudaGetLastError();
+}
+
+/* Cuts memory into arrays aligned to 256 bytes. Without memory it only adds up their bytes. */
+struct array_cutter {
+    unsigned char *memory;
+    uint64_t bytes;
+
+    template <class element> element *cut(uint64_t count)
+    {
+        unsigned char *at = memory != NULL ? memory + bytes : NULL;
+        bytes += cuda_aligned(count * sizeof(element));
+        return (element *)at;
+    }
+};
 
 /* Records that are left over, with their places in the batch, if anybody asks for those. */
 struct perfect_leftovers {
-    uint32_t *count; /* that wanted to be here; zero at first */
+    uint8_t *spoiled; /* [partitions] whether codes could not be found: all records of the partition are left over */
+    uint32_t *count;  /* that wanted to be here; zero at first */
     uint32_t room;
     void *keys, *values;
     uint32_t *index; /* NULL: nobody asks */
     uint8_t *status; /* [room] for whoever inserts them, if there is an index */
 };
 
+/* The leftovers lie behind the split's memory. */
 struct perfect_bulk_plan {
     bulk_plan split;
-    uint32_t leftover_room;
-    uint64_t spoiled_at, count_at, keys_at, values_at, index_at, status_at, bytes; /* behind the split's memory */
+    loom__slot_kind kind;
+    uint32_t partitions, leftover_room;
+    uint64_t bytes;
 };
+
+inline uint32_t perfect_most_shared(const cuda_state *cuda)
+{
+    return (uint32_t)cuda->shared_bytes - PERFECT_STATIC_BYTES;
+}
 
 /* Shared memory that finding codes takes. */
 uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view);
@@ -30,21 +74,9 @@ uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view);
 bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_index,
                             perfect_bulk_plan *plan);
 
-inline bulk_target perfect_bulk_target(const loom__perfect_view *view)
-{
-    return {view->base, view->seed, view->partitions, (loom__slot_kind)view->kind};
-}
-
-/* Spoiled: the codes of such a partition could not be found; all its records are left over. */
-inline uint8_t *perfect_spoiled(const perfect_bulk_plan *plan, unsigned char *workspace)
-{
-    return workspace + plan->spoiled_at;
-}
-
 perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace);
 
-/* In this order, in one stream: cuda_perfect_bulk_begin; cuda_bulk_split; cuda_bulk_split_further; codes; place, which counts. */
-cudaError_t cuda_perfect_bulk_begin(const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
+/* In this order, in one stream: split_begin; cuda_bulk_split; cuda_bulk_split_further; codes; place, which counts. */
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,
                                     const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_perfect_bulk_place(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,

@@ -21,7 +21,6 @@
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"
 #include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
-#include "machines/cuda/perfect/cuda_perfect_codes.cuh"
 
 namespace
 {
@@ -236,20 +235,6 @@ __global__ void __maxnreg__(CODES_REGISTERS) codes_kernel(const __grid_constant_
     }
 }
 
-template <loom__slot_kind kind>
-cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const perfect_bulk_plan *plan,
-                   unsigned char *workspace, cudaStream_t stream)
-{
-    const codes_work<kind> work = {*view, split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0),
-                                   perfect_spoiled(plan, workspace)};
-    cudaError_t error = allow_shared(codes_kernel<kind>, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
-    if (error != cudaSuccess)
-        return error;
-    const uint32_t shared = perfect_codes_bytes(view->subrange, view->words, suspects_in(view->subrange));
-    codes_kernel<kind><<<view->partitions, codes_threads(shared), shared, stream>>>(work);
-    return cudaGetLastError();
-}
-
 } // namespace
 
 uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view)
@@ -260,8 +245,13 @@ uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view)
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,
                                     const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
+    const uint32_t shared = cuda_perfect_codes_bytes(view), threads = codes_threads(shared);
+    uint8_t *spoiled = cuda_perfect_leftovers(plan, workspace).spoiled;
     cudaError_t error = cudaSuccess;
-#define CALL(kind) error = launch<kind>(cuda, view, plan, workspace, stream)
+#define CALL(kind)                                                                                      \
+    error =                                                                                             \
+        launch_shared(codes_kernel<kind>, perfect_most_shared(cuda), view->partitions, threads, shared, \
+                      {*view, split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0), spoiled}, stream)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;

@@ -4,6 +4,7 @@
 
 #include "engines/perfect/perfect_ops.h"
 #include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
 /* All threads: the number of the block's next task, after its first. A counter, zero at first, hands out tasks, since
@@ -48,35 +49,44 @@ template <loom__slot_kind kind> __device__ __forceinline__ uint64_t key_of(const
 
 /* Without values every key has the value 1, which counters add up. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ uint64_t value_of(const cuda_batch &batch, cuda_op op, uint64_t index)
+__device__ __forceinline__ uint64_t value_of(const cuda_perfect_chunk &chunk, uint64_t index)
 {
+    const cuda_batch &batch = chunk.batch;
     if (slot_value_bytes(kind) == 0 || batch.values == NULL)
         return 1;
-    if (op == OP_COMBINE && slot_value_bytes(kind) == 8 && batch.widening != LOOM__WIDEN_NOT)
+    if (chunk.op == OP_COMBINE && slot_value_bytes(kind) == 8 && batch.widening != LOOM__WIDEN_NOT)
         return loom__widen(batch.widening, ((const uint32_t *)batch.values)[index]);
     return slot_value_bytes(kind) == 4 ? ((const uint32_t *)batch.values)[index]
                                        : ((const uint64_t *)batch.values)[index];
 }
 
-/* One lane: reports the outcome of an item, and with OP_FETCH the value that the table holds. */
+/* The group inserts an item, if its bucket has room. *value gets the item's value, or with OP_FETCH what the table
+ * holds. `shared`: as in perfect_insert_alone. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void tell_item(const cuda_batch &batch, cuda_op op, uint64_t index, perfect_outcome outcome,
+__device__ __forceinline__ perfect_outcome insert_item(const cuda_perfect_chunk &chunk, lane_group alone, int shared,
+                                                       uint64_t index, uint64_t *value)
+{
+    const perfect_seek seek = perfect_seek_key(kind, &chunk.view, key_of<kind>(chunk.batch, index));
+    *value = value_of<kind>(chunk, index);
+    return perfect_insert_alone(kind, mode_of(chunk.op), chunk.batch.how, shared, alone, &chunk.view, &seek, value);
+}
+
+/* One lane: reports the outcome of an item, and with OP_FETCH the value that the table holds. OVERFLOW: the item is
+ * refused. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void tell_item(const cuda_perfect_chunk &chunk, uint64_t index, perfect_outcome outcome,
                                           uint64_t value, outcome_counts *counts)
 {
+    const cuda_batch &batch = chunk.batch;
     counts->ok += outcome == PERFECT_DONE;
     counts->exists += outcome == PERFECT_WAS_THERE;
-    counts->full += outcome == PERFECT_NO_ROOM;
+    counts->full += outcome == PERFECT_OVERFLOW;
     if (batch.status != NULL)
         batch.status[index] = outcome == PERFECT_DONE        ? LOOM_OK
                               : outcome == PERFECT_WAS_THERE ? LOOM_EXISTS
                                                              : LOOM_FULL;
-    if (op != OP_FETCH || batch.found_values == NULL)
-        return;
-    value = outcome == PERFECT_NO_ROOM ? 0 : value;
-    if (slot_value_bytes(kind) == 4)
-        ((uint32_t *)batch.found_values)[index] = (uint32_t)value;
-    else if (slot_value_bytes(kind) == 8)
-        ((uint64_t *)batch.found_values)[index] = value;
+    if (chunk.op == OP_FETCH && batch.found_values != NULL)
+        put_number(slot_value_bytes(kind), batch.found_values, index, outcome == PERFECT_OVERFLOW ? 0 : value);
 }
 
 #endif

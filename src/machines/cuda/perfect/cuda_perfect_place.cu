@@ -23,7 +23,6 @@ enum { PLACE_THREADS = 1024, PLACE_BLOCKS = 2 /* per multiprocessor */ };
 template <loom__slot_kind kind> struct place_work {
     loom__perfect_view view;
     bulk_regions<kind> records;
-    const uint8_t *spoiled; /* [partitions] */
     perfect_leftovers left;
     uint8_t *status; /* NULL: not wanted */
     cuda_counts *counts;
@@ -227,7 +226,7 @@ __global__ void __launch_bounds__(PLACE_THREADS, PLACE_BLOCKS) place_kernel(cons
     begin_partition<kind>(work.view, block);
     __syncthreads();
     outcome_counts counts = {};
-    if (work.spoiled[partition]) {
+    if (work.left.spoiled[partition]) {
         for (uint32_t i = threadIdx.x; i < block.count; i += blockDim.x)
             leave<kind>(work.left, block, i);
     } else if constexpr (tells) {
@@ -251,23 +250,20 @@ uint32_t place_shared_bytes(const loom__perfect_view *view)
     return view->partition_bytes + (perfect_buckets(view->subrange) + 1) / 2 * 4;
 }
 
-template <loom__slot_kind kind>
-cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
-                   const perfect_bulk_plan *plan, unsigned char *workspace, bool overwrite, cudaStream_t stream)
+perfect_leftovers lay_out_leftovers(const perfect_bulk_plan *plan, array_cutter *memory)
 {
-    const place_work<kind> work = {*view,
-                                   split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0),
-                                   perfect_spoiled(plan, workspace),
-                                   cuda_perfect_leftovers(plan, workspace),
-                                   batch->status,
-                                   batch->counts,
-                                   overwrite};
-    auto kernel = batch->status != NULL ? place_kernel<kind, true> : place_kernel<kind, false>;
-    cudaError_t error = allow_shared(kernel, (size_t)cuda->shared_bytes - PERFECT_STATIC_BYTES);
-    if (error != cudaSuccess)
-        return error;
-    kernel<<<view->partitions, PLACE_THREADS, place_shared_bytes(view), stream>>>(work);
-    return cudaGetLastError();
+    const uint32_t room = plan->leftover_room;
+    perfect_leftovers left = {};
+    left.room = room;
+    left.count = memory->cut<uint32_t>(1);
+    left.spoiled = memory->cut<uint8_t>(plan->partitions);
+    left.keys = memory->cut<unsigned char>((uint64_t)room * slot_key_bytes(plan->kind));
+    left.values = memory->cut<unsigned char>((uint64_t)room * slot_value_bytes(plan->kind));
+    if (plan->split.with_index) {
+        left.index = memory->cut<uint32_t>(room);
+        left.status = memory->cut<uint8_t>(room);
+    }
+    return left;
 }
 
 } // namespace
@@ -275,56 +271,47 @@ cudaError_t launch(const cuda_state *cuda, const loom__perfect_view *view, const
 bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_index,
                             perfect_bulk_plan *plan)
 {
-    const uint32_t buckets = perfect_buckets(view->subrange), slots = perfect_slots((loom__slot_kind)view->kind);
-    const uint32_t place = place_shared_bytes(view), codes = cuda_perfect_codes_bytes(view);
+    const loom__slot_kind kind = (loom__slot_kind)view->kind;
+    const uint32_t slots = perfect_buckets(view->subrange) * perfect_slots(kind); /* of a partition */
+    const uint32_t most = perfect_most_shared(cuda);
     split_request request = {};
     *plan = perfect_bulk_plan{};
     request.n = n;
-    request.keys = (uint64_t)view->partitions * buckets * slots;
+    request.keys = (uint64_t)view->partitions * slots;
     request.parts = view->partitions;
-    cuda_bulk_columns((loom__slot_kind)view->kind, &request);
+    cuda_bulk_columns(kind, &request);
     request.with_index = with_index;
     request.spare_bytes = (uint64_t)view->partitions * view->partition_bytes;
-    if ((place > codes ? place : codes) + PERFECT_STATIC_BYTES > (uint32_t)cuda->shared_bytes ||
+    if (place_shared_bytes(view) > most || cuda_perfect_codes_bytes(view) > most ||
         !split_plan_passes(&request, &plan->split))
         return false;
-    const uint32_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind),
-                   value_bytes = slot_value_bytes((loom__slot_kind)view->kind);
-    plan->leftover_room = (uint32_t)(n / 64 + 4 * buckets * slots); /* n is below 2^32 */
-    plan->leftover_room = plan->leftover_room < PERFECT_MOST_ITEMS ? plan->leftover_room : (uint32_t)PERFECT_MOST_ITEMS;
-    plan->count_at = (plan->split.bytes + 255) / 256 * 256;
-    plan->spoiled_at = plan->count_at + 256;
-    plan->keys_at = plan->spoiled_at + split_column_bytes(view->partitions, 1);
-    plan->values_at = plan->keys_at + split_column_bytes(plan->leftover_room, key_bytes);
-    plan->index_at = plan->values_at + split_column_bytes(plan->leftover_room, value_bytes);
-    plan->status_at = plan->index_at + (with_index ? split_column_bytes(plan->leftover_room, sizeof(uint32_t)) : 0);
-    plan->bytes = plan->status_at + (with_index ? split_column_bytes(plan->leftover_room, 1) : 0);
+    plan->kind = kind;
+    plan->partitions = view->partitions;
+    plan->leftover_room = min((uint32_t)(n / 64 + 4 * slots), (uint32_t)PERFECT_MOST_ITEMS); /* n is below 2^32 */
+    array_cutter memory = {NULL, cuda_aligned(plan->split.bytes)};
+    (void)lay_out_leftovers(plan, &memory);
+    plan->bytes = memory.bytes;
     return true;
 }
 
 perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace)
 {
-    const bool with_index = plan->split.with_index;
-    return {(uint32_t *)(workspace + plan->count_at),
-            plan->leftover_room,
-            workspace + plan->keys_at,
-            workspace + plan->values_at,
-            with_index ? (uint32_t *)(workspace + plan->index_at) : NULL,
-            with_index ? workspace + plan->status_at : NULL};
-}
-
-cudaError_t cuda_perfect_bulk_begin(const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
-{
-    cudaError_t error = split_begin(&plan->split, workspace, stream);
-    return error != cudaSuccess ? error : cudaMemsetAsync(workspace + plan->count_at, 0, sizeof(uint32_t), stream);
+    array_cutter memory = {workspace, cuda_aligned(plan->split.bytes)};
+    return lay_out_leftovers(plan, &memory);
 }
 
 cudaError_t cuda_perfect_bulk_place(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
                                     const perfect_bulk_plan *plan, unsigned char *workspace, bool overwrite,
                                     cudaStream_t stream)
 {
+    const perfect_leftovers left = cuda_perfect_leftovers(plan, workspace);
     cudaError_t error = cudaSuccess;
-#define CALL(kind) error = launch<kind>(cuda, view, batch, plan, workspace, overwrite, stream)
+#define CALL(kind)                                                                                              \
+    error = launch_shared(batch->status != NULL ? place_kernel<kind, true> : place_kernel<kind, false>,         \
+                          perfect_most_shared(cuda), view->partitions, PLACE_THREADS, place_shared_bytes(view), \
+                          {*view, split_fine_regions<bulk_columns<kind>>(&plan->split, workspace, 0), left,     \
+                           batch->status, batch->counts, overwrite},                                            \
+                          stream)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return error;

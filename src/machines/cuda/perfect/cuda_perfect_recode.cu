@@ -30,24 +30,19 @@ enum {
     MOST_BLOCKS = 132 * BLOCKS     /* … of 132, as on an H200: more blocks would only wait */
 };
 
-/* Leaves an item to the owner of its partition. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void leave_item(const loom__perfect_view &view, const cuda_batch &batch,
-                                           const cuda_perfect_lists &lists, uint32_t index)
+__global__ void __launch_bounds__(THREADS, BLOCKS) recode_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
-    const uint64_t hash = loom__hash_key(key_of<kind>(batch, index), slot_key_bytes(kind), view.seed);
-    lists.next[index] = note_item(lists, loom__hash_partition(hash, view.partitions), index);
-}
-
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS, BLOCKS)
-    recode_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
-{
+    const loom__perfect_view &view = chunk.view;
+    const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t pending = lists.counters->pending;
     outcome_counts counts = {};
-    if (pending > lists.most_pending) {
-        for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < pending; i += gridDim.x * THREADS)
-            leave_item<kind>(view, batch, lists, lists.pending[i]);
+    if (pending > lists.most_pending) { /* leaves all items to the owners of their partitions */
+        for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < pending; i += gridDim.x * THREADS) {
+            const uint32_t index = lists.pending[i];
+            const perfect_seek seek = perfect_start(kind, &view, key_of<kind>(chunk.batch, index));
+            lists.next[index] = note_item(lists, seek.partition_index, index);
+        }
         return;
     }
     const lane_group group = lane_own_group();
@@ -61,23 +56,22 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             active = next < pending;
             if (active) {
                 index = lists.pending[next];
-                const uint64_t key = key_of<kind>(batch, index);
-                const uint64_t hash = loom__hash_key(key, slot_key_bytes(kind), view.seed);
-                value = value_of<kind>(batch, op, index);
-                owner = perfect_own(&view, loom__hash_partition(hash, view.partitions), lane_own_team(), group, 1);
-                perfect_begin_beside(kind, &view, &owner, key, &beside);
+                beside.seek = perfect_start(kind, &view, key_of<kind>(chunk.batch, index));
+                beside.turn = 0;
+                value = value_of<kind>(chunk, index);
+                owner = perfect_own(&view, beside.seek.partition_index, lane_own_team(), group, 1);
             }
         }
         if (!lane_going(group, active))
             break;
         const perfect_outcome outcome =
-            perfect_insert_beside(kind, mode_of(op), batch.how, &view, &owner, &beside, &value, active);
+            perfect_insert_beside(kind, mode_of(chunk.op), chunk.batch.how, &view, &owner, &beside, &value, active);
         begins = active && outcome != PERFECT_AGAIN;
         if (begins && lane_leads(group)) {
             if (outcome == PERFECT_OVERFLOW)
                 lists.next[index] = note_item(lists, owner.partition_index, index);
             else
-                tell_item<kind>(batch, op, index, outcome, value, &counts);
+                tell_item<kind>(chunk, index, outcome, value, &counts);
         }
         uint32_t turn = 0; /* a counter hands out items, since they take different times */
         if (begins && lane_leads(group))
@@ -86,28 +80,18 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
         next = begins ? turn : next;
     }
     __syncwarp();
-    if (batch.counts != NULL)
-        tell_counts(batch.counts, counts);
-}
-
-template <loom__slot_kind kind>
-cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists *lists,
-                   cudaStream_t stream)
-{
-    const uint64_t all = (batch->n + GROUPS - 1) / GROUPS;
-    const unsigned blocks = all < MOST_BLOCKS ? (unsigned)all : (unsigned)MOST_BLOCKS;
-    recode_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, op, *lists);
-    return cudaGetLastError();
+    if (chunk.batch.counts != NULL)
+        tell_counts(chunk.batch.counts, counts);
 }
 
 } // namespace
 
-cudaError_t cuda_perfect_launch_recode(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                       const cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t cuda_perfect_launch_recode(const cuda_perfect_chunk *chunk, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
-#define CALL(kind) error = launch<kind>(view, batch, op, lists, stream)
-    SLOT_FOR_KIND(view->kind, CALL)
+    const uint64_t all = (chunk->batch.n + GROUPS - 1) / GROUPS;
+    const unsigned blocks = all < MOST_BLOCKS ? (unsigned)all : (unsigned)MOST_BLOCKS;
+#define CALL(kind) recode_kernel<kind><<<blocks, THREADS, 0, stream>>>(*chunk)
+    SLOT_FOR_KIND(chunk->view.kind, CALL)
 #undef CALL
-    return error;
+    return cudaGetLastError();
 }

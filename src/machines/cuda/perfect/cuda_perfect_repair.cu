@@ -12,8 +12,7 @@
 #define CUDA_LANES        4 /* a lane holds 16 bytes of a line */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"
-#include "machines/cuda/core/cuda_bulk.cuh"
-#include "machines/cuda/perfect/cuda_perfect_codes.cuh"
+#include "machines/cuda/perfect/cuda_perfect_bulk.cuh"
 #include "machines/cuda/perfect/cuda_perfect_items.cuh"
 
 namespace
@@ -23,71 +22,57 @@ enum { MOST_BLOCKS = 1024 };
 
 /* All threads, after cells have moved: groups insert the new keys. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void insert_coming(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                              const perfect_repair &repair, outcome_counts *counts)
+__device__ __forceinline__ void insert_coming(const cuda_perfect_chunk &chunk, const perfect_repair &repair,
+                                              outcome_counts *counts)
 {
     const perfect_owner &owner = repair.owner;
     for (uint32_t i = perfect_group(&owner); i < repair.count; i += perfect_groups(&owner)) {
         if (perfect_is_left(&repair, i))
             continue;
         const uint32_t index = repair.coming[i];
-        const perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
-        uint64_t value = value_of<kind>(batch, op, index);
-        const perfect_outcome outcome =
-            perfect_insert_alone(kind, mode_of(op), batch.how, 1, owner.alone, &view, &seek, &value);
+        uint64_t value;
+        const perfect_outcome outcome = insert_item<kind>(chunk, owner.alone, 1, index, &value);
         if (outcome == PERFECT_OVERFLOW)
             perfect_leave(&repair, i);
         else if (lane_leads(owner.alone))
-            tell_item<kind>(batch, op, index, outcome, value, counts);
+            tell_item<kind>(chunk, index, outcome, value, counts);
     }
 }
 
 /* All threads of a block that owns the partition: insert its noted items. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ void insert_at_once(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                               const cuda_perfect_lists &lists, uint32_t partition,
+__device__ __forceinline__ void insert_at_once(const cuda_perfect_chunk &chunk, uint32_t partition,
                                                unsigned char *memory, outcome_counts *counts)
 {
+    const loom__perfect_view &view = chunk.view;
+    const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t noted = lists.counts[partition];
     const perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
     perfect_repair repair =
         perfect_begin_repair(&view, owner, lane_own_group(), memory, perfect_most_repaired(view.subrange));
-    repair.keys = batch.keys;
+    repair.keys = chunk.batch.keys;
     repair.coming = lists.items + (uint64_t)partition * lists.room;
     repair.count = noted < lists.room ? noted : lists.room;
     if (!perfect_plan_repair(kind, &view, &repair, PERFECT_REPAIR_ROUNDS))
         return;
     perfect_carry_out_repair(kind, &view, &repair);
-    insert_coming<kind>(view, batch, op, repair, counts);
+    insert_coming<kind>(chunk, repair, counts);
     const uint32_t left = perfect_keep_left(&repair);
     if (threadIdx.x == 0)
         lists.counts[partition] = left;
 }
 
 template <loom__slot_kind kind>
-__global__ void __maxnreg__(CODES_REGISTERS)
-    repair_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+__global__ void __maxnreg__(CODES_REGISTERS) repair_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
     extern __shared__ __align__(16) unsigned char memory[];
+    const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t crowded = lists.counters->crowded;
     outcome_counts counts = {};
     for (uint32_t i = blockIdx.x; i < crowded; i = next_item(&lists.counters->repairs))
-        insert_at_once<kind>(view, batch, op, lists, lists.crowded[i], memory, &counts);
-    if (batch.counts != NULL && blockIdx.x < crowded)
-        tell_counts(batch.counts, counts);
-}
-
-template <loom__slot_kind kind>
-cudaError_t launch(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists *lists,
-                   cudaStream_t stream)
-{
-    cudaError_t error = allow_shared(repair_kernel<kind>, lists->most_bytes);
-    if (error != cudaSuccess)
-        return error;
-    const unsigned blocks = view->partitions < MOST_BLOCKS ? view->partitions : (unsigned)MOST_BLOCKS;
-    repair_kernel<kind>
-        <<<blocks, codes_threads(lists->repair_bytes), lists->repair_bytes, stream>>>(*view, *batch, op, *lists);
-    return cudaGetLastError();
+        insert_at_once<kind>(chunk, lists.crowded[i], memory, &counts);
+    if (chunk.batch.counts != NULL && blockIdx.x < crowded)
+        tell_counts(chunk.batch.counts, counts);
 }
 
 static_assert(2 * 256 * sizeof(perfect_bid) >= PERFECT_MOST_COMING, "a state for each, where the suspects were");
@@ -99,12 +84,17 @@ uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view)
     return perfect_repair_bytes(view->subrange, view->words, perfect_most_repaired(view->subrange));
 }
 
-cudaError_t cuda_perfect_launch_repair(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                       const cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t cuda_perfect_launch_repair(const cuda_perfect_chunk *chunk, cudaStream_t stream)
 {
+    const uint32_t bytes = chunk->lists.repair_bytes, partitions = chunk->view.partitions;
+    const unsigned blocks = partitions < MOST_BLOCKS ? partitions : (unsigned)MOST_BLOCKS;
     cudaError_t error = cudaSuccess;
-#define CALL(kind) error = launch<kind>(view, batch, op, lists, stream)
-    SLOT_FOR_KIND(view->kind, CALL)
+    if (bytes == 0)
+        return error;
+#define CALL(kind)                                                                                                   \
+    error = launch_shared(repair_kernel<kind>, chunk->lists.most_bytes, blocks, codes_threads(bytes), bytes, *chunk, \
+                          stream)
+    SLOT_FOR_KIND(chunk->view.kind, CALL)
 #undef CALL
     return error;
 }

@@ -23,12 +23,6 @@ static_assert(sizeof(perfect_scratch) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRAN
                   MOST_SCRATCH_BYTES,
               "a block has so much without being asked");
 
-/* Rounded up to a multiple of 16 bytes. */
-uint32_t scratch_bytes(const loom__perfect_view *view)
-{
-    return (perfect_scratch_bytes(view->subrange) + 15) / 16 * 16;
-}
-
 /* ---- owners ---- */
 
 /* All lanes: make a scratch in the block's shared memory. */
@@ -46,21 +40,14 @@ __device__ __forceinline__ perfect_scratch *open_scratch(const loom__perfect_vie
     return scratch;
 }
 
-__device__ __forceinline__ perfect_owner own_partition(const loom__perfect_view &view, uint32_t partition)
-{
-    return perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
-}
-
 /* All lanes: the first group inserts the item; its first lane gets the value. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view &view, const cuda_batch &batch,
-                                                        cuda_op op, const perfect_owner &owner,
-                                                        perfect_scratch *scratch, uint64_t key, uint64_t *value)
+__device__ __forceinline__ perfect_outcome insert_owned(const cuda_perfect_chunk &chunk, const perfect_owner &owner,
+                                                        perfect_scratch *scratch, uint32_t index, uint64_t *value)
 {
     if (perfect_group(&owner) == 0) {
-        perfect_seek seek = perfect_seek_key(kind, &view, key);
-        const perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek,
-                                                             value); /* not shared: it may store any key */
+        const perfect_outcome outcome =
+            insert_item<kind>(chunk, owner.alone, 0, index, value); /* not shared: it may store any key */
         if (lane_leads(owner.alone))
             lane_team_store_4(&scratch->room, outcome);
     }
@@ -74,16 +61,15 @@ __device__ __forceinline__ perfect_outcome insert_owned(const loom__perfect_view
  * own. Equal keys wait for the first of them, which stores the value that they find. Different keys claim their slots
  * by swaps, so they do not disturb each other. Codes do not change. */
 template <loom__slot_kind kind>
-__device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_view &view, const cuda_batch &batch,
-                                                           cuda_op op, const perfect_owner &owner, uint32_t entry,
-                                                           uint64_t *value)
+__device__ __forceinline__ perfect_outcome insert_together(const cuda_perfect_chunk &chunk, const perfect_owner &owner,
+                                                           uint32_t entry, uint64_t *value)
 {
     const uint32_t items = __ballot_sync(CUDA_FULL_MASK, entry != 0), below = (1u << threadIdx.x) - 1;
     const uint32_t teller = threadIdx.x % GROUPS * CUDA_LANES; /* first lane of the group with this lane's item */
     perfect_outcome outcome = PERFECT_AGAIN;
     bool first = false;
     if (entry != 0)
-        first = (__match_any_sync(items, (unsigned long long)key_of<kind>(batch, entry - 1)) & below) == 0;
+        first = (__match_any_sync(items, (unsigned long long)key_of<kind>(chunk.batch, entry - 1)) & below) == 0;
     __syncwarp();
     const uint32_t firsts = __ballot_sync(CUDA_FULL_MASK, first);
     for (int round = 0; round < 2; round++) {
@@ -95,11 +81,8 @@ __device__ __forceinline__ perfect_outcome insert_together(const loom__perfect_v
             uint64_t its_value = 0;
             if ((now >> from & ((1u << GROUPS) - 1)) == 0)
                 continue; /* the same on all lanes */
-            if (now >> mine & 1) {
-                perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, taken - 1));
-                its_value = value_of<kind>(batch, op, taken - 1);
-                became = perfect_insert_alone(kind, mode_of(op), batch.how, 0, owner.alone, &view, &seek, &its_value);
-            }
+            if (now >> mine & 1)
+                became = insert_item<kind>(chunk, owner.alone, 0, taken - 1, &its_value);
             __syncwarp();
             const uint32_t told = __shfl_sync(CUDA_FULL_MASK, (uint32_t)became, teller);
             const uint64_t told_value = __shfl_sync(CUDA_FULL_MASK, (unsigned long long)its_value, teller);
@@ -143,40 +126,42 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     return mine;
 }
 
-/* All lanes of a block that owns the partition: insert its items. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ void insert_items(const loom__perfect_view &view, const cuda_batch &batch, cuda_op op,
-                                             const cuda_perfect_lists &lists, uint32_t partition,
+/* All lanes of a block that owns the partition: insert its items. `anew`: reseeds the partition where plans fail.
+ * Otherwise, if reseeding may help, the remaining items become the partition's list. */
+template <loom__slot_kind kind, bool anew>
+__device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, uint32_t partition,
                                              perfect_scratch *scratch, outcome_counts *counts)
 {
+    const loom__perfect_view &view = chunk.view;
+    const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t noted = lists.counts[partition];
     item_source source = {lists.items + (uint64_t)partition * lists.room, noted < lists.room ? noted : lists.room, 0,
                           lists.heads[partition]};
     uint32_t left = 0; /* the list of remaining items */
-    perfect_owner owner = own_partition(view, partition);
+    perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
     const bool leads = lane_team_rank(owner.team) == 0;
     uint32_t *mark = &view.marks[partition];
     bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
     while (has_items(source)) {                                               /* each item is listed once */
         const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
-        perfect_outcome outcome = insert_together<kind>(view, batch, op, owner, mine, &value);
+        perfect_outcome outcome = insert_together<kind>(chunk, owner, mine, &value);
         bool moved = false; /* cells have moved since */
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
-            tell_item<kind>(batch, op, mine - 1, outcome, value, counts);
+            tell_item<kind>(chunk, mine - 1, outcome, value, counts);
         for (; full != 0; full &= full - 1) { /* one at a time: all lanes make room */
             const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
-            const uint64_t key = key_of<kind>(batch, index);
-            value = value_of<kind>(batch, op, index);
+            const uint64_t key = key_of<kind>(chunk.batch, index);
             outcome = PERFECT_OVERFLOW;
             if (moved)
-                outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
+                outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
             if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
-                if (perfect_make_room(kind, &view, &owner, scratch, key)) {
+                if (perfect_make_room(kind, &view, &owner, scratch, key) ||
+                    (anew && perfect_make_room_anew(kind, &view, &owner, scratch, key))) {
                     moved = true;
-                    outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
-                } else if (perfect_is_hopeful(kind, &view, &owner, scratch)) {
+                    outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
+                } else if (!anew && perfect_is_hopeful(kind, &view, &owner, scratch)) {
                     puts_off = true;
                 } else {
                     exhausted = true;
@@ -184,13 +169,12 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
                         lane_store_4(mark, PERFECT_EXHAUSTED);
                 }
             }
-            if (outcome == PERFECT_OVERFLOW && !exhausted) {
+            if (!anew && outcome == PERFECT_OVERFLOW && !exhausted) {
                 if (leads)
                     lists.next[index] = left; /* all lanes have read `next`: they have waited since */
                 left = entry;
             } else if (leads) {
-                outcome = outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome;
-                tell_item<kind>(batch, op, index, outcome, value, counts);
+                tell_item<kind>(chunk, index, outcome, value, counts);
             }
         }
     }
@@ -202,69 +186,34 @@ __device__ __forceinline__ void insert_items(const loom__perfect_view &view, con
     }
 }
 
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(TEAM)
-    room_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+/* Step 4; or step 5, `anew`, with one block for each spare copy of a partition. */
+template <loom__slot_kind kind, bool anew>
+__global__ void __launch_bounds__(TEAM) room_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
-    const uint32_t touched = lists.counters->touched;
-    if (blockIdx.x >= touched)
+    const cuda_perfect_lists &lists = chunk.lists;
+    const uint32_t count = anew ? lists.counters->left_over : lists.counters->touched;
+    if (blockIdx.x >= count)
         return;
-    perfect_scratch *scratch = open_scratch(view, NULL);
+    perfect_scratch *scratch = open_scratch(chunk.view, anew ? lists.spare + blockIdx.x * lists.spare_bytes : NULL);
     outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < touched; i = next_item(&lists.counters->rooms)) {
-        const uint32_t partition = lists.touched[i];
+    for (uint32_t i = blockIdx.x; i < count; i = anew ? i + gridDim.x : next_item(&lists.counters->rooms)) {
+        const uint32_t partition = anew ? lists.left_over[i] : lists.touched[i];
         if (lists.counts[partition] != 0 || lists.heads[partition] != 0) /* step 3 has not inserted all */
-            insert_items<kind>(view, batch, op, lists, partition, scratch, &counts);
+            insert_items<kind, anew>(chunk, partition, scratch, &counts);
         __syncthreads();
     }
-    if (batch.counts != NULL)
-        tell_counts(batch.counts, counts);
-}
-
-/* One block for each spare copy of a partition. */
-template <loom__slot_kind kind>
-__global__ void __launch_bounds__(TEAM)
-    reseed_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
-{
-    const uint32_t partitions = lists.counters->left_over;
-    if (blockIdx.x >= partitions)
-        return;
-    perfect_scratch *scratch =
-        open_scratch(view, PERFECT_WITHOUT_RESEED ? NULL : lists.spare + blockIdx.x * lists.spare_bytes);
-    outcome_counts counts = {};
-    for (uint32_t i = blockIdx.x; i < partitions; i += gridDim.x) {
-        const uint32_t partition = lists.left_over[i];
-        perfect_owner owner = own_partition(view, partition);
-        const bool leads = lane_team_rank(owner.team) == 0;
-        uint32_t entry = lists.heads[partition];
-        while (entry != 0) {
-            const uint32_t index = entry - 1;
-            const uint64_t key = key_of<kind>(batch, index);
-            uint64_t value = value_of<kind>(batch, op, index);
-            perfect_outcome outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
-            if (outcome == PERFECT_OVERFLOW && (perfect_make_room(kind, &view, &owner, scratch, key) ||
-                                                perfect_make_room_anew(kind, &view, &owner, scratch, key)))
-                outcome = insert_owned<kind>(view, batch, op, owner, scratch, key, &value);
-            if (leads)
-                tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value,
-                                &counts);
-            entry = lists.next[index];
-        }
-        lane_team_wait(owner.team);
-        if (leads)
-            lists.heads[partition] = 0;
-    }
-    if (batch.counts != NULL)
-        tell_counts(batch.counts, counts);
+    if (chunk.batch.counts != NULL)
+        tell_counts(chunk.batch.counts, counts);
 }
 
 /* ---- late items ---- */
 
 /* The same blocks as in step 1, one item per group. */
 template <loom__slot_kind kind>
-__global__ void __launch_bounds__(LATE_THREADS)
-    late_kernel(const loom__perfect_view view, const cuda_batch batch, cuda_op op, const cuda_perfect_lists lists)
+__global__ void __launch_bounds__(LATE_THREADS) late_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
+    const cuda_batch &batch = chunk.batch;
+    const cuda_perfect_lists &lists = chunk.lists;
     if (lists.counters->late == 0 || lists.late_blocks[blockIdx.x] == 0)
         return;
     const uint64_t n = perfect_chunk_items(batch, lists), items = batch.tile * PERFECT_WRITE_WARPS;
@@ -274,44 +223,33 @@ __global__ void __launch_bounds__(LATE_THREADS)
     for (uint64_t index = first + threadIdx.x / CUDA_LANES; index < end; index += LATE_THREADS / CUDA_LANES) {
         if (lists.next[index] != CUDA_PERFECT_LATE)
             continue;
-        uint64_t value = value_of<kind>(batch, op, index);
-        perfect_seek seek = perfect_seek_key(kind, &view, key_of<kind>(batch, index));
-        perfect_outcome outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 1, group, &view, &seek, &value);
+        uint64_t value;
+        const perfect_outcome outcome = insert_item<kind>(chunk, group, 1, index, &value);
         if (lane_leads(group))
-            tell_item<kind>(batch, op, index, outcome == PERFECT_OVERFLOW ? PERFECT_NO_ROOM : outcome, value, &counts);
+            tell_item<kind>(chunk, index, outcome, value, &counts);
     }
     __syncwarp();
     if (batch.counts != NULL)
         tell_counts(batch.counts, counts);
 }
 
-template <loom__slot_kind kind>
-cudaError_t launch_kind(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                        const cuda_perfect_lists *lists, cudaStream_t stream)
+template <loom__slot_kind kind> void launch(const cuda_perfect_chunk &chunk, cudaStream_t stream)
 {
-    const uint32_t scratch = scratch_bytes(view), items = batch->tile * PERFECT_WRITE_WARPS;
-    const unsigned blocks = (unsigned)((batch->n + items - 1) / items);
-    const unsigned owners = view->partitions < MOST_OWNERS ? view->partitions : (unsigned)MOST_OWNERS;
-    room_kernel<kind><<<owners, TEAM, scratch, stream>>>(*view, *batch, op, *lists);
-    cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess)
-        return error;
-    reseed_kernel<kind><<<lists->spares, TEAM, scratch, stream>>>(*view, *batch, op, *lists);
-    error = cudaGetLastError();
-    if (error != cudaSuccess)
-        return error;
-    late_kernel<kind><<<blocks, LATE_THREADS, 0, stream>>>(*view, *batch, op, *lists);
-    return cudaGetLastError();
+    const uint32_t scratch = (perfect_scratch_bytes(chunk.view.subrange) + 15) / 16 * 16;
+    const uint32_t items = chunk.batch.tile * PERFECT_WRITE_WARPS, partitions = chunk.view.partitions;
+    const unsigned blocks = (unsigned)((chunk.batch.n + items - 1) / items);
+    const unsigned owners = partitions < MOST_OWNERS ? partitions : (unsigned)MOST_OWNERS;
+    room_kernel<kind, false><<<owners, TEAM, scratch, stream>>>(chunk);
+    room_kernel<kind, true><<<chunk.lists.spares, TEAM, scratch, stream>>>(chunk);
+    late_kernel<kind><<<blocks, LATE_THREADS, 0, stream>>>(chunk);
 }
 
 } // namespace
 
-cudaError_t cuda_perfect_launch_room(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                     const cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t cuda_perfect_launch_room(const cuda_perfect_chunk *chunk, cudaStream_t stream)
 {
-    cudaError_t error = cudaSuccess;
-#define CALL(kind) error = launch_kind<kind>(view, batch, op, lists, stream)
-    SLOT_FOR_KIND(view->kind, CALL)
+#define CALL(kind) launch<kind>(*chunk, stream)
+    SLOT_FOR_KIND(chunk->view.kind, CALL)
 #undef CALL
-    return error;
+    return cudaGetLastError(); /* of any of the three launches */
 }

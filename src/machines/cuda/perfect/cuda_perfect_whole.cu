@@ -101,10 +101,9 @@ loom_status refill(cuda_state *cuda, const loom__perfect_view *from, const loom_
     cuda_perfect_lists lists;
     cuda_counts counts[COUNT_COPIES];
     CUDA_TRY(cudaMemsetAsync(shared, 0, sizeof *shared, stream));
-    CUDA_TRY(cuda_perfect_open_lists(plan, behind, &lists, stream));
+    CUDA_TRY(cuda_perfect_open_lists(cuda, to, plan, behind, &lists, stream));
     lists.length = &shared->length;
-    if (PERFECT_WITHOUT_REPAIR != 2)
-        lists.most_pending = 0; /* pairs arrive partition by partition, many for each */
+    lists.most_pending = 0; /* pairs arrive partition by partition, many for each */
     for (uint64_t first = 0; first < slots; first += plan->items) {
         const uint64_t count = slots - first < plan->items ? slots - first : plan->items;
         const unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
@@ -192,18 +191,5 @@ loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, lo
         });
     RETURN_IF_FAILED(status);
     *survey = perfect_survey_of(&sums);
-    return LOOM_OK;
-}
-
-/* A lookup reads one bucket, whether or not it finds the key: there is nothing to count. Tests verify this by counting
- * on the simulator and on the cpu machine. */
-loom_status cuda_perfect_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
-                                        uint64_t *accesses, loom_stream stream)
-{
-    (void)machine;
-    (void)any_view;
-    (void)keys;
-    (void)stream;
-    *accesses = n;
     return LOOM_OK;
 }

@@ -8,19 +8,13 @@
 #include "engines/perfect/perfect_ops.h"
 #include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/core/cuda_merge.cuh"
-#include "machines/cuda/perfect/cuda_perfect.cuh"
+#include "machines/cuda/perfect/cuda_perfect_items.cuh"
 
 namespace
 {
 
 enum { WARPS = PERFECT_WRITE_WARPS, THREADS = 32 * WARPS, GROUPS = 32 / CUDA_LANES /* of a warp */ };
 enum { WRITE_BLOCKS = 4, WORDS_AT_ONCE = TILE_ITEMS / 32 };
-
-/* Whether the call may store keys, and leaves some to the owners of partitions. */
-__host__ __device__ constexpr bool inserts(cuda_op op)
-{
-    return op != OP_ERASE && op != OP_UPDATE;
-}
 
 template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
@@ -83,12 +77,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     __shared__ write_tile<kind, op> tiles[WARPS];
     __shared__ merge_table merged; /* unused by erasures: the compiler then drops it */
     write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
-    const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
-                           : op == OP_FETCH   ? SLOT_FETCH
-                           : op == OP_COMBINE ? SLOT_COMBINE
-                                              : SLOT_KEEP;
     cuda_batch batch = given;
-    if (inserts(op))
+    if (perfect_inserts(op))
         batch.n = perfect_chunk_items(given, lists);
     tile_range range(batch.n, batch.tile);
     lane_group group = lane_own_group();
@@ -132,8 +122,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         lane_truth tells = false;
         perfect_outcome outcome = op == OP_ERASE    ? perfect_erase(kind, 1, group, &view, &seek, active)
                                   : op == OP_UPDATE ? perfect_update(kind, 1, group, &view, &seek, own_value, active)
-                                                    : perfect_insert_turn(kind, mode, batch.how, 1, group, &view, &seek,
-                                                                          &own_value, active, &tells);
+                                                    : perfect_insert_turn(kind, mode_of(op), batch.how, 1, group, &view,
+                                                                          &seek, &own_value, active, &tells);
         if (op == OP_FETCH)
             __syncwarp(); /* the found value overwrites the given one, which all lanes of the group have read */
         if (active && outcome != PERFECT_AGAIN) {
@@ -150,7 +140,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     __syncwarp();
     if constexpr (merges(op))
         merge_tell(tiles, range, batch.tile, op == OP_UPDATE ? LOOM_OK : LOOM_EXISTS);
-    if constexpr (inserts(op))
+    if constexpr (perfect_inserts(op))
         list_pending(tiles, &merged, range, lists);
     if (op == OP_FETCH && batch.found_values != NULL)
         tile_write(tile->values, range, (value *)batch.found_values); /* pending items: as given */
@@ -159,42 +149,34 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     if (batch.counts != NULL) {
         cuda_counts *counts = own_counts(batch);
         add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        if (inserts(op))
+        if (perfect_inserts(op))
             add_count(&counts->exists, tile_count(tile->status, range, LOOM_EXISTS));
         else
             add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
     }
 }
 
-template <loom__slot_kind kind>
-void launch_kind(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op, const cuda_perfect_lists &lists,
-                 unsigned blocks, cudaStream_t stream)
+template <loom__slot_kind kind> void launch(const cuda_perfect_chunk &chunk, unsigned blocks, cudaStream_t stream)
 {
-    if (op == OP_KEEP)
-        write_kernel<kind, OP_KEEP><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-    if (op == OP_ERASE)
-        write_kernel<kind, OP_ERASE><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-    if constexpr (takes_values(kind, OP_OVERWRITE)) {
-        if (op == OP_OVERWRITE)
-            write_kernel<kind, OP_OVERWRITE><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-        if (op == OP_FETCH)
-            write_kernel<kind, OP_FETCH><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-        if (op == OP_COMBINE)
-            write_kernel<kind, OP_COMBINE><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-        if (op == OP_UPDATE)
-            write_kernel<kind, OP_UPDATE><<<blocks, THREADS, 0, stream>>>(*view, *batch, lists);
-    }
+    const cuda_op op = chunk.op;
+    auto kernel = op == OP_ERASE ? write_kernel<kind, OP_ERASE> : write_kernel<kind, OP_KEEP>;
+    if constexpr (takes_values(kind, OP_OVERWRITE))
+        kernel = op == OP_OVERWRITE ? write_kernel<kind, OP_OVERWRITE>
+                 : op == OP_FETCH   ? write_kernel<kind, OP_FETCH>
+                 : op == OP_COMBINE ? write_kernel<kind, OP_COMBINE>
+                 : op == OP_UPDATE  ? write_kernel<kind, OP_UPDATE>
+                                    : kernel;
+    kernel<<<blocks, THREADS, 0, stream>>>(chunk.view, chunk.batch, chunk.lists);
 }
 
 } // namespace
 
-cudaError_t cuda_perfect_launch_write(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
-                                      const cuda_perfect_lists *lists, cudaStream_t stream)
+cudaError_t cuda_perfect_launch_write(const cuda_perfect_chunk *chunk, cudaStream_t stream)
 {
-    const cuda_perfect_lists none = {};
-    const unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) launch_kind<kind>(view, batch, op, lists != NULL ? *lists : none, blocks, stream)
-    SLOT_FOR_KIND(view->kind, CALL)
+    const uint32_t items = chunk->batch.tile * WARPS;
+    const unsigned blocks = (unsigned)((chunk->batch.n + items - 1) / items);
+#define CALL(kind) launch<kind>(*chunk, blocks, stream)
+    SLOT_FOR_KIND(chunk->view.kind, CALL)
 #undef CALL
     return cudaGetLastError();
 }
