@@ -33,7 +33,7 @@ static void start_again(fixture *f, uint64_t seed)
     memset(view.marks, 0, 2 * sizeof *view.marks);
     for (uint32_t partition = 0; partition < 2; partition++) {
         f->owner = perfect_own(&f->view, 1 - partition, team, alone, 0);
-        perfect_empty_partition(f->kind, &f->view, &f->owner, 0);
+        perfect_empty_partition(f->kind, &f->owner, 0);
     }
     f->owner = perfect_own(&f->view, 0, team, alone, 0);
     f->count = 0;
@@ -91,8 +91,8 @@ static perfect_outcome insert_key(fixture *f, uint64_t key)
 {
     perfect_outcome outcome = insert_directly(f, key, value_of(f, key));
     if (outcome == PERFECT_OVERFLOW) {
-        if (!perfect_make_room(f->kind, &f->view, &f->owner, f->scratch, key) &&
-            !perfect_make_room_anew(f->kind, &f->view, &f->owner, f->scratch, key))
+        if (!perfect_make_room(f->kind, &f->owner, f->scratch, key) &&
+            !perfect_make_room_anew(f->kind, &f->owner, f->scratch, key))
             return PERFECT_NO_ROOM;
         outcome = insert_directly(f, key, value_of(f, key));
         CHECK_EQ(outcome, PERFECT_DONE);

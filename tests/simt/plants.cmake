@@ -527,10 +527,10 @@ plant(perfect_plan_dropped_while_it_is_read perfect/room
 ")
 
 plant(perfect_codes_changed_while_keys_are_lifted perfect/room
-"    perfect_lift(kind, view, owner, scratch, moves);
+"    perfect_lift(kind, owner, scratch, moves);
     lane_team_wait(owner->team);
 "
-"    perfect_lift(kind, view, owner, scratch, moves);
+"    perfect_lift(kind, owner, scratch, moves);
 ")
 
 plant(perfect_keys_put_back_by_old_codes perfect/room
@@ -654,7 +654,7 @@ plant(perfect_no_second_look_for_the_key perfect/recode
 "&beside->line, beside->seek.key, 0);")
 
 plant(perfect_moves_where_nothing_may perfect/recode
-"        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;"
+"        wanted = lane_load_4(&owner->view->marks[owner->partition_index]) == PERFECT_UNMARKED;"
 "        wanted = 1;")
 
 plant(perfect_fetched_value_kept_to_itself perfect/recode
@@ -671,7 +671,7 @@ plant(perfect_lost_slot_stored_in perfect/recode
 "        if (perfect_claim_slot(kind, shared, view, seek, slot, value) || 1) {")
 
 plant(perfect_stores_by_the_old_code perfect/recode
-"        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);"
+"        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, owner->view->subrange);"
 "        (void)0;")
 
 plant(perfect_no_other_cell_tried perfect/recode
@@ -763,10 +763,10 @@ plant(perfect_counted_while_counters_are_cleared perfect/repair
 ")
 
 plant(perfect_coming_counted_while_the_table_is perfect/repair
-"    uint32_t mine = perfect_count_table(kind, view, repair);
+"    uint32_t mine = perfect_count_table(kind, repair);
     lane_team_wait(repair->owner.team);
 "
-"    uint32_t mine = perfect_count_table(kind, view, repair);
+"    uint32_t mine = perfect_count_table(kind, repair);
 ")
 
 plant(perfect_cell_marked_without_an_atomic perfect/repair
@@ -792,10 +792,10 @@ plant(perfect_troubles_read_while_listed perfect/repair
 ")
 
 plant(perfect_suspects_still_listed perfect/repair
-"perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+"perfect_cell(perfect_coming_place(kind, repair, i)), wanted);
     lane_team_wait(repair->owner.team);
 "
-"perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+"perfect_cell(perfect_coming_place(kind, repair, i)), wanted);
 ")
 
 plant(perfect_empty_list_reset_before_it_is_seen perfect/repair
@@ -843,7 +843,7 @@ plant(perfect_plan_that_overfills_carried_out perfect/repair
 ")
 
 plant(perfect_plan_where_nothing_may_move perfect/repair
-"    if (lane_load_4(&view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+"    if (lane_load_4(&repair->owner.view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
         return 0; /*"
 "    if (0)
         return 0; /*")
@@ -886,11 +886,11 @@ plant(perfect_codes_without_their_salt perfect/repair
 "perfect_packed_codes(&repair->codes, i));")
 
 plant(perfect_inserted_while_keys_are_put_back perfect/repair
-"LOOM__ADD, 1, owner->alone, view, &seek, &value);
+"LOOM__ADD, 1, owner->alone, owner->view, &seek, &value);
     }
     lane_team_wait(owner->team);
 "
-"LOOM__ADD, 1, owner->alone, view, &seek, &value);
+"LOOM__ADD, 1, owner->alone, owner->view, &seek, &value);
     }
 ")
 

@@ -58,7 +58,7 @@ void *sim_perfect_take(size_t bytes)
 void sim_perfect_set_codes(uint32_t partition, uint32_t salt, const uint64_t *codes)
 {
     perfect_owner owner = own(partition);
-    perfect_empty_partition(sim_perfect.kind, &sim_perfect.view, &owner, salt);
+    perfect_empty_partition(sim_perfect.kind, &owner, salt);
     for (uint32_t i = 0; i < sim_perfect.view.words && codes != NULL; i++)
         owner.words[i] = codes[i] << 4 >> 4 | (uint64_t)salt << 60;
 }
@@ -92,7 +92,7 @@ static uint32_t code_for(const perfect_owner *owner, uint32_t cell, const perfec
     const uint32_t code = perfect_code_of(owner, cell);
     if (code == PERFECT_STASHED)
         return PERFECT_NOWHERE;
-    perfect_reading reading = perfect_read_cell(kind, &sim_perfect.view, owner, NULL, cell, code, 0, 1);
+    perfect_reading reading = perfect_read_cell(kind, owner, NULL, cell, code, 0, 1);
     if (comes != NULL)
         perfect_add_key(reading.counts, comes->remainder, owner->salt);
     const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, code, leaves, 0);
@@ -141,7 +141,7 @@ int sim_perfect_store(uint64_t key, uint64_t value, int make_room)
         if (outcome != PERFECT_OVERFLOW || !make_room)
             return outcome == PERFECT_DONE;
         perfect_owner owner = own(seek.partition_index);
-        if (!perfect_make_room(kind, &sim_perfect.view, &owner, &own_scratch.scratch, key))
+        if (!perfect_make_room(kind, &owner, &own_scratch.scratch, key))
             return 0;
     }
 }

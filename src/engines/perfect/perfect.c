@@ -1,5 +1,6 @@
-/* The perfect engine as the core sees it: which tables there are, and where their parts lie. The algorithms are in perfect_ops.h,
- * perfect_recode.h and perfect_room.h, the bytes in perfect_layout.h, the sizes in perfect_shape.c; bulk work is the machine's. */
+/* The perfect engine as the core sees it: which tables there are, and where their parts lie. perfect_layout.h describes
+ * the bytes, and perfect_shape.c chooses the sizes. The algorithms are in perfect_ops.h, perfect_recode.h,
+ * perfect_repair.h and perfect_room.h. The machines do bulk work. */
 #include "engines/perfect/perfect.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -11,14 +12,14 @@ enum { WORDS = 0 /* the parameter: words of codes in a partition */ };
 
 static loom__perfect_shape shape_of(const loom__description *is)
 {
-    loom__perfect_shape shape = {
-        .kind = slot_kind_of(is->key_bytes, is->value_bytes),
+    const loom__slot_kind kind = slot_kind_of(is->key_bytes, is->value_bytes);
+    return (loom__perfect_shape){
+        .kind = kind,
         .partitions = is->partitions,
         .subrange = is->buckets / PERFECT_SUBRANGES,
         .words = (uint32_t)is->parameters[WORDS],
+        .slots = (uint64_t)is->partitions * is->buckets * perfect_slots(kind),
     };
-    shape.slots = (uint64_t)is->partitions * is->buckets * perfect_slots(shape.kind);
-    return shape;
 }
 
 static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
@@ -44,7 +45,7 @@ static loom_status check(const loom__description *is)
     return LOOM_OK;
 }
 
-/* In files the codes of a partition are a unit. Behind them, in memory: marks. */
+/* In files the codes of a partition are a unit. In memory, marks follow the totals. */
 static void lay_out(loom__table *table)
 {
     const loom__perfect_shape shape = shape_of(&table->is);

@@ -2,9 +2,9 @@
  * In perfect_room.h a team of lanes (core/lanes.h) owns the partition, and nobody else works on it. In perfect_recode.h
  * groups work side by side.
  *
- * A group reads a cell: how many of its keys have each rotation (perfect_rotation), and how full its sixteen buckets are.
- * From these counts it judges the cell's codes, without touching the table. The team shares its findings on its
- * *scratch*. */
+ * A group reads a cell: how many of its keys have each rotation (perfect_rotation), and how full its sixteen buckets
+ * are. From these counts it judges the cell's codes, without touching the table. The team shares its findings in its
+ * *scratch* memory. */
 #ifndef LOOM_PERFECT_CELLS_H
 #define LOOM_PERFECT_CELLS_H
 
@@ -73,6 +73,7 @@ LOOM_LANE uint32_t *perfect_shift_word(const perfect_scratch *scratch, uint32_t 
 
 /* The partition, and the lanes that work on it. */
 typedef struct perfect_owner {
+    const loom__perfect_view *view;
     uint32_t partition_index;
     unsigned char *partition;
     uint64_t *words; /* its codes */
@@ -86,15 +87,11 @@ typedef struct perfect_owner {
 LOOM_LANE perfect_owner perfect_own(const loom__perfect_view *view, uint32_t partition_index, lane_team team,
                                     lane_group alone, int shared)
 {
-    perfect_owner owner;
-    owner.partition_index = partition_index;
-    owner.partition = view->base + loom__multiply_wide(partition_index, view->partition_bytes);
-    owner.words = view->codes + loom__multiply_wide(partition_index, view->words);
-    owner.salt = perfect_salt(lane_load_8(owner.words));
-    owner.empty = perfect_empty(view, partition_index);
-    owner.team = team;
-    owner.alone = alone;
-    owner.shared = shared;
+    unsigned char *partition = view->base + loom__multiply_wide(partition_index, view->partition_bytes);
+    uint64_t *words = view->codes + loom__multiply_wide(partition_index, view->words);
+    const uint32_t salt = perfect_salt(lane_load_8(words));
+    const uint64_t empty = perfect_empty(view, partition_index);
+    const perfect_owner owner = {view, partition_index, partition, words, salt, empty, team, alone, shared};
     return owner;
 }
 
@@ -125,29 +122,15 @@ LOOM_LANE perfect_place perfect_place_of_key(loom__slot_kind kind, const loom__p
 }
 
 /* Whether `key` is a key of this cell, not the empty key. Nearly all other keys fail the first comparison. */
-LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 uint64_t key, uint32_t cell, uint32_t *remainder)
+LOOM_LANE int perfect_is_of_cell(loom__slot_kind kind, const perfect_owner *owner, uint64_t key, uint32_t cell,
+                                 uint32_t *remainder)
 {
-    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
-    if (loom__multiply_high(lower, view->words) != cell >> 4 || key == owner->empty)
+    const uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), owner->view->seed);
+    if (loom__multiply_high(lower, owner->view->words) != cell >> 4 || key == owner->empty)
         return 0;
-    const perfect_place place = perfect_place_of(lower, view->words);
+    const perfect_place place = perfect_place_of(lower, owner->view->words);
     *remainder = place.remainder;
     return perfect_cell(place) == cell;
-}
-
-/* A cell's keys lie in perfect_reach() buckets, all of the same mapping; perfect_reached() is the i-th of them. */
-LOOM_LANE uint32_t perfect_reach(uint32_t code)
-{
-    return code == PERFECT_STASHED ? 1 : PERFECT_SUBRANGES;
-}
-
-LOOM_LANE uint32_t perfect_reached(const loom__perfect_view *view, const perfect_owner *owner, uint32_t cell,
-                                   uint32_t code, uint32_t i)
-{
-    if (code == PERFECT_STASHED)
-        return perfect_stash(view);
-    return perfect_bucket_in(cell, owner->salt, code >> 3, i, view->subrange);
 }
 
 /* ---- Lines ---- */
@@ -240,14 +223,14 @@ LOOM_LANE void perfect_add_key(uint64_t counts[2], uint32_t remainder, uint32_t 
 }
 
 /* Counts the cell's keys in the lane's slots of a line. Returns a bit for each of these keys' slots. */
-LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                     uint32_t cell, const lane_line *line, uint64_t counts[2])
+LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const perfect_owner *owner, uint32_t cell,
+                                     const lane_line *line, uint64_t counts[2])
 {
     uint32_t which = 0;
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         uint32_t remainder;
-        if (perfect_is_of_cell(kind, view, owner, perfect_own_key(kind, line, i), cell, &remainder)) {
+        if (perfect_is_of_cell(kind, owner, perfect_own_key(kind, line, i), cell, &remainder)) {
             perfect_add_key(counts, remainder, owner->salt);
             which |= 1u << i;
         }
@@ -282,34 +265,28 @@ LOOM_LANE int32_t perfect_shift_of(const perfect_scratch *scratch, uint32_t buck
     return bucket % 2 == 0 ? low : (int16_t)((word - (uint32_t)low) >> 16);
 }
 
-LOOM_LANE void perfect_add_shift(perfect_scratch *scratch, uint32_t bucket, uint32_t keys)
-{
-    (void)lane_team_draw(perfect_shift_word(scratch, bucket), keys << (16 * (bucket % 2)));
-}
-
 LOOM_LANE void perfect_touch(perfect_scratch *scratch, uint32_t bucket, uint32_t keys)
 {
-    perfect_add_shift(scratch, bucket, keys);
-    uint32_t at =
-        lane_team_draw(&scratch->touches, 1); /* < MOST_TOUCHED: perfect_plan() has at most MOST_MOVES moves */
+    (void)lane_team_draw(perfect_shift_word(scratch, bucket), keys << (16 * (bucket % 2)));
+    const uint32_t at = lane_team_draw(&scratch->touches, 1); /* < MOST_TOUCHED: at most MOST_MOVES moves */
     lane_team_store_4(&scratch->touched[at], bucket);
 }
 
 /* Adds a cell's keys to the plan, where `code` puts them; `times` -1 subtracts them. Each lane does its share. Together
  * they touch at most one bucket of each subrange, or the stash. A move calls this twice. */
-LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_owner *owner, perfect_scratch *scratch,
-                                  const perfect_tally *tally, uint32_t code, uint32_t times)
+LOOM_LANE void perfect_shift_cell(const perfect_owner *owner, perfect_scratch *scratch, const perfect_tally *tally,
+                                  uint32_t code, uint32_t times)
 {
     uint32_t cell = lane_team_load_4(&tally->cell), mapping = code >> 3;
     if (code == PERFECT_STASHED) {
         if (lane_team_rank(owner->team) == 0)
-            perfect_touch(scratch, perfect_stash(view), times * lane_team_load_4(&tally->keys));
+            perfect_touch(scratch, perfect_stash(owner->view), times * lane_team_load_4(&tally->keys));
         return;
     }
     for (uint32_t turn = lane_team_rank(owner->team); turn < 8; turn += lane_team_size(owner->team)) {
         uint32_t count = perfect_count(tally, mapping, turn), number = (turn + code) % PERFECT_SUBRANGES;
         if (count > 0)
-            perfect_touch(scratch, perfect_bucket_in(cell, owner->salt, mapping, number, view->subrange),
+            perfect_touch(scratch, perfect_bucket_in(cell, owner->salt, mapping, number, owner->view->subrange),
                           times * count);
     }
 }
@@ -318,9 +295,9 @@ LOOM_LANE void perfect_shift_cell(const loom__perfect_view *view, const perfect_
  * the scratch, without the cell's keys. Otherwise they are the table's, with the cell's keys, and there is no scratch.
  * `planned` is a literal: with a test for NULL a GPU would test the pointer each time. Loads of four subranges are in
  * flight before the first line is used. More would take registers, and fewer teams would fit on a GPU. */
-LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__perfect_view *view,
-                                            const perfect_owner *owner, const perfect_scratch *scratch, uint32_t cell,
-                                            uint32_t code, int planned, lane_truth active)
+LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const perfect_owner *owner,
+                                            const perfect_scratch *scratch, uint32_t cell, uint32_t code, int planned,
+                                            lane_truth active)
 {
     const uint32_t mapping = code >> 3;
     uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* where both mappings have one bucket */
@@ -332,8 +309,8 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
         uint64_t mine = 0;
         LOOM_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
-            here[i] = perfect_bucket_in(cell, owner->salt, mapping, half + i, view->subrange);
-            there[i] = perfect_bucket_in(cell, owner->salt, mapping ^ 1, half + i, view->subrange);
+            here[i] = perfect_bucket_in(cell, owner->salt, mapping, half + i, owner->view->subrange);
+            there[i] = perfect_bucket_in(cell, owner->salt, mapping ^ 1, half + i, owner->view->subrange);
             perfect_take_line(kind, owner, here[i], &lines[i], active);
             perfect_take_line(kind, owner, there[i], &others[i], active);
         }
@@ -350,7 +327,7 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
             if (here[i] == there[i]) /* happens in small subranges */
                 same |= (uint64_t)255 << 8 * (half + i);
             if (active && code != PERFECT_STASHED)
-                mine |= (uint64_t)perfect_count_own(kind, view, owner, cell, &lines[i], counts) << 16 * i;
+                mine |= (uint64_t)perfect_count_own(kind, owner, cell, &lines[i], counts) << 16 * i;
         }
         if (half == 0) /* not a computed index, which would put the array into local memory on a GPU */
             reading.mine[0] = mine;
@@ -358,8 +335,8 @@ LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const loom__pe
     }
     if (active && code == PERFECT_STASHED) {
         lane_line stash;
-        perfect_take_line(kind, owner, perfect_stash(view), &stash, 1);
-        (void)perfect_count_own(kind, view, owner, cell, &stash, counts);
+        perfect_take_line(kind, owner, perfect_stash(owner->view), &stash, 1);
+        (void)perfect_count_own(kind, owner, cell, &stash, counts);
     }
     for (uint32_t i = 0; i < 2; i++)
         reading.counts[i] = lane_sum(owner->alone, counts[i]);

@@ -75,18 +75,12 @@ LOOM_BOTH uint32_t perfect_codes_bytes(uint32_t subrange, uint32_t words, uint32
 LOOM_LANE perfect_codes perfect_lay_out_codes(unsigned char *memory, perfect_round *round, uint32_t subrange,
                                               uint32_t words, uint32_t salt, uint32_t suspects, lane_team team)
 {
-    perfect_codes codes;
-    codes.counts = (uint32_t *)(void *)memory;
-    codes.codes = (uint8_t *)(codes.counts + 2 * words * 16);
-    codes.fills = (uint32_t *)(void *)(codes.codes + words * 16);
-    codes.bids = codes.fills + perfect_whole_16(PERFECT_SUBRANGES * subrange) / 4;
-    codes.suspects = (perfect_bid *)(void *)(codes.bids + PERFECT_SUBRANGES * subrange);
-    codes.round = round;
-    codes.subrange = subrange;
-    codes.words = words;
-    codes.salt = salt;
-    codes.most_suspects = suspects;
-    codes.team = team;
+    uint32_t *counts = (uint32_t *)(void *)memory;
+    uint8_t *bytes = (uint8_t *)(counts + 2 * words * 16);
+    uint32_t *fills = (uint32_t *)(void *)(bytes + words * 16);
+    uint32_t *bids = fills + perfect_whole_16(PERFECT_SUBRANGES * subrange) / 4;
+    perfect_bid *listed = (perfect_bid *)(void *)(bids + PERFECT_SUBRANGES * subrange);
+    const perfect_codes codes = {counts, bytes, fills, bids, listed, round, subrange, words, salt, suspects, team};
     return codes;
 }
 
@@ -280,13 +274,13 @@ LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t
     return lane_team_count(codes->team, wanted != 0);
 }
 
-/* The subranges in which keys of the cell lie in an overfull bucket. Considers those in `wanted`, which is the same on
- * all lanes. */
-LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
+/* Lists a cell with keys in overfull buckets as a suspect, for the half rounds of these buckets. Considers the subranges
+ * in `wanted`, which is the same on all lanes. */
+LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
 {
     const uint32_t code = perfect_planned_code(codes, cell), mapping = code >> 3;
     const uint32_t placed = perfect_rotated_counts(perfect_load_counts(codes, mapping, cell), code);
-    uint32_t trouble = 0;
+    uint32_t trouble = 0; /* a bit for each subrange */
     LOOM_UNROLL
     for (uint32_t i = 0; i < PERFECT_SUBRANGES; i++)
         if (wanted >> i & 1) {
@@ -294,13 +288,6 @@ LOOM_LANE uint32_t perfect_trouble_of(const perfect_codes *codes, uint32_t slots
                 perfect_fill(codes, perfect_bucket_in(cell, codes->salt, mapping, i, codes->subrange));
             trouble |= (uint32_t)((perfect_nibble(placed, i) != 0) & (fill > slots)) << i; /* branches would diverge */
         }
-    return trouble;
-}
-
-/* Lists a cell with keys in overfull buckets as a suspect, for the half rounds of these buckets. */
-LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
-{
-    const uint32_t trouble = perfect_trouble_of(codes, slots, cell, wanted);
     LOOM_UNROLL
     for (uint32_t half = 0; half < 2; half++)
         if (trouble >> 4 * half & 15) {

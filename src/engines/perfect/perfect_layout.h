@@ -18,11 +18,11 @@
  * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 with each partition's codes at
  * its beginning.
  *
- * A key's hash chooses its partition (upper half), its cell (lower half: a word, then one of the word's 15 cells), and,
- * from the bits left over and the salt, two rotations of 0..7, one for each Φ (perfect_rotation). With the code of its cell
- * the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash to. So keys of a
- * cell with equal rotations share a bucket, keys with different rotations never do, and a new Δ moves all keys of a
- * cell on by the same number of subranges.
+ * The upper half of a key's hash chooses the partition. The lower half chooses the cell: a word, then one of the word's
+ * 15 cells. The bits left over and the salt give two rotations of 0..7, one for each Φ (perfect_rotation). With the code
+ * of its cell the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash to.
+ * So keys of a cell with equal rotations share a bucket, and keys with different rotations never do. A new Δ moves all
+ * keys of a cell on by the same number of subranges.
  *
  * A free slot holds a value of zero bytes and the partition's empty key, which hashes to another partition. So every
  * key is legal, and a table has at least two partitions. */

@@ -326,7 +326,14 @@ LOOM_LANE void perfect_clear_slot(loom__slot_kind kind, int shared, const loom__
     slot_store_key(kind, line, slot, empty);
 }
 
-/* The value in a slot that no other lane touches. `pair`, for PAIR_4_4: the content of the slot. */
+/* The key in a slot. *pair, for PAIR_4_4: the content of the slot. */
+LOOM_LANE uint64_t perfect_load_slot(loom__slot_kind kind, const unsigned char *line, uint32_t slot, uint64_t *pair)
+{
+    *pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;
+    return kind == SLOT_PAIR_4_4 ? (uint32_t)*pair : slot_key(kind, line, slot);
+}
+
+/* The value in a slot that no other lane touches. `pair`: as perfect_load_slot has it. */
 LOOM_LANE uint64_t perfect_value_in(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
                                     uint32_t bucket, uint32_t slot, uint64_t pair)
 {

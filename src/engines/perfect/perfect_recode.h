@@ -46,7 +46,8 @@
 
 enum { PERFECT_MOST_COPIES = 16 /* keys of a cell that moves: a lane records the slots of their copies in 8 bytes */ };
 
-/* The state of one key's insertion between turns. */
+/* The state of one key's insertion between turns. Before the first one `seek` is as perfect_start makes it, and `turn`
+ * is 0. */
 typedef struct perfect_beside {
     perfect_seek seek; /* its bucket follows the cell's code, once the cell is held */
     uint32_t code;     /* of the key's cell: giving the cell back stores it */
@@ -89,8 +90,8 @@ typedef struct perfect_spot {
 } perfect_spot;
 
 /* Removes the lane's next slot from `mine` and returns it. */
-LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const loom__perfect_view *view,
-                                         const perfect_owner *owner, const perfect_recoding *recoding, uint64_t mine[2])
+LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const perfect_owner *owner,
+                                         const perfect_recoding *recoding, uint64_t mine[2])
 {
     const uint32_t upper = mine[0] == 0;
     const uint64_t bits = upper ? mine[1] : mine[0];
@@ -102,39 +103,35 @@ LOOM_LANE perfect_spot perfect_next_spot(loom__slot_kind kind, const loom__perfe
         mine[0] &= mine[0] - 1;
     perfect_spot spot;
     spot.bucket =
-        perfect_bucket_in(recoding->cell, owner->salt, recoding->from >> 3, 4 * upper + at / 16, view->subrange);
+        perfect_bucket_in(recoding->cell, owner->salt, recoding->from >> 3, 4 * upper + at / 16, owner->view->subrange);
     spot.slot = perfect_first_slot(kind, owner) + at % 16;
     return spot;
 }
 
 /* The key in a spot, its value, and the bucket that it moves to. */
-LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const loom__perfect_view *view,
-                                         const perfect_owner *owner, const perfect_recoding *recoding,
-                                         perfect_spot spot, uint64_t *value)
+LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const perfect_owner *owner,
+                                         const perfect_recoding *recoding, perfect_spot spot, uint64_t *value)
 {
-    unsigned char *line = perfect_line(kind, owner->partition, spot.bucket);
-    const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + spot.slot) : 0;
-    perfect_seek seek;
-    seek.key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, spot.slot);
-    seek.partition = owner->partition;
-    seek.partition_index = owner->partition_index;
-    seek.place = perfect_place_of_key(kind, view, seek.key);
-    seek.bucket = perfect_bucket(seek.place, recoding->to, owner->salt, view->subrange);
-    *value = perfect_value_in(kind, view, owner->partition, spot.bucket, spot.slot, pair);
+    uint64_t pair;
+    const uint64_t key = perfect_load_slot(kind, perfect_line(kind, owner->partition, spot.bucket), spot.slot, &pair);
+    const perfect_place place = perfect_place_of_key(kind, owner->view, key);
+    const uint32_t bucket = perfect_bucket(place, recoding->to, owner->salt, owner->view->subrange);
+    const perfect_seek seek = {key, owner->partition, owner->partition_index, bucket, place};
+    *value = perfect_value_in(kind, owner->view, owner->partition, spot.bucket, spot.slot, pair);
     return seek;
 }
 
 /* The lane copies its keys of the cell. Returns their number; *slots gets 4 bits for the slot of each copy. *failed:
  * there was no room. */
-LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                     const perfect_recoding *recoding, uint64_t *slots, lane_truth *failed)
+LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const perfect_owner *owner, const perfect_recoding *recoding,
+                                     uint64_t *slots, lane_truth *failed)
 {
     uint64_t mine[2] = {recoding->mine[0], recoding->mine[1]}, value;
     uint32_t copies = 0;
     while ((mine[0] | mine[1]) != 0) {
-        const perfect_spot spot = perfect_next_spot(kind, view, owner, recoding, mine);
-        const perfect_seek seek = perfect_seek_spot(kind, view, owner, recoding, spot, &value);
-        const uint32_t slot = perfect_store(kind, owner->shared, view, &seek, value);
+        const perfect_spot spot = perfect_next_spot(kind, owner, recoding, mine);
+        const perfect_seek seek = perfect_seek_spot(kind, owner, recoding, spot, &value);
+        const uint32_t slot = perfect_store(kind, owner->shared, owner->view, &seek, value);
         if (slot == PERFECT_NO_SLOT) {
             *failed = 1;
             break;
@@ -145,32 +142,31 @@ LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const loom__perfect_v
 }
 
 /* The lane clears its keys of the cell. If the move failed, it clears the copies instead. */
-LOOM_LANE void perfect_clear_keys(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                  const perfect_recoding *recoding, uint64_t slots, uint32_t copies, lane_truth failed)
+LOOM_LANE void perfect_clear_keys(loom__slot_kind kind, const perfect_owner *owner, const perfect_recoding *recoding,
+                                  uint64_t slots, uint32_t copies, lane_truth failed)
 {
     uint64_t mine[2] = {recoding->mine[0], recoding->mine[1]}, value;
     for (; copies > 0; copies--, slots >>= 4) {
-        perfect_spot spot = perfect_next_spot(kind, view, owner, recoding, mine);
+        perfect_spot spot = perfect_next_spot(kind, owner, recoding, mine);
         if (failed) {
-            spot.bucket = perfect_seek_spot(kind, view, owner, recoding, spot, &value).bucket;
+            spot.bucket = perfect_seek_spot(kind, owner, recoding, spot, &value).bucket;
             spot.slot = (uint32_t)slots & 15;
         }
-        perfect_clear_slot(kind, owner->shared, view, owner->partition, spot.bucket, spot.slot, owner->empty);
+        perfect_clear_slot(kind, owner->shared, owner->view, owner->partition, spot.bucket, spot.slot, owner->empty);
     }
 }
 
 /* The group moves all keys of the cell. False: there was no room, and nothing has changed. */
-LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const loom__perfect_view *view,
-                                         const perfect_owner *owner, const perfect_recoding *recoding,
-                                         lane_truth active)
+LOOM_LANE lane_truth perfect_recode_cell(loom__slot_kind kind, const perfect_owner *owner,
+                                         const perfect_recoding *recoding, lane_truth active)
 {
     uint64_t slots = 0;
     uint32_t copies = 0;
     lane_truth failed = 0;
     if (active)
-        copies = perfect_copy_keys(kind, view, owner, recoding, &slots, &failed);
+        copies = perfect_copy_keys(kind, owner, recoding, &slots, &failed);
     failed = lane_some(lane_poll(owner->alone, failed));
-    perfect_clear_keys(kind, view, owner, recoding, slots, copies, failed);
+    perfect_clear_keys(kind, owner, recoding, slots, copies, failed);
     lane_join(owner->alone, owner->shared); /* the first lane, which continues, sees what all lanes cleared */
     return active && !failed;
 }
@@ -187,72 +183,61 @@ LOOM_LANE lane_truth perfect_has_room(loom__slot_kind kind, const perfect_owner 
 }
 
 /* The cell of the key in this slot of a line, on all lanes of the group; UINT32_MAX: the slot is empty. */
-LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                   const lane_line *line, uint32_t slot)
+LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const perfect_owner *owner, const lane_line *line,
+                                   uint32_t slot)
 {
     uint64_t cell = 0; /* cell number plus one */
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         const uint64_t key = perfect_own_key(kind, line, i);
         if (perfect_first_slot(kind, owner) + i == slot && key != owner->empty)
-            cell = perfect_cell(perfect_place_of_key(kind, view, key)) + (uint64_t)1;
+            cell = perfect_cell(perfect_place_of_key(kind, owner->view, key)) + (uint64_t)1;
     }
     return (uint32_t)lane_sum(owner->alone, cell) - 1;
 }
 
 /* The group looks for a code of the cell that makes room, and moves the cell to it. In the first turn the room is for
  * the new key, which belongs to the cell; later it is in the new key's bucket. True: the cell has moved. */
-LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                      const perfect_beside *beside, uint32_t cell, uint32_t *code, lane_truth active)
+LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const perfect_owner *owner, const perfect_beside *beside,
+                                      uint32_t cell, uint32_t *code, lane_truth active)
 {
     const int other = beside->turn > 0;
-    perfect_reading reading = perfect_read_cell(kind, view, owner, NULL, cell, *code, 0, active);
+    perfect_reading reading = perfect_read_cell(kind, owner, NULL, cell, *code, 0, active);
     if (!other) {
         perfect_add_key(reading.counts, beside->seek.place.remainder, owner->salt);
         reading.keys++;
     }
-    const uint32_t leaves = other ? beside->seek.bucket / view->subrange : (uint32_t)PERFECT_SUBRANGES;
+    const uint32_t leaves = other ? beside->seek.bucket / owner->view->subrange : (uint32_t)PERFECT_SUBRANGES;
     const uint32_t best = perfect_judge(kind, owner, &reading, cell, 0, *code, leaves, 0);
     const perfect_recoding recoding = {cell, *code, best & 15, {reading.mine[0], reading.mine[1]}};
     const lane_truth can = active && best >> 24 == 0 && reading.keys <= PERFECT_MOST_COPIES;
-    const lane_truth moved = perfect_recode_cell(kind, view, owner, &recoding, can);
+    const lane_truth moved = perfect_recode_cell(kind, owner, &recoding, can);
     *code = moved ? recoding.to : *code;
     return moved;
 }
 
-/* Called before the first turn. */
-LOOM_LANE void perfect_begin_beside(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                    uint64_t key, perfect_beside *beside)
-{
-    beside->seek.key = key;
-    beside->seek.partition = owner->partition;
-    beside->seek.partition_index = owner->partition_index;
-    beside->seek.place = perfect_place_of_key(kind, view, key);
-    beside->turn = 0;
-}
-
 /* The group takes the cell that it tries in this turn and puts its number into *cell: first the key's own, then the
  * cell of each key in the line. Returns the cell's code, as perfect_hold does. */
-LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                     const perfect_beside *beside, lane_truth active, uint32_t *cell)
+LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const perfect_owner *owner, const perfect_beside *beside,
+                                     lane_truth active, uint32_t *cell)
 {
     const int first = beside->turn == 0;
-    const uint32_t other = perfect_cell_in(kind, view, owner, &beside->line, beside->turn - 1);
+    const uint32_t other = perfect_cell_in(kind, owner, &beside->line, beside->turn - 1);
     *cell = first ? perfect_cell(beside->seek.place) : other;
     lane_truth wanted = active && *cell != UINT32_MAX;
     if (first && wanted)
-        wanted = lane_load_4(&view->marks[owner->partition_index]) == PERFECT_UNMARKED;
+        wanted = lane_load_4(&owner->view->marks[owner->partition_index]) == PERFECT_UNMARKED;
     return perfect_hold(owner, *cell, wanted);
 }
 
 /* Called when the group holds the key's cell and has looked for the key: handles the key, if it exists. With FETCH all
  * lanes get the value. */
 LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
-                                  const loom__perfect_view *view, const perfect_owner *owner,
-                                  const perfect_beside *beside, const perfect_look *look, uint64_t *value)
+                                  const perfect_owner *owner, const perfect_beside *beside, const perfect_look *look,
+                                  uint64_t *value)
 {
     if (look->mine)
-        perfect_meet(kind, mode, how, owner->shared, view, &beside->seek, look->slot, look->pair, value);
+        perfect_meet(kind, mode, how, owner->shared, owner->view, &beside->seek, look->slot, look->pair, value);
     if (mode == SLOT_FETCH) {
         const uint64_t met = lane_sum(owner->alone, look->mine ? *value : 0);
         *value = look->found ? met : *value;
@@ -263,31 +248,31 @@ LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__co
  * AGAIN: take another turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may
  * exist, if another group holds its cell. With FETCH all lanes get the value. */
 LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
-                                                const loom__perfect_view *view, const perfect_owner *owner,
-                                                perfect_beside *beside, uint64_t *value, lane_truth active)
+                                                const perfect_owner *owner, perfect_beside *beside, uint64_t *value,
+                                                lane_truth active)
 {
     const int first = beside->turn == 0;
     uint32_t cell;
-    const uint32_t from = perfect_hold_next(kind, view, owner, beside, active, &cell);
+    const uint32_t from = perfect_hold_next(kind, owner, beside, active, &cell);
     const lane_truth held = from != PERFECT_STASHED;
     if (first) {
         beside->code = from;
-        beside->seek.bucket = perfect_bucket(beside->seek.place, from, owner->salt, view->subrange);
+        beside->seek.bucket = perfect_bucket(beside->seek.place, from, owner->salt, owner->view->subrange);
     }
     if (first && held)
         perfect_take_line(kind, owner, beside->seek.bucket, &beside->line, 1);
     const perfect_look look = perfect_look_in(kind, owner->alone, &beside->line, beside->seek.key, first && held);
     const lane_truth there = look.found, room = perfect_has_room(kind, owner, &beside->line, first && held);
-    perfect_meet_found(kind, mode, how, view, owner, beside, &look, value);
+    perfect_meet_found(kind, mode, how, owner, beside, &look, value);
     uint32_t to = from;
-    const lane_truth moved = perfect_try_cell(kind, view, owner, beside, cell, &to, held && !there && !room);
+    const lane_truth moved = perfect_try_cell(kind, owner, beside, cell, &to, held && !there && !room);
     if (first) {
         beside->code = to;
-        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, view->subrange);
+        beside->seek.bucket = perfect_bucket(beside->seek.place, to, owner->salt, owner->view->subrange);
     }
     lane_truth stored = 0;
     if ((moved || room) && !there && lane_leads(owner->alone)) /* another group may still be faster */
-        stored = perfect_store(kind, owner->shared, view, &beside->seek, *value) != PERFECT_NO_SLOT;
+        stored = perfect_store(kind, owner->shared, owner->view, &beside->seek, *value) != PERFECT_NO_SLOT;
     stored = lane_some(lane_poll(owner->alone, stored));
     beside->turn++;
     /* Once the key's own cell has moved, the line is not the key's bucket any more: if there was no room, the group

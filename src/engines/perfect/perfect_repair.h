@@ -79,15 +79,16 @@ LOOM_BOTH uint32_t perfect_repair_bytes(uint32_t subrange, uint32_t words, perfe
            4 * (most.moves + most.troubles) + (words + 1) / 2 * 4;
 }
 
-/* `memory` has perfect_repair_bytes() of any content, aligned to 16. */
-LOOM_LANE perfect_repair perfect_begin_repair(const loom__perfect_view *view, perfect_owner owner, lane_group together,
-                                              unsigned char *memory, perfect_repair_limits most)
+/* `memory` has perfect_repair_bytes() of any content, aligned to 16. The caller sets keys, coming and
+ * count. */
+LOOM_LANE perfect_repair perfect_begin_repair(perfect_owner owner, lane_group together, unsigned char *memory,
+                                              perfect_repair_limits most)
 {
+    const uint32_t subrange = owner.view->subrange, words = owner.view->words;
     perfect_repair repair;
-    repair.own =
-        (perfect_repair_counters *)(void *)(memory + perfect_codes_bytes(view->subrange, view->words, most.suspects));
-    repair.codes = perfect_lay_out_codes(memory, &repair.own->round, view->subrange, view->words, owner.salt,
-                                         most.suspects, owner.team);
+    repair.own = (perfect_repair_counters *)(void *)(memory + perfect_codes_bytes(subrange, words, most.suspects));
+    repair.codes =
+        perfect_lay_out_codes(memory, &repair.own->round, subrange, words, owner.salt, most.suspects, owner.team);
     repair.owner = owner;
     repair.together = together;
     repair.most = most;
@@ -95,9 +96,6 @@ LOOM_LANE perfect_repair perfect_begin_repair(const loom__perfect_view *view, pe
     repair.troubled = repair.moved + most.moves;
     repair.bits = repair.troubled + most.troubles;
     repair.states = (uint8_t *)repair.codes.suspects;
-    repair.keys = NULL;
-    repair.coming = NULL;
-    repair.count = 0;
     return repair;
 }
 
@@ -128,11 +126,10 @@ LOOM_LANE void perfect_read_codes(const perfect_repair *repair)
 
 /* All lanes: count the table's keys, except those in the stash, whose cells stay there. Returns how many keys this lane
  * has counted. */
-LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect_view *view,
-                                       const perfect_repair *repair)
+LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const perfect_repair *repair)
 {
     const perfect_owner *owner = &repair->owner;
-    const uint32_t buckets = PERFECT_SUBRANGES * view->subrange, groups = perfect_groups(owner);
+    const uint32_t buckets = PERFECT_SUBRANGES * owner->view->subrange, groups = perfect_groups(owner);
     uint32_t counted = 0;
     for (uint32_t first = 0; first < buckets; first += PERFECT_LINES_AT_ONCE * groups) { /* same on all lanes */
         lane_line lines[PERFECT_LINES_AT_ONCE];
@@ -154,7 +151,7 @@ LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect
             for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
                 const uint64_t key = perfect_own_key(kind, &lines[k], i);
                 if (bucket < buckets && key != owner->empty) {
-                    perfect_count_key(&repair->codes, perfect_place_of_key(kind, view, key));
+                    perfect_count_key(&repair->codes, perfect_place_of_key(kind, owner->view, key));
                     counted++;
                 }
             }
@@ -165,18 +162,13 @@ LOOM_LANE uint32_t perfect_count_table(loom__slot_kind kind, const loom__perfect
     return counted;
 }
 
-/* A new key, and its place. */
-LOOM_LANE uint64_t perfect_coming_key(loom__slot_kind kind, const perfect_repair *repair, uint32_t i)
+/* The place of a new key. */
+LOOM_LANE perfect_place perfect_coming_place(loom__slot_kind kind, const perfect_repair *repair, uint32_t i)
 {
     const uint32_t index = lane_load_4(repair->coming + i);
-    return slot_key_bytes(kind) == 4 ? ((const uint32_t *)repair->keys)[index]
-                                     : ((const uint64_t *)repair->keys)[index];
-}
-
-LOOM_LANE perfect_place perfect_coming_place(loom__slot_kind kind, const loom__perfect_view *view,
-                                             const perfect_repair *repair, uint32_t i)
-{
-    return perfect_place_of_key(kind, view, perfect_coming_key(kind, repair, i));
+    return perfect_place_of_key(kind, repair->owner.view,
+                                slot_key_bytes(kind) == 4 ? ((const uint32_t *)repair->keys)[index]
+                                                          : ((const uint64_t *)repair->keys)[index]);
 }
 
 /* The bucket of a new key under the planned codes; UINT32_MAX: the stash. */
@@ -189,12 +181,11 @@ LOOM_LANE uint32_t perfect_planned_bucket(const perfect_repair *repair, perfect_
 }
 
 /* All lanes: count the new keys, as if there were room. Returns how many keys this lane has counted. */
-LOOM_LANE uint32_t perfect_count_coming(loom__slot_kind kind, const loom__perfect_view *view,
-                                        const perfect_repair *repair)
+LOOM_LANE uint32_t perfect_count_coming(loom__slot_kind kind, const perfect_repair *repair)
 {
     uint32_t counted = 0;
     for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
-        const perfect_place place = perfect_coming_place(kind, view, repair, i);
+        const perfect_place place = perfect_coming_place(kind, repair, i);
         const uint32_t bucket = perfect_planned_bucket(repair, place);
         if (bucket == UINT32_MAX)
             continue;
@@ -243,7 +234,7 @@ LOOM_LANE void perfect_list_troubles(loom__slot_kind kind, const perfect_repair 
 
 /* All lanes: consider every cell that can be a suspect: a cell with keys in a bucket of the table that is too full in
  * the plan, a cell that has moved, and a cell that gets a key. All other cells have their keys elsewhere. */
-LOOM_LANE void perfect_list_near(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
+LOOM_LANE void perfect_list_near(loom__slot_kind kind, const perfect_repair *repair)
 {
     const uint32_t slots = perfect_slots(kind), wanted = lane_team_load_4(&repair->codes.round->wanted);
     if (perfect_rank(repair) == 0)
@@ -261,12 +252,13 @@ LOOM_LANE void perfect_list_near(loom__slot_kind kind, const loom__perfect_view 
         const uint32_t bucket = lane_team_load_4(&repair->troubled[i / slots]);
         const uint64_t key = slot_key(kind, perfect_line(kind, repair->owner.partition, bucket), i % slots);
         if (key != repair->owner.empty)
-            perfect_consider_near(kind, repair, perfect_cell(perfect_place_of_key(kind, view, key)), wanted);
+            perfect_consider_near(kind, repair, perfect_cell(perfect_place_of_key(kind, repair->owner.view, key)),
+                                  wanted);
     }
     for (uint32_t i = perfect_rank(repair); i < moves; i += perfect_size(repair))
         perfect_consider_near(kind, repair, lane_team_load_4(&repair->moved[i]), wanted);
     for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair))
-        perfect_consider_near(kind, repair, perfect_cell(perfect_coming_place(kind, view, repair, i)), wanted);
+        perfect_consider_near(kind, repair, perfect_cell(perfect_coming_place(kind, repair, i)), wanted);
     lane_team_wait(repair->owner.team);
 }
 
@@ -313,9 +305,8 @@ LOOM_LANE void perfect_half_round(uint32_t slots, const perfect_codes *codes, co
 /* All lanes: repair codes. Returns how many lanes see buckets that are still too full; 0: no bucket is. `near` is a
  * literal. With `near`, only cells that can be suspects are considered. Without it all cells are, `repair` is NULL, and
  * only the slots of `kind` matter. */
-LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfect_view *view,
-                                        const perfect_codes *codes, lane_group together, const perfect_repair *repair,
-                                        int near, uint32_t rounds)
+LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const perfect_codes *codes, lane_group together,
+                                        const perfect_repair *repair, int near, uint32_t rounds)
 {
     for (uint32_t i = lane_team_rank(codes->team); i < PERFECT_SUBRANGES * codes->subrange;
          i += lane_team_size(codes->team))
@@ -325,7 +316,7 @@ LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfec
         if (seen == 0 || round == rounds)
             return seen;
         if (near)
-            perfect_list_near(kind, view, repair);
+            perfect_list_near(kind, repair);
         else
             perfect_consider_all(codes, perfect_slots(kind), together);
         for (uint32_t half = 0; half < 2; half++)
@@ -337,10 +328,10 @@ LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const loom__perfec
 
 /* All lanes: leave new keys whose bucket is too full. Lanes that see the same bucket at the same time may leave more
  * keys than necessary. They must wait before they read fills again. */
-LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair)
+LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
-        const uint32_t bucket = perfect_planned_bucket(repair, perfect_coming_place(kind, view, repair, i));
+        const uint32_t bucket = perfect_planned_bucket(repair, perfect_coming_place(kind, repair, i));
         const int left =
             bucket == UINT32_MAX || perfect_add_fill(&repair->codes, bucket, 0) > perfect_slots(kind); /* atomic */
         lane_team_store_1(&repair->states[i], left ? PERFECT_LEFT : PERFECT_COMES);
@@ -374,10 +365,9 @@ LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
 }
 
 /* All lanes: steps 1 to 3 for the new keys of `repair`. False: nothing has changed, and all of these keys are left. */
-LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
-                                  uint32_t rounds)
+LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const perfect_repair *repair, uint32_t rounds)
 {
-    if (lane_load_4(&view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+    if (lane_load_4(&repair->owner.view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
         return 0; /* a key that was refused there must stay refused (perfect_room.h) */
     perfect_clear_counters(&repair->codes);
     if (perfect_rank(repair) == 0) {
@@ -388,13 +378,13 @@ LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view
     }
     lane_team_wait(repair->owner.team);
     perfect_read_codes(repair);
-    uint32_t mine = perfect_count_table(kind, view, repair);
+    uint32_t mine = perfect_count_table(kind, repair);
     lane_team_wait(repair->owner.team);
-    mine += perfect_count_coming(kind, view, repair);
+    mine += perfect_count_coming(kind, repair);
     if (!perfect_all_counted(&repair->codes, mine, &repair->own->sum))
         return 0;
-    (void)perfect_repair_codes(kind, view, &repair->codes, repair->together, repair, 1, rounds);
-    perfect_withdraw(kind, view, repair);
+    (void)perfect_repair_codes(kind, &repair->codes, repair->together, repair, 1, rounds);
+    perfect_withdraw(kind, repair);
     if (perfect_look_for_trouble(&repair->codes, perfect_slots(kind)) != 0)
         return 0;
     return perfect_list_changes(repair);
@@ -403,8 +393,7 @@ LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const loom__perfect_view
 /* ---- 4: move ---- */
 
 /* All lanes: lift the keys of cells whose codes change out of their buckets. No lane reads the table's codes here. */
-LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const loom__perfect_view *view, const perfect_repair *repair,
-                                    perfect_lifted *lifted)
+LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const perfect_repair *repair, perfect_lifted *lifted)
 {
     const perfect_owner *owner = &repair->owner;
     const uint32_t slots = perfect_slots(kind), reach = PERFECT_SUBRANGES * slots;
@@ -412,16 +401,16 @@ LOOM_LANE void perfect_lift_changes(loom__slot_kind kind, const loom__perfect_vi
     for (uint32_t i = perfect_rank(repair); i < all; i += perfect_size(repair)) {
         const uint32_t change = lane_team_load_4(&repair->moved[i / reach]), cell = change >> 4;
         const uint32_t number = i % reach / slots, slot = i % slots;
-        const uint32_t bucket = perfect_bucket_in(cell, owner->salt, change >> 3 & 1, number, view->subrange);
-        unsigned char *line = perfect_line(kind, owner->partition, bucket);
-        const uint64_t pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;
-        const uint64_t key = kind == SLOT_PAIR_4_4 ? (uint32_t)pair : slot_key(kind, line, slot);
-        if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, view, key)) != cell)
+        const uint32_t bucket = perfect_bucket_in(cell, owner->salt, change >> 3 & 1, number, owner->view->subrange);
+        const unsigned char *line = perfect_line(kind, owner->partition, bucket);
+        uint64_t pair;
+        const uint64_t key = perfect_load_slot(kind, line, slot, &pair);
+        if (key == owner->empty || perfect_cell(perfect_place_of_key(kind, owner->view, key)) != cell)
             continue;
         const uint32_t at = lane_team_draw(&repair->own->lifted, 1); /* below `room`: the keys were counted */
         lane_team_store(&lifted[at].key, key);
         lane_team_store(&lifted[at].value,
-                        perfect_take_slot(kind, view, owner->partition, bucket, slot, pair, owner->empty));
+                        perfect_take_slot(kind, owner->view, owner->partition, bucket, slot, pair, owner->empty));
     }
 }
 
@@ -435,17 +424,16 @@ LOOM_LANE void perfect_write_codes(const perfect_repair *repair)
 }
 
 /* All lanes, after a plan that works: move cells. Afterwards groups insert the new keys that are not left. */
-LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const loom__perfect_view *view,
-                                        const perfect_repair *repair)
+LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const perfect_repair *repair)
 {
     const perfect_owner *owner = &repair->owner;
     perfect_lifted *lifted = (perfect_lifted *)(void *)repair->codes.counts;
-    perfect_lift_changes(kind, view, repair, lifted);
+    perfect_lift_changes(kind, repair, lifted);
     perfect_write_codes(repair);
     for (uint32_t i = perfect_group(owner); i < lane_team_load_4(&repair->own->lifted); i += perfect_groups(owner)) {
-        const perfect_seek seek = perfect_seek_key(kind, view, lane_team_load(&lifted[i].key));
+        const perfect_seek seek = perfect_seek_key(kind, owner->view, lane_team_load(&lifted[i].key));
         uint64_t value = lane_team_load(&lifted[i].value);
-        (void)perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, owner->alone, view, &seek, &value);
+        (void)perfect_insert_alone(kind, SLOT_KEEP, LOOM__ADD, 1, owner->alone, owner->view, &seek, &value);
     }
     lane_team_wait(owner->team);
 }

@@ -40,19 +40,6 @@
 
 /* ---- Plans ---- */
 
-/* The group's judgement of a move to the stash: worse than any code that overfills nothing. UINT32_MAX: there is no
- * room. */
-LOOM_LANE uint32_t perfect_judge_stash(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                       const perfect_scratch *scratch, const perfect_reading *reading,
-                                       uint32_t candidate, uint32_t present)
-{
-    const uint32_t stash = perfect_stash(view);
-    const uint32_t fill = perfect_used(kind, owner, stash) + (uint32_t)perfect_shift_of(scratch, stash);
-    if (present == PERFECT_STASHED || fill + reading->keys > perfect_slots(kind))
-        return UINT32_MAX;
-    return 0xffffu << 8 | candidate << 4 | PERFECT_STASHED;
-}
-
 /* The progress of a plan. */
 typedef struct perfect_stage {
     uint32_t moves;   /* cells that the plan moves so far … */
@@ -62,18 +49,20 @@ typedef struct perfect_stage {
     int to_stash;     /* cells may go to the stash */
 } perfect_stage;
 
-/* The group's best judgement of a cell's codes, in the plan; UINT32_MAX: no code is possible. */
-LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const loom__perfect_view *view,
-                                         const perfect_owner *owner, const perfect_scratch *scratch,
-                                         const perfect_reading *reading, uint32_t cell, uint32_t candidate,
-                                         uint32_t present, const perfect_stage *stage)
+/* The group's best judgement of a cell's codes, in the plan; UINT32_MAX: no code is possible. A move to the stash is
+ * worse than any code that overfills nothing. */
+LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const perfect_owner *owner,
+                                         const perfect_scratch *scratch, const perfect_reading *reading, uint32_t cell,
+                                         uint32_t candidate, uint32_t present, const perfect_stage *stage)
 {
     if (reading->keys + stage->lifted > PERFECT_MOST_LIFTED)
         return UINT32_MAX;
     const uint32_t best = perfect_judge(kind, owner, reading, cell, candidate, present, stage->leaves, stage->attempt);
-    const uint32_t stash =
-        stage->to_stash ? perfect_judge_stash(kind, view, owner, scratch, reading, candidate, present) : UINT32_MAX;
-    return best < stash ? best : stash;
+    if (!stage->to_stash || present == PERFECT_STASHED)
+        return best;
+    const uint32_t stash = perfect_stash(owner->view), to_stash = 0xffffu << 8 | candidate << 4 | PERFECT_STASHED;
+    const uint32_t fill = perfect_used(kind, owner, stash) + (uint32_t)perfect_shift_of(scratch, stash);
+    return fill + reading->keys <= perfect_slots(kind) && to_stash < best ? to_stash : best;
 }
 
 /* All lanes: find the lowest bucket that the plan overfills, and put it into scratch->overfull. */
@@ -96,13 +85,13 @@ LOOM_LANE uint32_t perfect_find_overfull(loom__slot_kind kind, const perfect_own
 }
 
 /* All lanes: list the cells of the keys in a bucket in scratch->cells. */
-LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                  perfect_scratch *scratch, uint32_t bucket)
+LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                  uint32_t bucket)
 {
     const unsigned char *line = perfect_line(kind, owner->partition, bucket);
     for (uint32_t slot = lane_team_rank(owner->team); slot < perfect_slots(kind); slot += lane_team_size(owner->team)) {
         uint64_t key = slot_key(kind, line, slot);
-        uint32_t cell = perfect_cell(perfect_place_of_key(kind, view, key));
+        uint32_t cell = perfect_cell(perfect_place_of_key(kind, owner->view, key));
         lane_team_store_4(&scratch->cells[slot], key != owner->empty ? cell : UINT32_MAX);
     }
 }
@@ -121,23 +110,23 @@ LOOM_LANE int perfect_is_candidate(const perfect_scratch *scratch, uint32_t i, u
 
 /* All lanes: plan the best move of one of the cells in scratch->cells. False: there is none. The first move is that of
  * the key's own cell, with the key included; that cell may keep its code. Later moves leave the overfull bucket. */
-LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_scratch *scratch, perfect_place place, const perfect_stage *stage)
+LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                perfect_place place, const perfect_stage *stage)
 {
     const uint32_t moves = stage->moves, count = moves == 0 ? 1 : perfect_slots(kind);
     for (uint32_t i = perfect_group(owner); i < count; i += perfect_groups(owner)) {
         if (!perfect_is_candidate(scratch, i, moves))
             continue;
         const uint32_t cell = lane_team_load_4(&scratch->cells[i]), code = perfect_code_of(owner, cell);
-        perfect_reading reading = perfect_read_cell(kind, view, owner, scratch, cell, code, 1, 1);
+        perfect_reading reading = perfect_read_cell(kind, owner, scratch, cell, code, 1, 1);
         perfect_tell_cell(owner, &scratch->candidates[i], cell, code, &reading);
         if (moves == 0) {
             perfect_add_key(reading.counts, place.remainder, owner->salt);
             reading.keys++;
             perfect_tell_cell(owner, &scratch->candidates[PERFECT_WITH_KEY], cell, code, &reading);
         }
-        const uint32_t best = perfect_judge_planned(kind, view, owner, scratch, &reading, cell, i,
-                                                    moves == 0 ? PERFECT_NOWHERE : code, stage);
+        const uint32_t best =
+            perfect_judge_planned(kind, owner, scratch, &reading, cell, i, moves == 0 ? PERFECT_NOWHERE : code, stage);
         if (lane_leads(owner->alone))
             lane_team_least(&scratch->best, best);
     }
@@ -147,8 +136,8 @@ LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *
         return 0;
     const perfect_tally *leaves = &scratch->candidates[best >> 4 & 15];
     const perfect_tally *comes = moves == 0 ? &scratch->candidates[PERFECT_WITH_KEY] : leaves;
-    perfect_shift_cell(view, owner, scratch, leaves, lane_team_load_4(&leaves->code), UINT32_MAX);
-    perfect_shift_cell(view, owner, scratch, comes, best & 15, 1);
+    perfect_shift_cell(owner, scratch, leaves, lane_team_load_4(&leaves->code), UINT32_MAX);
+    perfect_shift_cell(owner, scratch, comes, best & 15, 1);
     if (lane_team_rank(owner->team) == 0) {
         lane_team_store_4(&scratch->plan[moves].cell, lane_team_load_4(&comes->cell));
         lane_team_store_4(&scratch->plan[moves].keys, lane_team_load_4(&comes->keys));
@@ -159,10 +148,10 @@ LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const loom__perfect_view *
 
 /* All lanes: plan room for the key. Returns how many cells must move, at most `most` and PERFECT_MOST_MOVES. 0: the
  * plan failed. */
-LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_scratch *scratch, uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
+LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                uint64_t key, uint32_t most, uint32_t attempt, int to_stash)
 {
-    const perfect_place place = perfect_place_of_key(kind, view, key);
+    const perfect_place place = perfect_place_of_key(kind, owner->view, key);
     perfect_stage stage = {0, 0, PERFECT_SUBRANGES, attempt, to_stash};
     for (;; stage.moves++) {
         if (stage.moves > 0) {
@@ -172,8 +161,8 @@ LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *
             if (stage.moves >= most || stage.moves == PERFECT_MOST_MOVES)
                 return 0;
             stage.lifted += lane_team_load_4(&scratch->plan[stage.moves - 1].keys);
-            stage.leaves = bucket / view->subrange;
-            perfect_list_cells(kind, view, owner, scratch, bucket);
+            stage.leaves = bucket / owner->view->subrange;
+            perfect_list_cells(kind, owner, scratch, bucket);
         }
         if (lane_team_rank(owner->team) == 0) {
             lane_team_store_4(&scratch->best, UINT32_MAX);
@@ -181,7 +170,7 @@ LOOM_LANE uint32_t perfect_plan(loom__slot_kind kind, const loom__perfect_view *
                 lane_team_store_4(&scratch->cells[0], perfect_cell(place));
         }
         lane_team_wait(owner->team);
-        if (!perfect_plan_move(kind, view, owner, scratch, place, &stage))
+        if (!perfect_plan_move(kind, owner, scratch, place, &stage))
             return 0;
     }
 }
@@ -204,67 +193,60 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_scratch *sc
 /* ---- Carrying a plan out ---- */
 
 /* Lifts the cell's keys out of a line; each lane those in its own slots. */
-LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_scratch *scratch, uint32_t cell, uint32_t bucket, const lane_line *line)
+LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                 uint32_t cell, uint32_t bucket, const lane_line *line)
 {
     LOOM_UNROLL
     for (uint32_t i = 0; i < perfect_own_slots(kind, owner); i++) {
         const uint64_t key = perfect_own_key(kind, line, i), word = perfect_own_word(kind, line, i);
         uint32_t remainder;
-        if (!perfect_is_of_cell(kind, view, owner, key, cell, &remainder))
+        if (!perfect_is_of_cell(kind, owner, key, cell, &remainder))
             continue;
         const uint32_t at = lane_team_draw(&scratch->lifted, 1), slot = perfect_first_slot(kind, owner) + i;
-        const uint64_t value = perfect_take_slot(kind, view, owner->partition, bucket, slot, word, owner->empty);
+        const uint64_t value = perfect_take_slot(kind, owner->view, owner->partition, bucket, slot, word, owner->empty);
         lane_team_store(&scratch->keys[at], key); /* at < MOST_LIFTED: the plan counted the keys */
         lane_team_store(&scratch->values[at], value);
     }
 }
 
-/* The group lifts the cell's keys out of the table. */
-LOOM_LANE void perfect_lift_cell(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_scratch *scratch, uint32_t cell, uint32_t code)
+/* All lanes: lift the keys of all moving cells out of the table, each group those of a cell. */
+LOOM_LANE void perfect_lift(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch, uint32_t moves)
 {
-    uint32_t buckets[8];
-    lane_line lines[8];
-    LOOM_UNROLL
-    for (uint32_t i = 0; i < 8; i++)
-        if (i < perfect_reach(code)) {
-            buckets[i] = perfect_reached(view, owner, cell, code, i);
-            perfect_take_line(kind, owner, buckets[i], &lines[i], 1);
-        }
-    LOOM_UNROLL
-    for (uint32_t i = 0; i < 8; i++)
-        if (i < perfect_reach(code))
-            perfect_lift_from(kind, view, owner, scratch, cell, buckets[i], &lines[i]);
-}
-
-/* All lanes: lift the keys of all moving cells out of the table. */
-LOOM_LANE void perfect_lift(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                            perfect_scratch *scratch, uint32_t moves)
-{
-    for (uint32_t i = perfect_group(owner); i < moves; i += perfect_groups(owner)) {
-        const uint32_t cell = lane_team_load_4(&scratch->plan[i].cell);
-        perfect_lift_cell(kind, view, owner, scratch, cell, perfect_code_of(owner, cell));
+    for (uint32_t move = perfect_group(owner); move < moves; move += perfect_groups(owner)) {
+        const uint32_t cell = lane_team_load_4(&scratch->plan[move].cell), code = perfect_code_of(owner, cell);
+        const uint32_t reach = code == PERFECT_STASHED ? 1 : PERFECT_SUBRANGES;
+        uint32_t buckets[8];
+        lane_line lines[8];
+        LOOM_UNROLL
+        for (uint32_t i = 0; i < 8; i++)
+            if (i < reach) {
+                buckets[i] = perfect_bucket_in(cell, owner->salt, code >> 3, i, owner->view->subrange);
+                buckets[i] = code == PERFECT_STASHED ? perfect_stash(owner->view) : buckets[i];
+                perfect_take_line(kind, owner, buckets[i], &lines[i], 1);
+            }
+        LOOM_UNROLL
+        for (uint32_t i = 0; i < 8; i++)
+            if (i < reach)
+                perfect_lift_from(kind, owner, scratch, cell, buckets[i], &lines[i]);
     }
 }
 
 /* All lanes: put the lifted keys where codes place them now, one key per lane. There is room for all of them. */
-LOOM_LANE void perfect_put_back(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                const perfect_scratch *scratch)
+LOOM_LANE void perfect_put_back(loom__slot_kind kind, const perfect_owner *owner, const perfect_scratch *scratch)
 {
     for (uint32_t i = lane_team_rank(owner->team); i < lane_team_load_4(&scratch->lifted);
          i += lane_team_size(owner->team)) {
-        const perfect_seek seek = perfect_seek_key(kind, view, lane_team_load(&scratch->keys[i]));
-        (void)perfect_store(kind, owner->shared, view, &seek, lane_team_load(&scratch->values[i]));
+        const perfect_seek seek = perfect_seek_key(kind, owner->view, lane_team_load(&scratch->keys[i]));
+        (void)perfect_store(kind, owner->shared, owner->view, &seek, lane_team_load(&scratch->values[i]));
     }
     lane_team_wait(owner->team);
 }
 
 /* All lanes: move the keys of the plan's cells and change the cells' codes. */
-LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_scratch *scratch, uint32_t moves)
+LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                 uint32_t moves)
 {
-    perfect_lift(kind, view, owner, scratch, moves);
+    perfect_lift(kind, owner, scratch, moves);
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0)
         for (uint32_t move = 0; move < moves; move++) {
@@ -274,18 +256,18 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const loom__perfect_view 
             lane_store_8(word, (lane_load_8(word) & ~((uint64_t)15 << at)) | wanted << at);
         }
     lane_team_wait(owner->team);
-    perfect_put_back(kind, view, owner, scratch);
+    perfect_put_back(kind, owner, scratch);
 }
 
 /* All lanes: make room for the key by moving cells. False: no plan worked, and nothing has changed. */
-LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_scratch *scratch, uint64_t key, uint32_t most, uint32_t tries)
+LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                 uint64_t key, uint32_t most, uint32_t tries)
 {
     uint32_t moves = 0;
     for (uint32_t attempt = 0; attempt < tries && moves == 0; attempt++) {
-        moves = perfect_plan(kind, view, owner, scratch, key, most, attempt, attempt + 1 == tries);
+        moves = perfect_plan(kind, owner, scratch, key, most, attempt, attempt + 1 == tries);
         if (moves > 0)
-            perfect_carry_out(kind, view, owner, scratch, moves);
+            perfect_carry_out(kind, owner, scratch, moves);
         perfect_drop_plan(owner, scratch);
     }
     return moves > 0;
@@ -294,16 +276,15 @@ LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const loom__perfect_view 
 /* ---- Reseeding ---- */
 
 /* All lanes: empty every slot and set every code to 0, with this salt. */
-LOOM_LANE void perfect_empty_partition(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                       uint32_t salt)
+LOOM_LANE void perfect_empty_partition(loom__slot_kind kind, const perfect_owner *owner, uint32_t salt)
 {
     const uint32_t rank = lane_team_rank(owner->team), size = lane_team_size(owner->team);
     uint64_t *memory = (uint64_t *)owner->partition, stride = perfect_line_stride(kind) / 8;
-    uint64_t lines = perfect_buckets(view->subrange) * stride;
+    uint64_t lines = perfect_buckets(owner->view->subrange) * stride;
     uint64_t pattern = slot_stride(kind) == 4 ? owner->empty << 32 | owner->empty : owner->empty;
-    for (uint64_t i = rank; i < view->partition_bytes / 8; i += size)
+    for (uint64_t i = rank; i < owner->view->partition_bytes / 8; i += size)
         lane_store_8(&memory[i], i < lines && i % stride < PERFECT_LINE_BYTES / 8 ? pattern : 0);
-    for (uint32_t i = rank; i < view->words; i += size)
+    for (uint32_t i = rank; i < owner->view->words; i += size)
         lane_store_8(&owner->words[i], (uint64_t)salt << 60);
     lane_team_wait(owner->team);
 }
@@ -317,15 +298,15 @@ LOOM_LANE void perfect_copy_words(const perfect_owner *owner, uint64_t *to, cons
 }
 
 /* All lanes: put one key into the owned partition; without `stores`, only make room for it. 0: there is no room. */
-LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                          perfect_scratch *scratch, uint64_t key, uint64_t value, int stores)
+LOOM_LANE int perfect_put(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch, uint64_t key,
+                          uint64_t value, int stores)
 {
     for (uint32_t round = 0;; round++) {
-        const perfect_seek seek = perfect_seek_key(kind, view, key);
+        const perfect_seek seek = perfect_seek_key(kind, owner->view, key);
         if (stores) {
             if (lane_team_rank(owner->team) == 0)
                 lane_team_store_4(&scratch->room,
-                                  perfect_store(kind, owner->shared, view, &seek, value) != PERFECT_NO_SLOT);
+                                  perfect_store(kind, owner->shared, owner->view, &seek, value) != PERFECT_NO_SLOT);
         } else if (perfect_group(owner) == 0) {
             const uint32_t used = perfect_used(kind, owner, seek.bucket);
             if (lane_leads(owner->alone))
@@ -336,31 +317,28 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const loom__perfect_view *view, 
         lane_team_wait(owner->team);
         if (done || round == 1)
             return done != 0;
-        if (!perfect_move_cells(kind, view, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES))
+        if (!perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES))
             return 0;
     }
 }
 
 /* All lanes: insert all keys of the spare copy into the emptied partition, and make room for one more key. The caller
  * stores that key, since it has the value and reports the result. */
-LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_scratch *scratch, uint64_t key)
+LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                uint64_t key)
 {
-    const uint32_t slots = perfect_buckets(view->subrange) * perfect_slots(kind);
+    const uint32_t slots = perfect_buckets(owner->view->subrange) * perfect_slots(kind);
     for (uint32_t i = 0; i <= slots; i++) { /* one loop for all keys, so that the long body is compiled once */
         const uint32_t bucket = i / perfect_slots(kind), slot = i % perfect_slots(kind);
-        uint64_t other = key, value = 0;
+        uint64_t other = key, value = 0, pair;
         if (i < slots) {
             const unsigned char *line = perfect_line(kind, scratch->spare, bucket);
-            other = slot_key(kind, line, slot);
+            other = perfect_load_slot(kind, line, slot, &pair);
             if (other == owner->empty)
                 continue;
-            if (kind == SLOT_PAIR_4_4)
-                value = lane_load_8((const uint64_t *)line + slot) >> 32;
-            else if (slot_values_apart(kind))
-                value = slot_load_value(kind, perfect_value(kind, view, scratch->spare, bucket, slot));
+            value = perfect_value_in(kind, owner->view, scratch->spare, bucket, slot, pair);
         }
-        if (!perfect_put(kind, view, owner, scratch, other, value, i < slots))
+        if (!perfect_put(kind, owner, scratch, other, value, i < slots))
             return 0;
     }
     return 1;
@@ -368,10 +346,9 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const loom__perfect_view *
 
 /* All lanes: whether the partition holds fewer keys than it was made for. If not, reseeding would hardly help, and the
  * table should grow instead. */
-LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                 perfect_scratch *scratch)
+LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch)
 {
-    const uint32_t buckets = perfect_buckets(view->subrange);
+    const uint32_t buckets = perfect_buckets(owner->view->subrange);
     for (uint32_t i = perfect_group(owner); i < buckets; i += perfect_groups(owner)) {
         const uint32_t used = perfect_used(kind, owner, i);
         if (lane_leads(owner->alone))
@@ -383,29 +360,28 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const loom__perfect_view 
     if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&scratch->lifted, 0);
     lane_team_wait(owner->team);
-    return used < view->made_for;
+    return used < owner->view->made_for;
 }
 
 /* All lanes: reseed the partition, with room for the key. False: the partition is as before. */
-LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
-                             perfect_scratch *scratch, uint64_t key)
+LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key)
 {
     const uint32_t before = owner->salt;
     if (scratch->spare == NULL)
         return 0;
     uint64_t *spare = (uint64_t *)scratch->spare, *lines = (uint64_t *)owner->partition,
-             count = view->partition_bytes / 8;
+             count = owner->view->partition_bytes / 8;
     perfect_copy_words(owner, spare, lines, count);
-    perfect_copy_words(owner, spare + count, owner->words, view->words);
+    perfect_copy_words(owner, spare + count, owner->words, owner->view->words);
     lane_team_wait(owner->team);
     for (uint32_t i = 1; i <= PERFECT_RESEEDS; i++) {
         owner->salt = (before + i) % PERFECT_SALTS;
-        perfect_empty_partition(kind, view, owner, owner->salt);
-        if (perfect_deal_anew(kind, view, owner, scratch, key))
+        perfect_empty_partition(kind, owner, owner->salt);
+        if (perfect_deal_anew(kind, owner, scratch, key))
             return 1;
     }
     perfect_copy_words(owner, lines, spare, count);
-    perfect_copy_words(owner, owner->words, spare + count, view->words);
+    perfect_copy_words(owner, owner->words, spare + count, owner->view->words);
     lane_team_wait(owner->team);
     owner->salt = before;
     return 0;
@@ -413,24 +389,23 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, const loom__perfect_view *vie
 
 /* All lanes: make room for a key that is absent and whose bucket is full, so that the next attempt stores it. False:
  * moving cells cannot make room. */
-LOOM_LANE int perfect_make_room(loom__slot_kind kind, const loom__perfect_view *view, const perfect_owner *owner,
-                                perfect_scratch *scratch, uint64_t key)
+LOOM_LANE int perfect_make_room(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
+                                uint64_t key)
 {
-    if (lane_load_4(&view->marks[owner->partition_index]) != PERFECT_UNMARKED)
+    if (lane_load_4(&owner->view->marks[owner->partition_index]) != PERFECT_UNMARKED)
         return 0;
-    return perfect_move_cells(kind, view, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
+    return perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
 }
 
 /* All lanes: make room by reseeding, after perfect_make_room has failed. False: there is no room for the key, the table
  * is unchanged, and the partition is marked exhausted. A machine without spare memory for a hopeful partition does not
  * call this; it sets the mark itself. */
-LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, const loom__perfect_view *view, perfect_owner *owner,
-                                     perfect_scratch *scratch, uint64_t key)
+LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key)
 {
-    uint32_t *mark = &view->marks[owner->partition_index];
+    uint32_t *mark = &owner->view->marks[owner->partition_index];
     if (lane_load_4(mark) != PERFECT_UNMARKED)
         return 0;
-    if (perfect_is_hopeful(kind, view, owner, scratch) && perfect_reseed(kind, view, owner, scratch, key))
+    if (perfect_is_hopeful(kind, owner, scratch) && perfect_reseed(kind, owner, scratch, key))
         return 1;
     lane_team_wait(owner->team);
     if (lane_team_rank(owner->team) == 0)

@@ -30,11 +30,10 @@ LOOM_LANE void perfect_survey_bucket(loom__slot_kind kind, lane_group alone, con
     const uint64_t empty = perfect_empty(view, partition);
     int sound = 1;
     for (uint32_t slot = 0; slot < perfect_slots(kind); slot++) {
-        uint64_t key = slot_key(kind, line, slot);
-        if (key == empty) { /* P2 */
-            sound &= kind != SLOT_PAIR_4_4 || lane_load_8((const uint64_t *)line + slot) >> 32 == 0;
-            sound &=
-                !slot_values_apart(kind) || slot_load_value(kind, perfect_value(kind, view, base, number, slot)) == 0;
+        uint64_t pair;
+        const uint64_t key = perfect_load_slot(kind, line, slot, &pair);
+        if (key == empty) {
+            sound &= perfect_value_in(kind, view, base, number, slot, pair) == 0; /* P2 */
             continue;
         }
         perfect_seek seek = perfect_start(kind, view, key);

@@ -23,12 +23,13 @@ void SIMT_PERFECT_KERNEL(void *argument)
             simt_items_begin(&own);
         if (begins && own.active) {
             value = own.item->value;
-            perfect_begin_beside(kind, &call->view, &owner, own.item->key, &beside);
+            beside.seek = perfect_start(kind, &call->view, own.item->key);
+            beside.turn = 0;
         }
         if (!lane_going(group, own.active))
             break;
-        const perfect_outcome outcome = perfect_insert_beside(kind, simt_slot_mode(call->inserts), call->rule,
-                                                              &call->view, &owner, &beside, &value, own.active);
+        const perfect_outcome outcome =
+            perfect_insert_beside(kind, simt_slot_mode(call->inserts), call->rule, &owner, &beside, &value, own.active);
         begins = own.active && outcome != PERFECT_AGAIN;
         if (!begins)
             continue;

@@ -40,14 +40,14 @@ void SIMT_PERFECT_KERNEL(void *argument)
     const perfect_owner owner = perfect_own(&call->view, 0, lane_own_team(), alone, 1);
     if (simt.config.turn_together)
         simt_fail("in a team every group turns by itself");
-    perfect_repair repair = perfect_begin_repair(&call->view, owner, alone, call->memory,
+    perfect_repair repair = perfect_begin_repair(owner, alone, call->memory,
                                                  (perfect_repair_limits){call->most[0], call->most[1], call->most[2]});
     repair.keys = call->keys;
     repair.coming = call->coming;
     repair.count = call->n;
-    if (!perfect_plan_repair(kind, &call->view, &repair, call->rounds))
+    if (!perfect_plan_repair(kind, &repair, call->rounds))
         return;
-    perfect_carry_out_repair(kind, &call->view, &repair);
+    perfect_carry_out_repair(kind, &repair);
     insert_coming(kind, call, &repair);
     const uint32_t left = perfect_keep_left(&repair);
     if (lane_team_rank(owner.team) == 0) {

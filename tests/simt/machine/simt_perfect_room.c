@@ -26,13 +26,11 @@ static perfect_outcome insert(loom__slot_kind kind, const simt_perfect_call *cal
 
 static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfect_owner *owner, uint64_t key)
 {
-    const loom__perfect_view *view = &call->view;
     int room = 0;
     if (call->plans)
-        room = call->tries > 0
-                   ? perfect_move_cells(kind, view, owner, call->scratch, key, call->most_moves, call->tries)
-                   : perfect_make_room(kind, view, owner, call->scratch, key);
-    return room || (call->anew && perfect_make_room_anew(kind, view, owner, call->scratch, key));
+        room = call->tries > 0 ? perfect_move_cells(kind, owner, call->scratch, key, call->most_moves, call->tries)
+                               : perfect_make_room(kind, owner, call->scratch, key);
+    return room || (call->anew && perfect_make_room_anew(kind, owner, call->scratch, key));
 }
 
 /* All lanes of the call insert one key after the other, like the thread block that owns the partition. Here the

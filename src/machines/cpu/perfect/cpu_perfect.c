@@ -39,7 +39,7 @@ void loom__cpu_perfect_clear_partition(const loom__perfect_view *view, uint32_t 
     const lane_team team = {0};
     const lane_group alone = {0};
     const perfect_owner owner = perfect_own(view, partition, team, alone, 0);
-#define CALL(kind) perfect_empty_partition(kind, view, &owner, 0)
+#define CALL(kind) perfect_empty_partition(kind, &owner, 0)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     engine_reset_state(view, partition);

@@ -57,9 +57,9 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, 
     if (*mark != PERFECT_UNMARKED)
         return 0;
     perfect_scratch *scratch = lay_out(given);
-    if (perfect_make_room(kind, view, &owner, scratch, key))
+    if (perfect_make_room(kind, &owner, scratch, key))
         return 1;
-    if (scratch->spare == NULL && perfect_is_hopeful(kind, view, &owner, scratch)) {
+    if (scratch->spare == NULL && perfect_is_hopeful(kind, &owner, scratch)) {
         /* Calls the allocator directly: lack of memory is no error here. It refuses the key, but not keys of later
          * calls. */
         scratch->spare =
@@ -70,7 +70,7 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, 
             return 0;
         }
     }
-    return perfect_make_room_anew(kind, view, &owner, scratch, key);
+    return perfect_make_room_anew(kind, &owner, scratch, key);
 }
 
 int loom__cpu_perfect_make_room(loom__cpu_perfect_scratch *scratch, uint64_t key)

@@ -1,8 +1,9 @@
-/* Bulk calls on a perfect table: arrays where kernels can reach them, kernels, results.
+/* Bulk calls on a perfect table: they bring arrays to the device, launch kernels, and return results.
  *
- * Lookups, updates and erasures leave codes alone: chunks of host arrays may overlap, and a call whose arrays and result the device
- * can reach returns before the work is done. Insertions go in chunks that follow each other (cuda_perfect.cuh), in memory that a
- * chunk of them bounds. Only those in order have their arrays whole in memory (cuda_in_order.cu). */
+ * Lookups, updates and erasures do not change codes, so chunks of host arrays may overlap. If the device can reach the
+ * arrays and the result, these calls return before the work is done. Insertions run in chunks, one after the other
+ * (cuda_perfect.cuh); the size of a chunk bounds their memory. Insertions in order hold whole arrays in device memory
+ * (cuda_in_order.cu). */
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
@@ -61,7 +62,7 @@ cudaError_t launch_insert(const cuda_map_call *call, const cuda_batch *batch, cu
     return cuda_perfect_insert(view_of(call), batch, call->op, static_cast<const insert_call *>(call)->lists, stream);
 }
 
-/* All items of a call that has a ticket, one by one; a build's table is cleared first. */
+/* Inserts all items of a call that has a ticket, one by one. A build clears its table first. */
 loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *plan, unsigned char *memory)
 {
     cuda_perfect_lists lists;
@@ -75,14 +76,14 @@ loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *pla
     return cuda_run_items(&own, true);
 }
 
-/* Items of a chunk, if there is memory for them. */
+/* Items per chunk, if there is memory for them. */
 uint64_t most_at_once(uint64_t n, uint32_t flags)
 {
     enum { LOW_MEMORY_ITEMS = 1 << 20 };
     return flags & LOOM_LOW_MEMORY && n > LOW_MEMORY_ITEMS ? (uint64_t)LOW_MEMORY_ITEMS : n;
 }
 
-/* One by one, whatever the table holds; a build's is cleared first. */
+/* Inserts items one by one into a table with any contents. A build clears its table first. */
 loom_status insert_directly(cuda_map_call *call)
 {
     const uint64_t items = most_at_once(call->batch.n, call->batch.flags);
@@ -102,9 +103,9 @@ loom_status insert_directly(cuda_map_call *call)
 
 enum { LEAST_BY_PARTITION = 1 << 16 };
 
-/* What a build by partition has: memory for the split and what is left over, behind it for lists; or for lists alone, if it gives
- * up, or has keys beyond those of one slice: codes are found for a partition's keys together, so there is no other slice, and further
- * keys are inserted. */
+/* The memory of a build by partition: the split and the leftovers, then lists for the leftovers. If the build gives up,
+ * the same memory holds only lists. It does so, too, for keys behind the first slice: codes are found for all keys of a
+ * partition together, so there is no second slice, and further keys are inserted. */
 struct build_plan {
     uint64_t keys; /* of the slice */
     perfect_bulk_plan bulk;
@@ -133,7 +134,8 @@ __global__ void scatter_status_kernel(uint8_t *to, const uint8_t *from, const ui
         to[index[i]] = from[i];
 }
 
-/* Inserts records that were left over; `index`, and room for as many statuses: where their places are told. */
+/* Inserts records that were left over. `index`: their places in the batch, if statuses are wanted; `status` then has
+ * room for as many statuses. */
 loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const void *values, uint32_t n,
                             const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists)
 {
@@ -158,7 +160,7 @@ loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const 
     return LOOM_OK;
 }
 
-/* All that is launched before the device has told how much is left over. */
+/* Launches all steps up to the point where the host must know how many records are left over. */
 loom_status launch_build(const cuda_map_call *slice, const perfect_bulk_plan *plan, unsigned char *workspace)
 {
     const loom__perfect_view *view = view_of(slice);
@@ -174,7 +176,7 @@ loom_status launch_build(const cuda_map_call *slice, const perfect_bulk_plan *pl
     return LOOM_OK;
 }
 
-/* Waits: how much was left over, the device alone knows. */
+/* Waits for the device, which alone knows how many records are left over. */
 loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigned char *workspace)
 {
     cudaStream_t stream = call->stream;
@@ -188,7 +190,7 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
     CUDA_TRY(cudaMemcpyAsync(&spilled, spill.spilled, sizeof spilled, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaMemcpyAsync(&over, left.count, sizeof over, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
-    if (spilled > spill.room || over > left.room) { /* it gives up: skewed keys, or the same ones again and again */
+    if (spilled > spill.room || over > left.room) { /* gives up: skewed keys, or many equal ones */
         RETURN_IF_FAILED(cuda_clear_counts(call));
         RETURN_IF_FAILED(insert_items(call, &plan->all, workspace));
         return cuda_finish_call(call);
@@ -196,19 +198,19 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
     if (spilled + over > 0) {
         CUDA_TRY(cuda_perfect_open_lists(call->cuda, view_of(call), &plan->left, workspace + plan->lists_at, &lists,
                                          stream));
-        lists.most_pending = 0; /* what a build could not place is hard to place one by one, too */
+        lists.most_pending = 0; /* keys that a build could not place are hard to place one by one, too */
         lists.least = 1;
         RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists));
         RETURN_IF_FAILED(insert_leftover(&slice, left.keys, left.values, over, left.index, left.status, &lists));
     }
-    if (slice.batch.n < n) { /* the others, one by one, into what was built */
+    if (slice.batch.n < n) { /* inserts the other keys one by one */
         const cuda_map_call further = cuda_slice_of(call, slice.batch.n, n);
         RETURN_IF_FAILED(insert_items(&further, &plan->all, workspace));
     }
     return cuda_finish_call(call, true);
 }
 
-/* *done: it went that way. Otherwise nothing has happened. */
+/* *done: the batch was built by partition. Otherwise nothing has happened. */
 loom_status build_by_partition(cuda_map_call *call, bool *done)
 {
     const loom__batch *batch = &call->batch;
@@ -239,7 +241,7 @@ struct order_work {
     unsigned char *memory; /* for lists */
 };
 
-/* There are as many chunks as for all records: only the device knows how many winners there are. */
+/* Launches chunks for all records, since only the device knows how many winners there are. */
 loom_status insert_winners(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                            cudaStream_t stream)
 {
@@ -288,9 +290,8 @@ loom_status insert(loom__machine *machine, const void *any_view, const loom__bat
     RETURN_IF_FAILED(cuda_locate_call(&call)); /* before anything is cleared */
     if (call.goes_in_order() && batch->n > 0 && (call.op == OP_KEEP || call.op == OP_OVERWRITE))
         return insert_in_order(&call);
-    bool done =
-        false; /* a build goes by partition if that pays; otherwise the table is cleared, and keys are inserted */
-    if (batch->replace)
+    bool done = false;
+    if (batch->replace) /* by partition if that pays; otherwise the table is cleared, and keys are inserted */
         RETURN_IF_FAILED(build_by_partition(&call, &done));
     return done ? LOOM_OK : insert_directly(&call);
 }
@@ -334,8 +335,8 @@ static cuda_perfect_lists lay_out_lists(const cuda_state *cuda, const loom__perf
     lists.most_bytes = perfect_most_shared(cuda);
     if (lists.repair_bytes > lists.most_bytes)
         lists.repair_bytes = 0;
-    /* Items are noted at random: the mean and some deviations; those of a refill come partition by partition. No more than slots: a byte
-     * counts the keys that are planned for a bucket. */
+    /* Room for the mean and some deviations: items are noted at random. Items of a refill come partition by partition.
+     * No more than slots: a byte counts the keys that are planned for a bucket. */
     const double mean = (double)plan->items / partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
     const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
     lists.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
@@ -374,7 +375,7 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
 {
     const cuda_state *cuda = (const cuda_state *)machine;
     *plan = cuda_perfect_plan_lists(cuda, view, n, PERFECT_MOST_SPARES);
-    for (;;) { /* with less each time */
+    for (;;) { /* asks for less each time */
         const uint64_t bytes = before + each * plan->items + plan->bytes;
         *own = cuda_take_workspace(machine, bytes, stream, batch);
         if (own->at != NULL)

@@ -1,5 +1,6 @@
-/* Perfect tables built by partition: split the batch (cuda_bulk.cuh), find the codes of each partition (cuda_perfect_codes.cu),
- * write it whole (cuda_perfect_place.cu). Records for which no bucket has room are left over; whoever builds inserts them. */
+/* Builds perfect tables by partition: splits the batch (cuda_bulk.cuh), finds the codes of each partition
+ * (cuda_perfect_codes.cu), and writes whole partitions (cuda_perfect_place.cu). Records whose bucket has no room are
+ * left over; the caller inserts them. */
 #ifndef LOOM_CUDA_PERFECT_BULK_CUH
 #define LOOM_CUDA_PERFECT_BULK_CUH
 
@@ -44,14 +45,14 @@ struct array_cutter {
     }
 };
 
-/* Records that are left over, with their places in the batch, if anybody asks for those. */
+/* Records that are left over, with their places in the batch, if statuses are wanted. */
 struct perfect_leftovers {
     uint8_t *spoiled; /* [partitions] whether codes could not be found: all records of the partition are left over */
-    uint32_t *count;  /* that wanted to be here; zero at first */
+    uint32_t *count;  /* of records left over, including those beyond `room`; zero at first */
     uint32_t room;
     void *keys, *values;
-    uint32_t *index; /* NULL: nobody asks */
-    uint8_t *status; /* [room] for whoever inserts them, if there is an index */
+    uint32_t *index; /* places in the batch; NULL: not wanted */
+    uint8_t *status; /* [room] for the insertion of these records, if there is an index */
 };
 
 /* The leftovers lie behind the split's memory. */
@@ -67,10 +68,10 @@ inline uint32_t perfect_most_shared(const cuda_state *cuda)
     return (uint32_t)cuda->shared_bytes - PERFECT_STATIC_BYTES;
 }
 
-/* Shared memory that finding codes takes. */
+/* The shared memory of a block that finds codes. */
 uint32_t cuda_perfect_codes_bytes(const loom__perfect_view *view);
 
-/* False if it is beyond the kernels. `with_index`: statuses are told. */
+/* False: the kernels cannot build this table. `with_index`: statuses are wanted. */
 bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n, bool with_index,
                             perfect_bulk_plan *plan);
 

@@ -193,7 +193,7 @@ __device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, con
     for (uint32_t i = threadIdx.x; i < used; i += blockDim.x)
         deal_cell<slots>(block, order_of(block)[i]);
     __syncthreads();
-    return perfect_repair_codes(kind, &work.view, &block, lane_own_group(), NULL, 0, MOST_ROUNDS);
+    return perfect_repair_codes(kind, &block, lane_own_group(), NULL, 0, MOST_ROUNDS);
 }
 
 /* All threads: find codes with other salts, until one works. Returns that salt, or the last one. Not inlined: this is

@@ -48,14 +48,13 @@ __device__ __forceinline__ void insert_at_once(const cuda_perfect_chunk &chunk, 
     const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t noted = lists.counts[partition];
     const perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
-    perfect_repair repair =
-        perfect_begin_repair(&view, owner, lane_own_group(), memory, perfect_most_repaired(view.subrange));
+    perfect_repair repair = perfect_begin_repair(owner, lane_own_group(), memory, perfect_most_repaired(view.subrange));
     repair.keys = chunk.batch.keys;
     repair.coming = lists.items + (uint64_t)partition * lists.room;
     repair.count = noted < lists.room ? noted : lists.room;
-    if (!perfect_plan_repair(kind, &view, &repair, PERFECT_REPAIR_ROUNDS))
+    if (!perfect_plan_repair(kind, &repair, PERFECT_REPAIR_ROUNDS))
         return;
-    perfect_carry_out_repair(kind, &view, &repair);
+    perfect_carry_out_repair(kind, &repair);
     insert_coming<kind>(chunk, repair, counts);
     const uint32_t left = perfect_keep_left(&repair);
     if (threadIdx.x == 0)

@@ -157,11 +157,11 @@ __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, ui
             if (moved)
                 outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
             if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
-                if (perfect_make_room(kind, &view, &owner, scratch, key) ||
-                    (anew && perfect_make_room_anew(kind, &view, &owner, scratch, key))) {
+                if (perfect_make_room(kind, &owner, scratch, key) ||
+                    (anew && perfect_make_room_anew(kind, &owner, scratch, key))) {
                     moved = true;
                     outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
-                } else if (!anew && perfect_is_hopeful(kind, &view, &owner, scratch)) {
+                } else if (!anew && perfect_is_hopeful(kind, &owner, scratch)) {
                     puts_off = true;
                 } else {
                     exhausted = true;

@@ -17,7 +17,7 @@ enum { THREADS = 256, REFILL_ITEMS = 1 << 22 };
 template <loom__slot_kind kind> __global__ void __launch_bounds__(THREADS) clear_kernel(const loom__perfect_view view)
 {
     const perfect_owner owner = perfect_own(&view, blockIdx.x, lane_own_team(), lane_own_group(), 1);
-    perfect_empty_partition(kind, &view, &owner, 0);
+    perfect_empty_partition(kind, &owner, 0);
     if (threadIdx.x == 0)
         view.marks[blockIdx.x] = PERFECT_UNMARKED;
 }
