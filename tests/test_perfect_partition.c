@@ -39,21 +39,21 @@ static void start_again(fixture *f, uint64_t seed)
     f->count = 0;
 }
 
-static fixture make_fixture(const test_run *t, uint32_t subrange, uint32_t words, int with_spare)
+/* The owner points to the view, so a fixture must not be copied. */
+static void make_fixture(fixture *f, const test_run *t, uint32_t subrange, uint32_t words, int with_spare)
 {
-    fixture f = {.kind = slot_kind_of(t->key_bytes, t->value_bytes)};
-    const uint64_t bytes = perfect_partition_bytes(f.kind, subrange);
-    f.slots = perfect_buckets(subrange) * perfect_slots(f.kind);
-    f.view.subrange = subrange;
-    f.view.words = words;
-    f.view.base = aligned_alloc(64, 2 * bytes);
-    f.view.codes = calloc(2 * words, sizeof *f.view.codes);
-    f.view.marks = calloc(2, sizeof *f.view.marks);
-    f.scratch = calloc(1, perfect_scratch_bytes(subrange));
-    f.scratch->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
-    f.keys = calloc(f.slots + 1, sizeof *f.keys);
-    start_again(&f, 1);
-    return f;
+    *f = (fixture){.kind = slot_kind_of(t->key_bytes, t->value_bytes)};
+    const uint64_t bytes = perfect_partition_bytes(f->kind, subrange);
+    f->slots = perfect_buckets(subrange) * perfect_slots(f->kind);
+    f->view.subrange = subrange;
+    f->view.words = words;
+    f->view.base = aligned_alloc(64, 2 * bytes);
+    f->view.codes = calloc(2 * words, sizeof *f->view.codes);
+    f->view.marks = calloc(2, sizeof *f->view.marks);
+    f->scratch = calloc(1, perfect_scratch_bytes(subrange));
+    f->scratch->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
+    f->keys = calloc(f->slots + 1, sizeof *f->keys);
+    start_again(f, 1);
 }
 
 static void free_fixture(fixture *f)
@@ -142,7 +142,8 @@ static uint32_t stashed(const fixture *f)
 /* One word of codes and one bucket: for keys in every place, those in the stash, and absent ones. */
 TEST_EACH_KIND(test_perfect_find_reads_one_bucket, .cpu_only = 1)
 {
-    fixture f = make_fixture(t, 16, 24, 0);
+    fixture f;
+    make_fixture(&f, t, 16, 24, 0);
     uint32_t in_stash = 0;
     while (insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM)
         continue;
@@ -183,7 +184,8 @@ static void check_loads_reached(test_run *t, uint64_t capacity, double max_load,
     config.capacity = capacity;
     config.max_load = max_load;
     CHECK_OK(loom__perfect_choose_shape(&config, CACHE_BYTES, &shape));
-    fixture f = make_fixture(t, shape.subrange, shape.words, 1);
+    fixture f;
+    make_fixture(&f, t, shape.subrange, shape.words, 1);
     double least = 1, sum = 0;
     uint32_t reseeded = 0;
     for (uint32_t round = 0; round < rounds; round++) {
@@ -266,7 +268,8 @@ static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
  * deals them anew. */
 TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
 {
-    fixture f = make_fixture(t, 2, 8, 1);
+    fixture f;
+    make_fixture(&f, t, 2, 8, 1);
     uint32_t rotations[2] = {0, 0}, refused = 0;
     for (uint32_t i = 0; i <= perfect_slots(f.kind); i++) {
         uint64_t key;
@@ -291,7 +294,8 @@ TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
  * again. */
 TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
 {
-    fixture f = make_fixture(t, 8, 8, 1);
+    fixture f;
+    make_fixture(&f, t, 8, 8, 1);
     const uint32_t most = 8 * perfect_slots(f.kind);
     uint32_t salt;
     while (f.count < most && insert_key(&f, key_of_cell(t, &f, 0x37)) == PERFECT_DONE)
@@ -318,7 +322,8 @@ TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
 TEST_EACH_KIND(test_perfect_erase_churn_no_drift, .cpu_only = 1, .timeout_seconds = 120)
 {
     const uint32_t subrange = t->quick ? 8 : 64;
-    fixture f = make_fixture(t, subrange, (uint32_t)(perfect_buckets(subrange) * 16 * 0.9 / 4 / 15 / 8 + 1) * 8, 0);
+    fixture f;
+    make_fixture(&f, t, subrange, (uint32_t)(perfect_buckets(subrange) * 16 * 0.9 / 4 / 15 / 8 + 1) * 8, 0);
     const uint32_t full = f.slots / 10 * 9;
     for (uint32_t i = 0; i < 6 * f.slots; i++) {
         if (f.count >= full) {

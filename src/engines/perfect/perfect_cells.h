@@ -26,9 +26,9 @@ enum {
 /* A cell and its keys. */
 typedef struct perfect_tally {
     uint32_t cell;
-    uint32_t code;         /* where its keys are */
-    uint32_t keys;         /* how many it has */
-    uint32_t counts[2][2]; /* keys by mapping and rotation, a byte each; rotations 0 .. 3 in the first word */
+    uint32_t code;      /* where its keys are */
+    uint32_t keys;      /* how many it has */
+    uint64_t counts[2]; /* as in perfect_reading */
 } perfect_tally;
 
 /* A planned move of a cell. */
@@ -238,11 +238,6 @@ LOOM_LANE uint32_t perfect_count_own(loom__slot_kind kind, const perfect_owner *
     return which;
 }
 
-LOOM_LANE uint32_t perfect_count(const perfect_tally *tally, uint32_t mapping, uint32_t turn)
-{
-    return lane_team_load_4(&tally->counts[mapping][turn >> 2]) >> (8 * (turn & 3)) & 255;
-}
-
 /* The group stores its reading of a cell where the whole team sees it. */
 LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tally, uint32_t cell, uint32_t code,
                                  const perfect_reading *reading)
@@ -252,8 +247,8 @@ LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tall
     lane_team_store_4(&tally->cell, cell);
     lane_team_store_4(&tally->code, code);
     lane_team_store_4(&tally->keys, reading->keys);
-    for (uint32_t i = 0; i < 4; i++)
-        lane_team_store_4(&tally->counts[i / 2][i % 2], (uint32_t)(reading->counts[i / 2] >> 32 * (i % 2)));
+    lane_team_store(&tally->counts[0], reading->counts[0]);
+    lane_team_store(&tally->counts[1], reading->counts[1]);
 }
 
 /* Keys that the plan adds to a bucket; may be negative. A word is low + 65536 * high, both signed, so one addition
@@ -283,12 +278,11 @@ LOOM_LANE void perfect_shift_cell(const perfect_owner *owner, perfect_scratch *s
             perfect_touch(scratch, perfect_stash(owner->view), times * lane_team_load_4(&tally->keys));
         return;
     }
-    for (uint32_t turn = lane_team_rank(owner->team); turn < 8; turn += lane_team_size(owner->team)) {
-        uint32_t count = perfect_count(tally, mapping, turn), number = (turn + code) % PERFECT_SUBRANGES;
-        if (count > 0)
-            perfect_touch(scratch, perfect_bucket_in(cell, owner->salt, mapping, number, owner->view->subrange),
-                          times * count);
-    }
+    const uint64_t counts = perfect_rotated(lane_team_load(&tally->counts[mapping]), code); /* by subrange */
+    for (uint32_t i = lane_team_rank(owner->team); i < PERFECT_SUBRANGES; i += lane_team_size(owner->team))
+        if (perfect_byte(counts, i) > 0)
+            perfect_touch(scratch, perfect_bucket_in(cell, owner->salt, mapping, i, owner->view->subrange),
+                          times * perfect_byte(counts, i));
 }
 
 /* The group reads a cell's sixteen buckets; unless `active`, nothing. With `planned`, fills are those of the plan on

@@ -118,12 +118,11 @@ bool plan_build(const cuda_state *cuda, const loom__perfect_view *view, uint64_t
     plan->keys = n < cuda->slice_keys ? n : cuda->slice_keys;
     if (!cuda_perfect_bulk_plan(cuda, view, plan->keys, with_status, &plan->bulk))
         return false;
-    const uint32_t spilled = plan->bulk.split.spill_room, left = plan->bulk.leftover_room;
-    plan->left = cuda_perfect_plan_lists(cuda, view, spilled > left ? spilled : left, PERFECT_MOST_SPARES);
+    plan->left = cuda_perfect_plan_lists(cuda, view, max(plan->bulk.split.spill_room, plan->bulk.leftover_room),
+                                         PERFECT_MOST_SPARES);
     plan->all = cuda_perfect_plan_lists(cuda, view, n, PERFECT_MOST_SPARES);
     plan->lists_at = cuda_aligned(plan->bulk.bytes);
-    plan->bytes = plan->lists_at + plan->left.bytes;
-    plan->bytes = plan->bytes > plan->all.bytes ? plan->bytes : plan->all.bytes;
+    plan->bytes = max(plan->lists_at + plan->left.bytes, plan->all.bytes);
     return true;
 }
 
@@ -384,9 +383,7 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
             plan->items <= PERFECT_LEAST_ITEMS && plan->spares <= 1, LOOM_OUT_OF_MEMORY,
             "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
             (unsigned long long)bytes);
-        uint64_t items = plan->items;
-        if (items > PERFECT_LEAST_ITEMS)
-            items = items / 8 > PERFECT_LEAST_ITEMS ? items / 8 : (uint64_t)PERFECT_LEAST_ITEMS;
+        const uint64_t items = min(plan->items, max(plan->items / 8, (uint64_t)PERFECT_LEAST_ITEMS));
         *plan = cuda_perfect_plan_lists(cuda, view, items, plan->spares > 4 ? plan->spares / 4 : 1);
     }
 }

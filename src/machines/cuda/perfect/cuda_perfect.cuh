@@ -40,6 +40,7 @@ enum {
     PERFECT_MOST_BESIDE = 24,      /* average pending items per partition up to which step 2 pays */
     PERFECT_LEAST_COMING = 6,      /* items that usually make a partition crowded */
     PERFECT_MOST_COMING = 2048,    /* items of a partition that step 3 inserts at once */
+    PERFECT_WRITE_WARPS = 8,       /* per block in step 1; with batch.tile items for each warp */
     PERFECT_PENDING = 0xfd         /* in place of a status code */
 };
 
@@ -138,8 +139,6 @@ cuda_perfect_step cuda_perfect_launch_write, cuda_perfect_launch_recode, cuda_pe
 
 /* The shared memory of a block in step 3. */
 uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
-
-enum { PERFECT_WRITE_WARPS = 8 }; /* per block in step 1; with batch.tile items for each warp */
 
 cudaError_t cuda_perfect_launch_find(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
                                      cudaStream_t stream);

@@ -186,9 +186,16 @@ __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, ui
     }
 }
 
+/* Blocks per multiprocessor, which bound the registers of a thread: 96 or 128. */
+__host__ __device__ constexpr int room_blocks(loom__slot_kind kind, bool anew)
+{
+    return anew ? 1 : kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 20 : 16;
+}
+
 /* Step 4; or step 5, `anew`, with one block for each spare copy of a partition. */
 template <loom__slot_kind kind, bool anew>
-__global__ void __launch_bounds__(TEAM) room_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
+__global__ void __launch_bounds__(TEAM, room_blocks(kind, anew))
+    room_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
     const cuda_perfect_lists &lists = chunk.lists;
     const uint32_t count = anew ? lists.counters->left_over : lists.counters->touched;
