@@ -45,16 +45,16 @@ TEST(test_core_chunks_of_items_beyond_the_buffer_are_refused)
     CHECK_EQ(loom__chunk_column_bytes(wide, (uint64_t)1 << 32), ((uint64_t)BUFFER + 1) << 32);
 }
 
-TEST(test_core_turns_cover_the_batch)
+TEST(test_core_slices_cover_the_batch)
 {
     static const uint64_t most[] = {1, 2, 511, 512, 513, 7001, (uint64_t)1 << 30, ((uint64_t)1 << 32) - (1 << 24)};
     for (uint32_t m = 0; m < sizeof most / sizeof *most; m++)
         for (int k = 0; k < 200; k++) {
             const uint64_t n = random_below(&t->random, most[m] * 5) + 1;
-            const uint64_t each = loom__slice_items(n, most[m]), turns = (n + each - 1) / each;
-            test_note("%llu in turns of %llu", (unsigned long long)n, (unsigned long long)most[m]);
+            const uint64_t each = loom__slice_items(n, most[m]), slices = (n + each - 1) / each;
+            test_note("%llu in slices of %llu", (unsigned long long)n, (unsigned long long)most[m]);
             CHECK_LE(each, most[m]);
-            CHECK_LE(turns, (n + most[m] - 1) / most[m]);
+            CHECK_LE(slices, (n + most[m] - 1) / most[m]);
             CHECK_GT(each, 0);
         }
     CHECK_EQ(loom__slice_items(0, 10), 0);

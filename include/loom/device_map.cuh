@@ -278,12 +278,12 @@ template <class key_type, class value_type, loom_view_access access> class table
         };
     }
 
-    template <loom_inner::slot_mode mode, loom_inner::loom__combine_rule how = loom_inner::LOOM__ADD>
+    template <loom_inner::slot_mode mode, loom_inner::loom__combine_rule rule = loom_inner::LOOM__ADD>
     __device__ __forceinline__ auto put() const
     {
         return [this](loom_inner::lane_group lanes, loom_inner::open_walk *walk, uint64_t value, bool active) {
             loom_inner::open_answer one =
-                loom_inner::open_insert_item(kind, mode, how, shared, lanes, &view_, walk, &value, active);
+                loom_inner::open_insert_item(kind, mode, rule, shared, lanes, &view_, walk, &value, active);
             return detail::stepped{one.outcome, one.reports, one.outcome == loom_inner::OPEN_NO_ROOM ? 0 : value};
         };
     }

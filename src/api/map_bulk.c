@@ -259,7 +259,7 @@ static loom_status choose_rule(const loom_map *map, loom_combine combine, loom_n
         "numbers of 8 bytes do not fit a map with values of 4; make the map with values of 8, or give numbers "
         "of 4");
     const unsigned kind = (unsigned)number % LOOM_NUMBER_U64; /* unsigned, signed or float */
-    batch->how = kinds[kind].rules[combine];
+    batch->rule = kinds[kind].rules[combine];
     if (combine == LOOM_COMBINE_ADD_AND_COUNT)
         batch->widening = LOOM__WIDEN_COUNTED;
     else if (narrow && map->value_bytes == 8)
@@ -283,7 +283,7 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
 {
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.write = LOOM__WRITE_COMBINE;
-    batch.how = LOOM__ADD;
+    batch.rule = LOOM__ADD;
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, NEEDS_MAP);
 }
 

@@ -25,7 +25,7 @@ typedef struct loom__batch {
     uint64_t n;
     uint32_t flags;          /* loom_insert_flags as given; LOOM_OVERWRITE also sets `write` */
     loom__write write;       /* what a writing call does */
-    loom__combine_rule how;  /* accumulate */
+    loom__combine_rule rule; /* accumulate */
     loom__widening widening; /* accumulate */
     void *workspace;         /* builds and inserts: the caller's, replaces temporary memory if it is large enough */
     uint64_t workspace_bytes;

@@ -442,12 +442,12 @@ plant(perfect_first_value_stored_over_a_sum perfect/accumulate+accumulate
 "mode != SLOT_FETCH;")
 
 plant(perfect_combined_without_an_atomic perfect/accumulate+accumulate
-"            lane_combine_8((uint64_t *)at, how, *value, shared);"
-"            lane_store_8((uint64_t *)at, loom__combine_8(how, lane_load_8((const uint64_t *)at), *value));")
+"            lane_combine_8((uint64_t *)at, rule, *value, shared);"
+"            lane_store_8((uint64_t *)at, loom__combine_8(rule, lane_load_8((const uint64_t *)at), *value));")
 
 plant(perfect_combined_4_without_an_atomic perfect/accumulate+accumulate
-"            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);"
-"            lane_store_4((uint32_t *)at, loom__combine_4(how, lane_load_4((const uint32_t *)at), (uint32_t)*value));")
+"            lane_combine_4((uint32_t *)at, rule, (uint32_t)*value, shared);"
+"            lane_store_4((uint32_t *)at, loom__combine_4(rule, lane_load_4((const uint32_t *)at), (uint32_t)*value));")
 
 plant(perfect_lost_erasure_of_a_pair_told perfect/erase+erase
 "        return lane_swap_8((uint64_t *)at, pair, slot_pair(empty, 0), shared) == pair;"

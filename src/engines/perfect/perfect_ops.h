@@ -170,7 +170,7 @@ LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom_
 
 /* Handles a key that exists, in `slot`, as the mode says; FETCH puts its value into *value. If a swap fails, another
  * overwrite of the same key came between, and counts as the later one. */
-LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                             const loom__perfect_view *view, const perfect_seek *seek, uint32_t slot, uint64_t pair,
                             uint64_t *value)
 {
@@ -179,7 +179,7 @@ LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_
         if (mode == SLOT_OVERWRITE)
             (void)lane_swap_8(there, pair, slot_pair(seek->key, *value), shared);
         else if (mode == SLOT_COMBINE)
-            slot_combine_pair(shared, there, pair, how, seek->key, *value);
+            slot_combine_pair(shared, there, pair, rule, seek->key, *value);
         else if (mode == SLOT_FETCH)
             *value = pair >> 32;
     } else if (slot_values_apart(kind) && mode != SLOT_KEEP) {
@@ -189,9 +189,9 @@ LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_
         else if (mode == SLOT_OVERWRITE)
             slot_store_value(kind, at, *value);
         else if (slot_value_bytes(kind) == 8)
-            lane_combine_8((uint64_t *)at, how, *value, shared);
+            lane_combine_8((uint64_t *)at, rule, *value, shared);
         else
-            lane_combine_4((uint32_t *)at, how, (uint32_t)*value, shared);
+            lane_combine_4((uint32_t *)at, rule, (uint32_t)*value, shared);
     }
 }
 
@@ -203,7 +203,7 @@ LOOM_LANE lane_truth perfect_may_claim(loom__slot_kind kind, slot_mode mode, int
 
 /* One attempt of an insertion at its bucket. AGAIN: another group took the slot first; at most once for each slot.
  * *tells: this lane found or stored the key, and with FETCH *value is what the table holds. */
-LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
+LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                               lane_group group, const loom__perfect_view *view,
                                               const perfect_seek *seek, uint64_t *value, lane_truth active,
                                               lane_truth *tells)
@@ -222,7 +222,7 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
     if (there) {
         if (lane_chosen(group, holders)) {
             uint32_t slot = lane_first(hits, stride);
-            perfect_meet(kind, mode, how, shared, view, seek, slot,
+            perfect_meet(kind, mode, rule, shared, view, seek, slot,
                          kind == SLOT_PAIR_4_4 ? lane_word(&line, hits, slot) : 0, value);
             done = 1;
         }
@@ -239,14 +239,14 @@ LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mo
 }
 
 /* A whole insertion, by a group that runs by itself. With FETCH all of its lanes get the value. */
-LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule how, int shared,
-                                               lane_group alone, const loom__perfect_view *view,
+LOOM_LANE perfect_outcome perfect_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule,
+                                               int shared, lane_group alone, const loom__perfect_view *view,
                                                const perfect_seek *seek, uint64_t *value)
 {
     perfect_outcome outcome;
     lane_truth tells;
     do
-        outcome = perfect_insert_turn(kind, mode, how, shared, alone, view, seek, value, 1, &tells);
+        outcome = perfect_insert_turn(kind, mode, rule, shared, alone, view, seek, value, 1, &tells);
     while (outcome == PERFECT_AGAIN);
     if (mode == SLOT_FETCH && outcome != PERFECT_OVERFLOW)
         *value = lane_sum(alone, tells ? *value : 0);

@@ -232,12 +232,12 @@ LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const perfect_owner *
 
 /* Called when the group holds the key's cell and has looked for the key: handles the key, if it exists. With FETCH all
  * lanes get the value. */
-LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
+LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule,
                                   const perfect_owner *owner, const perfect_beside *beside, const perfect_look *look,
                                   uint64_t *value)
 {
     if (look->mine)
-        perfect_meet(kind, mode, how, owner->shared, owner->view, &beside->seek, look->slot, look->pair, value);
+        perfect_meet(kind, mode, rule, owner->shared, owner->view, &beside->seek, look->slot, look->pair, value);
     if (mode == SLOT_FETCH) {
         const uint64_t met = lane_sum(owner->alone, look->mine ? *value : 0);
         *value = look->found ? met : *value;
@@ -247,7 +247,7 @@ LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__co
 /* One turn of the group's insertion of a key in the owner's partition, whose place is in `beside`: tries one more cell.
  * AGAIN: take another turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may
  * exist, if another group holds its cell. With FETCH all lanes get the value. */
-LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__combine_rule how,
+LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule,
                                                 const perfect_owner *owner, perfect_beside *beside, uint64_t *value,
                                                 lane_truth active)
 {
@@ -263,7 +263,7 @@ LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode 
         perfect_take_line(kind, owner, beside->seek.bucket, &beside->line, 1);
     const perfect_look look = perfect_look_in(kind, owner->alone, &beside->line, beside->seek.key, first && held);
     const lane_truth there = look.found, room = perfect_has_room(kind, owner, &beside->line, first && held);
-    perfect_meet_found(kind, mode, how, owner, beside, &look, value);
+    perfect_meet_found(kind, mode, rule, owner, beside, &look, value);
     uint32_t to = from;
     const lane_truth moved = perfect_try_cell(kind, owner, beside, cell, &to, held && !there && !room);
     if (first) {

@@ -228,7 +228,7 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
         return open_update_turn(kind, shared, whole_group, view, walk, value, 1);
     lane_truth tells;
     open_outcome outcome =
-        open_insert_turn(kind, mode_of(op), batch->how, shared, whole_group, view, walk, &value, 1, &tells);
+        open_insert_turn(kind, mode_of(op), batch->rule, shared, whole_group, view, walk, &value, 1, &tells);
     if (outcome != OPEN_GO_ON)
         tell_value(kind, op, batch, index, tells ? value : 0);
     return outcome;

@@ -282,12 +282,12 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         uint64_t value = value_at(kind, op, batch.widening, records.values, records.value_stride, i);
         perfect_settle(&view, &seek, lane_load_8(perfect_word_of(&view, &seek)));
         perfect_outcome outcome =
-            perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
+            perfect_insert_alone(kind, mode_of(op), batch.rule, 0, whole_group, &view, &seek, &value);
         if (outcome == PERFECT_OVERFLOW) {
             outcome = PERFECT_NO_ROOM;
             if (loom__cpu_perfect_make_room(scratch, seek.key)) {
                 seek = perfect_seek_key(kind, &view, seek.key);
-                outcome = perfect_insert_alone(kind, mode_of(op), batch.how, 0, whole_group, &view, &seek, &value);
+                outcome = perfect_insert_alone(kind, mode_of(op), batch.rule, 0, whole_group, &view, &seek, &value);
             }
         }
         const uint64_t place = records.index != NULL ? records.index[i] : i;

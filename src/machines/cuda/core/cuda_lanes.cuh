@@ -32,7 +32,8 @@
 /* Macros that the including file may define for loads of lines from global memory:
  *   CUDA_OWNED_TABLE     the kernel's own blocks write what it reads, and nobody else does (`shared` = 0): loads stay
  *                        coherent
- *   CUDA_STREAMED_LINES  lines that nobody writes leave the L2 cache first, in favour of data that should stay there */
+ *   CUDA_STREAMED_LINES  lines that nobody writes leave the L2 cache first, in favour of data that should stay there.
+ *                        Not if values follow the line (a span of 128 bytes): they would leave before they are read */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
@@ -119,23 +120,14 @@ LOOM_LANE uint64_t lane_streamed(void)
 #define CUDA_STREAM "ld.global.nc.L2::cache_hint"
 #endif
 
-LOOM_LANE void lane_stream_two(const unsigned char *at, uint32_t span, uint64_t *a, uint64_t *b)
-{
-    const uint64_t policy = lane_streamed();
-    if (span == 128)
-        asm volatile(CUDA_STREAM ".L2::128B.v2.u64 {%0, %1}, [%2], %3;" : "=l"(*a), "=l"(*b) : "l"(at), "l"(policy));
-    else
-        asm volatile(CUDA_STREAM ".v2.u64 {%0, %1}, [%2], %3;" : "=l"(*a), "=l"(*b) : "l"(at), "l"(policy));
-}
-
 #endif
 
 /* Loads two words. Neither tears: elements of a vector load are single accesses. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
 #ifdef CUDA_STREAMED_LINES
-    if (!shared) {
-        lane_stream_two(at, span, a, b);
+    if (!shared && span != 128) {
+        asm volatile(CUDA_STREAM ".v2.u64 {%0, %1}, [%2], %3;" : "=l"(*a), "=l"(*b) : "l"(at), "l"(lane_streamed()));
         return;
     }
 #endif

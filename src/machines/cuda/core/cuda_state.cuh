@@ -205,7 +205,7 @@ typedef struct cuda_batch {
     uint8_t *found, *status;
     uint64_t n;
     uint32_t tile;           /* items per warp */
-    loom__combine_rule how;  /* OP_COMBINE */
+    loom__combine_rule rule; /* OP_COMBINE */
     loom__widening widening; /* OP_COMBINE */
     cuda_counts *counts;     /* NULL: not wanted */
 } cuda_batch;

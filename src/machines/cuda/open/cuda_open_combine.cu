@@ -219,7 +219,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<table_type> &wor
     key *keys = (key *)memory;
     value *values = (value *)(keys + table_type::places);
     const key free = (key)work.view.empty[0];
-    const loom__combine_rule rule = table_type::sums ? LOOM__ADD : work.batch.how;
+    const loom__combine_rule rule = table_type::sums ? LOOM__ADD : work.batch.rule;
     for (uint32_t i = threadIdx.x; i < table_type::places; i += THREADS) {
         keys[i] = free;
         values[i] = neutral_value<value>(rule);
@@ -330,7 +330,7 @@ cudaError_t launch_kind(const cuda_state *cuda, const loom__open_view *view, con
                         const bulk_plan *plan, unsigned char *workspace, cudaStream_t stream)
 {
     const combine_brought brought = brought_by(batch);
-    const bool sums = batch->how == LOOM__ADD;
+    const bool sums = batch->rule == LOOM__ADD;
     if constexpr (kind == SLOT_KEY_4 || kind == SLOT_KEY_8) {
         return cudaErrorInvalidValue; /* sets have no values to accumulate */
     } else {

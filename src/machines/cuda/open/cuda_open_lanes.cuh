@@ -141,7 +141,7 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
     __syncwarp();
     if constexpr (merges(op)) {
         __shared__ merge_table merged;
-        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.how);
+        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.rule);
     }
     auto unmerged_from = [&](uint32_t next) {
         while (merges(op) && next < range.count && tile->status[next] == MERGED)
@@ -157,7 +157,7 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
             op == OP_ERASE ? open_erase_item(kind, OPEN_SHARED, group, &view, &walk, active)
             : op == OP_UPDATE
                 ? open_update_item(kind, OPEN_SHARED, group, &view, &walk, own_value, active)
-                : open_insert_item(kind, mode, batch.how, OPEN_SHARED, group, &view, &walk, &own_value, active);
+                : open_insert_item(kind, mode, batch.rule, OPEN_SHARED, group, &view, &walk, &own_value, active);
         if (op == OP_FETCH)
             __syncwarp(); /* the value found overwrites the given one, which other lanes of the group have read */
         if (active && answer.outcome != OPEN_GO_ON) {

@@ -68,7 +68,7 @@ __device__ __forceinline__ perfect_outcome insert_item(const cuda_perfect_chunk 
 {
     const perfect_seek seek = perfect_seek_key(kind, &chunk.view, key_of<kind>(chunk.batch, index));
     *value = value_of<kind>(chunk, index);
-    return perfect_insert_alone(kind, mode_of(chunk.op), chunk.batch.how, shared, alone, &chunk.view, &seek, value);
+    return perfect_insert_alone(kind, mode_of(chunk.op), chunk.batch.rule, shared, alone, &chunk.view, &seek, value);
 }
 
 /* One lane: reports the outcome of an item, and with OP_FETCH the value that the table holds. OVERFLOW: the item is

@@ -28,16 +28,16 @@ enum {
     WARPS = THREADS / 32,
     GROUPS = 32 / CUDA_LANES,                        /* per warp */
     ROUND = 32,                                      /* items per round, one for each lane */
-    LINES_AT_ONCE = CUDA_LANES < 4 ? CUDA_LANES : 4, /* per group: a lane holds 8 words of them; with 8 lanes, 4 */
+    LINES_AT_ONCE = CUDA_LANES < 2 ? CUDA_LANES : 2, /* per group */
     STEP = GROUPS * LINES_AT_ONCE                    /* items that a warp looks at together */
 };
 
 static_assert(ROUND % STEP == 0 && TILE_ITEMS % ROUND == 0, "a tile has a multiple of 32 items");
 
-/* Blocks per multiprocessor; more would leave too few registers for several keys at once. */
+/* Blocks per multiprocessor: as many as fit without spilled registers. */
 __host__ __device__ constexpr int find_blocks(loom__slot_kind kind)
 {
-    return CUDA_LANES == 1 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 4 : 5;
+    return CUDA_LANES >= 4 && (kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_4 || kind == SLOT_KEY_8) ? 8 : 6;
 }
 
 /* The L2 cache policy for words of codes; `keeps`: they are evicted last. */
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
         if (round + ROUND < batch.tile)
             coming = load_code<kind>(view, tile, round + ROUND + range.lane, policy);
         __syncwarp();
-#pragma unroll
+#pragma unroll 1
         for (uint32_t first = 0; first < ROUND; first += STEP) {
             lane_line line[LINES_AT_ONCE];
             take_lines<kind>(group, view, tile, round + first, line);

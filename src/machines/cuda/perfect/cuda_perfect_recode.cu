@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) recode_kernel(const __grid_co
         if (!lane_going(group, active))
             break;
         const perfect_outcome outcome =
-            perfect_insert_beside(kind, mode_of(chunk.op), chunk.batch.how, &owner, &beside, &value, active);
+            perfect_insert_beside(kind, mode_of(chunk.op), chunk.batch.rule, &owner, &beside, &value, active);
         begins = active && outcome != PERFECT_AGAIN;
         if (begins && lane_leads(group)) {
             if (outcome == PERFECT_OVERFLOW)

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         read_values<kind, op>(tile, range, batch);
     __syncwarp();
     if constexpr (merges(op))
-        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.how);
+        merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.rule);
     {
         perfect_seek seek[WORDS_AT_ONCE];
         unsigned long long word[WORDS_AT_ONCE];
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         lane_truth tells = false;
         perfect_outcome outcome = op == OP_ERASE    ? perfect_erase(kind, 1, group, &view, &seek, active)
                                   : op == OP_UPDATE ? perfect_update(kind, 1, group, &view, &seek, own_value, active)
-                                                    : perfect_insert_turn(kind, mode_of(op), batch.how, 1, group, &view,
-                                                                          &seek, &own_value, active, &tells);
+                                                    : perfect_insert_turn(kind, mode_of(op), batch.rule, 1, group,
+                                                                          &view, &seek, &own_value, active, &tells);
         if (op == OP_FETCH)
             __syncwarp(); /* the found value overwrites the given one, which all lanes of the group have read */
         if (active && outcome != PERFECT_AGAIN) {

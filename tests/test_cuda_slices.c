@@ -11,8 +11,8 @@
 enum { ROWS = 30011, KEYS = 20000 };
 
 static const uint32_t widths[6][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}, {4, 0}, {8, 0}};
-static const uint64_t turns[] = {ROWS, ROWS - 1, 7001, 512, 300};
-enum { TURNS = sizeof turns / sizeof *turns };
+static const uint64_t slices[] = {ROWS, ROWS - 1, 7001, 512, 300};
+enum { SLICES = sizeof slices / sizeof *slices };
 
 static loom_map *map_for(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes)
 {
@@ -27,22 +27,22 @@ static loom_map *map_for(loom_context *context, loom_engine engine, uint32_t key
 }
 
 /* Rows with keys number 0 .. KEYS - 1, most of them several times, and values that tell the rows apart. */
-typedef struct turn_rows {
+typedef struct slice_rows {
     batch rows;
     uint32_t *which;      /* [ROWS] */
     uint64_t first[KEYS]; /* row of each key, plus one; 0: none */
     uint64_t last[KEYS];
     uint64_t different;
-} turn_rows;
+} slice_rows;
 
 static uint64_t value_of_row(uint64_t base, uint64_t row)
 {
     return base + row + 1;
 }
 
-static turn_rows *make_rows(test_run *t, uint32_t key_bytes, uint32_t value_bytes, uint64_t salt, uint64_t base)
+static slice_rows *make_rows(test_run *t, uint32_t key_bytes, uint32_t value_bytes, uint64_t salt, uint64_t base)
 {
-    turn_rows *made = test_allocate(sizeof *made);
+    slice_rows *made = test_allocate(sizeof *made);
     memset(made, 0, sizeof *made);
     made->rows = make_batch_of(key_bytes, value_bytes, ROWS);
     made->which = test_allocate(ROWS * sizeof *made->which);
@@ -57,7 +57,7 @@ static turn_rows *make_rows(test_run *t, uint32_t key_bytes, uint32_t value_byte
     return made;
 }
 
-static void free_rows(turn_rows *made)
+static void free_rows(slice_rows *made)
 {
     free_batch(&made->rows);
     free(made->which);
@@ -65,7 +65,7 @@ static void free_rows(turn_rows *made)
 }
 
 /* The table holds the keys of the rows, with one of their values. After a call in order, it is known which one. */
-static void check_values(loom_map *map, const turn_rows *made, uint32_t flags, uint64_t base)
+static void check_values(loom_map *map, const slice_rows *made, uint32_t flags, uint64_t base)
 {
     batch got = copy_batch(&made->rows);
     CHECK_EQ(checked_find(map, &got).ok, ROWS);
@@ -80,7 +80,7 @@ static void check_values(loom_map *map, const turn_rows *made, uint32_t flags, u
 }
 
 /* Each key has one OK, which is its first row's if the call was in order. */
-static void check_status(const turn_rows *made, uint32_t flags)
+static void check_status(const slice_rows *made, uint32_t flags)
 {
     uint8_t *seen = test_allocate(KEYS);
     memset(seen, 0, KEYS);
@@ -100,8 +100,8 @@ static void build_and_insert(test_run *t, loom_context *context, loom_engine eng
 {
     loom_map *map = map_for(context, engine, key_bytes, value_bytes);
     const uint64_t salt = random_u64(&t->random), bases[2] = {0, 100000};
-    turn_rows *built = make_rows(t, key_bytes, value_bytes, salt, bases[0]);
-    turn_rows *more = make_rows(t, key_bytes, value_bytes, salt, bases[1]);
+    slice_rows *built = make_rows(t, key_bytes, value_bytes, salt, bases[0]);
+    slice_rows *more = make_rows(t, key_bytes, value_bytes, salt, bases[1]);
     placed_batch p = place_batch(context, &built->rows, where);
     CHECK_OK(loom_map_build(map, p.keys, p.values, ROWS, flags | LOOM_BY_PARTITION, p.status, p.result, NULL));
     loom_result result = take_back_batch(&p, &built->rows);
@@ -143,42 +143,42 @@ static void run_all(test_run *t, loom_engine engine)
     uint32_t first, end;
     need_cuda();
     loom_context *context = cuda_context_create(t, 0);
-    test_sample(t, TURNS, &first, &end);
-    for (uint32_t turn = first; turn < end; turn++)
+    test_sample(t, SLICES, &first, &end);
+    for (uint32_t slice = first; slice < end; slice++)
         for (int w = 0; w < 6; w++)
             for (uint32_t way = 0; way < 4; way++)
                 for (uint32_t where = 0; where < PLACEMENTS; where++) {
-                    cuda_set_slice(context, turns[turn]);
-                    test_note("turns of %llu, %u + %u bytes, flags %u, %s", (unsigned long long)turns[turn],
+                    cuda_set_slice(context, slices[slice]);
+                    test_note("slices of %llu, %u + %u bytes, flags %u, %s", (unsigned long long)slices[slice],
                               widths[w][0], widths[w][1], ways[way], placements[where].name);
                     build_and_insert(t, context, engine, widths[w][0], widths[w][1], ways[way], &placements[where]);
                 }
     loom_context_destroy(context);
 }
 
-TEST(test_cuda_turns_of_open_tables, .timeout_seconds = 300)
+TEST(test_cuda_slices_of_open_tables, .timeout_seconds = 300)
 {
     run_all(t, LOOM_ENGINE_OPEN);
 }
 
 /* The first slice of a build goes by partition. The keys of later slices are inserted. */
-TEST(test_cuda_turns_of_perfect_tables, .timeout_seconds = 300)
+TEST(test_cuda_slices_of_perfect_tables, .timeout_seconds = 300)
 {
     run_all(t, LOOM_ENGINE_PERFECT);
 }
 
 /* More keys than there is room for: a key that one slice refuses is refused in all its rows of later slices. */
-TEST(test_cuda_turns_of_too_many_keys)
+TEST(test_cuda_slices_of_too_many_keys)
 {
     need_cuda();
     loom_context *context = cuda_context_create(t, 0);
     const uint64_t n = 3 * KEYS;
-    for (uint32_t turn = 0; turn < TURNS; turn++) {
+    for (uint32_t slice = 0; slice < SLICES; slice++) {
         loom_map *map = map_for(context, LOOM_ENGINE_OPEN, 4, 4);
         batch b = make_batch_of(4, 4, n);
         for (uint64_t i = 0; i < n; i++) /* each key twice, far apart */
             set_pair(&b, i, distinct_key(4, 7, i % (n / 2)), i);
-        cuda_set_slice(context, turns[turn]);
+        cuda_set_slice(context, slices[slice]);
         placed_batch p = place_batch(context, &b, &placements[PLACED_STATUS]);
         CHECK_OK(loom_map_build(map, p.keys, p.values, n, LOOM_BY_PARTITION, p.status, p.result, NULL));
         loom_result result = take_back_batch(&p, &b);
@@ -195,7 +195,7 @@ TEST(test_cuda_turns_of_too_many_keys)
 }
 
 /* A workspace of the caller with the bytes for one slice is enough for all slices. */
-TEST(test_cuda_turns_share_one_workspace)
+TEST(test_cuda_slices_share_one_workspace)
 {
     need_cuda();
     loom_context *context = cuda_context_create(t, 0);
@@ -222,7 +222,7 @@ TEST(test_cuda_turns_share_one_workspace)
     loom_context_destroy(context);
 }
 
-TEST(test_cuda_turns_of_filters)
+TEST(test_cuda_slices_of_filters)
 {
     need_cuda();
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
@@ -234,10 +234,10 @@ TEST(test_cuda_turns_of_filters)
         fill_distinct(&b, 1, 0);
         loom_filter *one = make_filter_from(context, &config);
         checked_filter_insert(context, one, &b, LOOM_BY_PARTITION);
-        for (uint32_t turn = 0; turn < TURNS; turn++)
+        for (uint32_t slice = 0; slice < SLICES; slice++)
             for (int here = 0; here < 2; here++) {
                 loom_filter *several = make_filter_from(context, &config);
-                cuda_set_slice(context, turns[turn]);
+                cuda_set_slice(context, slices[slice]);
                 checked_filter_insert(here ? context : NULL, several, &b, LOOM_BY_PARTITION);
                 cuda_set_slice(context, 0);
                 check_same_bits(t, one, several);
@@ -250,7 +250,7 @@ TEST(test_cuda_turns_of_filters)
 }
 
 /* Rows with many equal keys, which are combined first: few keys, which need no split, and more, which do. */
-TEST(test_cuda_turns_of_counts)
+TEST(test_cuda_slices_of_counts)
 {
     static const uint64_t keys[] = {1000, 15000};
     need_cuda();
