@@ -29,7 +29,7 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
     told.keys = finish.n;
     told.ok = mine.ok;
     told.exists = mine.exists;
-    told.not_found = finish.op == OP_FIND ? finish.n - mine.ok : mine.not_found; /* filters count only found keys */
+    told.not_found = finish.op == OP_FIND ? finish.n - mine.ok : mine.not_found; /* lookups count found keys */
     told.full = mine.full;
     *finish.result = told;
 }

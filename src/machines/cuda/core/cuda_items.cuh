@@ -79,11 +79,8 @@ __device__ __forceinline__ void tell_found(tile_type *tile, const tile_range &ra
         tile_write(tile->values(), range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
-    if (batch.counts != NULL) {
-        cuda_counts *counts = own_counts(batch);
-        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
-    }
+    if (batch.counts != NULL) /* finish_counts derives the keys not found */
+        add_count(&own_counts(batch)->ok, tile_count(tile->status, range, LOOM_OK));
     if (batch.found != NULL) {
         __syncwarp();
         ((uint32_t *)tile->status)[range.lane] ^= 0x01010101u; /* OK becomes 1, NOT_FOUND 0 */

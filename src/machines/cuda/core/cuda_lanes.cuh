@@ -33,7 +33,8 @@
  *   CUDA_OWNED_TABLE     the kernel's own blocks write what it reads, and nobody else does (`shared` = 0): loads stay
  *                        coherent
  *   CUDA_STREAMED_LINES  lines that nobody writes leave the L2 cache first, in favour of data that should stay there.
- *                        Not if values follow the line (a span of 128 bytes): they would leave before they are read */
+ *                        Lines whose values follow directly (a span of 128 bytes) are loaded as usual: otherwise the
+ *                        values are evicted before they are read (8 + 8 bytes, hits: 17 instead of 27 G/s) */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
@@ -146,10 +147,10 @@ LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span,
                      : "memory");
 }
 
-LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint64_t *a)
+LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint32_t span, uint64_t *a)
 {
 #ifdef CUDA_STREAMED_LINES
-    if (!shared) {
+    if (!shared && span != 128) {
         asm volatile(CUDA_STREAM ".u64 %0, [%1], %2;" : "=l"(*a) : "l"(at), "l"(lane_streamed()));
         return;
     }
@@ -172,7 +173,7 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
     at += line->first * 8;
     if (active) { /* otherwise the words keep their old values, which costs nothing */
         if (LANE_WORDS == 1) {
-            lane_load_one(at, shared, &line->words[0]);
+            lane_load_one(at, shared, span, &line->words[0]);
         } else {
 #pragma unroll
             for (int i = 0; i + 1 < LANE_WORDS; i += 2)
