@@ -96,7 +96,7 @@ TEST(test_api_check_arrays_of_any_width)
     CHECK_OK(loom__check_arrays(arrays + 2, 1, 0));
 }
 
-/* Arrays of a call may have lengths other than n, and the alignment that their caller has: offsets[n + 1], values[room]. */
+/* Arrays of a call may have lengths other than n, such as offsets[n + 1] and values[room], and their own alignment. */
 TEST(test_api_check_arrays_of_their_own_length)
 {
     enum { N = 10 };

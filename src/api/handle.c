@@ -64,7 +64,8 @@ loom_status loom__handle_check_stream(const loom__handle *handle, loom_stream st
 
 /* ---- calls ---- */
 
-/* Whether a call with this access has the gate alone. All that share it may overlap. A READ may not overlap inserts. */
+/* Whether a call with this access has the gate alone. Calls that share the gate may overlap. In a filter a READ may not
+ * overlap inserts, so it enters alone. */
 static int enters_alone(const loom__handle *handle, loom__access access)
 {
     return access != LOOM__ACCESS_FIND && access != (handle->is_filter ? LOOM__ACCESS_INSERT : LOOM__ACCESS_READ);

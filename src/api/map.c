@@ -223,7 +223,7 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
 
 loom_status loom_map_verify(loom_map *map, loom_stream stream)
 {
-    loom_stats stats;
+    loom_stats stats = LOOM_STATS_INIT;
     loom__survey survey;
     uint64_t size;
     RETURN_IF_FAILED(loom__map_check(map, stream));

@@ -9,8 +9,8 @@
  *      whole. Room for all rows would make tables large for nothing. A table has more slots than its capacity, so a few
  *      keys beyond the capacity are stored, too.
  *   2. The table grows, and the refused rows go again. They are copied, in the order of the batch, into arrays of their
- *      own: each row is combined once. A row was refused if its status says so. Statuses cost time, and a
- *      status array keeps the cuda machine from combining rows first. Without statuses the table itself tells: a key's
+ *      own. A stored row does not go again, so each row is combined once. A row was refused if its status says so.
+ *      Statuses cost time, and a status array keeps the cuda machine from combining rows first. Without statuses the table itself tells: a key's
  *      rows in one call are either all stored or all refused, since a partition without a free slot stays so until the
  *      call ends (open_ops.h, Insert), and a full bucket of an exhausted partition gets no room (perfect_room.h). The
  *      refused rows are therefore those whose keys are not in the table now.

@@ -50,7 +50,7 @@ static loom_status check_map(const loom__description *is, const char *path, cons
     return loom__map_check_widths(engine, is->type, is->key_bytes, is->value_bytes, LOOM_BAD_FILE);
 }
 
-/* Filters have concurrent reads. Files of maps do not store whether they had. */
+/* A filter always has concurrent reads. Files do not store whether a map had them; a loaded map has none. */
 static loom_status load_table(loom__machine *machine, loom__table_file *file, int filter, loom__table **table,
                               loom_stream stream)
 {

@@ -26,7 +26,7 @@
 
 typedef struct loom__seed {
     uint64_t before;  /* mixed in before the first round */
-    uint64_t between; /* mixed in before the second: no difference of two keys survives for every seed */
+    uint64_t between; /* mixed in before the second round, so that no two keys collide under every seed */
 } loom__seed;
 
 /* The finaliser of a counter-based generator: spreads a user's seed, small or large, over 64 bits. */

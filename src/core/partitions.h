@@ -5,8 +5,8 @@
 #include "core/hash.h"
 
 /* The fewest partitions of `slots` slots for `keys` keys, give or take 1/256, at a load of at most `max_load`. No
- * partition gets more than `usable` keys. This fails with a probability below 10^-9 for all partitions together. The
- * result is a double because it may be absurd: beyond `most`, for a tiny max_load.
+ * partition gets more than `usable` keys, with a probability of more than 1 - 10^-9. The result is a double because a
+ * tiny max_load may ask for far more than `most`.
  *
  * With a mean of m keys per partition, Chernoff's bound for more than s keys is
  *     exp(-(s' ln(s' / m) - (s' - m))),  s' = s + 1,

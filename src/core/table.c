@@ -207,7 +207,7 @@ loom_status loom__table_wait(loom__table *table, loom_stream stream)
 loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_stream stream)
 {
     const loom__totals totals = {.size = keys, .generation = generation_of(table)};
-    if (table->totals == NULL)
+    if (table->totals == NULL || table->is.type == LOOM_TYPE_FILTER)
         return loom__table_wait(table, stream);
     const loom__map_kernels *kernels = table->kernels;
     if (kernels->reset_totals != NULL)
@@ -226,12 +226,15 @@ loom_status loom__table_clear(loom__table *table, loom_stream stream)
 loom_status loom__table_make_empty(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                                    uint32_t concurrent_reads, loom__table **made)
 {
-    RETURN_IF_FAILED(loom__table_make(machine, engine, is, concurrent_reads, made, NULL));
-    loom_status status = loom__table_clear(*made, NULL);
+    loom__table *table;
+    RETURN_IF_FAILED(loom__table_make(machine, engine, is, concurrent_reads, &table, NULL));
+    loom_status status = loom__table_clear(table, NULL);
     if (status == LOOM_OK)
-        status = loom__table_set_totals(*made, 0, NULL);
+        status = loom__table_set_totals(table, 0, NULL);
     if (status != LOOM_OK)
-        loom__table_destroy(*made);
+        loom__table_destroy(table);
+    else
+        *made = table;
     return status;
 }
 
@@ -240,7 +243,8 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     _Static_assert(sizeof table->view <= sizeof view->table, "a public view holds one of ours");
     const loom__engine *engine = table->engine;
     loom__machine *machine = table->machine;
-    const int folds = table->is.type != LOOM_TYPE_FILTER && !engine->moves_keys; /* the kernels' keys into the size */
+    const int is_filter = table->is.type == LOOM_TYPE_FILTER;
+    const int folds = !is_filter && !engine->moves_keys; /* users' kernels may add keys, which fold_size then counts */
     RETURN_ERROR_IF(engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views", engine->name);
     if (!folds)
         RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
@@ -255,7 +259,7 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     view->layout = engine->view_layout;
     view->key_bytes = table->is.key_bytes;
     view->value_bytes = table->is.value_bytes;
-    view->generation = table->totals != NULL ? generation_of(table) : 0;
+    view->generation = is_filter ? 0 : generation_of(table);
     memset(view->table, 0, sizeof view->table);
     memcpy(view->table, table->view, sizeof table->view);
     return LOOM_OK;

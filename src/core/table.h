@@ -32,7 +32,7 @@ typedef struct loom__description {
 typedef enum loom__place {
     LOOM__PLACE_DEVICE,
     LOOM__PLACE_HOST,
-    LOOM__PLACES, /* those that are offered */
+    LOOM__PLACES, /* number of places on offer; the following ones are refused */
     LOOM__PLACE_PINNED = LOOM__PLACES,
     LOOM__PLACE_FILE
 } loom__place;
@@ -62,8 +62,8 @@ struct loom__table {
     uint32_t slots_per_bucket; /* set by the engine's `lay_out`; 0 in filters */
     loom__region regions[LOOM__MOST_REGIONS];
     uint32_t region_count;
-    uint32_t sections;               /* regions that are saved */
-    uint64_t bytes[LOOM__PLACES];    /* of the regions at each place: one allocation */
+    uint32_t sections;            /* regions that are saved */
+    uint64_t bytes[LOOM__PLACES]; /* of the regions at each place: one allocation */
     unsigned char *memory[LOOM__PLACES];
     uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */

@@ -27,7 +27,7 @@ typedef struct transfer {
     loom__table *table;
     const loom__file_section *section;
     uint64_t first_seed;
-    uint64_t *checksums; /* [units], then the padding: everything before the data. The buffer lies behind them */
+    uint64_t *checksums; /* [units], then padding; in format 1 those of all parts. The buffer follows */
     uint64_t checksums_bytes;
     unsigned char *buffer;
     uint64_t buffer_bytes;
@@ -349,7 +349,7 @@ static loom_status check_description(const loom__table_file *file, const loom__e
     return engine->check(is);
 }
 
-/* The file's section of a region; NULL for a region that is not saved. */
+/* The file's section of a region; NULL if the file has none. */
 static const loom__file_part *part_of(const loom__table_file *file, const loom__region *region)
 {
     for (uint32_t i = 0; i < file->part_count; i++)

@@ -11,7 +11,7 @@ loom_status loom__table_file_save(loom__table *table, uint64_t size, const char 
 
 /* A section of an open file. */
 typedef struct loom__file_part {
-    loom__file_section is; /* format 1: what its header says in these words */
+    loom__file_section is; /* format 1: filled in from its header */
     uint64_t first_seed;   /* seed of its first unit's checksum */
     /* How many checksums, from checksums_at on, its checksums_checksum covers. Format 1 has one checksum for all parts:
      * the first part has it, and the second covers none. */

@@ -72,10 +72,12 @@ LOOM_BOTH uint64_t filter_bytes(uint32_t blocks)
 
 /* Calls `CALL(key_bytes, each)` with literals. */
 #define FILTER_FOR_WIDTH(key_bytes, each, CALL) \
-    if ((key_bytes) == 4)                       \
-        CALL(4, each);                          \
-    else                                        \
-        CALL(8, each)
+    do {                                        \
+        if ((key_bytes) == 4)                   \
+            CALL(4, each);                      \
+        else                                    \
+            CALL(8, each);                      \
+    } while (0)
 #define FILTER_FOR_EACH(key_bytes, each, CALL) \
     switch (each) {                            \
     case 1:                                    \

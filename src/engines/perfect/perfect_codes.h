@@ -274,8 +274,8 @@ LOOM_LANE uint32_t perfect_look_for_trouble(const perfect_codes *codes, uint32_t
     return lane_team_count(codes->team, wanted != 0);
 }
 
-/* Lists a cell with keys in overfull buckets as a suspect, for the half rounds of these buckets. Considers the subranges
- * in `wanted`, which is the same on all lanes. */
+/* Lists a cell with keys in overfull buckets as a suspect, for the half rounds of these buckets. Considers only the
+ * subranges in `wanted`, which is the same on all lanes. */
 LOOM_LANE void perfect_consider_cell(const perfect_codes *codes, uint32_t slots, uint32_t cell, uint32_t wanted)
 {
     const uint32_t code = perfect_planned_code(codes, cell), mapping = code >> 3;

@@ -333,7 +333,7 @@ LOOM_LANE uint64_t perfect_load_slot(loom__slot_kind kind, const unsigned char *
     return kind == SLOT_PAIR_4_4 ? (uint32_t)*pair : slot_key(kind, line, slot);
 }
 
-/* The value in a slot that no other lane touches. `pair`: as perfect_load_slot has it. */
+/* The value in a slot that no other lane touches. `pair` is what perfect_load_slot stored in *pair. */
 LOOM_LANE uint64_t perfect_value_in(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *partition,
                                     uint32_t bucket, uint32_t slot, uint64_t pair)
 {

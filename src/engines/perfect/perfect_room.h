@@ -209,7 +209,7 @@ LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const perfect_owner *owne
     }
 }
 
-/* All lanes: lift the keys of all moving cells out of the table, each group those of a cell. */
+/* All lanes: lift the keys of all moving cells out of the table. Each group takes one cell at a time. */
 LOOM_LANE void perfect_lift(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch, uint32_t moves)
 {
     for (uint32_t move = perfect_group(owner); move < moves; move += perfect_groups(owner)) {

@@ -157,7 +157,7 @@ static loom_status end_insertion(map_work *work)
     return LOOM_OK;
 }
 
-/* On the calling thread. Allocates nothing. */
+/* Inserts on the calling thread. Needs no memory for a split. */
 static loom_status insert_alone(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     map_work work = insertion(machine, view, batch);

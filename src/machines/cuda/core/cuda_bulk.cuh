@@ -1,5 +1,5 @@
-/* Records of maps and sets that go into a table by partition, for any engine: their columns, and the split of a
- * batch. */
+/* Records of maps, sets and filters that go into a table by partition, for any engine: their columns, and the split of
+ * a batch. */
 #ifndef LOOM_CUDA_BULK_CUH
 #define LOOM_CUDA_BULK_CUH
 

@@ -1,4 +1,4 @@
-/* Bulk calls of any engine: makes arrays reachable for kernels.
+/* Bulk calls of any engine: brings arrays to where kernels can reach them.
  *
  * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers, in chunks: one chunk
  * is copied while the kernel works on the other. */

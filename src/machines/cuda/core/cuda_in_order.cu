@@ -150,7 +150,8 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
         if (blockIdx.x == 0 && threadIdx.x < 32) {
             cuda_counts *to = &work.counts[threadIdx.x];
             atomicAdd(&to->ok, inserted->ok);
-            atomicAdd(&to->exists, (threadIdx.x == 0 ? work.n : 0) - inserted->ok); /* not negative in total */
+            atomicAdd(&to->exists,
+                      (threadIdx.x == 0 ? work.n : 0) - inserted->ok); /* one copy may wrap; the sum does not */
         }
         return;
     }

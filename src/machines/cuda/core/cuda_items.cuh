@@ -18,12 +18,12 @@ __device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
     return batch.counts + blockIdx.x % COUNT_COPIES;
 }
 
-/* A value of the width of its key overwrites the key: shared memory reduces the L1 cache. */
+/* A value as wide as its key overwrites the key: less shared memory leaves more L1 cache. */
 template <class key, class value> struct find_tile {
     __align__(16) key keys[TILE_ITEMS];
     value own_values[TILE_ITEMS];
     uint32_t lines[TILE_ITEMS]; /* number of the line where the key is looked for first */
-    uint8_t status[TILE_ITEMS]; /* in open tables, filter bits before */
+    uint8_t status[TILE_ITEMS]; /* in open tables it first holds filter bits */
     uint8_t late[TILE_ITEMS];   /* open tables: items that were not settled at home */
     __device__ __forceinline__ value *values()
     {
@@ -41,8 +41,8 @@ template <class word> struct find_tile<word, word> {
     }
 };
 
-/* Calls that merge equal keys of a thread block: their items wait for each other at one key. The items of other calls
- * only read if the table has the key. */
+/* Calls that merge equal keys of a thread block, because items with the same key would wait for each other. In other
+ * calls, items whose key is in the table only read. */
 __host__ __device__ constexpr bool merges(cuda_op op)
 {
     return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;

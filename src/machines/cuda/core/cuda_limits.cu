@@ -215,7 +215,7 @@ template <int bytes, int lanes, int items> cudaError_t try_reads(measurement *m,
     });
 }
 
-/* Every number of lanes from `lanes` on of which each reads at least 8 bytes, up to 8 lanes. */
+/* Tries `lanes`, then twice as many, up to 8, as long as each lane reads at least 8 bytes. */
 template <int bytes, int lanes = 1> cudaError_t try_lanes(measurement *m, uint64_t n)
 {
     RETURN_IF_CUDA_FAILED((try_reads<bytes, lanes, 1>(m, n)));

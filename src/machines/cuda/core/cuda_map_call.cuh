@@ -1,4 +1,4 @@
-/* Bulk calls on maps and sets: a struct that the steps of a call pass on, and the steps that all engines share. An
+/* Bulk calls on tables: a struct that the steps of a call pass on, and the steps that all engines share. An
  * engine adds the kernels. */
 #ifndef LOOM_CUDA_MAP_CALL_CUH
 #define LOOM_CUDA_MAP_CALL_CUH

@@ -175,7 +175,7 @@ loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
         const uint64_t left = listed && room - *got > LISTED ? LISTED : room - *got;
-        const uint64_t useful = left / slots / SEGMENT * 2 + 1; /* count little more than what fits */
+        const uint64_t useful = left / slots / SEGMENT * 2 + 1; /* do not count many more pairs than fit */
         uint64_t segments = (buckets - position->bucket + SEGMENT - 1) / SEGMENT;
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;

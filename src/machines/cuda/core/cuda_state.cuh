@@ -8,14 +8,14 @@
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
- *   cuda_map_call.cuh    the steps of bulk calls on maps and sets that engines share; cuda_map_call.cu
+ *   cuda_map_call.cuh    the steps of bulk calls on tables that engines share; cuda_map_call.cu
  *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
  *   cuda_split.cuh       scatters records into regions
  *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
- *   cuda_bulk.cuh        records of maps and sets on their way into a table by partition; cuda_bulk.cu
+ *   cuda_bulk.cuh        records on their way into a table by partition; cuda_bulk.cu
  *   cuda_partition.cuh   one partition in shared memory
  *   cuda_open_bulk.cuh   batches that go into open tables by partition: plans and kernels
- *   cuda_open_partition.cuh  one partition of an open table in shared memory: what build and refill have in common
+ *   cuda_open_partition.cuh  one partition of an open table: what build, refill and clear have in common
  *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
  *   cuda_open_build.cu   builds tables by partition
  *   cuda_open_refill.cu  fills a table with the keys of another one

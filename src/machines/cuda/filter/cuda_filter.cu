@@ -37,7 +37,7 @@ cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStrea
     return launcher(call)(call->cuda, view_of(call), batch, call->op, NULL, stream);
 }
 
-/* A filter's keys are those of a set, and it does not count them. */
+/* A filter takes keys as a set does, but keeps no size. */
 cuda_map_call call_on(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
@@ -68,8 +68,8 @@ uint64_t slice_keys(const cuda_state *cuda, uint64_t n)
     return loom__slice_items(n, cuda->slice_keys);
 }
 
-/* How a slice is split. False: the kernels cannot do it. The plan takes all keys for different ones: a batch of few
- * different keys may spill, and the split give up. */
+/* How a slice is split. False: the kernels cannot do it. The plan assumes that all keys differ: if
+ * many are equal, records spill, and the split may give up. */
 bool plan_slice(const cuda_state *cuda, const loom__filter_view *view, uint64_t keys, split_plan *plan)
 {
     split_request request = {};

@@ -1,5 +1,5 @@
-/* One partition in the shared memory of a thread block: the steps that filling it from records and filling it from
- * another table share.
+/* One partition, most often in the shared memory of a thread block: the steps that filling it from records, filling it
+ * from another table, and emptying it share.
  *
  * A key takes the next place of a bucket from a counter of 16 bits, two per word. A key counts at most once in each
  * bucket, so no counter exceeds the number of keys, which is at most the number of slots (48,986). Included by files

@@ -104,8 +104,8 @@ loom_status insert_directly(cuda_map_call *call)
 enum { LEAST_BY_PARTITION = 1 << 16 };
 
 /* The memory of a build by partition: the split and the leftovers, then lists for the leftovers. If the build gives up,
- * the same memory holds only lists. It does so, too, for keys behind the first slice: codes are found for all keys of a
- * partition together, so there is no second slice, and further keys are inserted. */
+ * or has keys behind the first slice, the same memory is used for lists alone. Codes are found for all keys of a
+ * partition together, so there is no second slice: further keys are inserted. */
 struct build_plan {
     uint64_t keys; /* of the slice */
     perfect_bulk_plan bulk;
@@ -322,7 +322,8 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 
 /* ---- lists ---- */
 
-/* Lays the lists out for chunks of at most plan->items, and puts their bytes into *plan. Without memory this is all. */
+/* Lays the lists out for chunks of at most plan->items, and puts their bytes into *plan. Without memory it only
+ * computes the bytes. */
 static cuda_perfect_lists lay_out_lists(const cuda_state *cuda, const loom__perfect_view *view, cuda_perfect_plan *plan,
                                         unsigned char *memory)
 {

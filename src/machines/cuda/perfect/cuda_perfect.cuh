@@ -106,7 +106,7 @@ __host__ __device__ constexpr bool perfect_inserts(cuda_op op)
     return op != OP_FIND && op != OP_UPDATE && op != OP_ERASE;
 }
 
-/* The size of lists. */
+/* How large the lists are; cuda_perfect_open_lists lays them out. */
 typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
@@ -123,7 +123,7 @@ loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_
                                     uint64_t each, const loom__batch *batch, loom_stream stream,
                                     cuda_perfect_plan *plan, cuda_workspace *own);
 
-/* Makes empty lists; `memory` is aligned to 256 bytes. */
+/* Makes empty lists; `memory` is aligned to 256 bytes, and `view` is the one that was planned for. */
 cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_view *view,
                                     const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream);

@@ -77,7 +77,8 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
 
 perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace);
 
-/* In this order, in one stream: split_begin; cuda_bulk_split; cuda_bulk_split_further; codes; place, which counts. */
+/* In this order, in one stream: a memset of the leftovers' count; split_begin; cuda_bulk_split;
+ * cuda_bulk_split_further; codes; place, which counts. */
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,
                                     const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_perfect_bulk_place(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,

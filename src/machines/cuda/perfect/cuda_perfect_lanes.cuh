@@ -7,13 +7,14 @@
  * lane that hashed the key to the group that looks.
  *
  * Words of codes should stay in the L2 cache. Lines pass through it: they are the first to be evicted
- * (CUDA_STREAMED_LINES). Trial kernels on an H200, 10^8 keys at load 0.9: more than 35 G/s; 28 with ordinary loads of
- * lines.
+ * (CUDA_STREAMED_LINES), except lines that their values follow. Trial kernels on an H200, 10^8 keys at load 0.9: more
+ * than 35 G/s; 28 with ordinary loads of lines.
  *
- * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, against loading the words of the whole tile first. 10^8
- * keys, calls of 2^20 lookups: 22.7 instead of 20.2; with calls in flight one behind the other, 26.7 instead of 24.9.
- * One call of 10^8 lookups: 37.4 and 37.3. 2^20 keys in the L2 cache: 65.0 instead of 66.6. Loading half of a round's
- * lines before looking at the other half took registers and gained nothing. */
+ * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, 2026-11-17, medians of four runs against a kernel that
+ * loaded the words of the whole tile first: calls of 2^20 lookups among 10^8 keys 21.3 instead of 20.1; 2^20 keys in
+ * the L2 cache 68.9 instead of 67.4; one call of 10^8 lookups the same, 34.3 to 34.7. Two lines per group and 8 blocks
+ * per multiprocessor beat four lines and 5 blocks (65.0 in the L2 cache, where more warps hide more latency); one line
+ * is as fast there and slower in short calls. */
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"

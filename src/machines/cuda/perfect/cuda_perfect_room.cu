@@ -186,7 +186,7 @@ __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, ui
     }
 }
 
-/* Blocks per multiprocessor, which bound the registers of a thread: 96 or 128. */
+/* Blocks per multiprocessor. In step 4 they bound the registers of a thread to 96 or 128. */
 __host__ __device__ constexpr int room_blocks(loom__slot_kind kind, bool anew)
 {
     return anew ? 1 : kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 20 : 16;
