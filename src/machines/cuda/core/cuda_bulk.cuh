@@ -1,5 +1,4 @@
-/* Records of maps, sets and filters that go into a table by partition, for any engine: their columns, and the split of
- * a batch. */
+/* For any engine: splits a batch of a map, set or filter by partition, and describes the columns of its records. */
 #ifndef LOOM_CUDA_BULK_CUH
 #define LOOM_CUDA_BULK_CUH
 
@@ -46,8 +45,8 @@ template <loom__slot_kind kind> struct bulk_columns {
 
 template <loom__slot_kind kind> using bulk_regions = split_regions_of<bulk_columns<kind>>;
 
-/* 16 bytes of heads from number `first` on, which is a multiple of the heads in 16 bytes; zeros behind the last
- * head. */
+/* Loads 16 bytes of heads, from head `first` on. `first` is a multiple of the number of heads in 16 bytes. Zeros stand
+ * for heads behind the last one. */
 template <class head>
 __device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t first, uint32_t count)
 {
@@ -64,7 +63,7 @@ __device__ __forceinline__ uint4 bulk_load_heads(const head *heads, uint32_t fir
 
 /* The table that records go to. */
 struct bulk_target {
-    unsigned char *base; /* its partitions: spare memory, if a plan uses it */
+    unsigned char *base; /* the table's partitions; spare memory, if the plan uses any */
     loom__seed seed;
     uint32_t partitions;
     loom__slot_kind kind;
@@ -73,9 +72,9 @@ struct bulk_target {
 /* Sets the columns of a request to those of the kind's records. */
 void cuda_bulk_columns(loom__slot_kind kind, split_request *request);
 
-/* Call in this sequence, in one stream: split_begin; cuda_bulk_split, once or piece by piece, where `first` is the
- * place of the piece in the batch; then, in each wave, cuda_bulk_split_further, which does nothing if there is one
- * pass. The arrays are on the device. */
+/* Call these functions in one stream and in this sequence: split_begin; cuda_bulk_split, once or piece by piece; then,
+ * in each wave, cuda_bulk_split_further. `first` is the place of the piece in the batch. If the plan has one pass,
+ * cuda_bulk_split_further does nothing. The arrays are on the device. */
 cudaError_t cuda_bulk_split(const bulk_target *target, const cuda_batch *batch, uint64_t first, const bulk_plan *plan,
                             unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_bulk_split_further(const bulk_target *target, const bulk_plan *plan, unsigned char *workspace,

@@ -1,7 +1,7 @@
-/* Bulk calls of any engine: brings arrays to where kernels can reach them.
+/* Brings the arrays of a bulk call to where kernels can reach them, for any engine.
  *
- * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers, in chunks: one chunk
- * is copied while the kernel works on the other. */
+ * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers in chunks. One chunk is
+ * copied while a kernel works on the other. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include "core/call_parts.h"
@@ -83,7 +83,7 @@ struct staged_call {
     {
         return writes_back && in_chunks(i) && arrays->all[i].written;
     }
-    /* Elements behind those of the items. */
+    /* Elements that follow the element of the last item, as in offsets[n + 1]. */
     uint32_t more(int i) const
     {
         return (uint32_t)(arrays->all[i].count - n);
@@ -150,7 +150,7 @@ cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
         RETURN_IF_CUDA_FAILED(cudaMemcpyAsync(c->on_device[i], c->pinned[i], bytes, cudaMemcpyHostToDevice, stream));
     }
     for (int i = 0; i < STAGE_BUFFERS && call->one_at_a_time; i++)
-        if (i != buffer) /* the event of an earlier chunk, or of an earlier call, which has ended */
+        if (i != buffer) /* an event of an earlier chunk, or of an earlier call that has ended */
             RETURN_IF_CUDA_FAILED(cudaStreamWaitEvent(stream, stage->done[i], 0));
     RETURN_IF_CUDA_FAILED(call->work(call->argument, c->on_device, first, c->count, stream));
     for (int i = 0; i < CALL_ARRAYS; i++)
@@ -199,8 +199,8 @@ cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
     return error;
 }
 
-/* Copies whole arrays that are staged to temporary memory: the work need not write all elements that are copied
- * back. */
+/* Copies each staged whole array to temporary memory, even if the work only writes to the array: the work need not
+ * write every element, and all elements are copied back. */
 loom_status take_whole(staged_call *call, cudaStream_t stream)
 {
     for (int i = 0; i < CALL_ARRAYS; i++) {
@@ -245,7 +245,7 @@ loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, ui
                             void *argument, bool writes_back, cudaStream_t stream, bool one_at_a_time)
 {
     void *at[CALL_ARRAYS];
-    if (n == 0) /* a grid has blocks */
+    if (n == 0) /* a grid needs at least one block */
         return LOOM_OK;
     if (!arrays->staged) {
         arrays->addresses(at);

@@ -38,13 +38,13 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
 __device__ __forceinline__ void finish_last(const cuda_finish &finish)
 {
     __shared__ bool last;
-    __threadfence(); /* the counts of this thread come before the arrival of its block … */
+    __threadfence(); /* orders this thread's counts before the arrival of its block */
     __syncthreads();
     if (threadIdx.x == 0)
         last = atomicAdd(finish.arrived, 1u) == gridDim.x - 1;
     __syncthreads();
     if (last && threadIdx.x < COUNT_COPIES) {
-        __threadfence(); /* … and the arrival before the reads here */
+        __threadfence(); /* orders the arrivals of all blocks before the reads of the counts */
         finish_counts(finish);
     }
 }

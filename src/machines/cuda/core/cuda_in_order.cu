@@ -1,22 +1,23 @@
-/* Insertion in order (LOOM_IN_ORDER) of any batch. It sorts the keys together with their positions in the batch, takes
- * one record of each run of equal keys, inserts these *winners*, and reports a status for every record of a run.
+/* Inserts any batch in order (LOOM_IN_ORDER). The insertion sorts the keys together with their positions in the batch,
+ * chooses one *winner* for each run of equal keys, inserts the winners, and reports a status for every record.
  *
- * The sort is stable: the records of a run keep the order of the batch. The first record of a run stores the key. Its
- * value wins (keep), or the value of the last record does (overwrite). Winners have different keys, so they may go to
- * the table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the
- * table had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives
- * the same statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion
- * would refuse.
+ * The sort is stable: the records of a run keep the order of the batch. A winner has the key of its run, with the value
+ * of the first record (keep) or of the last record (overwrite). Winners have different keys, so they may go to the
+ * table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the table
+ * had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives the
+ * same statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion would
+ * refuse.
  *
  * Bytes moved for n records with m different keys, keys of k bytes and values of v bytes:
- *   copy     2 k n + 4 n      keys, since the sort needs them in memory of its own; positions
- *   sort     k n + k * 2 (k + 4) n      one pass for each byte of a key
- *   choose   k n + (k + v + 8) m in order, and a value at random for each winner
+ *   copy     2 k n + 4 n; copies the keys, since the sort needs memory of its own, and writes the positions
+ *   sort     k n + k * 2 (k + 4) n; one pass for each byte of a key
+ *   choose   k n + (k + v + 8) m sequentially, and one random read of a value for each winner
  *   insert   as a direct insertion of m keys
- *   tell     (2 k + 8) n, and a byte at random for each record; nothing if nobody wants statuses and no key was refused
- * Estimate for 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for accesses in order, 2.5 ms for values at
- * random, 8 ms for the insertion, 3 ms more with statuses. The estimate comes from the rates in docs/performance.md; it
- * has not been measured. */
+ *   tell     (2 k + 8) n, and one random write of a byte for each record; nothing if the call has no status array and
+ *            no key was refused
+ * Estimate for 10^8 pairs of 4 + 4 bytes, all different, on an H200: 2 ms for sequential accesses, 2.5 ms for random
+ * reads of values, 8 ms for the insertion, 3 ms more with statuses. The estimate comes from the rates in
+ * docs/performance.md; it has not been measured. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
@@ -31,10 +32,10 @@ const unsigned ALL_LANES = 0xffffffffu;
 enum {
     THREADS = 256,
     BLOCKS = 8, /* on one multiprocessor */
-    AT_ONCE = 8 /* records per lane for which a warp takes numbers at once */
+    AT_ONCE = 8 /* records per lane that a warp numbers by one atomic addition */
 };
 
-/* The beginning of the workspace; zero when a call begins. */
+/* The beginning of the workspace; zero when a slice begins. */
 struct order_counters {
     cuda_counts inserted[COUNT_COPIES]; /* outcomes of the winners */
     uint32_t winners;
@@ -60,7 +61,8 @@ template <class key> __device__ __forceinline__ bool begins_run(const key *keys,
     return i == 0 || keys[i - 1] != keys[i];
 }
 
-/* The last place of the run that `at` is in: in steps that double, then in steps that halve. At most 64 looks. */
+/* Finds the last place of the run that contains `at`: searches in steps that double, then in steps that halve. Compares
+ * at most 64 keys. */
 template <class key> __device__ __forceinline__ uint64_t last_of_run(const key *keys, uint64_t n, uint64_t at)
 {
     const key own = keys[at];
@@ -102,8 +104,8 @@ template <class key> struct order_work {
     cuda_counts *counts; /* of the call */
 };
 
-/* Numbers the winners, in no particular order, and copies each to its place in the list. A warp reads 32 * AT_ONCE
- * places. */
+/* Numbers the winners, in no particular order, and copies each winner to its place in the list. A warp reads
+ * 32 * AT_ONCE places at a time. */
 template <class key>
 __global__ void __launch_bounds__(THREADS) choose_kernel(const order_work<key> work, bool overwrite)
 {
@@ -159,7 +161,7 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
     for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < work.n; i += (uint64_t)gridDim.x * THREADS) {
         const bool first = begins_run(work.keys, i);
         uint8_t told = LOOM_EXISTS;
-        if (first || refused) { /* otherwise the status does not depend on the run */
+        if (first || refused) { /* without refusals, a record that is not the first of its run gets EXISTS */
             told = work.chosen_status[work.numbers[first ? i : first_of_run(work.keys, i)]];
             told = !first && told == LOOM_OK ? (uint8_t)LOOM_EXISTS : told;
         }
@@ -214,7 +216,7 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     size_t sort_bytes = plan->sort_bytes;
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, sort_bytes, keys, positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
                                              stream));
-    /* The other buffers and the sort's scratch are free now: winners go there. */
+    /* The alternate buffers and the sort's scratch memory are free now: winners go there. */
     const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
                                   counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
                                   values,         value_bytes,         status,  batch->counts};
@@ -308,7 +310,7 @@ uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint6
     if (scope.status != LOOM_OK || n == 0)
         return 0;
     if (lay_out(kind, cuda_in_order_slice(cuda, n), false, false, &plan) != cudaSuccess)
-        cudaGetLastError(); /* the call that needs the memory will report it */
+        cudaGetLastError(); /* the call that needs the memory will report the error */
     return plan.bytes;
 }
 

@@ -18,13 +18,14 @@ __device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
     return batch.counts + blockIdx.x % COUNT_COPIES;
 }
 
-/* A value as wide as its key overwrites the key: less shared memory leaves more L1 cache. */
+/* The tile of a lookup. If values are as wide as keys, a found value overwrites its key: less shared memory leaves more
+ * L1 cache. */
 template <class key, class value> struct find_tile {
     __align__(16) key keys[TILE_ITEMS];
     value own_values[TILE_ITEMS];
-    uint32_t lines[TILE_ITEMS]; /* number of the line where the key is looked for first */
-    uint8_t status[TILE_ITEMS]; /* in open tables it first holds filter bits */
-    uint8_t late[TILE_ITEMS];   /* open tables: items that were not settled at home */
+    uint32_t lines[TILE_ITEMS]; /* number of the line that is searched first */
+    uint8_t status[TILE_ITEMS]; /* open tables: at first, the number of the key's filter bit */
+    uint8_t late[TILE_ITEMS];   /* open tables: items that their first line did not settle */
     __device__ __forceinline__ value *values()
     {
         return own_values;
@@ -41,8 +42,9 @@ template <class word> struct find_tile<word, word> {
     }
 };
 
-/* Calls that merge equal keys of a thread block, because items with the same key would wait for each other. In other
- * calls, items whose key is in the table only read. */
+/* Whether a call merges the equal keys of a thread block. Otherwise all items with the same key would write to one
+ * address and wait for each other. In calls that do not merge, an item whose key is in the table only reads, except for
+ * the item that erases the key. */
 __host__ __device__ constexpr bool merges(cuda_op op)
 {
     return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
@@ -53,7 +55,8 @@ __host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op
     return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;
 }
 
-/* One warp reads the values of its tile. Without values the tile gets ones, to count keys. */
+/* One warp reads the values of its tile. If a call that combines has no values, the tile gets ones, which count the
+ * keys. */
 template <loom__slot_kind kind, cuda_op op, class tile_type>
 __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &range, const cuda_batch &batch)
 {

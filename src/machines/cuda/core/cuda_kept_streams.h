@@ -1,4 +1,4 @@
-/* Remembers the last call of each stream, in one of a few places. Plain C, so that it is tested without a device. */
+/* Remembers the last call of each of up to KEPT_STREAMS streams. Plain C, so that tests need no device. */
 #ifndef LOOM_CUDA_KEPT_STREAMS_H
 #define LOOM_CUDA_KEPT_STREAMS_H
 
@@ -13,8 +13,9 @@ typedef struct kept_streams {
     int count;
 } kept_streams;
 
-/* Returns a place for a call of this stream, and gives it to the call: the stream's own place, a free one, or else the
- * place of the oldest call. In the last case *evicts is set, and the caller must wait for the oldest call. */
+/* Returns a place for a call of this stream, and assigns the place to the call: the stream's own place, a free one, or
+ * else the place of the oldest call. *evicts tells whether it is the oldest call's place. The caller must then wait for
+ * the oldest call. */
 static inline int kept_streams_place(kept_streams *kept, unsigned long long id, int *evicts)
 {
     int place = 0, oldest = 0;

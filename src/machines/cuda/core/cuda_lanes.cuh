@@ -1,10 +1,11 @@
-/* The lane primitives of core/lanes.h on a GPU, for groups of CUDA_LANES lanes (1, 2, 4 or 8; the including file sets
- * it).
+/* The lane primitives of core/lanes.h on a GPU, for groups of CUDA_LANES lanes. The including file sets CUDA_LANES to
+ * 1, 2, 4 or 8.
  *
  * A lane holds 8 / CUDA_LANES words of a line in registers. Sets of slots are predicates, not bits, and every loop over
- * them has a literal trip count: otherwise the words would go to local memory. Groups of a warp take their turns
- * together. Votes are ballots of the whole warp with a literal full mask, from which each group takes its bits. A group
- * *apart* runs code that the rest of its warp does not. It votes alone, and the compiler serialises groups there. */
+ * them has a literal trip count: otherwise the words would go to local memory. The groups of a warp take their turns
+ * together. A vote is a ballot of the whole warp with a literal full mask, from which each group takes its own bits. A
+ * group *apart* runs code that the rest of its warp does not run. A group apart votes alone, and the compiler
+ * serialises the groups of a warp in that code. */
 #ifndef LOOM_CUDA_LANES_CUH
 #define LOOM_CUDA_LANES_CUH
 
@@ -18,7 +19,7 @@
 #define CUDA_FULL_MASK 0xffffffffu
 
 /* The table lies in global memory. If the including file defines CUDA_SHARED_TABLE, one partition at a time lies in the
- * shared memory of the thread block, and with it everything that a view points to. */
+ * shared memory of the thread block instead, together with everything that the view struct points to. */
 #ifdef CUDA_SHARED_TABLE
 #define CUDA_SCOPE  ".cta"
 #define CUDA_SPACE  ".cta.shared"
@@ -30,11 +31,12 @@
 #endif
 
 /* Macros that the including file may define for loads of lines from global memory:
- *   CUDA_OWNED_TABLE     the kernel's own blocks write what it reads, and nobody else does (`shared` = 0): loads stay
- *                        coherent
- *   CUDA_STREAMED_LINES  lines that nobody writes leave the L2 cache first, in favour of data that should stay there.
- *                        Lines whose values follow directly (a span of 128 bytes) are loaded as usual: otherwise the
- *                        values are evicted before they are read (8 + 8 bytes, hits: 17 instead of 27 G/s) */
+ *   CUDA_OWNED_TABLE     `shared` is 0, since only the kernel's own thread blocks write the table. They write what the
+ *                        kernel reads, so loads stay coherent
+ *   CUDA_STREAMED_LINES  lines that nobody writes are the first to leave the L2 cache, in favour of data that should
+ *                        stay there. Exception: lines whose values follow directly (a span of 128 bytes) are loaded as
+ *                        usual. Otherwise the values would be evicted before they are read (8 + 8 bytes, hits: 17
+ *                        instead of 27 G/s) */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
@@ -44,7 +46,7 @@ typedef struct lane_group {
     uint32_t lane;     /* number of this lane in its group */
     uint32_t own;      /* bit of this lane in its warp */
     uint32_t mask;     /* bits of the group's lanes */
-    uint32_t together; /* bits of the lanes that turn together: the whole warp, or only the group */
+    uint32_t together; /* bits of the lanes that take turns together: the whole warp, or only the group */
 } lane_group;
 
 typedef struct lane_line {
@@ -58,7 +60,7 @@ typedef struct lane_slots {
     uint32_t first;
 } lane_slots;
 
-typedef uint32_t lane_votes; /* the group's bits of a warp's ballot, in their positions */
+typedef uint32_t lane_votes; /* the group's bits of a warp's ballot, at their positions in the warp */
 
 LOOM_LANE lane_group lane_group_at(uint32_t in_warp)
 {
@@ -70,15 +72,15 @@ LOOM_LANE lane_group lane_group_at(uint32_t in_warp)
     return group;
 }
 
-/* The library's own thread blocks have one dimension. Asking the hardware instead costs find_kernel three more
- * registers (4 + 4 bytes, sm_90, nvcc 13.0): 40 instead of 37. */
+/* The library's own thread blocks have one dimension. Reading %laneid instead costs find_kernel three more registers
+ * (4 + 4 bytes, sm_90, nvcc 13.0): 40 instead of 37. */
 LOOM_LANE lane_group lane_own_group(void)
 {
     return lane_group_at(threadIdx.x % 32);
 }
 
-/* For users' kernels, whose thread blocks have any shape. Not volatile: the answer is the same everywhere in a
- * thread. */
+/* The lane's number in its warp, for users' kernels, whose thread blocks may have any shape. Not volatile: the number
+ * is the same everywhere in a thread. */
 LOOM_LANE uint32_t lane_in_warp(void)
 {
     uint32_t lane;
@@ -96,7 +98,7 @@ LOOM_LANE lane_group lane_group_apart(uint32_t in_warp)
 
 LOOM_LANE void lane_prefetch(const void *at)
 {
-    (void)at; /* a load into registers is in flight as soon as it is issued */
+    (void)at; /* not needed: a load into registers is in flight as soon as it is issued */
 }
 
 LOOM_LANE void lane_prefetch_to_write(const void *at)
@@ -123,7 +125,7 @@ LOOM_LANE uint64_t lane_streamed(void)
 
 #endif
 
-/* Loads two words. Neither tears: elements of a vector load are single accesses. */
+/* Loads two words. Neither word tears: each element of a vector load is a single access. */
 LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span, uint64_t *a, uint64_t *b)
 {
 #ifdef CUDA_STREAMED_LINES
@@ -189,7 +191,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     set.first = line->first;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        /* The line's last word may hold no slot. Only the last lane's last word can be that word. */
+        /* The line's last word may hold no slot. Only the last word of the last lane can be the line's last word. */
         bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
         if (key_bytes == 8) {
             set.low[i] = is_slot && line->words[i] == key;
@@ -405,7 +407,8 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return old;
 }
 
-/* Floats have no atomic minimum. They use a CAS loop; each failure means that another lane has combined. */
+/* Floats have no atomic minimum or maximum: a CAS loop combines them. Each failed CAS means that another lane has
+ * combined. */
 LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule rule, uint64_t value, int shared)
 {
     switch (rule) {
@@ -469,8 +472,8 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule rule, uint32_t va
     }
 }
 
-/* One-sided fences, where the compiler knows them, do half the work: a release does not invalidate the L1 cache, an
- * acquire does not wait for stores. */
+/* Compilers that know one-sided fences use them. These fences do half the work: a release does not invalidate the L1
+ * cache, and an acquire does not wait for stores. */
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8)
 #define CUDA_RELEASE "fence.release" CUDA_SCOPE ";"
 #define CUDA_ACQUIRE "fence.acquire" CUDA_SCOPE ";"
@@ -491,7 +494,7 @@ LOOM_LANE void lane_acquire(int shared)
         asm volatile(CUDA_ACQUIRE ::: "memory");
 }
 
-/* ---- Teams: the block and its shared memory ---- */
+/* ---- Teams: the thread block and its shared memory ---- */
 
 typedef struct lane_team {
     uint32_t rank, size;

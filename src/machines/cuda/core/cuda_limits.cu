@@ -1,5 +1,6 @@
-/* Measures the most that the device can do. The benchmark compares operations with these rates. Each rate is the best
- * of several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can exceed it. */
+/* Measures the highest rates that the device can reach. The benchmark compares operations with these rates. Each rate
+ * is the best of several shapes (lanes, items in flight, cache hints), so that nothing built on the same accesses can
+ * exceed it. */
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/core/cuda_tile.cuh"
 
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(THREADS) swap_kernel(unsigned char *memory, ui
             atomicCAS((unsigned long long *)memory + place(index, places), 0ull, 0ull);
 }
 
-/* `streams`: data read and written will not be needed again. */
+/* `streams`: loads and stores carry the hint that the data will not be needed again. */
 template <bool streams> __global__ void __launch_bounds__(THREADS) copy_kernel(uint4 *to, const uint4 *from, uint64_t n)
 {
     uint64_t index = (uint64_t)blockIdx.x * (THREADS * 4) + threadIdx.x;
@@ -164,7 +165,7 @@ struct measurement {
     cudaEvent_t from, to;
 };
 
-/* Keeps the shape if it is the best so far. `work`: what one launch does, in the limit's unit. */
+/* Measures a shape, and keeps it if it is the best so far. `work` is what one launch does, in the unit of the limit. */
 template <class launch_function>
 cudaError_t try_shape(measurement *m, const char *shape, double work, launch_function launch)
 {

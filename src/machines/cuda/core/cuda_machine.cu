@@ -84,7 +84,7 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
 
 /* ---- tickets ---- */
 
-/* NULL: all tickets are taken. The caller holds the lock. */
+/* Returns NULL if all tickets are taken. The caller holds the lock. */
 static cuda_ticket *find_free_ticket(cuda_state *cuda)
 {
     for (uint32_t i = 0; i < COUNT_TICKETS; i++) {
@@ -191,8 +191,8 @@ static void release(void *user, void *memory, size_t bytes, loom_memory_kind kin
         cudaFree(memory);
 }
 
-/* Temporary memory comes from a pool, in stream order: without a pool every build would wait for the device. Between
- * calls the pool keeps up to a share of the device's memory, so that it need not be mapped again. */
+/* Temporary memory comes from a pool, in stream order. Without a pool every build would wait for the device. Between
+ * calls the pool keeps up to 1 / KEPT_SHARE of the device's memory, which saves mapping that memory again. */
 static cudaError_t make_pool(cuda_state *cuda)
 {
     enum { KEPT_SHARE = 32 };

@@ -4,7 +4,8 @@
 namespace
 {
 
-/* A lookup whose `result` is the library's own: the library reads only the status. */
+/* Whether the call is a lookup whose `result` belongs to the library. The library reads only the status of that
+ * result. */
 bool is_uncounted(const cuda_map_call *call)
 {
     return call->op == OP_FIND && call->batch.uncounted;

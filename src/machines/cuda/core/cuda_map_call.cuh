@@ -1,5 +1,5 @@
-/* Bulk calls on tables: a struct that the steps of a call pass on, and the steps that all engines share. An
- * engine adds the kernels. */
+/* Bulk calls on tables: a struct that the steps of a call pass on, and the steps that all engines share. An engine adds
+ * the kernels. */
 #ifndef LOOM_CUDA_MAP_CALL_CUH
 #define LOOM_CUDA_MAP_CALL_CUH
 
@@ -13,12 +13,12 @@ typedef cudaError_t cuda_map_launch(const cuda_map_call *call, const cuda_batch 
 
 struct cuda_map_call {
     cuda_state *cuda;
-    const void *view; /* the engine's */
+    const void *view; /* the engine's view struct */
     loom__slot_kind kind;
     uint64_t *size; /* of the table */
     cuda_map_launch *launch;
-    uint64_t most;     /* items of one launch */
-    loom__batch batch; /* in a slice: the slice's part of it */
+    uint64_t most;     /* most items of one launch */
+    loom__batch batch; /* in a slice, n and `replace` are the slice's */
     cuda_op op;
     cudaStream_t stream;
     cuda_call_arrays arrays;
@@ -48,7 +48,7 @@ struct cuda_map_call {
     {
         return batch.status != NULL && arrays.all[CALL_STATUS].staged();
     }
-    /* Whether the order of equal keys makes a difference. In a set, only statuses show it. */
+    /* Whether the order of equal keys makes a difference. In a set, only statuses depend on the order. */
     bool goes_in_order() const
     {
         return asks(LOOM_IN_ORDER) && (batch.values != NULL || batch.status != NULL);
@@ -80,33 +80,34 @@ loom_status cuda_locate_call(cuda_map_call *call);
 /* Allocates the staging memory that a build needs, before the build clears its table. */
 loom_status cuda_try_stage(const cuda_map_call *call);
 
-/* A slice: items first .. first + each - 1, or up to the end, as a call. Only the first slice of a build replaces the
- * contents of the table. */
+/* Returns a slice as a call of its own: items first .. first + each - 1, or up to the end. Only the first slice of a
+ * build replaces the contents of the table. */
 cuda_map_call cuda_slice_of(const cuda_map_call *call, uint64_t first, uint64_t each);
 
-/* Launches the work on all items. Counts outcomes if there is a ticket. If arrays are staged, goes in chunks and waits;
- * `one_at_a_time`: the work of chunks may not overlap. */
+/* Launches the work on all items. Counts outcomes if there is a ticket. If arrays are staged, works chunk by chunk and
+ * waits. With `one_at_a_time` the work of two chunks does not overlap. */
 loom_status cuda_run_items(const cuda_map_call *call, bool one_at_a_time = false);
 
 /* Splits all items by partition. Waits if arrays are staged. */
 loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *target, const bulk_plan *plan,
                              unsigned char *workspace);
 
-/* Turns the counts into the caller's result. Waits if cuda_hand_over must. `replaced`: the table has no other keys. */
+/* Turns the counts into the caller's result. cuda_finish_of returns the arguments of the kernel. cuda_finish_call
+ * launches the kernel, and waits if cuda_hand_over must. `replaced`: the call's keys are the table's only keys. */
 cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced);
 loom_status cuda_finish_call(const cuda_map_call *call, bool replaced = false);
 
-/* Runs all items and finishes the call. Takes a ticket unless nobody wants counts. */
+/* Runs all items and finishes the call. Takes a ticket, except for a lookup whose counts nobody reads. */
 loom_status cuda_run_call(cuda_map_call *call);
 
 /* Sets the counts to zero, before a step is repeated. */
 loom_status cuda_clear_counts(const cuda_map_call *call);
 
-/* Memory to go by partition. If there is none, own->at is NULL; OUT_OF_MEMORY only if the flags ask for
- * LOOM_BY_PARTITION. */
+/* Takes temporary memory for a call that goes by partition. If the allocation fails, own->at is NULL; the status is
+ * OUT_OF_MEMORY only if the flags ask for LOOM_BY_PARTITION. */
 loom_status cuda_take_for_partitions(const cuda_map_call *call, uint64_t bytes, cuda_workspace *own);
 
-/* Runs body() with a ticket, and gives the workspace back. */
+/* Runs body() with a ticket. Afterwards gives back the ticket and the workspace. */
 template <class body_type> loom_status cuda_with_ticket(cuda_map_call *call, const cuda_workspace *own, body_type body)
 {
     loom_status status = cuda_take_ticket(call->cuda, call->stream, &call->ticket);
@@ -122,8 +123,8 @@ template <class body_type> loom_status cuda_with_ticket(cuda_map_call *call, con
 
 /* ---- In order (cuda_in_order.cu) ---- */
 
-/* The layout of the workspace. The sort moves keys and positions from one buffer to the other and back. Its scratch
- * memory holds the winners afterwards. */
+/* The layout of the workspace. The sort moves keys and positions from one buffer to the other and back. After the sort,
+ * its scratch memory holds the values and statuses of the winners. */
 typedef struct cuda_in_order_plan {
     uint64_t each; /* keys of a slice; the last slice may have fewer */
     uint64_t keys_at[2], positions_at[2];
@@ -136,27 +137,27 @@ typedef struct cuda_in_order_plan {
 /* An engine's part of an insertion in order. */
 typedef struct cuda_in_order_table {
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
-    /* Inserts the winners, whose keys are all different. Only the device knows their number. The other members of
-     * `batch` are set; counts and statuses are wanted. */
+    /* Inserts the winners, whose keys are all different. Only the device knows their number. The winners replace the
+     * keys and values of `batch`; its other members apply. Outcomes are counted, and statuses written. */
     loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                           cudaStream_t stream);
-    /* Builds the table from the first slice without a sort. *gave_up: the table has no keys, and the slice must be
-     * sorted. NULL: every slice is sorted. */
+    /* Builds the table from the first slice without a sort. If *gave_up is set, the table has no keys and the slice
+     * must be sorted. If `build` is NULL, every slice is sorted. */
     loom_status (*build)(const void *argument, const cuda_map_call *slice, bool *gave_up);
     const void *argument;
 } cuda_in_order_table;
 
-/* Keys per slice of a call with n keys. Slices are smaller than elsewhere, since positions have 32 bits. */
+/* Keys per slice of a call with n keys. A slice has at most 2^31 keys here, since positions have 32 bits. */
 uint64_t cuda_in_order_slice(const cuda_state *cuda, uint64_t n);
 
-/* Plans a call that has keys and whose arrays are located. Changes nothing. */
+/* Plans a call that has keys and whose arrays are located. Changes nothing but *plan. */
 loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *plan);
 
-/* Bytes of a plan for n keys in arrays on the device; 0 if the device is not usable. */
+/* Bytes of a plan for n keys in arrays on the device; 0 if n is 0 or the device is not usable. */
 uint64_t cuda_in_order_bytes(const cuda_state *cuda, loom__slot_kind kind, uint64_t n);
 
-/* Inserts all slices and finishes the call. Takes a ticket, and gives the workspace back, which begins with the plan's
- * memory. A failure before the first insertion is launched leaves the table unchanged. */
+/* Inserts all slices and finishes the call. Takes a ticket. Gives the workspace back, which begins with the plan's
+ * memory. A failure leaves the table unchanged if nothing that clears, builds or inserts has been launched yet. */
 loom_status cuda_insert_in_order(cuda_map_call *call, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
                                  const cuda_workspace *own);
 

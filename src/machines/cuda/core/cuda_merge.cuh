@@ -25,7 +25,8 @@ struct merge_table {
     static constexpr uint32_t NOBODY = 0xffffffffu;
 };
 
-/* A NaN as owner would hide the smallest or largest number of its items, so a NaN goes to the table alone. */
+/* A NaN as owner would hide the smallest or largest number of the items merged with it, so a NaN goes to the table
+ * alone. */
 template <class word> __device__ __forceinline__ bool may_merge(loom__combine_rule rule, word value)
 {
     if (rule != LOOM__MIN_FLOAT && rule != LOOM__MAX_FLOAT)
@@ -80,8 +81,8 @@ __device__ __forceinline__ void merge_equal(tile_type *tiles, merge_table *table
     __syncthreads();
 }
 
-/* All threads of the block call this when the owners have their statuses. The other items get `stored` if their owner
- * has OK, otherwise their owner's status. */
+/* All threads of the block call this when the owners have their statuses. A merged item gets `stored` if its owner has
+ * OK, otherwise its owner's status. */
 template <class tile_type>
 __device__ __forceinline__ void merge_tell(tile_type *tiles, const tile_range &range, uint32_t items,
                                            loom_status stored)

@@ -1,10 +1,10 @@
 /* Orders the calls on one table across streams.
  *
  * Calls that may overlap form a *phase*. A call that may not join the current phase opens the next one and waits, in
- * its stream, for every call of the phase before. A call that joins the current phase also waits for the phase before,
- * whose calls waited for all earlier phases. So a lookup that joins the phase of an erasure has ended before a later
- * insertion begins, as open_ops.h requires. The host never waits here, unless more streams are in use than events are
- * kept. */
+ * its stream, for every call of the previous phase. A call that joins the current phase also waits for the previous
+ * phase, whose calls waited for all earlier phases. So a lookup that joins the phase of an erasure has ended before a
+ * later insertion begins, as open_ops.h requires. The host waits for the device here only if a phase has more than
+ * KEPT_STREAMS streams. */
 #include "machines/cuda/core/cuda_kept_streams.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
@@ -16,7 +16,7 @@ typedef struct phase {
 struct loom__order {
     cuda_state *cuda;
     int concurrent_reads;
-    pthread_mutex_t lock; /* held from begin to end of a call: its event must exist before another call begins */
+    pthread_mutex_t lock; /* held from begin to end of a call: its event must be recorded before the next begins */
     loom__access writes;  /* how the current phase writes; READ: it does not write */
     phase at_hand, before;
 };
@@ -103,7 +103,7 @@ void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
     unsigned long long id = 0;
     int evicts;
     (void)access;
-    /* If one of these fails the device is lost; the next step reports it. */
+    /* If one of these calls fails, the device is lost; the next step reports it. */
     cudaStreamGetId(stream, &id);
     int place = kept_streams_place(&p->streams, id, &evicts);
     if (evicts) /* more streams than events: wait for the oldest call */

@@ -9,7 +9,7 @@ struct outcome_counts {
     int32_t ok, exists, full;
 };
 
-/* Adds the counts of a warp's lanes. */
+/* Sums the counts of a warp's lanes, and adds the sum to *to with one atomic. */
 template <class number> __device__ __forceinline__ void add_count(unsigned long long *to, number mine)
 {
     number sum = __reduce_add_sync(0xffffffffu, mine);

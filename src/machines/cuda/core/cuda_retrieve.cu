@@ -1,6 +1,6 @@
-/* Copies pairs out of a table of any engine. Kernels count the occupied slots of a run of buckets, then copy each pair
- * to where the counts say. One lane works on one bucket. Rows of any width are first listed by their position, then
- * several lanes gather each row. */
+/* Copies pairs out of a table of any engine. One kernel counts the occupied slots in each run of buckets. A second
+ * kernel copies each pair to the place that the counts give. One lane works on one bucket. For rows of any width, the
+ * second kernel only lists where the rows lie; then several lanes gather each row. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_whole.cuh"
 
@@ -12,10 +12,11 @@ namespace
 
 enum { THREADS = 256 };
 
-const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15; /* WINDOW: segments counted at once */
-const uint64_t LISTED = 1 << 16;                    /* rows gathered at once */
+/* SEGMENT: buckets of one thread block. WINDOW: segments counted at once. LISTED: rows gathered at once. */
+const uint64_t SEGMENT = THREADS, WINDOW = 1 << 15;
+const uint64_t LISTED = 1 << 16;
 
-struct retrieve_end { /* position of the first pair for which there was no room */
+struct retrieve_end { /* position of the first pair without room; `reached`: there is one */
     unsigned long long bucket;
     uint32_t slot, reached;
 };
@@ -31,7 +32,7 @@ template <loom__slot_kind kind> __device__ __forceinline__ loom__table_slots of_
     return table;
 }
 
-/* Finds the lane's bucket, and counts its pairs from the position on. */
+/* Finds the lane's bucket, and counts the bucket's pairs from the position on. */
 __device__ __forceinline__ uint32_t pairs_of_lane(const loom__table_slots &table, const loom__position &from,
                                                   uint32_t *first_slot, uint64_t *number)
 {
@@ -109,8 +110,8 @@ __global__ void __launch_bounds__(THREADS)
                 });
 }
 
-/* For a table with rows: lists where rows lie, in units of `unit` bytes from the base. Copies keys that are in the
- * line. */
+/* For a table with rows: lists where the rows lie, in units of `unit` bytes from the base. Also copies the keys, unless
+ * the rows hold them. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
     list_kernel(const loom__table_slots given, const loom__position from, const unsigned long long *offsets, void *keys,
@@ -138,7 +139,8 @@ uint32_t row_unit(const loom__table_slots *table)
                              ((uint64_t)table->row_key_bytes + table->row_value_bytes));
 }
 
-/* Copies the pairs of some segments; there is room for `count` of them. Counts have become offsets. */
+/* Copies the first `count` pairs of some segments; `count` is at most `room`. offsets[i] is the number of pairs before
+ * segment i. */
 cudaError_t launch_copy(const loom__table_slots *table, const loom__position &from, const unsigned long long *offsets,
                         uint64_t segments, void *keys, void *values, uint64_t room, uint64_t count, uint64_t *rows,
                         retrieve_end *end, cudaStream_t stream)
@@ -223,7 +225,7 @@ loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
     RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
     ON_STAGE(cuda);
-    /* Keys pass through one buffer, values through the other, unless they stay on the device. */
+    /* Arrays that are not on the device pass through staging buffers: keys through one, values through the other. */
     const bool keys_pass = keys_at != PLACE_DEVICE;
     const bool values_pass = values != NULL && values_at != PLACE_DEVICE && value_bytes > 0;
     const uint64_t key_room = keys_pass ? STAGE_BYTES / (uint64_t)key_bytes : UINT64_MAX;

@@ -1,5 +1,5 @@
-/* Selects, takes and puts back rows of arrays (core/machine.h). A batch needs this if some of its rows go to the table
- * again after the table has grown.
+/* Selects, takes and puts back rows of arrays (core/machine.h). Growing tables need these functions: after a table has
+ * grown, some rows of a batch go to the table again.
  *
  * Rows are selected in ascending order. Each warp counts its rows, one block sums the counts up, and each warp then
  * knows where its rows go. A status array in host memory is copied into temporary memory. For other arrays in host
@@ -33,7 +33,8 @@ unsigned blocks_for(uint64_t threads)
     return (unsigned)((threads + THREADS - 1) / THREADS);
 }
 
-/* With `rows`, counts[w] is where the rows of warp w go. Without, the kernel stores their number there. */
+/* Without `rows`, stores in counts[w] how many rows warp w has. With `rows`, counts[w] is the place of warp w's first
+ * row, and the warp writes its row numbers from there on. */
 __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *counts, uint64_t *rows,
                               uint64_t room)
 {
@@ -55,7 +56,8 @@ __global__ void select_kernel(const uint8_t *status, uint8_t wanted, uint64_t n,
         counts[warp] = at;
 }
 
-/* One block. Each count becomes the sum of those before it, and counts[n] the sum of all. */
+/* One thread block runs this. Each count becomes the sum of the counts before it, and counts[n] becomes the sum of
+ * all. */
 __global__ void __launch_bounds__(SUM_THREADS) sum_kernel(uint64_t *counts, uint64_t n)
 {
     typedef cub::BlockScan<uint64_t, SUM_THREADS> scan;
@@ -158,7 +160,7 @@ cudaError_t move_on_host(const cuda_stage *stage, unsigned char *to, const unsig
     return cudaStreamSynchronize(stream);
 }
 
-/* One row that is wider than the staging buffer is copied directly. */
+/* Moves row i of the selection, which is wider than the staging buffer, by a direct copy. */
 template <bool put>
 cudaError_t move_one(const cuda_stage *stage, unsigned char *to, const unsigned char *from, uint64_t width,
                      const uint64_t *rows, uint64_t i, cudaStream_t stream)
@@ -226,7 +228,7 @@ loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "status", status, &place));
     const bool staged = place != PLACE_DEVICE;
-    if (staged) /* results will pass through a staging buffer, whose allocation must not fail then */
+    if (staged) /* allocated now, since reporting results through a staging buffer must not fail */
         RETURN_IF_FAILED(cuda_stage_scope(cuda).status);
     const uint64_t copy_at = cuda_aligned((warps_for(n) + 1) * sizeof(uint64_t)), bytes = copy_at + (staged ? n : 0);
     const cuda_workspace own = cuda_take_workspace(machine, bytes, given, NULL);

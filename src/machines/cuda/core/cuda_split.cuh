@@ -1,5 +1,5 @@
-/* Splitting on a GPU: scatters records into regions of memory, streaming, by a number that a functor gives for each
- * record. For any engine that works by partition. The host's split is core/split.h.
+/* Splits records on a GPU, for any engine that works by partition. A functor gives each record a bin, and the split
+ * scatters the records into one region of memory for each bin, in one streaming pass. The host's split is core/split.h.
  *
  * A thread block takes a tile of records and counts them by bin in shared memory. It reserves room in each bin's region
  * with one addition, sorts the tile by bin in shared memory and writes it out, so that neighbouring lanes write
@@ -8,10 +8,12 @@
  * *given up*: the count of spilled records is larger than the list, the remaining blocks do nothing, and later kernels
  * process the whole batch another way. So no batch, however skewed, can overflow anything.
  *
- * A record has up to three columns, each an array of its own: a head (the key; with its value where both have 4 bytes),
- * a tail (a value that does not fit the head), and its place in the batch.
+ * A record has up to three columns, each an array of its own:
+ *   head    the key; if key and value have 4 bytes each, the pair
+ *   tail    a value that is not part of the head
+ *   index   the record's place in the batch
  *
- * Memory traffic: each column read and written once. */
+ * Memory traffic: each column is read once and written once. */
 #ifndef LOOM_CUDA_SPLIT_CUH
 #define LOOM_CUDA_SPLIT_CUH
 
@@ -31,17 +33,18 @@ struct no_column {
 /* The columns that records are read from or written to. */
 template <class head, class tail> struct split_columns {
     head *heads;
-    tail *tails;     /* unused: no_column */
+    tail *tails;     /* of type no_column: unused */
     uint32_t *index; /* NULL: not wanted */
 };
 
-/* `packed`: a head is two words of 4 bytes, which spill into two arrays, one after the other. */
+/* `packed`: a head is a key and a value of 4 bytes each. On the spill list they become two arrays, one behind the
+ * other. */
 template <class head, class tail, bool packed> struct split_regions {
     split_columns<head, tail> to;    /* columns of the first region */
     uint64_t stride;                 /* bytes from one region to the next, all columns included */
     uint32_t *fill;                  /* [regions * SPLIT_FILL_STRIDE]: records meant for each region; zero at first */
     uint32_t room;                   /* records that fit each region */
-    split_columns<head, tail> spill; /* has no places in the batch: with those, spill_room is 0 */
+    split_columns<head, tail> spill; /* has no index: if records have one, spill_room is 0 */
     uint32_t *spilled;               /* records meant for the spill list; zero at first */
     uint32_t spill_room;
 
@@ -73,7 +76,7 @@ template <class head, class tail, bool packed> struct split_regions {
     }
 };
 
-/* Exclusive sums over counts[0 .. bins), in place, by all threads of the block. `sums` has a place for each warp. */
+/* All threads of the block replace counts[0 .. bins) by their exclusive sums. `sums` has a place for each warp. */
 __device__ __forceinline__ void split_scan(uint32_t *counts, uint32_t bins, uint32_t *sums)
 {
     static_assert(SPLIT_MOST_BINS <= 2 * SPLIT_THREADS, "two bins for each thread");
@@ -139,14 +142,14 @@ struct split_place_reader {
     }
 };
 
-/* The record of the tile that is item k of a thread. A thread takes `some` neighbours at a time. */
+/* The number in the tile of a thread's item k. A thread takes `some` neighbours at a time. */
 template <int some> __device__ __forceinline__ uint32_t split_item(int k)
 {
     return k / some * some * SPLIT_THREADS + threadIdx.x * some + k % some;
 }
 
-/* Reads a column of a tile. `wide`: the tile is complete and aligned. This is tested once: loads inside separate
- * branches would be waited for one after the other, which cost a third. */
+/* Reads a column of a tile. `wide`: the tile is complete and aligned. One test of `wide` covers all loads: loads in
+ * separate branches would be waited for one after the other, which cost a third. */
 template <int items, int some, class element, class reader>
 __device__ __forceinline__ void split_read(element (&elements)[items], uint32_t count, bool wide, reader read)
 {
@@ -165,7 +168,7 @@ __device__ __forceinline__ void split_read(element (&elements)[items], uint32_t 
 /* One bin of a tile: where its records lie in the sorted tile, and where they go. */
 struct split_run {
     uint32_t begin;     /* in the tile; the run ends where the next one begins */
-    uint32_t in_region; /* place of the run's first record; records at the region's room and beyond are spilled */
+    uint32_t in_region; /* place of the first record in the region; records at places from `room` on spill */
     uint32_t in_spill;  /* place of the first spilled record in the spill list */
 };
 
@@ -178,12 +181,12 @@ template <class columns> constexpr size_t split_shared_bytes(int items, uint32_t
            (bins + 1) * sizeof(split_run);
 }
 
-/* Splits one tile, records 0 .. count - 1, with `items` records per thread. The readers give columns, each record once:
- * `read.many<some>(i, to)` reads records i .. i + some - 1, with some > 1 only if `aligned`. `bin_of(head)` is below
- * `bins`; the bins' regions begin with `first_region`. All threads of the block call this.
+/* Splits one tile, records 0 .. count - 1, with `items` records per thread. All threads of the block call this. The
+ * readers give the columns, each record once: `read.many<some>(i, to)` reads records i .. i + some - 1, with some > 1
+ * only if `aligned`. `bin_of(head)` is below `bins`. Bin b goes to region first_region + b.
  *
- * A warp writes one bin's run after the other. Writing the sorted tile straight through would ask the L2 cache for a
- * third more pieces of lines, and need each record's bin once more. */
+ * A warp writes the runs of its bins one after the other. Writing the sorted tile straight through would ask the L2
+ * cache for a third more pieces of lines, and would need each record's bin once more. */
 template <int items, int some, bool with_index, class head, class tail, bool packed, class head_reader,
           class tail_reader, class index_reader, class chooser>
 __device__ __forceinline__ void split_tile(const split_regions<head, tail, packed> &out, uint32_t first_region,
@@ -194,8 +197,8 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     constexpr bool has_tail = !std::is_same<tail, no_column>::value;
     extern __shared__ __align__(16) unsigned char split_memory[];
     __shared__ bool idle;
-    /* Shared memory: the tile sorted by bin, one column at a time; counts of bins, later the begins of their runs;
-     * runs. */
+    /* Shared memory holds one column of the tile, sorted by bin; the counts of bins, later the begins of their runs;
+     * and the runs. */
     constexpr size_t widest = has_tail && sizeof(tail) > sizeof(head) ? sizeof(tail) : sizeof(head);
     uint32_t *offsets = (uint32_t *)(split_memory + tile * widest), *sums = offsets + bins;
     split_run *runs = (split_run *)(sums + SPLIT_THREADS / 32); /* [bins + 1] */
@@ -205,7 +208,7 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     if (threadIdx.x == 0)
         idle = out.gave_up();
     head heads[items];
-    uint32_t at[items]; /* bin and rank in it; then the place in the sorted tile */
+    uint32_t at[items]; /* at first the bin and the rank in the bin; later the place in the sorted tile */
     split_read<items, some>(heads, count, wide, read_heads);
     __syncthreads();
     if (idle)
@@ -273,7 +276,7 @@ __device__ __forceinline__ void split_tile(const split_regions<head, tail, packe
     write_column(out.to.heads, [&](uint32_t to, head one) { out.spill_head(to, one); });
     if constexpr (has_tail)
         next_column(out.to.tails, read_tails, [&](uint32_t to, tail one) { out.spill.tails[to] = one; });
-    if constexpr (with_index) /* with places in the batch, the spill list has no room */
+    if constexpr (with_index) /* with an index, the spill list has no room */
         next_column(out.to.index, read_index, [](uint32_t, uint32_t) {});
 }
 

@@ -8,13 +8,13 @@ namespace
 
 enum {
     ONE_PASS = 1024,  /* most parts that one pass splits well */
-    SPILL_SHARE = 256 /* one record of this many may spill */
+    SPILL_SHARE = 256 /* one record in this many may spill */
 };
 
 static_assert((int)ONE_PASS <= (int)SPLIT_MOST_BINS, "a bin for each part");
 
-/* Room for a region's share of n records: the mean and six standard deviations. The deviation is that of the region's
- * different keys, taken as equally frequent. */
+/* Room for a region's share of n records: the mean and six standard deviations. The deviation is that of a region whose
+ * different keys are all equally frequent. */
 uint64_t room_for(uint64_t n, uint64_t keys, double regions)
 {
     double mean = (double)n / regions, different = (double)(keys < n ? keys : n) / regions;

@@ -5,13 +5,15 @@
  * each, and the second pass splits each coarse region into the regions of its parts.
  *
  * A type `columns` describes a record:
- *   key, head, tail    types: a key of the batch; a key or a pair, by which records are split; the value behind it, or
- *                      no_column
+ *   key                type: a key of the batch
+ *   head               type: a key or a pair, by which records are split
+ *   tail               type: a value that is not part of the head; no_column if there are none
  *   packed             a head is a key and a value of 4 bytes each
  *   has_tail           there are values, and they are tails
  *   neighbours         records of a region that a thread reads at once: 16 bytes of the widest column at most
- *   batch_neighbours   the same in a batch, where pairs are not packed yet
- * A functor on the device, `uint32_t operator()(head) const`, gives the part of a head, below the number of parts. */
+ *   batch_neighbours   the same for records of a batch, where pairs are not packed yet
+ * A functor on the device, `uint32_t operator()(head) const`, gives the part of a head: a number below the number of
+ * parts. */
 #ifndef LOOM_CUDA_SPLIT_PASSES_CUH
 #define LOOM_CUDA_SPLIT_PASSES_CUH
 
@@ -26,7 +28,7 @@ struct split_request {
     uint64_t keys; /* estimated number of different keys */
     uint32_t parts;
     uint32_t head_bytes, tail_bytes; /* tail_bytes = 0: no tails */
-    bool with_index;                 /* records carry their places in the batch; then none may spill */
+    bool with_index;                 /* records carry their places in the batch; no record may spill then */
     bool two_passes;                 /* two passes even where one would do */
     uint64_t spare_bytes;            /* memory besides the workspace that may hold coarse regions; 0: none */
 };
@@ -34,8 +36,8 @@ struct split_request {
 /* How a batch is split, and the layout of the workspace: counters, the spill list, regions of parts, and coarse
  * regions. Coarse regions may lie in the spare memory instead, at its end.
  *
- * The second pass may run in several *waves*. Each wave splits some coarse regions into the same regions of parts. A
- * caller that wants waves sets `per_wave` and `bytes`. */
+ * The second pass may run in several *waves*. Each wave splits some coarse regions, and all waves use the same memory
+ * for the regions of parts. A caller that wants waves sets `per_wave` and `bytes`. */
 struct split_plan {
     uint32_t fine;                   /* regions of parts; with two passes possibly more than parts */
     uint32_t coarse;                 /* regions of the first of two passes; 0: one pass */
@@ -57,16 +59,16 @@ struct split_plan {
     }
 };
 
-/* Regions and the spill list count records in 32 bits. When the spill list is full the split gives up, but running
- * blocks still add their tiles to its count: 2^24 is more than the running blocks of any device hold. Places in the
- * batch have 32 bits, too. */
+/* The most records of a split. Regions and the spill list count records in 32 bits, and places in the batch have 32
+ * bits, too. When the spill list is full, the split gives up, but running thread blocks still add their tiles to the
+ * count of spilled records. The margin of 2^24 is more than the running blocks of any device hold. */
 #define SPLIT_MOST_RECORDS (((uint64_t)1 << 32) - ((uint64_t)1 << 24))
 
-/* Plans for one wave. False: the kernels cannot do it. */
+/* Makes a plan with one wave. Returns false if the kernels cannot split the batch. */
 bool split_plan_passes(const split_request *request, split_plan *plan);
 
-/* A counter in the workspace by which a kernel's last block is found. Zero since split_begin. Lies beside the count of
- * spilled records. */
+/* A counter in the workspace by which a kernel finds its last thread block. split_begin sets it to zero. The counter
+ * lies beside the count of spilled records. */
 inline uint32_t *split_arrived(unsigned char *workspace)
 {
     static_assert(SPLIT_FILL_STRIDE > 1, "room beside it");
@@ -98,7 +100,8 @@ template <class columns> split_columns_of<columns> split_arrays(unsigned char *a
     return arrays;
 }
 
-/* The regions of a plan: those of parts in one wave, and those of the first of two passes. */
+/* The regions of a plan. split_fine_regions returns the regions of the parts in one wave, split_coarse_regions those of
+ * the first of two passes. */
 template <class columns>
 split_regions_of<columns> split_fine_regions(const split_plan *plan, unsigned char *workspace, uint32_t wave)
 {
@@ -136,7 +139,8 @@ template <class columns> struct split_shape {
 /* Up to this many records, tiles are small. */
 enum { SPLIT_SMALL_BATCH = 1 << 21 };
 
-/* The bin of a part: its coarse region, or its place in one. */
+/* The bin of a part. In a single pass it is the part itself. In the first of two passes it is the part's coarse region,
+ * in the second the part's place in that region. */
 template <class part_of> struct split_bin_of {
     part_of part;
     uint32_t shift, mask;
@@ -149,7 +153,7 @@ template <class part_of> struct split_bin_of {
 /* Reads heads of a batch: keys, or keys with their values. */
 template <class columns> struct split_batch_reader {
     const typename columns::key *keys;
-    const uint32_t *values; /* values of pairs */
+    const uint32_t *values; /* used only if heads are pairs */
     template <int some> __device__ __forceinline__ void many(uint32_t i, typename columns::head *to) const
     {
         typename columns::key some_keys[some];
@@ -163,7 +167,8 @@ template <class columns> struct split_batch_reader {
     }
 };
 
-/* Some records of a batch. A struct, because separate arguments make kernels longer and cost registers. */
+/* Some records of a batch. They travel in a struct, because separate arguments make kernels longer and cost
+ * registers. */
 struct split_piece {
     const void *keys, *values; /* [n] on the device; values may be NULL */
     uint64_t n;
@@ -186,8 +191,8 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::blocks)
                                                              bin_of);
 }
 
-/* The second pass: one row of thread blocks for each coarse region, from `first_region` on. `out` has this wave's
- * regions of parts. */
+/* The second pass. Each coarse region, from `first_region` on, has one row of thread blocks. `out`: the regions of
+ * this wave's parts. */
 template <class columns, bool with_index, class chooser>
 __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::blocks)
     split_region_kernel(const split_regions_of<columns> from, uint32_t first_region,
@@ -208,7 +213,8 @@ __global__ void __launch_bounds__(SPLIT_THREADS, split_shape<columns>::blocks)
 
 /* ---- Passes ---- */
 
-/* `most` is the most that any launch asks for, so that several host threads may set it at the same time. */
+/* `most` is the most shared memory that any launch of the kernel asks for. All host threads set the same number, so
+ * several may set it at the same time. */
 template <class kernel_type> cudaError_t allow_shared(kernel_type kernel, size_t most)
 {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most);
@@ -232,13 +238,14 @@ cudaError_t split_tiles(const split_plan *plan, unsigned char *workspace, unsign
     return cudaGetLastError();
 }
 
-/* Call in this sequence, in one stream: split_begin; split_batch, once or piece by piece; then, in each wave,
- * split_further. After that split_fine_regions are this wave's. Nothing waits. If more than `spill_room` records have
- * spilled, the split has given up. */
+/* Call these functions in one stream and in this sequence: split_begin; split_batch, once or piece by piece; then, in
+ * each wave, split_further. Afterwards split_fine_regions returns this wave's regions. None of these functions waits.
+ * If more than `spill_room` records have spilled, the split has given up. */
 cudaError_t split_begin(const split_plan *plan, unsigned char *workspace, cudaStream_t stream);
 
-/* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare`: the spare
- * memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time. */
+/* Splits a piece of the batch, which begins at the place `first` and has at least one record. `spare` is the spare
+ * memory, aligned to 256 bytes; ignored unless the plan uses it. Several pieces may be split at the same time,
+ * in streams that start after split_begin and end before split_further. */
 template <class columns, class part_of>
 cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsigned char *spare,
                         const split_piece &piece, uint64_t first, part_of part, cudaStream_t stream)
@@ -249,7 +256,7 @@ cudaError_t split_batch(const split_plan *plan, unsigned char *workspace, unsign
                : split_tiles<columns, shape::items>(plan, workspace, spare, piece, first, part, stream);
 }
 
-/* The second pass, if there is one. */
+/* Runs the second pass of a wave. Does nothing if the plan has one pass. */
 template <class columns, class part_of>
 cudaError_t split_further(const split_plan *plan, unsigned char *workspace, unsigned char *spare, uint32_t wave,
                           part_of part, cudaStream_t stream)

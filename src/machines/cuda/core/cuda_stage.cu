@@ -1,5 +1,6 @@
-/* Staging memory for host arrays on their way to and from the device. Allocated for the first host array, kept until
- * the context is destroyed, used by one call at a time. */
+/* Staging memory for host arrays on their way to and from the device, and scratch memory for scans of whole tables. The
+ * first call that needs either allocates both. The memory is kept until the context is destroyed. One call at a time
+ * uses it. */
 #include "machines/cuda/core/cuda_state.cuh"
 
 void cuda_stage_free(cuda_stage *stage)

@@ -7,7 +7,7 @@
  *   cuda_finish.cuh      turns a call's counts into its result
  *   cuda_outcomes.cuh    counts the outcomes of a thread block's keys
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
- *   cuda_call.cuh        bulk calls: their arrays, host ones in overlapping chunks; cuda_call.cu
+ *   cuda_call.cuh        the arrays of bulk calls; host arrays pass in overlapping chunks; cuda_call.cu
  *   cuda_map_call.cuh    the steps of bulk calls on tables that engines share; cuda_map_call.cu
  *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
  *   cuda_split.cuh       scatters records into regions
@@ -19,21 +19,21 @@
  *   cuda_open_counts.cuh counts the outcomes of a thread block's keys in an open table
  *   cuda_open_build.cu   builds tables by partition
  *   cuda_open_refill.cu  fills a table with the keys of another one
- *   cuda_open_spill.cu   inserts the records that a split left over
+ *   cuda_open_spill.cu   inserts the spill of a split
  *   cuda_open_combine.cu combines rows with equal keys before they go to the table
  *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
  *   cuda_open_upkeep.cu  upkeep of partitions
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
- *   cuda_in_order.cu     inserts batches in the order of equal keys: sorts them, keeps one of equal keys
+ *   cuda_in_order.cu     inserts batches in order (LOOM_IN_ORDER): sorts the keys, inserts one of equal keys
  *   cuda_whole.cuh       reads or writes whole tables: sums, pairs
  *   cuda_retrieve.cu     copies pairs out of tables
  *   cuda_filter.cuh      filters, and the list of their files
- *   cuda_stage.cu        staging memory for host arrays
+ *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
  *   cuda_trial.cu        functions for tests
  *   cuda_order.cu        orders calls on one table across streams
- *   cuda_kept_streams.h  remembers the last calls of streams
- *   cuda_limits.cu       measures the most that the device can do
+ *   cuda_kept_streams.h  remembers the last call of each stream
+ *   cuda_limits.cu       measures the highest rates that the device can reach
  *   cuda_machine.cu      the machine, and the module's entry */
 #ifndef LOOM_CUDA_STATE_CUH
 #define LOOM_CUDA_STATE_CUH
@@ -57,17 +57,18 @@
 extern const loom__services *cuda_services;
 #define loom__fail cuda_services->fail
 
-/* The status for an error: OK, or OUT_OF_MEMORY, NO_MACHINE or DEVICE, with a sentence. */
+/* Turns a CUDA error into a status: OK, OUT_OF_MEMORY, NO_MACHINE or DEVICE. Unless it is OK, sets the sentence for
+ * loom_last_error. */
 loom_status cuda_status(cudaError_t error, const char *what);
 
-/* For tests: after this many more steps of the machine every step fails, as if the device were lost; 0: none fails. A
- * step is every error code that passes through cuda_step. */
+/* For tests. If this is n > 0, the n-th step of the machine from now on fails, and all later steps, as if the device
+ * were lost. 0: no step fails. A step is every error code that passes through cuda_step. */
 extern uint64_t cuda_steps_until_lost;
 cudaError_t cuda_step(cudaError_t error);
 
 #define CUDA_TRY(call) RETURN_IF_FAILED(cuda_status(cuda_step(call), #call))
 
-/* In functions that return a cudaError_t. */
+/* CUDA_TRY for functions that return a cudaError_t. Does not count as a step. */
 #define RETURN_IF_CUDA_FAILED(call)          \
     do {                                     \
         cudaError_t error_of_call_ = (call); \
@@ -93,9 +94,9 @@ inline uint64_t cuda_aligned(uint64_t bytes)
 /* ---- Counts of a call ---- */
 
 enum {
-    COUNT_COPIES = 32, /* thread blocks add to different copies: they would wait for each other at one address */
-    /* Calls in flight. One more call waits, in its stream, for the oldest. Also the host threads that make calls at the
-     * same time. One more thread waits until another's call returns. */
+    COUNT_COPIES = 32, /* thread blocks add to different copies, since they would wait for each other at one address */
+    /* The most calls in flight: one more call waits, in its stream, for the oldest. Also the most host threads that
+     * make calls at the same time: one more thread waits until another thread's call returns. */
     COUNT_TICKETS = 64
 };
 
@@ -110,7 +111,7 @@ typedef struct cuda_ticket {
     cudaEvent_t free;          /* recorded when the call that used the ticket has ended */
     cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after a failed one */
     loom_result *result;       /* pinned: for results that the device cannot reach */
-    unsigned long long stream; /* id of the stream of the last call that used it */
+    unsigned long long stream; /* id of the stream of the last call that used the ticket */
     int taken;                 /* a call that is being launched uses the ticket */
     int unclear;               /* the last call failed half way: counts are undefined */
 } cuda_ticket;
@@ -155,7 +156,8 @@ typedef struct cuda_state {
     cuda_stage stage;
 } cuda_state;
 
-/* Makes the state's device the thread's current one during its lifetime. `status` tells whether that failed. */
+/* Makes the state's device the current device of the thread while the scope lives. `status` tells whether that
+ * failed. */
 struct cuda_device_scope {
     int before;
     loom_status status;
@@ -171,18 +173,19 @@ struct cuda_device_scope {
 typedef enum cuda_place {
     PLACE_NONE,     /* NULL */
     PLACE_DEVICE,   /* device or managed memory: kernels use it directly */
-    PLACE_PINNED,   /* host memory that the device can copy and reach by itself */
+    PLACE_PINNED,   /* pinned host memory, which the device can copy and access by itself */
     PLACE_PAGEABLE, /* other host memory */
 } cuda_place;
 
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
-/* Waits on the host while other threads hold all tickets. This cannot deadlock: a thread has at most one ticket, takes
- * none while it holds the staging lock, and with a ticket waits only for the table of its own call. */
+/* Waits on the host while other threads hold all tickets. This cannot deadlock: a thread has at most one ticket, and
+ * takes none while it holds the staging lock. While it has a ticket, it waits only for the staging lock and for the
+ * table of its own call. */
 loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
 void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
 
-/* Holds the staging lock during its lifetime. With the status OK the memory is allocated. */
+/* Holds the staging lock while the scope lives. If the status is OK, the staging memory is allocated. */
 struct cuda_stage_scope {
     pthread_mutex_t *lock;
     loom_status status;
@@ -196,7 +199,7 @@ struct cuda_stage_scope {
 
 void cuda_stage_free(cuda_stage *stage);
 
-/* ---- The open engine ---- */
+/* ---- Batches ---- */
 
 /* One batch as kernels see it. All arrays are on the device. */
 typedef struct cuda_batch {
@@ -205,19 +208,19 @@ typedef struct cuda_batch {
     uint8_t *found, *status;
     uint64_t n;
     uint32_t tile;           /* items per warp */
-    loom__combine_rule rule; /* OP_COMBINE */
-    loom__widening widening; /* OP_COMBINE */
+    loom__combine_rule rule; /* for OP_COMBINE */
+    loom__widening widening; /* for OP_COMBINE */
     cuda_counts *counts;     /* NULL: not wanted */
 } cuda_batch;
 
-/* The records that a split left over. Only the device knows their number. */
+/* The spill: records that a split could not place. Only the device knows their number. */
 typedef struct cuda_spill {
     const uint32_t *spilled;
-    uint32_t room; /* if more records spilled, the spill is the whole batch */
+    uint32_t room; /* if more records spilled, the split gave up, and the spill is the whole batch */
     const void *keys, *values;
 } cuda_spill;
 
-/* LOOM__WRITE_… and OP_FIND */
+/* The operations: those of LOOM__WRITE_…, and lookup. */
 typedef enum cuda_op {
     OP_KEEP = LOOM__WRITE_KEEP,
     OP_OVERWRITE = LOOM__WRITE_OVERWRITE,
@@ -228,7 +231,7 @@ typedef enum cuda_op {
     OP_FIND
 } cuda_op;
 
-/* Where a call's counts go (cuda_finish.cuh). */
+/* The argument of finish_counts (cuda_finish.cuh), which turns a call's counts into its result. */
 typedef struct cuda_finish {
     cuda_counts *counts; /* [COUNT_COPIES] */
     uint64_t *size;      /* of the table */
@@ -239,12 +242,14 @@ typedef struct cuda_finish {
     uint32_t *arrived; /* thread blocks that are done; the last one finishes the call; zero at first */
 } cuda_finish;
 
-/* Launches the batch with groups of one width. */
+/* ---- The open engine ---- */
+
+/* Launches the batch with lane groups of one width. */
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
 
-/* Inserts the records that a split of the batch left over, or any list whose length only the device knows. With
- * `finish` the last block finishes the call; the batch then has keys. NULL: no block does. */
+/* Inserts the spill of a batch, or any other list whose length only the device knows. If `finish` is not NULL, the last
+ * thread block finishes the call; the batch must then have keys. */
 cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch,
                                    const cuda_spill *spill, bool overwrite, const cuda_finish *finish,
                                    cudaStream_t stream);

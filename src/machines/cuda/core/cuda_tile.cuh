@@ -1,14 +1,15 @@
 /* Tiles: the keys that one warp takes, and their answers.
  *
  * A tile's arrays lie in shared memory while the warp works on them. A lane reads and writes the batch in pieces of 16
- * bytes, so a warp asks the L2 cache for four lines at a time. When groups read keys and wrote answers one by one,
- * every 16 of them cost a request of their own, and lookups had to share the cache with those requests. */
+ * bytes, so a warp asks the L2 cache for four lines at a time. In an earlier design, lane groups read keys and wrote
+ * answers one by one. Every 16 keys or answers then cost a request, and lookups had to share the cache with those
+ * requests. */
 #ifndef LOOM_CUDA_TILE_CUH
 #define LOOM_CUDA_TILE_CUH
 
 #include <stdint.h>
 
-enum { TILE_ITEMS = 128 }; /* at most; a lane moves at least 16 bytes of every array, of statuses 4 */
+enum { TILE_ITEMS = 128 }; /* most items. A lane moves at least 16 bytes of each array, 4 of statuses */
 
 /* One lane's place in its warp's tile. */
 struct tile_range {

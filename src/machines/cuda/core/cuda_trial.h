@@ -1,4 +1,5 @@
-/* Functions of the cuda machine for tests only. Tests find them in the module by name. In C, because tests are. */
+/* Functions of the cuda machine for tests only. Tests find them in the module by name. This header is in C, because the
+ * tests are. */
 #ifndef LOOM_CUDA_TRIAL_H
 #define LOOM_CUDA_TRIAL_H
 
@@ -10,10 +11,11 @@
 extern "C" {
 #endif
 
-/* The device is lost after `steps` steps; 0: it is usable again. */
+/* From now on, the `steps`-th step and all later steps fail, as if the device were lost. 0: the device is usable
+ * again. */
 typedef void cuda_lose_device_function(uint64_t steps);
 
-/* Batches go by partition in slices of at most `keys` keys, at least 1; 0: as many as the machine can. */
+/* Sets the most keys of a slice, at least 1, for batches that go by partition. 0: as many as the machine can take. */
 typedef void cuda_set_slice_function(loom__machine *machine, uint64_t keys);
 
 /* A call that copies its arrays chunk by chunk, as calls with host arrays do. The arrays lie in any memory. */

@@ -31,8 +31,8 @@ template <class view_type> loom_status cuda_check_bytes(const view_type *view)
     return LOOM_OK;
 }
 
-/* launch(cuda, sums, stream) adds to the sums on the device, which are zero before. Holds the staging lock, and waits
- * for the sums. */
+/* Calls launch(cuda, sums, stream), which adds to sums on the device. These sums are zero before. Holds the staging
+ * lock, and waits for the sums. */
 template <class sums_type, class launch_type>
 loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream given, launch_type launch)
 {
