@@ -1,5 +1,5 @@
-/* The open engine as the core sees it: which tables exist, and where their parts lie. The algorithms are in open_ops.h,
- * the bytes in open_layout.h, the sizes in open_shape.c. The machine does bulk work. */
+/* The open engine as the core sees it: which shapes a table may have, and where the parts of a table lie in memory. The
+ * algorithms are in open_ops.h, the bytes in open_layout.h, the sizes in open_shape.c. Bulk work is in the machines. */
 #include "engines/open/open.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -16,7 +16,8 @@ static loom_status check(const loom__description *is)
     return LOOM_OK;
 }
 
-/* Behind the partitions: counts added by device views, marks, stale counts, counts of retired slots. */
+/* Behind the partitions lie the counts added by device views, the marks, the stale counts and the counts of retired
+ * slots. */
 static void lay_out(loom__table *table)
 {
     const loom__slot_kind kind = slot_kind_of(table->is.key_bytes, table->is.value_bytes);
@@ -44,17 +45,18 @@ static void attach(loom__table *table)
     view->retired_slots = view->stale + shape.partitions;
 }
 
-/* The upkeep check reads one word per partition. No partition needs upkeep before a good part of its keys was erased or
- * refused. */
+/* Keys that calls may erase or refuse before upkeep checks the partitions. The check reads one word per partition. No
+ * partition needs upkeep before a good part of its keys was erased or refused. */
 static uint64_t upkeep_after(const loom__table *table)
 {
     const uint64_t partitions = table->is.partitions, slots = loom__table_slots_in_all(table) / partitions;
     return slots / 16 > partitions / 4 ? slots / 16 : partitions / 4;
 }
 
-/* A file does not say how many filter bits are stale. Each count is set to the most that needs no upkeep: the next
- * stale bit triggers upkeep of its partition, which reads no more than loading did. Otherwise a table that is
- * repeatedly loaded, changed a little and saved would collect stale bits without end. */
+/* A file does not say how many filter bits are stale. Each stale count is therefore set to the largest that needs no
+ * upkeep, and the next stale bit triggers upkeep of its partition. Upkeep of a partition reads no more than loading it
+ * did. With counts of zero, a table that is repeatedly loaded, changed a little and saved would collect stale bits
+ * without end. */
 static loom_status restored(loom__table *table, loom_stream stream)
 {
     enum { AT_ONCE = 1024 };

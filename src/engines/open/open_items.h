@@ -1,7 +1,7 @@
-/* Turns that also give answers, for machines whose lane groups turn together: the lane simulator and GPUs. All lanes of
- * a warp call these functions together; a group without a key takes part with active = 0. A group whose key is settled
- * takes its next key while the other groups continue with theirs. A CPU takes turns in a different sequence:
- * cpu_open_simd.h. */
+/* Turns whose answers also say which lane reports them. They are for machines on which all groups of a warp take their
+ * turns together: the lane simulator and GPUs. All lanes of a warp call these functions together; a group without a key
+ * takes part with active = 0. A group whose key is settled takes its next key while the other groups continue with
+ * theirs. A CPU takes turns in a different sequence: cpu_open_simd.h. */
 #ifndef LOOM_OPEN_ITEMS_H
 #define LOOM_OPEN_ITEMS_H
 
@@ -21,8 +21,8 @@ typedef struct open_answer {
     lane_truth reports;   /* this lane reports the answer */
 } open_answer;
 
-/* Looks for the key in one line. Settled: no other line needs to be read. `partition` is used only where the values
- * stand at its end (SLOT_KEY_8_VALUE_4). */
+/* Looks for the key in one line. `settled` says that no other line needs to be read. `partition` is used only by
+ * SLOT_KEY_8_VALUE_4, whose values stand at the end of the partition. */
 LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        unsigned char *partition, const unsigned char *line, uint64_t key,
                                        uint32_t filter_bit, lane_truth active)
@@ -34,7 +34,7 @@ LOOM_LANE open_found open_find_in_line(loom__slot_kind kind, int shared, lane_gr
     if (look.mine)
         holds = open_read_value(kind, shared, view, partition, line, look.slot, look.pair, &value);
     if (shared && slot_values_apart(kind))
-        found = lane_some(lane_poll(group, holds)); /* the key was seen, but was its value ready? */
+        found = lane_some(lane_poll(group, holds)); /* a key counts as found only if its value is ready */
     answer.settled = look.found | !look.further;
     answer.found = found;
     answer.reports = found ? holds : lane_leads(group);

@@ -17,14 +17,16 @@
  *                      KEY_8_VALUE_8 line, 7 values, 8 bytes unused; line, …       128
  *                      KEY_8_VALUE_4 line, line, …; then rows of 7 values, 4 unused  64 + 32, total rounded up to 64
  *
- * A row of values directly follows its line, so a hit reads two adjacent lines: one DRAM row, one page. With 8 + 4
- * bytes this would waste a third, so there the rows stand together at the end of the partition.
+ * A row of values directly follows its line, so a hit reads two adjacent lines: one DRAM row, one page. With keys of 8
+ * and values of 4 bytes this placement would waste a third. That kind has all rows together at the end of the
+ * partition.
  *
- * A free slot holds the partition's *empty* key and a value of zero bytes. The empty key hashes to another partition,
- * so no lookup or insertion in this partition can involve it, and every key is legal. One pattern serves all partitions
- * except the one it hashes to, which uses a second pattern. Hence a table has at least two partitions. The *retired*
- * key is another pattern of this kind. It stands in slots freed while insertions and erasures run at the same time
- * (open_ops.h); never between calls, never in a file.
+ * A free slot holds the partition's *empty* key and a value whose bytes are all zero. The empty key hashes to another
+ * partition, so no lookup or insertion in this partition can involve it, and every key is legal. One pattern is the
+ * empty key of all partitions except the one that the pattern hashes to. That partition uses a second pattern. Hence a
+ * table has at least two partitions. The *retired* key is chosen in the same way. It stands in slots that were freed
+ * while insertions and erasures ran at the same time (open_ops.h). Between calls and in files no slot holds the retired
+ * key.
  */
 #ifndef LOOM_OPEN_LAYOUT_H
 #define LOOM_OPEN_LAYOUT_H
@@ -41,11 +43,11 @@ enum {
     OPEN_WORD_OFFSET = 56,
     OPEN_LEAST_PARTITIONS = 2,
     OPEN_MOST_BUCKETS = 3499,                              /* 224 KB of lines: the shared memory of one Hopper SM */
-    OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* partitions with values outside the line fit there, too */
-    OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two per SM, eight per L2 cache of a server core */
-    OPEN_WANTED_PARTITIONS = 256,                          /* partitions are made smaller to get this many, */
-    OPEN_LEAST_WANTED = 251,                               /* but not below this many buckets, */
-    OPEN_FEW_BUCKETS = 8192,                               /* and not in a table of fewer buckets than this */
+    OPEN_MOST_BYTES = OPEN_MOST_BUCKETS * OPEN_LINE_BYTES, /* of a partition, if open_shape.c chooses its size */
+    OPEN_PREFERRED_BUCKETS = 1747,                         /* 112 KB: two fit an SM, eight a server core's L2 cache */
+    OPEN_WANTED_PARTITIONS = 256,                          /* open_shape.c makes partitions smaller to get this many */
+    OPEN_LEAST_WANTED = 251,                               /* partitions made smaller keep at least this many buckets */
+    OPEN_FEW_BUCKETS = 8192,                               /* a table of fewer buckets keeps large partitions */
     OPEN_EAGER_SHARE = 64,  /* a refused key leaves its filter bit in about one of this many buckets of its partition */
     OPEN_STALE_SHARE = 100, /* upkeep runs when the stale count passes one per this many filter bits; open_upkeep.h */
     OPEN_WEAR_SAMPLE = 8,   /* one freed slot in this many is counted, with this weight */
@@ -74,7 +76,7 @@ LOOM_BOTH uint32_t open_value_stride(loom__slot_kind kind)
     return kind == SLOT_KEY_8_VALUE_4 ? 32 : open_line_stride(kind);
 }
 
-/* From the start of the partition to bucket 0's row of values. */
+/* Bytes from the start of the partition to bucket 0's row of values. */
 LOOM_BOTH uint64_t open_value_offset(loom__slot_kind kind, uint32_t buckets)
 {
     return (uint64_t)(kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * OPEN_LINE_BYTES;
@@ -91,21 +93,22 @@ LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
-/* What users' kernels add to the table's size. One counter per cache line, so that kernels do not contend for one
- * address. */
+/* How many keys users' kernels have added to the table. Each counter has a cache line of its own, so that kernels do
+ * not contend for one address. */
 typedef struct loom__open_added {
     uint64_t keys; /* modulo 2^64: erased keys count negative */
     uint64_t unused[7];
 } loom__open_added;
 
-/* What insertions tell each other about a partition; not in files. */
+/* What insertions tell each other about a partition. Marks are not in files. */
 typedef enum loom__open_mark {
     OPEN_UNMARKED = 0,
     OPEN_FULL = 1,   /* no free slot */
     OPEN_CROWDED = 2 /* an insertion passed view->eager_depth without a free slot; a hint */
 } loom__open_mark;
 
-/* The engine's view of a table, for algorithms: plain numbers, passed by value, the same on every machine. */
+/* The engine's view struct: the table as the algorithms see it. It holds plain numbers, is passed by value, and is the
+ * same on every machine. */
 typedef struct loom__open_view {
     unsigned char *base;      /* partition 0; aligned to a line */
     uint32_t partition_bytes; /* from one partition to the next */
@@ -180,7 +183,8 @@ typedef struct loom__open_shape {
 
 int loom__open_is_prime(uint32_t number);
 
-/* An engine view without memory. Seed, empty and retired patterns follow from `seed` and the shape. */
+/* Makes a view struct whose pointers are NULL. Its seed, empty and retired patterns follow from `seed` and the
+ * shape. */
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed);
 
 #endif

@@ -1,4 +1,4 @@
-/* The open engine's algorithms: what a lane group does to a bucket. Written once; every machine compiles them.
+/* The open engine's algorithms: what a lane group does to a bucket. Every machine compiles this one source.
  *
  * "WarpCore: A Library for fast Hash Tables on GPUs" (Jünger, Kobus, Müller, Hundt, Xu, Liu, Schmidt, HiPC 2020)
  * contributes lane groups that probe a bucket together, and double hashing. Four things differ:
@@ -15,7 +15,7 @@
  * Invariants, between calls:
  *   I1  A key lies in a bucket of its own partition, on its probe sequence, at most once.
  *   I2  If a key lies at depth d of its sequence, its filter bit is set in the buckets at depth 0 .. d - 1.
- *   I3  A slot without a key holds the partition's empty key and a value of zero bytes.
+ *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
  *   I5  A partition marked OPEN_FULL has no free slot. A partition without a free slot need not be marked.
  * Hence a search ends at the first bucket that holds the key or lacks its filter bit. Filter bits left by erased keys
@@ -24,11 +24,12 @@
  *
  * Concurrent groups (`shared` = OPEN_SHARED). There are four kinds of writers: insertions, which include
  * find-or-insert; accumulations; updates; erasures. Writers of one kind may overlap with each other and with lookups.
- * Two kinds never overlap; the handle enforces this. So while one operation lasts, slots are only filled or only freed.
- * A lookup must not overlap an erasure and then an insertion either: the insertion could put another key into the slot
- * whose value the lookup is about to read (simulator case find+writers). Loads, stores and compare-and-swaps (CAS,
- * lane_swap_*) are relaxed. Only fences order them. The reason stands beside each fence. For every fence but one in
- * open_meet, a test in the lane simulator fails without it (tests/simt/plants.cmake).
+ * The table's handle ensures that two kinds never overlap. Hence, while one operation lasts, slots are only filled or
+ * only freed. A lookup must not overlap an erasure and then an insertion either: the insertion could put another key
+ * into the slot whose value the lookup is about to read (simulator case find+writers). Loads, stores and
+ * compare-and-swaps (CAS, lane_swap_*) are relaxed. Only fences order them. The reason stands beside each fence. One
+ * fence in open_meet has no test. For each of the others, a test in the lane simulator fails if the fence is removed
+ * (tests/simt/plants.cmake).
  *
  *   Insert searches the sequence up to the first bucket without its filter bit, remembers the first free slot, and
  *   stores the key there by a CAS. *Linearisation point: the successful CAS*; with values outside the line: setting the
@@ -36,19 +37,19 @@
  *   is visible. Insert sets the bit as it leaves a full bucket, long before the fence that precedes the CAS. Setting
  *   all bits right before the CAS made that fence wait and cost a GPU 4 % of its insertion rate at load 0.95.
  *   Two inserts of one key cannot both succeed. Let A have stored the key in slot s. If B's first free slot was before
- *   s on the sequence: A saw that slot filled, so B's CAS fails. If it was s: B's CAS fails. If it was behind s: B saw
- *   s filled and A found s free later, but slots are not freed. A stale load can only show a filled slot as free, and
- *   then the CAS fails. After a failed CAS, B searches again from that slot's bucket on; all earlier buckets were full,
- *   without the key, and stay so. Each failed CAS means that another group filled a slot, so there are at most as many
- *   failures as slots.
+ *   s on the sequence: A saw that slot filled, so B's CAS fails. If B's first free slot was s: B's CAS fails. If it was
+ *   behind s: B saw s filled, and A found s free later. This is impossible, because slots are not freed. A stale load
+ *   can only show a filled slot as free, and then the CAS fails. After a failed CAS, B searches again from that slot's
+ *   bucket on; all earlier buckets were full, without the key, and stay so. Each failed CAS means that another group
+ *   filled a slot, so there are at most as many failures as slots.
  *   With values outside the line, a group that finds a key whose value is still being stored repeats its turn until the
- *   value is ready. The storing group is three instructions away from that. This is the only place where one group
- *   waits for another. Without the wait, an insert could report a key as existing before any lookup can find it, or the
+ *   value is ready. The storing group is three instructions away from making it ready. No other step makes one group
+ *   wait for another. Without the wait, an insert could report a key as existing before any lookup can find it, or the
  *   first store of the value could undo an overwrite.
- *   A refused insert has visited every bucket of its partition and found no free slot; it marks the partition OPEN_FULL
- *   (I5). An insert reads the mark before its key leaves a bucket without the key's filter bit. If the mark is
- *   OPEN_FULL, the insert reads that bucket once more and is then refused at the first bucket without its bit. The
- *   partition was full before the mark was set, so by then the key's bits are visible if the key is in the table.
+ *   An insert that has visited every bucket of its partition and found no free slot is refused. It marks the partition
+ *   OPEN_FULL (I5). An insert reads the mark before its key leaves a bucket without the key's filter bit. If the mark
+ *   is OPEN_FULL, the insert reads that bucket once more and is then refused at the first bucket without its bit. The
+ *   partition was full before the mark was set. If the key is in the table, its bits are therefore visible by then.
  *   Erasing removes the mark.
  *   A refused insert must not leave its filter bit in the whole partition. An insert deeper than view->eager_depth
  *   marks the partition OPEN_CROWDED, which is only a hint, and goes on *carefully*: it sets its remaining bits after
@@ -56,8 +57,8 @@
  *   Find-or-insert and accumulate insert an absent key. If the key is present, find-or-insert returns its value,
  *   *linearisation point: the load of the pair or value*; accumulate combines the values, *linearisation point: the
  *   atomic, or the successful CAS*.
- *   Update gives a new value to a present key, *linearisation point: the store or CAS*. A failed CAS has met another
- *   update of the key, and the failed update counts as having come just before that one.
+ *   Update gives a new value to a present key, *linearisation point: the store or CAS*. If the CAS fails, it has met
+ *   another update of the key. The failed update counts as having come just before the other one.
  *   Erase replaces the pair, or a set's key, by the empty one, *linearisation point: the successful CAS*. With values
  *   outside the line the linearisation point is clearing the ready bit, and the group that cleared the bit empties the
  *   slot. Of two erases of one key exactly one succeeds.
@@ -81,9 +82,9 @@
  * key's.
  *
  * Groups of several lanes. The lanes of a group vote on every decision that steers a walk, so all of them walk alike.
- * Two lanes may read different values of a mark or a ready bit, so neither steers a group without a vote. A machine may
- * let all groups of a warp take their turns together. Votes then span the warp and stand outside branches, and a group
- * whose key is settled takes part with `active` = 0.
+ * Two lanes may read different values of a mark or a ready bit, so a group votes before a mark or a ready bit steers
+ * it. A machine may let all groups of a warp take their turns together. Votes then span the warp and stand outside
+ * branches, and a group whose key is settled takes part with `active` = 0.
  */
 #ifndef LOOM_OPEN_OPS_H
 #define LOOM_OPEN_OPS_H
@@ -172,7 +173,8 @@ LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
     walk->depth++;
 }
 
-/* Bytes that a hit reads, if they are adjacent: one fetch of 128 bytes costs little more than one line. */
+/* Bytes to fetch together with a line. Where the values fill the next 64 bytes, a hit reads both, and one fetch of 128
+ * bytes costs little more than one line. */
 LOOM_LANE uint32_t open_span(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
@@ -180,7 +182,8 @@ LOOM_LANE uint32_t open_span(loom__slot_kind kind)
 
 /* ---- find ---- */
 
-/* Truth values, not an outcome: a CPU must not branch on whether a key was found. */
+/* What one turn of a lookup saw. The struct has truth values instead of an outcome, because a CPU must not branch on
+ * whether a key was found. */
 typedef struct open_look {
     lane_truth found;   /* a lane of this group holds the key */
     lane_truth further; /* the key's filter bit is set in this bucket */
@@ -224,8 +227,8 @@ LOOM_LANE lane_truth open_is_ready(const unsigned char *line, uint32_t slot)
     return (lane_truth)(lane_load_8((const uint64_t *)(line + OPEN_WORD_OFFSET)) >> slot & 1);
 }
 
-/* The value of a key that this lane saw in `slot`. False, if writers are at work: the key is being stored or erased at
- * this moment and counts as absent. */
+/* Reads the value of a key that this lane saw in `slot`. False, which only happens beside writers: the key is being
+ * stored or erased at this moment and counts as absent. */
 LOOM_LANE lane_truth open_read_value(loom__slot_kind kind, int shared, const loom__open_view *view,
                                      unsigned char *partition, const unsigned char *line, uint32_t slot, uint64_t pair,
                                      uint64_t *value)
@@ -268,8 +271,8 @@ LOOM_LANE void open_mark_path(loom__slot_kind kind, int shared, const loom__open
         lane_release(shared); /* the bits come before the key (I2) */
 }
 
-/* Runs on one lane: may the key leave its bucket, which is full and lacks the key's filter bit? An eager walk that may
- * leave sets the bit. */
+/* Says whether the key may leave its bucket, which is full and lacks the key's filter bit. An eager walk that may leave
+ * sets the bit. Runs on one lane. */
 LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk)
 {
     uint32_t *mark = &view->marks[walk->partition_index], seen = lane_load_4(mark);
@@ -330,7 +333,7 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
     if (mode != SLOT_KEEP) {
         unsigned char *at = open_value(kind, view, walk->partition, line, slot);
         if (mode == SLOT_FETCH) {
-            if (shared && !open_is_ready(line, slot)) /* this lane's own load: the fence orders no other */
+            if (shared && !open_is_ready(line, slot)) /* loaded by this lane: the fence orders no other's loads */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
             *value = slot_load_value(kind, at);
@@ -454,9 +457,9 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
             walk->marked_to = walk->depth;
             return OPEN_GO_ON;
         }
-        /* This line may have been read before the key came into the partition's last free slot. Everything read from
-         * the next turn on, filter bits included, was written before the mark. So look at this bucket once more. The
-         * buckets before it were full, without the key, and stay so. */
+        /* This line may have been read before the key came into the partition's last free slot. From the next turn on
+         * the group sees everything that was written before the mark, filter bits included. Therefore it looks at this
+         * bucket once more. The buckets before this one were full, without the key, and stay so. */
         lane_acquire(shared);
         walk->knows_full = 1;
         return OPEN_GO_ON;
@@ -467,7 +470,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     return OPEN_GO_ON;
 }
 
-/* A whole insertion by a group of one lane that waits for no other group. Bounded as every insertion is. */
+/* A whole insertion by a group of one lane that takes its turns by itself, not together with the other groups of its
+ * warp. The number of turns is bounded as in every insertion. */
 LOOM_LANE open_outcome open_insert_alone(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                          lane_group alone, const loom__open_view *view, uint64_t key, uint64_t value)
 {
@@ -520,9 +524,9 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
     return 1;
 }
 
-/* The stale count of one erasure: the key's filter bits, and the freed slot, to which a key away from home could
- * return. Only one freed slot in OPEN_WEAR_SAMPLE is counted, with that weight: counting each would cost as much as
- * erasing. */
+/* What one erasure adds to the stale count: the key's filter bits, and the freed slot, to which a key away from home
+ * could return. Only one freed slot in OPEN_WEAR_SAMPLE is counted, with that weight: counting each would cost as much
+ * as erasing. */
 LOOM_LANE uint32_t open_wear_of(const open_walk *walk)
 {
     return walk->depth + (walk->lower % OPEN_WEAR_SAMPLE == 0 ? OPEN_WEAR_SAMPLE : 0);

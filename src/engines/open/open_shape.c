@@ -1,12 +1,12 @@
 /* How many partitions and buckets a table gets.
  *
  * Keys fall into partitions like balls into bins (core/partitions.h). A partition accepts keys until its last slot is
- * used, because probe sequences visit every bucket. So a table fails exactly when some partition gets more keys than it
- * has slots.
+ * used, because probe sequences visit every bucket. Hence a table refuses keys exactly when some partition gets more
+ * keys than it has slots.
  *
- * Consequences for packed pairs: partitions of 1747 buckets (12,229 slots) suffice up to a load of about 0.92. At 0.95
- * they would fail once in ten thousand builds of 10^8 keys, so above 0.92 partitions have up to 3499 buckets. With
- * values outside the line, partitions have fewer buckets so that they, too, fit the shared memory of a GPU
+ * Consequences for packed pairs: partitions of 1747 buckets (12,229 slots) suffice up to a load of about 0.92. At 0.95,
+ * one in ten thousand builds of 10^8 keys would fail with them. Therefore partitions have up to 3499 buckets above
+ * 0.92. With values outside the line, partitions have fewer buckets so that they, too, fit the shared memory of a GPU
  * (OPEN_MOST_BYTES).
  */
 #include "core/error.h"
@@ -49,10 +49,10 @@ loom_status loom__open_choose(loom__machine *machine, const void *any_config, lo
     }
 
     /* Candidates are the partition sizes whose table is within 2 % of the smallest. A large table takes the largest
-     * candidate: fewer partitions for the same bytes. A table with fewer than OPEN_WANTED_PARTITIONS takes the smallest
-     * candidate that does not give it more partitions than that, so that every thread block that a GPU runs at once has
-     * one. A table of fewer than OPEN_FEW_BUCKETS takes the largest candidate: large partitions hold more, and nobody
-     * builds small tables in bulk. */
+     * candidate: fewer partitions for the same bytes. A table that would have fewer than OPEN_WANTED_PARTITIONS takes
+     * the smallest candidate that does not give it more partitions than OPEN_WANTED_PARTITIONS. A GPU then has a
+     * partition for every thread block that it runs at once. A table of fewer than OPEN_FEW_BUCKETS takes the largest
+     * candidate: large partitions can be filled further, and nobody builds small tables in bulk. */
     double all_buckets = keys / config->max_load / slots, least = INFINITY;
     double wanted =
         all_buckets < OPEN_FEW_BUCKETS ? last : fmax(all_buckets / OPEN_WANTED_PARTITIONS, OPEN_LEAST_WANTED);

@@ -1,5 +1,5 @@
-/* Reading a table that has no writers, bucket by bucket: slots, the survey of one bucket, and how many buckets a lookup
- * reads. Machines distribute the buckets and keys, and add up the results. */
+/* Reads a table that has no writers: the survey of one bucket, and the number of buckets that a lookup reads. Machines
+ * distribute buckets and keys over threads, and add up the results. */
 #ifndef LOOM_OPEN_SURVEY_H
 #define LOOM_OPEN_SURVEY_H
 
@@ -8,7 +8,7 @@
 
 /* ---- Probe sequences ---- */
 
-/* Takes turns until the key is found or known to be absent: at most view->buckets. */
+/* Takes turns until the key is found or known to be absent. Ends after at most view->buckets turns. */
 LOOM_LANE open_look open_search(loom__slot_kind kind, lane_group group, const loom__open_view *view, open_walk *walk)
 {
     for (;;) {
@@ -28,7 +28,7 @@ LOOM_LANE uint32_t open_count_accesses(loom__slot_kind kind, lane_group group, c
     return walk.depth + 1;
 }
 
-/* Buckets that a lookup of the key reads if it finds the key in exactly this slot; 0 if it does not. */
+/* Buckets that a lookup of the key reads, if the lookup finds the key in exactly this slot; otherwise 0. */
 LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const loom__open_view *view, uint64_t key,
                                  uint32_t partition, uint32_t number, uint32_t slot)
 {
@@ -43,7 +43,7 @@ LOOM_LANE uint32_t open_depth_of(loom__slot_kind kind, lane_group group, const l
 
 typedef struct open_sums {
     uint64_t size, fullest, displaced, longest, accesses, filter_bits;
-    uint64_t lowest_bad_inverted; /* ~bucket: the lowest bad bucket is the maximum, and zero means none */
+    uint64_t lowest_bad_inverted; /* maximum of ~bucket over all bad buckets; zero: none is bad */
 } open_sums;
 
 /* Adds one bucket's contents to `sums`, and checks the invariants of open_ops.h in it. */
@@ -82,7 +82,7 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
         sums->lowest_bad_inverted = inverted;
 }
 
-/* The survey that follows from the sums over all buckets. */
+/* Computes the survey from the sums over all buckets. */
 LOOM_BOTH loom__survey open_survey_of(const loom__open_view *view, const open_sums *sums)
 {
     double filter_bits = 64.0 - open_ready_bits((loom__slot_kind)view->kind);

@@ -1,36 +1,39 @@
 /* Upkeep: rebuilds partitions so that lookups stay about as fast as in a fresh table, however often keys come and go.
  *
  * An erasure and a refused insertion leave filter bits behind. A key inserted while its home bucket was full stays away
- * when the home bucket has room again. At load 0.9, after ten turnovers in batches of a hundredth of the table, a miss
- * would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. So each partition has a stale count
- * (view->stale): one for each filter bit that may be stale, an upper bound, and one for each freed slot, an estimate
- * (open_wear_of). When the stale count passes one per OPEN_STALE_SHARE filter bits, a team of lanes (core/lanes.h)
- * rebuilds the partition. No other operation touches the partition meanwhile. The steps:
- *   1. lift   Retired keys become free slots, keys away from home move to a list, all filter bits are cleared. Every
- *             bucket belongs to one lane, which reads the line once and writes only what changes.
+ * from home, even after the home bucket has room again. At load 0.9, after ten turnovers in batches of a hundredth of
+ * the table, a miss would read 3.2 buckets instead of 1.03 and a hit 2.2 instead of 1.25. Therefore each partition has
+ * a stale count (view->stale). The count is the sum of two numbers: an upper bound on the number of stale filter bits,
+ * and an estimate of the number of freed slots (open_wear_of). When the stale count passes one per OPEN_STALE_SHARE
+ * filter bits, a team of lanes (core/lanes.h) rebuilds the partition. No other operation touches the partition
+ * meanwhile. The steps:
+ *   1. lift   Slots with the retired key become free, keys away from home move to a list, all filter bits are cleared.
+ *             Every bucket belongs to one lane, which reads the line once and writes only what changes.
  *   2. mark   If the list was too short: keys that stayed away from home set their filter bits again.
- *   3. home   Keys of the list go to their home bucket if it has room. The empty key replaces them in the list.
+ *   3. home   Each key of the list goes to its home bucket if that has room. The empty key then replaces it in the
+ *             list.
  *   4. chain  The other keys of the list are inserted as any key is. This cannot fail: the slots that they came from
  *             are free.
  * The team waits before step 1, after step 1 and before step 4. No wait is needed between steps 2 and 3: keys at home
  * need no filter bits, and step 2 sets none for a key that it finds at home. The list is the only extra memory. A list
  * of half the partition's slots is long enough unless keys were chosen to collide. With a shorter list, or on a CPU
  * that has no memory for one, more keys stay away from home; the result is still correct. The lane simulator runs all
- * steps (case `upkeep`) and finds each wait that is left out.
+ * steps (case `upkeep`). It fails if any of the waits is left out.
  *
- * Retired keys (OPEN_MIXED in open_ops.h) have a count of their own, view->retired_slots: they must go after every
- * mixed batch, even from partitions with a low stale count. Step 1 then frees retired slots and does nothing else
- * (order = 0).
+ * Retired keys (OPEN_MIXED in open_ops.h) must go after every mixed batch, even from partitions with a low stale count.
+ * They have a count of their own, view->retired_slots. In a partition with retired keys and a low stale count, step 1
+ * only frees retired slots, and steps 2 to 4 do not run (order = 0).
  *
  * Measured by counting on a CPU: 19 partitions of 1699 buckets of 7 slots, load 0.9, ten samples in each of ten
- * turnovers. In batches of a tenth and of a hundredth, hits read 1.25 and 1.30 buckets on average if keys are erased at
- * random, and 1.28 and 1.33 if the oldest go first (1.37 at worst). Misses read at most 1.04. A fresh table reads 1.25
- * and 1.03. At load 0.8 hits read 1.16 (hundredths, oldest first; fresh 1.12). At 0.95, in partitions of 3499, hits
- * read 1.40 to 1.53 (fresh 1.40). Without counting freed slots, upkeep would hardly run when the oldest keys go first,
- * since those lie at home and leave no filter bits: hits would read 1.45 to 1.51, and 2.1 at worst. Setting filter bits
- * again without moving keys leaves hits at 1.83. With batches of a hundredth, upkeep reads a partition about 12 times
- * in a turnover, and 22 times with 14 slots per bucket: 110 to 130 sequential bytes for each erased key, whose erasure
- * itself cost one random line. */
+ * turnovers. Batches were a tenth or a hundredth of the table. If keys are erased at random, hits read 1.25 buckets on
+ * average with tenths and 1.30 with hundredths. If the oldest keys go first, hits read 1.28 and 1.33, at worst 1.37.
+ * Misses read at most 1.04. In a fresh table hits read 1.25 and misses 1.03. At load 0.8, with hundredths, oldest
+ * first, hits read 1.16, in a fresh table 1.12. At load 0.95, in partitions of 3499 buckets, hits read 1.40 to 1.53, in
+ * a fresh table 1.40. Without counting freed slots, upkeep would hardly run when the oldest keys go first, since the
+ * oldest keys lie at home and leave no filter bits. Hits would then read 1.45 to 1.51, and 2.1 at worst. Setting filter
+ * bits again without moving keys leaves hits at 1.83. With batches of a hundredth, upkeep reads a partition about 12
+ * times in a turnover, and 22 times with 14 slots per bucket. For each erased key this is 110 to 130 sequential bytes.
+ * Erasing the key itself costs one random line. */
 #ifndef LOOM_OPEN_UPKEEP_H
 #define LOOM_OPEN_UPKEEP_H
 
@@ -53,7 +56,7 @@ LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind)
     return slot_values_apart(kind) ? 2 : 1;
 }
 
-/* Keys in a list that is long enough, unless keys were chosen to collide. */
+/* Room of a list that is long enough, unless keys were chosen to collide. */
 LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
 {
     return buckets * open_slots(kind) / 2 + 1;
@@ -99,7 +102,7 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
 }
 
 /* Step 1 for one bucket, which belongs to this lane: reads its line once and writes only what changes. With order = 0
- * it only frees retired slots. */
+ * this step only frees retired slots. */
 LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, uint32_t number,
                                 int order, lane_group alone, const open_scratch *scratch)
 {
@@ -119,7 +122,7 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
     }
     for (; gone != 0; gone &= gone - 1)
-        slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* its value is zero already */
+        slot_store_key(kind, at, loom__lowest_bit(gone), empty); /* the slot's value is zero already */
     if (!order)
         return;
     uint32_t place = away != 0 ? lane_team_draw(scratch->away, loom__count_bits(away)) : 0;
@@ -147,8 +150,8 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
     }
 }
 
-/* Step 3 for one key. False: the home bucket has no room, or other lanes took it. `alone` has one lane. At most as many
- * rounds as a bucket has slots: each failed claim means that another lane filled one. */
+/* Step 3 for one key. False: the home bucket has no room, or other lanes took the room first. `alone` has one lane. At
+ * most as many rounds as a bucket has slots, because each failed claim means that another lane filled a slot. */
 LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_group alone, const loom__open_view *view,
                                      const open_lifted *lifted)
 {
@@ -206,8 +209,9 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
             if (open_bring_home(kind, shared, alone, view, &one))
                 lane_team_store(&scratch->list[place], empty);
         }
-        /* Keys that belong into a bucket have gone there before others take the slots that are left. And all lanes have
-         * read `away`: this is the last wait before the next partition resets it. */
+        /* After this wait, all keys that find room at home are there, and the other keys may take the slots that are
+         * left. All lanes have also read `away` by then: this is the last wait before the next partition resets
+         * `away`. */
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
             open_lifted one = open_listed(kind, scratch, place);

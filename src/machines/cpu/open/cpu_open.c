@@ -1,13 +1,15 @@
-/* The open engine's calls.
+/* The open engine's calls on the cpu machine.
  *
- * For n pairs of p bytes and a table of t bytes, an insertion by partition (cpu_map_calls.h) moves 3 n p bytes for the
- * scatter (read, write, and fetch of the written lines) plus n p + 2 t for filling (fetch, write). Direct insertion
- * moves 128 n at random.
+ * Memory traffic for n pairs of p bytes and a table of t bytes: an insertion by partition (cpu_map_calls.h) moves 3 n p
+ * bytes to scatter the pairs, because pairs are read and written, and the written lines are fetched first. Filling the
+ * partitions moves n p + 2 t bytes: pairs are read, and the table is fetched and written. Direct insertion moves 128 n
+ * bytes in random accesses.
  *
- * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s,
- * and 46 by direct insertion. Filling takes two thirds of the time, scattering a quarter. Collecting a line of records
- * for each partition before writing it was 8 % slower. On 16 cores of a Xeon with 300 MB of L3 direct insertion wins
- * (510 against 350 at 2^27): with that many partitions the split would need two passes. */
+ * Measured with 2^24 pairs of 4 + 4 bytes at load 0.8 (1,715 partitions) on two cores of a Neoverse N1: 60 M pairs/s by
+ * partition, 46 by direct insertion. Filling takes two thirds of the time, scattering a quarter. Collecting a line of
+ * records for each partition before writing it was 8 % slower. On 16 cores of a Xeon with 300 MB of L3 cache, direct
+ * insertion of 2^27 pairs wins with 510 M pairs/s against 350: with that many partitions the split would need two
+ * passes. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "machines/cpu/open/cpu_open.h"
 #include "engines/open/open_survey.h"
@@ -16,7 +18,7 @@
 
 typedef loom__open_view engine_view;
 typedef open_sums engine_sums;
-typedef char engine_scratch; /* insertions need none */
+typedef char engine_scratch; /* insertions need no scratch memory */
 #define engine_clear_partition loom__cpu_open_clear_partition
 #define engine_slots           open_table_slots
 #define engine_survey          open_survey_of
@@ -26,7 +28,8 @@ static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
     return ((const loom__cpu_machine_state *)machine)->open_simd;
 }
 
-/* With LOOM_LOW_MEMORY a build inserts directly, unless the order of equal keys matters. */
+/* Whether insertions go by partition. With LOOM_LOW_MEMORY a build inserts directly, unless it has LOOM_IN_ORDER,
+ * too. */
 static int engine_splits(uint32_t flags, int builds)
 {
     return !(flags & LOOM_DIRECTLY || (builds && flags & LOOM_LOW_MEMORY && !(flags & LOOM_IN_ORDER)));

@@ -1,23 +1,24 @@
-/* Ranges of keys through the lane algorithms of open_ops.h, for one kind of SIMD. The including file sets
+/* Runs ranges of keys through the lane algorithms of open_ops.h, for one kind of SIMD. The including file sets
  * LOOM_LANES_HEADER and CPU_OPEN_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
  *
- * A lookup costs one DRAM access of some 100 ns and about ten nanoseconds of work, so many accesses must be in flight.
- * Three measures achieve that:
+ * A lookup costs one DRAM access of some 100 ns and about 10 ns of work, so many accesses must be in flight. Three
+ * measures keep them in flight:
  *   - Ring: keys are started, and their home lines prefetched, AHEAD groups before they are searched for.
  *   - Groups: GROUP keys are started in a row, then GROUP keys are searched for. A prefetch whose page is not in the
- *     TLB delays everything behind it until the page walk ends. A processor sees only so many instructions ahead (128
- *     on a Neoverse N1), so prefetches that stand close together overlap their walks.
- *   - Deferral: a key that its home bucket does not settle is put aside until the end of the block. Waiting for it in
- *     place would stall everything behind it.
- * Lookups do not branch on what they find: with half hits every second key would be mispredicted.
+ *     TLB delays everything behind it until the page walk ends. A processor sees a limited number of instructions
+ *     ahead, 128 on a Neoverse N1. Page walks overlap only if their prefetches stand that close together.
+ *   - Deferral: a key that its home bucket does not settle is put aside until the end of the block. Waiting for its
+ *     next bucket at once would stall all keys behind it.
+ * Lookups do not branch on what they find. If half of the keys are present, a branch would be mispredicted for every
+ * second key.
  *
  * Measured on one core of a Neoverse N1 in a virtual machine, 2^24 pairs of 4 + 4 bytes, load 0.8, half hits: 28 M/s
  * with a branch on `found`, 37 without, 41 with one word per key in the ring, 48 with groups of 8 two ahead and 32-bit
- * products. Groups of 4: 44, of 16: 43. All addresses of a block first, with prefetches spread among the searches: 47.
- * The same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: its loop has 25 instructions
- * per iteration, so five page walks overlap. Inferred from timings, without hardware counters: the host seems to back
- * that machine with 4 KiB pages. The TLB then reaches 5 MB however large the guest's pages are, and nearly every lookup
- * in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
+ * products. Groups of 4: 44, of 16: 43. Computing all addresses of a block first and spreading the prefetches among the
+ * searches: 47. The same lookups in a table that fits the L1 cache: 86. The limit (cpu_limits.c) is 75: its loop has 25
+ * instructions per iteration, so five page walks overlap. The host seems to back that machine with 4 KiB pages; this is
+ * inferred from timings, without hardware counters. The TLB then reaches 5 MB however large the guest's pages are, and
+ * nearly every lookup in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
  */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
@@ -40,14 +41,14 @@ enum {
     RING = 4,          /* groups; a power of two above AHEAD */
     BLOCK = 512,       /* keys between two passes over the deferred keys, whose state stays in the L1 cache */
     WRITE_AHEAD = 16,  /* writers: keys between prefetch and the first turn */
-    RECORDS_AHEAD = 8, /* the same for a partition that is in the L2 cache, or soon will be */
+    RECORDS_AHEAD = 8, /* the same for a partition in the L2 cache, or on its way there */
     WRITE_RING = 32    /* a power of two above both */
 };
 
 /* ---- find ---- */
 
-/* Keys that were started but not searched for yet. A line is aligned, so the lowest bits of its address can carry the
- * filter bit: one word per key to store and load. */
+/* Keys that were started but not searched for yet. Lines are aligned, so the lowest bits of a line's address can carry
+ * the number of the filter bit. A key then costs one word to store and load. */
 typedef struct sought {
     uintptr_t line_and_bit[GROUP];
     unsigned char *partition[GROUP]; /* used only where values lie at the partition's end */
@@ -69,7 +70,7 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, con
     }
 }
 
-/* Writes the result of one turn. A key that goes on is written again when it is settled. */
+/* Writes the result of one turn. The result of a key that goes on is overwritten when the key is settled. */
 LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
                                open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
                                const unsigned char **value_from)
@@ -169,8 +170,8 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
 
 /* ---- insert and erase ---- */
 
-/* A key that was started. It is read from the batch once: if the caller's array changes meanwhile, the key still goes
- * to its own bucket. */
+/* A key that was started. The key is read from the batch only once. Even if the caller's array changes meanwhile, the
+ * key goes to its own bucket. */
 typedef struct started {
     uint64_t key;
     unsigned char *partition;
@@ -182,7 +183,7 @@ typedef struct deferred {
     uint64_t index;
 } deferred;
 
-/* With `far` the partition is in no cache, so the value's line is prefetched, too. */
+/* `far` says that the partition is in no cache. The value's line is then prefetched, too. */
 LOOM_LANE void ring_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t index,
                           started *ring, int far)
 {
@@ -234,7 +235,7 @@ LOOM_LANE open_outcome write_turn(loom__slot_kind kind, loom__write op, int shar
     return outcome;
 }
 
-/* One turn of a key. True if it is not settled: its next bucket is prefetched. */
+/* One turn of a key. True: the key is not settled, and its next bucket is prefetched. */
 LOOM_LANE int write_goes_on(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
                             const loom__batch *batch, deferred *one, loom__cpu_counts *counts)
 {
@@ -270,7 +271,7 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
                 aside[waiting++] = one;
         }
         /* In each round a key advances by one bucket, reads a bucket again, or waits for a value that another thread is
-         * storing. It reads a bucket again after it saw a mark or lost a slot. */
+         * storing. A key reads a bucket again after it saw a mark or lost a slot. The bounds are in open_ops.h. */
         while (waiting > 0) {
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
@@ -284,7 +285,7 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
     loom__cpu_add_counts(counts, &local);
 }
 
-/* ---- one after the other, by an owner ---- */
+/* ---- insertion of records, one after the other, by the thread that owns the partition ---- */
 
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *const view_given,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
@@ -306,7 +307,7 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         uint64_t value = value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
         open_outcome outcome;
         lane_truth tells;
-        do { /* an owner's CAS never fails: at most twice view.buckets turns */
+        do { /* the CAS of an owner never fails: at most twice view.buckets turns */
             outcome = open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &view, &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
         tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);

@@ -1,4 +1,4 @@
-/* Upkeep of partitions (open_upkeep.h): one thread per partition. */
+/* Upkeep of partitions (open_upkeep.h). A team is one thread, which works on one partition at a time. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "core/memory.h"
 #include "engines/open/open_upkeep.h"
@@ -6,7 +6,7 @@
 
 enum {
     LOOKED_AT = 64,   /* partitions that a thread draws at once */
-    SHORT_LIST = 2048 /* words on the stack, for want of memory: more keys stay away from home with this list */
+    SHORT_LIST = 2048 /* words on the stack; if a longer list cannot be allocated, more keys stay away from home */
 };
 
 typedef struct upkeep_work {

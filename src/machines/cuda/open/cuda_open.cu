@@ -1,13 +1,14 @@
-/* Bulk calls on an open table: arrays where kernels can reach them, kernels, results.
+/* Bulk calls on an open table. A call brings its arrays where kernels can reach them, launches kernels and reports
+ * results.
  *
  * If a call's arrays are in device or managed memory, its work goes into the caller's stream. The call returns before
- * the work is done if the device can write the result, too. A call with host arrays waits for its end. Host arrays come
- * in chunks (cuda_call.cu), except for calls in order, which need them whole (cuda_in_order.cu).
+ * the work is done if the device can write the result, too. A call with host arrays waits until its work is done. Host
+ * arrays come in chunks (cuda_call.cu). Only calls in order need host arrays whole (cuda_in_order.cu).
  *
- * Batches that go by partition, are sorted or have their rows combined go in slices of at most cuda_state.slice_keys
- * keys. The first slice of a build replaces the table's contents, the others insert. Slices follow each other in the
- * stream and share one workspace. Counts add up until the last slice reports them. A key that one slice refused is
- * refused by the later slices: its partition is full. */
+ * Batches that go by partition, are sorted or have their rows combined are cut into slices of at most
+ * cuda_state.slice_keys keys. The first slice of a build replaces the table's contents, the others insert. Slices
+ * follow each other in the stream and share one workspace. Counts add up until the last slice reports them. A key that
+ * one slice refused is refused by the later slices: its partition is full. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
@@ -17,11 +18,12 @@ namespace
 {
 
 enum {
-    /* Going by partition is faster from this many keys on, and from one key per this many slots of the table on.
-     * Measured on an H200 (docs/performance.md): one key per 16 slots at load 0.8, one per 10 at load 0.53. */
+    /* Insertion by partition pays from LEAST_BY_PARTITION keys on, and from one key per SLOTS_BY_PARTITION slots of the
+     * table on. Measured on an H200 (docs/performance.md), going by partition is faster from one key per 16 slots on at
+     * load 0.8, from one per 10 on at load 0.53. */
     LEAST_BY_PARTITION = 1 << 18,
     SLOTS_BY_PARTITION = 10,
-    LEAST_WAVES = 5 /* of a build with little memory: five take 1.7 bytes per pair of 4 + 4; more are slower */
+    LEAST_WAVES = 5 /* of a low-memory build: five waves take 1.7 bytes per pair of 4 + 4; more are slower */
 };
 
 const loom__open_view *view_of(const cuda_map_call *call)
@@ -31,8 +33,8 @@ const loom__open_view *view_of(const cuda_map_call *call)
 
 /* ---- calls ---- */
 
-/* Accumulates rows with many equal keys; the call's arrays are on the device. *done = false: nothing was done, and the
- * rows had better go to the table one by one. */
+/* Accumulates rows with many equal keys. The call's arrays are on the device. *done = false: nothing was done, and the
+ * caller sends the rows to the table one by one. */
 cudaError_t combine(const cuda_map_call *call, cudaStream_t stream, bool *done)
 {
     const loom__open_view *view = view_of(call);
@@ -44,7 +46,7 @@ cudaError_t combine(const cuda_map_call *call, cudaStream_t stream, bool *done)
     cuda_batch batch = cuda_slice_of(call, 0, each).whole();
     *done = batch.status == NULL && cuda_open_combine_plan(call->cuda, view, &batch, &plan);
     if (*done && plan.bytes > 0) {
-        own = cuda_take_workspace(machine, plan.bytes, stream, NULL); /* calls that accumulate may overlap */
+        own = cuda_take_workspace(machine, plan.bytes, stream, NULL); /* temporary: accumulations may overlap */
         *done = own.at != NULL;
     }
     for (uint64_t first = 0; *done && first < n && error == cudaSuccess; first += each) {
@@ -92,10 +94,11 @@ loom_status write(loom__machine *machine, const void *any_view, const loom__batc
 
 /* ---- by partition ---- */
 
-/* With little memory, the second pass of the split and the build run in waves. A wave takes some coarse regions, splits
- * them into regions of partitions, and builds those partitions. Coarse regions lie at the end of the table's memory.
- * After the waves up to coarse region e, the table is written up to partition e << shift, and the records still to be
- * read begin with coarse region e. True: the one never reaches the other. */
+/* In a low-memory build, the second pass of the split and the filling of partitions run in waves. A wave takes some
+ * coarse regions, splits them into one region per partition, and builds those partitions. Coarse regions lie at the end
+ * of the table's memory. After the waves up to coarse region e, the table is written up to partition e << shift, and
+ * the records still to be read begin with coarse region e. True: the written part of the table never reaches records
+ * that are still to be read. */
 bool waves_keep_apart(const loom__open_view *view, const bulk_plan *plan)
 {
     const uint64_t written_each = (uint64_t)view->partition_bytes << plan->shift;
@@ -118,7 +121,7 @@ bool choose_waves(const loom__open_view *view, bulk_plan *plan)
     return plan->per_wave > 0;
 }
 
-/* Plans how n records are split by partition. False: the kernels cannot do it. `low_memory` is for INTO_EMPTY. */
+/* Plans how n records are split by partition. False: the kernels cannot do it. `low_memory` requires INTO_EMPTY. */
 bool plan_build(const cuda_state *cuda, const loom__open_view *view, uint64_t n, build_way way, bool with_status,
                 bool low_memory, open_plan *plan)
 {
@@ -138,13 +141,13 @@ bool plan_build(const cuda_state *cuda, const loom__open_view *view, uint64_t n,
 
 /* A batch that goes by partition, not in order. */
 struct bulk_slices {
-    uint64_t each;     /* keys of a slice, the last one excepted */
+    uint64_t each;     /* keys of a slice; the last slice may have fewer */
     open_plan plan[2]; /* of the first slice, and of the others */
     uint64_t bytes;    /* of the workspace, which all slices use */
 };
 
-/* False: the kernels cannot do it. With little memory there is one slice, since the table's own memory is free only
- * once. */
+/* Plans all slices. False: the kernels cannot do it. A low-memory build must be one slice, since the table's own memory
+ * is free only for the first. */
 bool plan_slices(const cuda_state *cuda, const loom__open_view *view, uint64_t n, uint32_t flags, bool replace,
                  bool with_status, bulk_slices *slices)
 {
@@ -164,7 +167,7 @@ bool plan_slices(const cuda_state *cuda, const loom__open_view *view, uint64_t n
 }
 
 /* Runs one slice. With a `finish`, the last block of the last kernel reports the call's result. A slice in order may
- * give up: *gave_up is set, and the table has no keys. */
+ * give up. Then *gave_up is true, and the table has no keys. */
 loom_status run_slice(const cuda_map_call *slice, const open_plan *plan, unsigned char *workspace,
                       const cuda_finish *finish, bool *gave_up)
 {
@@ -199,7 +202,7 @@ loom_status run_by_partition(const cuda_map_call *call, const bulk_slices *slice
     cuda_finish finish = cuda_finish_of(call, call->batch.replace != 0);
     finish.arrived = split_arrived(workspace);
     uint64_t first = 0;
-    do { /* a build of no keys has a slice, too */
+    do { /* a build without keys has one slice, too */
         const cuda_map_call slice = cuda_slice_of(call, first, slices->each);
         const open_plan *plan = &slices->plan[first > 0];
         first += slice.batch.n;
@@ -222,7 +225,7 @@ loom_status insert_directly(cuda_map_call *call)
 
 struct order_work {
     const cuda_map_call *call;
-    open_plan plan; /* by partition */
+    open_plan plan; /* of the build by partition */
     unsigned char *workspace;
 };
 
@@ -240,8 +243,8 @@ loom_status build_first_slice(const void *argument, const cuda_map_call *slice, 
     return run_slice(slice, &work->plan, work->workspace, NULL, gave_up);
 }
 
-/* Tries to build by partition, and sorts otherwise. The workspace has room for both: a build that gave up has already
- * emptied the table. */
+/* Tries to build by partition, and sorts if this is not possible or the build gives up. The workspace has room for both
+ * ways: a build that gave up has already emptied the table, so the sort must not fail for lack of memory. */
 loom_status insert_in_order(cuda_map_call *call)
 {
     const loom__batch *batch = &call->batch;
@@ -267,9 +270,9 @@ loom_status insert_in_order(cuda_map_call *call)
 
 /* ---- into a graph ---- */
 
-/* A build whose stream is being captured: nothing waits, and nothing is allocated. The build changes only the table,
- * the caller's workspace and the result, so that the graph may be replayed. Counts lie at the end of the workspace,
- * because calls share tickets. */
+/* A build whose stream is being captured. The call neither waits nor allocates. The build changes only the table, the
+ * caller's workspace and the result, so that the graph may be replayed. The counts lie at the end of the workspace
+ * instead of in a ticket, because later calls use the same tickets. */
 loom_status capture_build(cuda_map_call *call)
 {
     const loom__batch *batch = &call->batch;
@@ -294,7 +297,7 @@ loom_status capture_build(cuda_map_call *call)
     return run_by_partition(call, &slices, (unsigned char *)batch->workspace);
 }
 
-/* ---- all of them ---- */
+/* ---- all insertions in bulk ---- */
 
 loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
@@ -325,7 +328,7 @@ loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom
     return cuda_with_ticket(&call, &own, [&] { return run_by_partition(&call, &slices, own.at); });
 }
 
-/* Adds the counts of users' kernels to the table's size. One warp. */
+/* Adds the counts of users' kernels to the table's size. Runs as one warp. */
 __global__ void fold_kernel(loom__totals *totals, loom__open_added *added)
 {
     unsigned long long keys = added[threadIdx.x].keys;
@@ -356,9 +359,9 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     cuda_state *cuda = (cuda_state *)machine;
-    bulk_slices slices; /* of small batches, too: a caller may ask for LOOM_BY_PARTITION */
+    bulk_slices slices; /* small batches have them, too: a caller may ask for LOOM_BY_PARTITION */
     open_plan fast;
-    if (!(flags & LOOM_IN_ORDER)) /* COUNT_BYTES: of builds that are captured */
+    if (!(flags & LOOM_IN_ORDER)) /* COUNT_BYTES: for captured builds */
         return plan_slices(cuda, view, n, flags, true, with_status != 0, &slices) ? slices.bytes + COUNT_BYTES : 0;
     const uint64_t order = cuda_in_order_bytes(cuda, (loom__slot_kind)view->kind, n);
     const bool possible =

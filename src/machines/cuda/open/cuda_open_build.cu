@@ -1,44 +1,48 @@
-/* Insertion by partition on a GPU: split the batch (cuda_split.cuh), then give each partition to one thread block,
- * which fills it in shared memory and writes it out whole.
+/* Insertion by partition on a GPU. The batch is split by partition (cuda_split.cuh). Then one thread block per
+ * partition fills the partition in shared memory and writes it out whole.
  *
- * A direct insertion reads and writes a random line of memory for each key. Here all accesses stream. For n pairs of p
- * bytes and a table of t bytes, with two passes of splitting, an insertion into an empty table moves 4 n p + n p + t
- * bytes; into a filled one t more. The first pass of a build writes into the table's own memory, which holds nothing
- * yet. 10^8 pairs of 4 + 4 bytes at load 0.8 on an H200: 5.1 GB, 1.2 ms at the speed of a copy; measured 1.78.
+ * A direct insertion reads and writes a random line of memory for each key. Here all accesses are sequential. Let there
+ * be n pairs of p bytes and a table of t bytes. Two passes of the split move 4 n p bytes, and filling an empty table
+ * moves n p + t bytes. Filling a table that holds keys moves t more. The first pass of a build writes into the table's
+ * own memory, which holds nothing yet. A build of 10^8 pairs of 4 + 4 bytes at load 0.8 on an H200 moves 5.1 GB, which
+ * takes 1.2 ms at the speed of a copy. Measured: 1.78 ms.
  *
  * How a block fills a partition, with a barrier after each step:
- *   0. begin   Starts from an empty partition, or from the existing one. In the latter, keys move to the first slots of
- *              their buckets, and counters begin behind them.
+ *   0. begin   Starts from an empty partition, or from the existing one. Keys of an existing partition move to the
+ *              first slots of their buckets, and counters begin behind them.
  *   1. home    Each key takes the next place of its home bucket from a counter. Keys that find the bucket full, or
- *              their filter bit set there, are set aside. Each warp stores them over the records that it has read
- *              already.
- *   2. chain   Those keys look for an equal key at home, set their filter bits and take the next place on their probe
- *              sequences. If a key's bit was already set at home, an equal key may lie further on: the key is set aside
- *              once more. If the bit was not set, there is none: an equal key would have set the same bit in the same
- *              bucket.
+ *              their filter bit set there, are set aside. Each warp stores the keys that it sets aside over records
+ *              that it has read already.
+ *   2. chain   Keys that were set aside look for an equal key at home, set their filter bits and take the next place on
+ *              their probe sequences. If a key's bit was already set at home, an equal key may lie further on: the key
+ *              is set aside once more. If the bit was not set, no equal key lies further on: it would have set the same
+ *              bit in the same bucket.
  *   3. finish  One lane per bucket sets ready bits and removes equal keys that took places of one home bucket in step
- *              1. The first slot's key stays, which is the one that was there before.
- *   4. rest    Keys set aside in step 2, 3 % of those of step 1 at load 0.95, look for an equal key along their
- *              sequence as far as their bit is set, 1.07 buckets. Those that find none take places as in step 2. Then
- *              each of these searches its sequence again, from behind home to the first slot with its key. That slot
- *              stays; the other equal keys leave again. Their places stay taken and their bits set: harmless, and rare,
- *              since it takes another key that has set the same bit.
- * There are no more keys and records than slots, so no key is refused because of an equal one, and every search ends.
- * In partitions that get more, and in calls that want statuses, each record is inserted as any key is (open_ops.h), in
- * shared memory.
+ *              1. Of equal keys, the one in the lowest slot stays. If one of them was in the partition before, it has
+ *              the lowest slot.
+ *   4. rest    Keys set aside in step 2 look for an equal key along their sequence as far as their bit is set, 1.07
+ *              buckets. At load 0.95 they are 3 % of the keys set aside in step 1. Keys that find no equal key take
+ *              places as in step 2. Then each of these keys searches its sequence again, from behind home to the first
+ *              slot with an equal key. The key in that slot stays; the other equal keys leave again. Their places stay
+ *              taken and their bits set. Both are harmless, and rare: they require a different key that has set the
+ *              same bit.
+ * These steps run only if keys and records together do not exceed the slots. Then no key is refused because of an equal
+ * one, and every search ends. In partitions that get more records, and in calls that want statuses, each record is
+ * inserted in shared memory as any key is (open_ops.h).
  *
- * Where the time goes at load 0.95, where a partition of 3491 buckets has an SM for itself: 1.8 µs for step 0, then
- * 10.9, 13.2, 2.4 and 6.5 for steps 1 to 4, 5.0 to write out. 13 of 100 keys are set aside and walk 2.9 buckets, the
- * last ones of a warp 14; for this reason several counters are read at once. An earlier step 4 inserted keys as any key
- * is, by 64-bit CAS: 100 keys took 14.0 µs. Prefetching records into the L2 cache ahead of their block made no
- * difference.
+ * At load 0.95 a partition has 3491 buckets, and its thread block has an SM for itself. The time per partition is 1.8
+ * µs for step 0, then 10.9, 13.2, 2.4 and 6.5 for steps 1 to 4, and 5.0 to write the partition out. 13 of 100 keys are
+ * set aside. They walk 2.9 buckets on average, the last ones of a warp 14. For this reason several counters are read at
+ * once. An earlier step 4 inserted keys as any key is, by 64-bit CAS, and took 14.0 µs for 100 keys. Prefetching
+ * records into the L2 cache ahead of their block made no difference.
  *
- * In the order of equal keys (IN_ORDER, builds only): a slot's value is at first the record's place in its region.
- * Where two equal keys meet, their places in the batch, a column of its own, decide which one stays. Records do not
- * move; only their places are set aside, in the partition's own memory, which is not needed yet. At the end
- *   5. values  Each slot takes its value from the region. 12,000 records lie together and are still in the L2 cache if
- *              not too many blocks run: with two per SM, which is better otherwise, 10^8 pairs take 0.3 ms longer.
- *              Taking values from the batch itself would be a random access for each key: 2.3 ms. */
+ * Builds in order (IN_ORDER) differ. A slot's value is at first the place of its record in the region. Where two equal
+ * keys meet, their places in the batch decide which one stays; records have a column for them. Records do not move.
+ * When a record is set aside, only its place is stored, in the table's memory of this partition, which is not needed
+ * yet. One more step follows:
+ *   5. values  Each slot takes its value from the region. A region of 12,000 records is still in the L2 cache if not
+ *              too many thread blocks run. Two blocks per SM, which are better otherwise, make 10^8 pairs take 0.3 ms
+ *              longer. Taking values from the batch itself would cost a random access for each key: 2.3 ms. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -55,7 +59,7 @@ template <loom__slot_kind kind> struct build_work {
     bulk_regions<kind> records;
     uint32_t first; /* the partition of the first region */
     int overwrite;
-    int again;       /* 1: runs only if the split gave up; empties all partitions, counts nothing */
+    int again;       /* 1: runs only if the split gave up; empties all partitions and clears the counts */
     uint8_t *status; /* NULL: not wanted */
     cuda_counts *counts;
 };
@@ -93,7 +97,7 @@ __device__ __forceinline__ void insert_all(const build_block<kind> &block, uint8
     }
 }
 
-/* One warp's records of a partition: [begin, end). The first `late` of them are those that were set aside. */
+/* One warp's records of a partition: [begin, end). The records set aside lie in the first `late` places. */
 struct warp_share {
     uint32_t begin, end, late;
 };
@@ -141,8 +145,8 @@ __device__ __forceinline__ build_record<kind> late_record(const build_block<kind
     return {head, way == IN_ORDER ? 0 : bulk_columns<kind>::value_of(head, block.records, at), at};
 }
 
-/* Sets a record aside, at the beginning of the warp's share, over records that were read already. All lanes of the warp
- * call this. */
+/* Stores the record at the beginning of the warp's share, over records that were read already, if `aside`. All lanes of
+ * the warp call this. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_share *share, bool aside,
                                           const build_record<kind> &one)
@@ -158,7 +162,7 @@ __device__ __forceinline__ void set_aside(const build_block<kind> &block, warp_s
     share->late += __popc(all);
 }
 
-/* Of two records with equal keys: does the one at `b` replace the one at `a`? */
+/* Whether the record at `b` replaces the record at `a`. Both have equal keys. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ bool comes_instead(const build_block<kind> &block, uint32_t a, uint32_t b)
 {
@@ -175,7 +179,8 @@ __device__ __forceinline__ uint32_t *record_place(const build_block<kind> &block
                                       : (uint32_t *)value_at<kind>(block.lines, block.own.buckets, bucket, slot);
 }
 
-/* Handles a record whose key is already in the bucket. Other lanes may do the same there. */
+/* Handles a record whose key is already in the bucket. Other lanes may handle records of the same key at the same
+ * time. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint32_t bucket,
                                            const build_record<kind> &one)
@@ -193,7 +198,7 @@ __device__ __forceinline__ void meet_equal(const build_block<kind> &block, uint3
     }
 }
 
-/* Stores a record in a slot; with IN_ORDER, the record's place instead of its value. */
+/* Stores a record in a slot. IN_ORDER stores the record's place instead of its value. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void place_record(const build_block<kind> &block, const chain_place &at,
                                              const build_record<kind> &one)
@@ -204,7 +209,7 @@ __device__ __forceinline__ void place_record(const build_block<kind> &block, con
     place<kind>(block.lines, block.own.buckets, at.bucket, at.slot, head, way == IN_ORDER ? one.at : one.value);
 }
 
-/* Step 1: keys go home. Keys that find the bucket full are set aside. */
+/* Step 1: keys go home. Keys that find the bucket full, or their filter bit set there, are set aside. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void place_at_home(const build_block<kind> &block, warp_share *share)
 {
@@ -242,9 +247,9 @@ __device__ __forceinline__ void place_at_home(const build_block<kind> &block, wa
     }
 }
 
-/* Places a record at the next free place on its probe sequence, and sets its filter bit in each bucket that it passes.
- * Counters only grow: a bucket that looks full is full. Reading several counters at once is faster than adding to one
- * after the other. */
+/* Places a record at the next free place on its probe sequence behind home, and sets its filter bit in each bucket that
+ * it passes. Counters only grow: a bucket that looks full is full. Reading several counters at once is faster than
+ * adding to one after the other. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ chain_place place_on_chain(const build_block<kind> &block, const chain_walk &walk,
                                                       const build_record<kind> &one)
@@ -306,8 +311,8 @@ __device__ __forceinline__ uint32_t place_late(const build_block<kind> &block, w
     return equal;
 }
 
-/* Step 4: keys that were set aside twice, 32 of each warp at a time. All threads of the block call this; it has
- * barriers. Returns how many had an equal key. */
+/* Step 4: places keys that were set aside twice, 32 of each warp at a time. Returns how many of them had an equal key.
+ * All threads of the block call this function, which has barriers. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &block, const warp_share &share)
 {
@@ -322,7 +327,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
             one = late_record<kind, way>(block, share.begin + i);
             walk = start_chain<kind>(block, one.key());
             uint32_t bucket = walk.home;
-            /* The key is not at home. A key's bit is set in each bucket before its own. */
+            /* No equal key is at home. An equal key further on has set the bit in each bucket before its own. */
             for (uint32_t round = 1; round < buckets; round++) {
                 if (!has_bit(block.lines + bucket * open_line_stride(kind), walk.bit))
                     break;
@@ -342,9 +347,9 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
                 (void)set_bit(block.lines + at.bucket * open_line_stride(kind), at.slot); /* its value is ready */
         }
         __syncthreads();
-        if (absent) { /* of equal keys that came together, the first on their sequence stays, which all of them find */
+        if (absent) { /* of equal keys placed together, all find the first on their sequence, and that one stays */
             uint32_t bucket = walk.after(walk.home, buckets);
-            for (uint32_t round = 1; round < buckets; round++) { /* ends: the key is there */
+            for (uint32_t round = 1; round < buckets; round++) { /* ends: this lane placed the key */
                 if (holds<kind>(block.lines + bucket * open_line_stride(kind), one.key()))
                     break;
                 bucket = walk.after(bucket, buckets);
@@ -360,7 +365,7 @@ __device__ __forceinline__ uint32_t place_suspects(const build_block<kind> &bloc
     return equal;
 }
 
-/* Step 5: replaces places by values; in packed pairs, by whole records. */
+/* Step 5: replaces places by values. In packed pairs, whole records replace key and place. */
 template <loom__slot_kind kind> __device__ __forceinline__ void take_values(const build_block<kind> &block)
 {
     typedef bulk_columns<kind> columns;
@@ -393,8 +398,8 @@ template <loom__slot_kind kind> __device__ __forceinline__ void take_values(cons
     }
 }
 
-/* Fills a partition with no more records than it has free slots. All threads of the block call this; it has
- * barriers. */
+/* Fills a partition with no more records than it has free slots. All threads of the block call this function,
+ * which has barriers. */
 template <loom__slot_kind kind, build_way way>
 __device__ __forceinline__ void fill_partition(const build_block<kind> &block, outcome_counts *counts)
 {
@@ -461,7 +466,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<k
             atomicAdd(&keys, mine);
         __syncthreads();
     }
-    if (way == IN_ORDER && count > slots) { /* marks the split as given up: the batch takes another route */
+    if (way == IN_ORDER && count > slots) { /* marks the split as given up: the batch goes another way */
         atomicMax(work.records.spilled, UINT32_MAX);
         count = 0;
     }
@@ -499,7 +504,7 @@ cudaError_t launch(const cuda_state *cuda, const build_work<kind> &work, build_w
     cudaError_t error = allow_shared(kernel, most);
     if (error != cudaSuccess)
         return error;
-    if (way == IN_ORDER && shared <= BULK_HALF_BYTES) { /* one block per SM, if the SM has the memory: see step 5 */
+    if (way == IN_ORDER && shared <= BULK_HALF_BYTES) { /* takes so much memory that an SM runs one block: see step 5 */
         threads = WHOLE_THREADS;
         shared = BULK_HALF_BYTES + 1 < most ? BULK_HALF_BYTES + 1 : most;
     }
@@ -526,7 +531,7 @@ cudaError_t build(const cuda_state *cuda, const loom__open_view *view, const cud
     }
     if (plan->waves() == 1)
         return cudaSuccess;
-    work.first = 0; /* a later wave may have given up */
+    work.first = 0; /* empties all partitions if some wave gave up */
     work.again = 1;
     return launch<kind>(cuda, work, INTO_EMPTY, view->partitions, stream);
 }

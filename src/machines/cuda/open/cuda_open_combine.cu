@@ -1,16 +1,16 @@
-/* Accumulates a batch that has each key many times. Rows are split by the hash of their keys (cuda_split.cuh). A thread
- * block takes all rows of a range of hashes, combines those with equal keys in shared memory, and gives the table one
- * value for each key.
+/* Accumulates a batch in which each key occurs many times. Rows are split by the hash of their keys (cuda_split.cuh). A
+ * thread block takes all rows of a range of hashes, combines rows with equal keys in shared memory, and gives the table
+ * one value for each key.
  *
- * A row that goes to the table by itself reads a line and changes a value, at random, at best in the L2 cache: 100 M
- * rows of 4 + 8 bytes take 1.9 ms in a loop that does nothing else. Here rows are read, written and read again
- * sequentially: 3.6 GB, 0.85 ms at the speed of a copy. Where values are sums of 4-byte numbers, rows have 4 + 4 bytes,
- * and the total is 2.4 GB: numbers are widened at the end, on their way into shared memory.
+ * A row that goes to the table by itself reads a random line and changes a random value, at best in the L2 cache. For
+ * 100 M rows of 4 + 8 bytes this takes 1.9 ms in a loop that does nothing else. Here rows are read, written and read
+ * again sequentially: 3.6 GB, which take 0.85 ms at the speed of a copy. Where values are sums of 4-byte numbers, rows
+ * have 4 + 4 bytes, and the total is 2.4 GB. Numbers are widened only on their way into shared memory.
  *
- * A table of so few keys that one block can hold them all needs no split. Further blocks share the rows that the split
- * had no room for, and the whole batch if the split gave up. They hold the keys that they can and send the rest of
- * their rows to the table one by one, so half a batch of one key does no harm. A key that equals the mark of a free
- * place also goes to the table by itself. */
+ * If one thread block can hold all keys of the table, the batch needs no split. Further blocks share the rows of the
+ * spill, or the whole batch if the split gave up or there is none. A block holds as many keys as have places and sends
+ * its other rows to the table one by one. Hence a batch in which half of the rows have one key does no harm. Rows with
+ * the key that marks a free place also go to the table one by one. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_ops.h"
@@ -30,16 +30,16 @@ enum {
     PLACES_BYTES = 192 << 10, /* shared memory for keys and values */
     PROBES = 64,              /* places that a key tries before it goes to the table by itself */
     SLICES = 4,               /* thread blocks per SM for rows that were not split */
-    NO_PLACE = 0x7fffffff,    /* means: no place */
+    NO_PLACE = 0x7fffffff,    /* result of a search that finds none */
     LEAST_ROWS = 1 << 16,
-    LEAST_ROWS_PER_SLOT = 4 /* slots of the table; with fewer rows, most keys are too rare for combining to pay */
+    LEAST_ROWS_PER_SLOT = 4 /* of the table; with fewer rows, most keys are too rare for combining to pay */
 };
 
-/* What a row has beside its key: nothing, which counts as one; a number of 4 bytes, widened to a value of 8; a number
- * as wide as the value. */
+/* What a row has beside its key. ONES: nothing, which counts as one. NARROW: a number of 4 bytes, widened to a value of
+ * 8. WIDE: a number as wide as the value. */
 enum combine_brought { ONES, NARROW, WIDE };
 
-/* How values are combined: by adding integers, or as the batch says. */
+/* The combine rule. SUMS: integers are added. OTHERS: the batch says which rule. */
 enum combine_what { SUMS, OTHERS };
 
 combine_brought brought_by(const cuda_batch *batch)
@@ -47,7 +47,8 @@ combine_brought brought_by(const cuda_batch *batch)
     return batch->values == NULL ? ONES : batch->widening != LOOM__WIDEN_NOT ? NARROW : WIDE;
 }
 
-/* Records hold a row's own numbers, not widened values, since records are written and read again. */
+/* The kind of the split's records. They hold a row's own number and not the widened value, since records are written
+ * and read again. */
 __host__ __device__ constexpr loom__slot_kind record_kind(loom__slot_kind kind, combine_brought brought)
 {
     const bool wide_key = kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
@@ -77,7 +78,8 @@ template <class value> __device__ __forceinline__ value neutral_value(loom__comb
     }
 }
 
-/* Shared memory adds 32 bits at a time. A sum is complete when all threads have added, so the carry may come later. */
+/* Combines a value in shared memory. Shared memory adds 32 bits at a time, so the halves of a sum are added separately.
+ * A sum is read only after all threads have added, so the carry may come late. */
 template <class value> __device__ __forceinline__ void combine_in_place(value *at, loom__combine_rule rule, value with)
 {
     if (sizeof(value) == 4 || rule != LOOM__ADD) {
@@ -90,7 +92,8 @@ template <class value> __device__ __forceinline__ void combine_in_place(value *a
         atomicAdd(halves + 1, high);
 }
 
-/* Keys lie in rows of four, which a lane reads at once. Returns the key's place in this row, or NO_PLACE. */
+/* Returns the key's place in this row of places, or NO_PLACE. Places lie in rows of four, and a lane reads a row at
+ * once. */
 template <class key> __device__ __forceinline__ uint32_t place_in_row(const key *row, key sought)
 {
     key there[ROW];
@@ -104,7 +107,7 @@ template <class key> __device__ __forceinline__ uint32_t place_in_row(const key 
     return at;
 }
 
-/* Keys and their combined values. */
+/* A hash table in shared memory: keys and their combined values. */
 template <loom__slot_kind kind, combine_brought brought, combine_what what> struct combine_table {
     static constexpr loom__slot_kind slot = kind;
     static constexpr bool ones = brought == ONES, sums = what == SUMS;
@@ -119,7 +122,7 @@ template <loom__slot_kind kind, combine_brought brought, combine_what what> stru
     loom__combine_rule rule;
     loom__seed seed;
     loom__widening widening;
-    bool *missed; /* set if some rows have no place */
+    bool *missed; /* set if some row found no place */
 
     __device__ __forceinline__ uint32_t first_place(key one) const
     {
@@ -137,8 +140,8 @@ template <loom__slot_kind kind, combine_brought brought, combine_what what> stru
     {
         return one != free && (sums || may_merge(rule, with));
     }
-    /* The key's place, reserved if `takes`; NO_PLACE if it has none. A key goes to the first free place from the
-     * beginning of its row on, so the first free place ends a search. */
+    /* Returns the key's place, or NO_PLACE. With `takes`, a key without a place takes a free one. A key goes to the
+     * first free place from the beginning of its row on, so the first free place ends a search. */
     __device__ __forceinline__ uint32_t find_place(uint32_t first, key sought, bool takes) const
     {
         typedef std::conditional_t<sizeof(key) == 8, unsigned long long, unsigned> word;
@@ -167,9 +170,9 @@ template <class table_type> struct combine_work {
     uint32_t bins; /* 0: nothing was split */
 };
 
-/* Combines rows next, next + THREADS and so on. Most keys are already in their row of places, so all are searched for
- * there before anything waits. A stale read only causes a second search. Numbers are widened after all have been read:
- * a branch in between would make one read wait for the other. */
+/* Combines rows next, next + THREADS and so on. Most keys are already in their row of places, so all keys are searched
+ * for there before anything waits. A stale read only causes a second search. Numbers are widened after all of them have
+ * been read: a branch in between would make each read wait for the one before. */
 template <class table_type, class reader>
 __device__ __forceinline__ void combine_some(const table_type &table, uint64_t next, uint64_t rows, reader read,
                                              outcome_counts *counts)
@@ -206,8 +209,8 @@ __device__ __forceinline__ void combine_some(const table_type &table, uint64_t n
     }
 }
 
-/* Combines rows 0 .. rows - 1, which `read(i, &key, &number)` gives, then sends the results. All threads of the
- * block. */
+/* Combines rows 0 .. rows - 1, then sends the results to the table. `read(i, &key, &number)` reads row i. All threads
+ * of the block call this. */
 template <class table_type, class reader>
 __device__ __forceinline__ void combine_rows(const combine_work<table_type> &work, uint64_t rows, reader read,
                                              outcome_counts *counts)
@@ -240,7 +243,7 @@ __device__ __forceinline__ void combine_rows(const combine_work<table_type> &wor
             continue;
         open_outcome outcome = send(keys[i], values[i]);
         values[i] = outcome == OPEN_NO_ROOM;
-        counts->ok += outcome == OPEN_DONE; /* the first of its rows was new */
+        counts->ok += outcome == OPEN_DONE; /* the key was new: its first row counts as ok */
         counts->exists -= outcome == OPEN_DONE;
         if (outcome == OPEN_NO_ROOM)
             refused = true;
@@ -285,7 +288,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) combine_kernel(const combine_
                 *with = table_type::ones ? (number)1 : (number)columns::value_of(head, records, i);
             },
             &counts);
-    } else { /* a slice of the rows that were not split */
+    } else { /* a share of the rows that were not split */
         const uint64_t all = gave_up ? work.batch.n : *work.records.spilled;
         const uint64_t slices = gridDim.x - work.bins, slice = blockIdx.x - work.bins;
         const uint64_t first = all / slices * slice + (slice < all % slices ? slice : all % slices);

@@ -1,36 +1,39 @@
-/* Kernels of the open engine for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME, or
- * CUDA_SPILL.
+/* Kernels of the open engine for groups of CUDA_LANES lanes. The including file sets CUDA_LANES, and either LAUNCH_NAME
+ * or CUDA_SPILL.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh). Writes: a group that is done with a key begins its next one
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). In writes, a group that is done with a key begins its next key
  * while the other groups of the warp continue. Otherwise, at high loads, most groups would wait for the longest probe
  * sequence. Lookups pass over the tile three times, as on the CPU. First every lane hashes keys of its own, so that a
- * key is hashed once and not by each lane of its group. Then groups search one home line after the other; only the tile
- * holds state. Then groups follow the probe sequences of the keys that were not settled at home.
+ * key is hashed once and not by each lane of its group. Then groups search one home line after the other, and only the
+ * tile keeps state from one line to the next. Last, groups follow the probe sequences of the keys that were not settled
+ * at home.
  *
- * What a lookup must move, and the resulting limit, on an H200 with tables in memory: a random line of 64 bytes for
- * each bucket, which alone runs at 39.6 to 44.5 G/s, depending on the GPU; 4 bytes of key, 4 of value and 1 of status,
- * sequentially. A loop that does only this, with the same tiles and no table, reaches 0.89 of the rate without keys and
- * answers: keys cost 2 %, any write at all 6, since DRAM switches between reading and writing, values and statuses
- * together 9. Lookups reach 0.98 of that loop (docs/performance.md and docs/notes/open.md have figures, commands and
- * dates). Between the L2 cache and DRAM nothing else is near its limit: DRAM is busy 58 % of the time, with opening
+ * The limit of lookups, on an H200 with tables in memory: a lookup reads a random line of 64 bytes for each bucket, and
+ * moves 4 bytes of key, 4 of value and 1 of status sequentially. Random lines alone run at 39.6 to 44.5 G/s, depending
+ * on the GPU. A loop that moves all of these bytes, with the same tiles and no table, reaches 0.89 of that rate. Keys
+ * cost 2 %, values and statuses together 9 %. Any write at all costs 6 %, since DRAM switches between reading and
+ * writing. Lookups reach 0.98 of the loop's rate. docs/performance.md and docs/notes/open.md have figures, commands and
+ * dates. Nothing else between the L2 cache and DRAM is near its limit: DRAM is busy 58 % of the time, with opening
  * rows; the link between the halves of the L2 cache 85 %.
  *
- * Measured with 100 M pairs of 4 + 4 bytes: a lookup kernel written for the GPU alone is not faster (within 1 %; with a
- * table in the L2 cache 4 % for hits, 1 % for misses). Groups of 2 lanes are best: hits at load 0.8 run at 25.5 G/s
- * with 1 lane, 34.9 with 2, 34.6 with 4, 27 to 30 with 8; with the table in the L2 cache at 53, 84, 59 and 35. Loads of
- * a line may stay in the L1 cache: a lane's two vector loads fall into one 32-byte sector. Five to seven thread blocks
- * per SM make no difference for tables in memory; six are best for tables in the L2 cache. Coherent loads, for tables
- * that are read while they are written, cost nothing in memory and a quarter in the L2 cache.
+ * Measured with 100 M pairs of 4 + 4 bytes: a lookup kernel written for the GPU alone is at most 1 % faster. With a
+ * table in the L2 cache it is 4 % faster for hits and 1 % for misses. Groups of 2 lanes are best: hits at load 0.8 run
+ * at 25.5 G/s with 1 lane, 34.9 with 2, 34.6 with 4, 27 to 30 with 8. With the table in the L2 cache they run at 53,
+ * 84, 59 and 35. Loads of a line may stay in the L1 cache, because a lane's two vector loads fall into one 32-byte
+ * sector. Five to seven thread blocks per SM make no difference for tables in memory; six are best for tables in the L2
+ * cache. Coherent loads, for tables that are read while they are written, cost nothing for tables in memory and a
+ * quarter for tables in the L2 cache.
  *
  * Insertions read a line for each bucket, and write a sector for the key and for each filter bit. They reach 0.88 of
  * the rate of random CAS operations. They wait for DRAM. Two passes as in lookups, fewer or more blocks, and loads
- * through the L1 cache make no difference; only dependent accesses do (open_ops.h: filter bits are set on leaving a
- * bucket).
+ * through the L1 cache make no difference. Only accesses that wait for other accesses do. For this reason filter bits
+ * are set on leaving a bucket (open_ops.h).
  *
  * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 37 registers, no
  * local memory. A warp executes 38 to hash 32 keys; 71 to search the home lines of 16 keys, with two loads of 16 bytes
- * per lane (LDG.E.128) and three votes; 115 for a further turn. With the code before and after, a key that is settled
- * at home takes 7. An insertion: 726 in all, 48 registers, no local memory, five votes a turn. */
+ * per lane (LDG.E.128) and three votes; 115 for a further turn. Including the code before and after, a key that is
+ * settled at home takes 7. An insertion has 726 instructions in all, 48 registers, no local memory and five votes a
+ * turn. */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/core/cuda_finish.cuh"
@@ -77,7 +80,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     }
     __syncwarp();
 
-    /* Second pass: groups search home lines. Items that are not settled there are late. */
+    /* Second pass: groups search home lines. Items that are not settled there become late items. */
     uint32_t late = 0;
     for (uint32_t first = 0; first < batch.tile; first += GROUPS) {
         uint32_t item = first + range.lane / CUDA_LANES;
@@ -88,7 +91,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         open_found answer =
             open_find_in_line(kind, shared, group, &view, partition, line, sought, tile->status[item], active);
         answer.settled |= view.buckets == 1;
-        __syncwarp(); /* an answer overwrites what other lanes of the group have read */
+        __syncwarp(); /* all lanes of the group have read what an answer overwrites */
         if (active & answer.settled & answer.reports)
             tell(item, answer);
         uint32_t adding = __ballot_sync(CUDA_FULL_MASK, active & !answer.settled & lane_leads(group));
@@ -224,7 +227,7 @@ template <loom__slot_kind kind> auto kernel_for(cuda_op op, bool concurrent_read
 
 } // namespace
 
-/* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
+/* The limit of a grid, 2^31 - 1 blocks, covers more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
@@ -236,7 +239,7 @@ cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cu
 
 #else
 
-/* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. */
+/* Inserts the spill of a split, or the whole batch if the split gave up. Only the device knows which. */
 template <loom__slot_kind kind, cuda_op op>
 __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     spill_kernel(const loom__open_view view, const cuda_batch whole, const cuda_spill spill, const cuda_finish finish)

@@ -1,9 +1,10 @@
-/* One partition, most often in the shared memory of a thread block: the steps that filling it from records, filling it
- * from another table, and emptying it share.
+/* Steps on one partition, which most often lies in the shared memory of a thread block. Filling from records, refilling
+ * from another table and clearing share these steps.
  *
  * A key takes the next place of a bucket from a counter of 16 bits, two per word. A key counts at most once in each
- * bucket, so no counter exceeds the number of keys, which is at most the number of slots (48,986). Included by files
- * that define CUDA_LANES as 1 and, if they run the lane algorithms in shared memory, CUDA_SHARED_TABLE. */
+ * bucket, so no counter exceeds the number of keys. There are at most as many keys as slots, and a partition has at
+ * most 48,986 slots. A refill that meets more keys discards its partition. The including file defines CUDA_LANES as 1
+ * and, if it runs the lane algorithms in shared memory, CUDA_SHARED_TABLE. */
 #ifndef LOOM_CUDA_OPEN_PARTITION_CUH
 #define LOOM_CUDA_OPEN_PARTITION_CUH
 
@@ -16,10 +17,11 @@ enum {
     WHOLE_THREADS = 1024,    /* of a thread block that has an SM for itself */
     HALF_THREADS = 640,      /* of a block that shares an SM with one other */
     QUARTER_THREADS = 320,   /* of a block that shares an SM with three others: small partitions */
-    PARTITION_REGISTERS = 48 /* of a thread: just fits those numbers of threads */
+    PARTITION_REGISTERS = 48 /* of a thread: the most that all of those numbers of threads allow */
 };
 
-/* Starts from a partition without keys, or from the existing one. All threads of the block call this. */
+/* Writes a partition without keys, or copies the existing one if `from` is given. All threads of the block call
+ * this. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void begin_partition(uint4 *to, const uint4 *from, uint32_t bytes, uint64_t empty,
                                                 uint32_t buckets)
@@ -74,7 +76,7 @@ __device__ __forceinline__ void move_slot(unsigned char *lines, uint32_t buckets
     place<kind>(lines, buckets, bucket, to, *head_at<kind>(lines, bucket, from), value);
 }
 
-/* The slot of a key in a bucket; open_slots(kind): the key is not there. Runs on one lane. */
+/* Returns the slot of a key in a bucket, or open_slots(kind) if the key is not there. Runs on one lane. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t slot_of(unsigned char *lines, uint32_t bucket, uint64_t sought)
 {
@@ -96,7 +98,7 @@ __device__ __forceinline__ bool has_bit(const unsigned char *line, uint32_t bit)
     return *((const uint32_t *)(line + OPEN_WORD_OFFSET) + bit / 32) >> bit % 32 & 1;
 }
 
-/* Is the key in this line? Lanes begin with different quarters, which lie in different banks. */
+/* Whether the key is in this line. Lanes begin with different quarters, which lie in different banks. */
 template <loom__slot_kind kind> __device__ __forceinline__ bool holds(const unsigned char *line, uint64_t sought)
 {
     typedef typename bulk_columns<kind>::key key;
@@ -124,22 +126,22 @@ __device__ __forceinline__ void empty_slot(unsigned char *lines, uint32_t bucket
         atomicAnd((uint32_t *)(lines + bucket * open_line_stride(kind) + OPEN_WORD_OFFSET), ~(1u << slot));
 }
 
-/* Finishes one bucket, which belongs to this lane, after all keys have their places. Sets ready bits. Of equal keys the
- * one in the lowest slot a remains; it gets the value of slot b if takes_over(a, b). Returns how many keys were
- * removed. */
+/* Finishes one bucket, which belongs to this lane, after all keys have their places. Sets ready bits. Of equal keys,
+ * the one in the lowest slot a remains. It takes over the value of an equal key in slot b if takes_over(a, b). Returns
+ * how many keys were removed. */
 template <loom__slot_kind kind, class chooser>
 __device__ __forceinline__ uint32_t finish_bucket(unsigned char *lines, uint32_t buckets, uint32_t bucket,
                                                   uint32_t taken, uint64_t empty, chooser takes_over)
 {
     typedef typename bulk_columns<kind>::key key;
     constexpr int stride = bulk_columns<kind>::slot_stride, words = OPEN_LINE_BYTES / stride;
-    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* equals a key or a word only by chance */
+    constexpr uint64_t NOBODYS = 0x9e3779b97f4a7c15u; /* for empty slots; equals a key or a word only by chance */
     unsigned char *line = lines + bucket * open_line_stride(kind);
     if (slot_values_apart(kind))
         *(uint64_t *)(line + OPEN_WORD_OFFSET) |=
             ((uint64_t)1 << (taken < open_slots(kind) ? taken : open_slots(kind))) - 1;
     /* Reads quarters in a sequence in which neighbouring lanes use different banks. The filter word, or the stand-in
-     * for empty slots, may equal a key. That only costs the second search below. */
+     * for empty slots, may equal a key. Such a match only costs the second search below. */
     key keys[words];
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -201,7 +203,7 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
         full = (full | 1u << hole) & ~(1u << last);
     }
     if (slot_values_apart(kind))
-        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* sets their ready bits */
+        *(uint64_t *)(line + OPEN_WORD_OFFSET) |= first_ones; /* sets the ready bits of the moved keys */
     return count;
 }
 

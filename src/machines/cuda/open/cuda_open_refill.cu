@@ -1,6 +1,6 @@
-/* Fills a table with the keys of another one. One thread block fills each partition in shared memory, from the few
- * source partitions whose keys can fall into it. The block reads those twice: first for keys that find room at home,
- * then for the others. So a refill needs no memory beside the new table. */
+/* Fills a table with the keys of another one. Each partition is filled by one thread block in shared memory, from the
+ * few source partitions whose keys can fall into it. The block reads these source partitions twice: first for keys that
+ * find room at home, then for the others. Therefore a refill needs no memory beside the new table. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -8,13 +8,14 @@
 namespace
 {
 
-/* All keys are different, so a key that has taken a place keeps it. */
+/* All keys are different, so a key that has taken a place keeps the place. */
 template <loom__slot_kind kind> struct refill_work {
     loom__open_view from, to;
     unsigned long long *refused;
 };
 
-/* Calls visit(head, value, lower half of the hash) for each key of the partition. All threads of the block. */
+/* Calls visit(head, value, lower half of the hash) for each key that belongs to the partition of the new table. All
+ * threads of the block call this. */
 template <loom__slot_kind kind, class visitor>
 __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32_t partition, visitor visit)
 {
@@ -72,13 +73,13 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
     });
     atomicAdd(&keys, mine);
     __syncthreads();
-    if (keys > buckets * open_slots(kind)) { /* more keys than slots */
+    if (keys > buckets * open_slots(kind)) { /* more keys than slots: nothing is written */
         if (threadIdx.x == 0)
             atomicAdd(work.refused, (unsigned long long)keys);
         return;
     }
-    /* Places keys whose home bucket was full when they came. Other keys may now take its slots; a key that is already
-     * placed is found. */
+    /* Places the keys that found their home bucket full. Meanwhile keys from elsewhere may fill a home bucket and raise
+     * its counter, too. A key that already has a place at home is found there and left alone. */
     visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
         uint32_t bucket = loom__hash_bucket(lower, buckets);
         unsigned char *line = lines + bucket * open_line_stride(kind);
@@ -127,7 +128,8 @@ loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const
     ON_DEVICE(cuda);
     if (bulk_shared_bytes(to) + BULK_STATIC_BYTES > (uint32_t)cuda->shared_bytes)
         return LOOM_UNSUPPORTED;
-    /* The new table's size is not set yet: its field counts the keys that find no room. */
+    /* The new table's size is not set yet. Until then, its field counts the keys of partitions that have more keys than
+     * slots. */
     unsigned long long *counter = (unsigned long long *)&to->totals->size;
     CUDA_TRY(cudaMemsetAsync(counter, 0, sizeof *counter, on));
     cudaError_t error = cudaSuccess;

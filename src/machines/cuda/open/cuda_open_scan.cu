@@ -1,5 +1,5 @@
-/* Operations that read or write whole tables: clear, survey; and the count of accesses. One thread block works on one
- * partition or one run of buckets, one lane on one bucket or key. */
+/* Clear and survey, which write or read whole tables, and the count of accesses. To clear and to survey, a thread block
+ * works on one partition. A lane surveys one bucket at a time, or counts the accesses of one key. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
 

@@ -1,5 +1,5 @@
-/* Upkeep of partitions (open_upkeep.h): one thread block per partition, one lane per bucket or key. The host does not
- * synchronise: the kernel reads the counts itself, and mostly finds nothing to do. */
+/* Upkeep of partitions (open_upkeep.h). A thread block works on one partition at a time, a lane on one bucket or key.
+ * The host does not synchronise: the kernel reads the counts itself, and mostly finds nothing to do. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_upkeep.h"
@@ -46,8 +46,8 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
     uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind);
     uint32_t room = open_list_room(kind, view->buckets);
     room = room < bytes / key_bytes ? room : bytes / key_bytes;
-    /* Always the same value: the attribute belongs to the kernel, which other threads may be launching for other
-     * tables. */
+    /* The value is always the same, because the attribute belongs to the kernel, and other threads may be launching the
+     * kernel for other tables. */
     cudaError_t error =
         cudaFuncSetAttribute(upkeep_kernel<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error != cudaSuccess)
