@@ -1,5 +1,5 @@
-/* The perfect engine as the core sees it: which tables there are, and where their parts lie. perfect_layout.h describes
- * the bytes, and perfect_shape.c chooses the sizes. The algorithms are in perfect_ops.h, perfect_recode.h,
+/* The perfect engine as the core sees it: the tables that it can make, and where their parts lie. perfect_layout.h
+ * describes the bytes, and perfect_shape.c chooses the sizes. The algorithms are in perfect_ops.h, perfect_recode.h,
  * perfect_repair.h and perfect_room.h. The machines do bulk work. */
 #include "engines/perfect/perfect.h"
 #include "core/error.h"
@@ -8,7 +8,7 @@
 
 _Static_assert(sizeof(loom__perfect_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
-enum { WORDS = 0 /* the parameter: words of codes in a partition */ };
+enum { WORDS = 0 /* index of the parameter that holds the words of codes per partition */ };
 
 static loom__perfect_shape shape_of(const loom__description *is)
 {
@@ -45,7 +45,8 @@ static loom_status check(const loom__description *is)
     return LOOM_OK;
 }
 
-/* In files the codes of a partition are a unit. In memory, marks follow the totals. */
+/* In a file, one unit of the codes is the codes of one partition. In memory, the marks of all partitions follow the
+ * totals. */
 static void lay_out(loom__table *table)
 {
     const loom__perfect_shape shape = shape_of(&table->is);

@@ -1,10 +1,10 @@
 /* Reading the cells of a partition and judging codes for them: the common part of perfect_room.h and perfect_recode.h.
- * In perfect_room.h a team of lanes (core/lanes.h) owns the partition, and nobody else works on it. In perfect_recode.h
- * groups work side by side.
+ * In perfect_room.h a team of lanes (core/lanes.h) owns the partition, and no other lane works on it. In
+ * perfect_recode.h lane groups work on a partition side by side.
  *
  * A group reads a cell: how many of its keys have each rotation (perfect_rotation), and how full its sixteen buckets
- * are. From these counts it judges the cell's codes, without touching the table. The team shares its findings in its
- * *scratch* memory. */
+ * are, one for each mapping and subrange. From these counts the group judges the cell's codes, without touching the
+ * table. The team shares its findings in its *scratch* memory. */
 #ifndef LOOM_PERFECT_CELLS_H
 #define LOOM_PERFECT_CELLS_H
 
@@ -17,17 +17,17 @@ enum {
     PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */
-    PERFECT_MOST_CANDIDATES = 16,                   /* slots of a bucket */
-    PERFECT_NO_HELP = 64, /* added to the keys too many, for a code that does not relieve the overfull bucket */
-    PERFECT_WITH_KEY = 1, /* index in the candidates: the key's own cell, counted with the new key */
-    PERFECT_NOWHERE = 16  /* used as a code: none */
+    PERFECT_MOST_CANDIDATES = 16,                   /* cells that may leave a bucket: one for each slot */
+    PERFECT_NO_HELP = 64, /* penalty, in keys, of a code that does not relieve the overfull bucket */
+    PERFECT_WITH_KEY = 1, /* index of a candidate: the new key's own cell, counted with the new key */
+    PERFECT_NOWHERE = 16  /* in place of a code: the cell has none to leave */
 };
 
 /* A cell and its keys. */
 typedef struct perfect_tally {
     uint32_t cell;
-    uint32_t code;      /* where its keys are */
-    uint32_t keys;      /* how many it has */
+    uint32_t code;      /* present code */
+    uint32_t keys;      /* number of its keys */
     uint64_t counts[2]; /* as in perfect_reading */
 } perfect_tally;
 
@@ -38,11 +38,11 @@ typedef struct perfect_move {
     uint32_t wanted; /* its new code */
 } perfect_move;
 
-/* A team's working memory outside the table: perfect_scratch_bytes(). Before first use all of it except `spare` is
- * zero. */
+/* A team's working memory outside the table, of perfect_scratch_bytes() bytes. Before first use all bytes except
+ * `spare` are zero. */
 typedef struct perfect_scratch {
-    /* Cells of the keys in the overfull bucket; UINT32_MAX: none. They come first, and so are aligned: loads of several
-     * at once do not reach into neighbours. */
+    /* Cells of the keys in the overfull bucket; UINT32_MAX: none. This array comes first, so it is aligned, and a load
+     * of several entries does not reach into neighbours. */
     uint32_t cells[PERFECT_MOST_CANDIDATES];
     uint32_t touched[PERFECT_MOST_TOUCHED]; /* buckets whose shift may differ from zero */
     uint32_t touches;
@@ -52,7 +52,7 @@ typedef struct perfect_scratch {
     uint32_t overfull; /* the lowest overfull bucket; UINT32_MAX: none */
     uint32_t lifted;
     uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* lifted keys and their values */
-    uint32_t room;        /* outcome of a step that one lane or group did, for all lanes */
+    uint32_t room;        /* outcome of a step by one lane or group; all lanes read it */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
     /* Then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans. */
 } perfect_scratch;
@@ -64,8 +64,8 @@ LOOM_BOTH uint32_t perfect_scratch_bytes(uint32_t subrange)
     return (uint32_t)(sizeof(perfect_scratch) + (perfect_buckets(subrange) + 1) / 2 * sizeof(uint32_t));
 }
 
-/* The word with the bucket's planned change. Computed, not stored as a pointer: a GPU compiler could not tell what
- * memory a pointer points to. */
+/* The word with the bucket's planned change. The address is computed, not stored as a pointer, because a GPU compiler
+ * could not tell what memory a stored pointer points to. */
 LOOM_LANE uint32_t *perfect_shift_word(const perfect_scratch *scratch, uint32_t bucket)
 {
     return (uint32_t *)(scratch + 1) + bucket / 2;
@@ -143,7 +143,7 @@ LOOM_LANE void perfect_take_line(loom__slot_kind kind, const perfect_owner *owne
               PERFECT_LINE_BYTES);
 }
 
-/* How many slots of a line this lane holds, and the number in the bucket of the first. */
+/* The number of slots of a line that this lane holds, and the number of its first slot in the bucket. */
 LOOM_LANE uint32_t perfect_own_slots(loom__slot_kind kind, const perfect_owner *owner)
 {
     return lane_words(owner->alone) * (8 / slot_stride(kind));
@@ -154,7 +154,7 @@ LOOM_LANE uint32_t perfect_first_slot(loom__slot_kind kind, const perfect_owner 
     return lane_first_word(owner->alone) * (8 / slot_stride(kind));
 }
 
-/* The word of the lane's i-th slot, and its key; `i` counts an unrolled loop. */
+/* The word of the lane's i-th slot, and the key in that slot. `i` is the counter of an unrolled loop. */
 LOOM_LANE uint64_t perfect_own_word(loom__slot_kind kind, const lane_line *line, uint32_t i)
 {
     return lane_own_word(line, i * slot_stride(kind) / 8);
@@ -186,13 +186,13 @@ LOOM_LANE uint32_t perfect_used(loom__slot_kind kind, const perfect_owner *owner
 
 /* ---- Cells ---- */
 
-/* What a group has read of a cell; equal on all lanes, except `mine`. The lowest byte of a word belongs to rotation, or
- * subrange, 0. */
+/* What a group has read of a cell. All lanes have the same contents, except `mine`. A word of `counts` or `fills` has a
+ * byte for each rotation or subrange; number 0 is the lowest byte. */
 typedef struct perfect_reading {
     uint32_t keys;      /* of the cell */
     uint64_t counts[2]; /* for each mapping: keys with each rotation */
-    uint64_t fills[2];  /* keys in the cell's bucket by mapping and subrange; in a plan, without the cell's own */
-    uint64_t mine[2];   /* which of this lane's slots hold them, 16 bits for each subrange; 0 if stashed */
+    uint64_t fills[2];  /* for each mapping: keys in the bucket of each subrange; in a plan, without the cell's own */
+    uint64_t mine[2];   /* this lane's slots that hold keys of the cell, 16 bits for each subrange; 0 if stashed */
 } perfect_reading;
 
 LOOM_LANE uint32_t perfect_byte(uint64_t bytes, uint32_t i)
@@ -251,8 +251,8 @@ LOOM_LANE void perfect_tell_cell(const perfect_owner *owner, perfect_tally *tall
     lane_team_store(&tally->counts[1], reading->counts[1]);
 }
 
-/* Keys that the plan adds to a bucket; may be negative. A word is low + 65536 * high, both signed, so one addition
- * changes either half, whatever the other half is. */
+/* Keys that the plan adds to a bucket; may be negative. A word is low + 65536 * high, both signed. So one addition
+ * changes one half, whatever the other half is. */
 LOOM_LANE int32_t perfect_shift_of(const perfect_scratch *scratch, uint32_t bucket)
 {
     const uint32_t word = lane_team_load_4(perfect_shift_word(scratch, bucket));
@@ -267,8 +267,9 @@ LOOM_LANE void perfect_touch(perfect_scratch *scratch, uint32_t bucket, uint32_t
     lane_team_store_4(&scratch->touched[at], bucket);
 }
 
-/* Adds a cell's keys to the plan, where `code` puts them; `times` -1 subtracts them. Each lane does its share. Together
- * they touch at most one bucket of each subrange, or the stash. A move calls this twice. */
+/* Adds a cell's keys to the plan, in the buckets where `code` puts them. With `times` = -1 it subtracts them. Each lane
+ * does its share. Together the lanes touch at most one bucket of each subrange, or the stash. A move calls this
+ * function twice. */
 LOOM_LANE void perfect_shift_cell(const perfect_owner *owner, perfect_scratch *scratch, const perfect_tally *tally,
                                   uint32_t code, uint32_t times)
 {
@@ -285,16 +286,17 @@ LOOM_LANE void perfect_shift_cell(const perfect_owner *owner, perfect_scratch *s
                           times * perfect_byte(counts, i));
 }
 
-/* The group reads a cell's sixteen buckets; unless `active`, nothing. With `planned`, fills are those of the plan on
- * the scratch, without the cell's keys. Otherwise they are the table's, with the cell's keys, and there is no scratch.
- * `planned` is a literal: with a test for NULL a GPU would test the pointer each time. Loads of four subranges are in
- * flight before the first line is used. More would take registers, and fewer teams would fit on a GPU. */
+/* The group reads a cell's sixteen buckets. Without `active` it reads nothing. With `planned`, fills are those of the
+ * plan in the scratch, without the cell's keys. Without `planned`, fills are those of the table, with the cell's keys,
+ * and there is no scratch. `planned` is a literal: with a test of `scratch` for NULL, a GPU would test the pointer each
+ * time. Loads of four subranges are in flight before the first line is used. More loads would take more registers, and
+ * fewer teams would fit on a GPU. */
 LOOM_LANE perfect_reading perfect_read_cell(loom__slot_kind kind, const perfect_owner *owner,
                                             const perfect_scratch *scratch, uint32_t cell, uint32_t code, int planned,
                                             lane_truth active)
 {
     const uint32_t mapping = code >> 3;
-    uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* where both mappings have one bucket */
+    uint64_t counts[2] = {0, 0}, fills = 0, other_fills = 0, same = 0; /* where both mappings have the same bucket */
     perfect_reading reading;
     reading.mine[0] = 0;
     for (uint32_t half = 0; half < 8; half += 4) {
@@ -366,9 +368,9 @@ LOOM_LANE uint64_t perfect_squares(uint64_t bytes)
     return squares;
 }
 
-/* How many keys too many a code would put into buckets. `counts`: the cell's keys that go to each bucket; `met`: the
- * keys already there. If one count exceeds a bucket's slots, the code can never work, so the result is 255 more; the
- * other mapping may separate those keys. */
+/* The number of keys by which a code would overfill buckets. `counts`: the cell's keys that go to each bucket; `met`:
+ * the keys already there. If one count alone exceeds a bucket's slots, the code can never work, and the result is 255
+ * more. The other mapping may separate those keys. */
 LOOM_LANE uint32_t perfect_too_many(loom__slot_kind kind, uint64_t counts, uint64_t met)
 {
     const uint32_t slots = perfect_slots(kind);
@@ -377,8 +379,9 @@ LOOM_LANE uint32_t perfect_too_many(loom__slot_kind kind, uint64_t counts, uint6
     return perfect_sum_of_bytes(excess) + (perfect_above(counts, slots) != 0 ? 255 : 0);
 }
 
-/* How bad a code is for a cell, in the upper 24 bits: first the keys too many, then how full the receiving buckets are.
- * A hash varies how ties fall from attempt to attempt. The lower bits name the candidate and the code. */
+/* Rates a code for a cell; the least judgement is the best. Bits 24 to 31 hold the keys too many. Bits 8 to 23 hold the
+ * cost, which tells how full the receiving buckets are; a hash added to it breaks ties differently in each attempt.
+ * Bits 4 to 7 name the candidate, and bits 0 to 3 the code. */
 LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t code, uint32_t attempt, uint32_t over,
                                      uint32_t cost)
 {
@@ -390,9 +393,10 @@ LOOM_LANE uint32_t perfect_judgement(uint32_t cell, uint32_t candidate, uint32_t
 
 LOOM_STATIC_ASSERT(PERFECT_MOST_CANDIDATES == 16 && PERFECT_CODES < 16, "four bits for each in a judgement");
 
-/* Returns the best code for a cell, to the whole group. Each lane considers one offset or several. `present`: the code
- * that the cell must leave. `leaves`: the subrange of the bucket to relieve; 8: none. With another offset, other keys
- * of the cell go to that bucket. A code that puts as many there is no help, and counts as very bad. */
+/* Returns the least judgement of a cell's codes, to the whole group. Each lane considers one offset or several.
+ * `present`: the code that the cell must leave. `leaves`: the subrange of the bucket to relieve; 8: none. With another
+ * offset of the same mapping, other keys of the cell go to that bucket. If the code puts at least as many keys there as
+ * the present code, it does not help, and gets the penalty PERFECT_NO_HELP. */
 LOOM_LANE uint32_t perfect_judge(loom__slot_kind kind, const perfect_owner *owner, const perfect_reading *reading,
                                  uint32_t cell, uint32_t candidate, uint32_t present, uint32_t leaves, uint32_t attempt)
 {

@@ -2,17 +2,18 @@
  * inserting many keys at once. The team owns the partition.
  *
  * To choose codes, a team needs only the rotations of a cell's keys (perfect_layout.h): for each mapping Φ one word of
- * eight 4-bit counters. So it reads keys once, and neither sorts nor keeps them. Another offset Δ rotates the counters
- * by as many places. A partition with more than 15 keys of one cell and rotation cannot be counted this way; in
- * practice such keys are equal.
+ * eight 4-bit counters. So it reads keys once, and neither sorts nor keeps them. A change of the offset Δ rotates the
+ * counters by as many places. A partition with more than 15 keys of one cell and rotation cannot be counted this way.
+ * In practice those keys are equal.
  *
  * Codes that overfill some buckets are repaired in rounds; perfect_repair.h has the loop. The team lists all cells with
- * keys in overfull buckets, the *suspects*. A round has two half rounds: for the buckets of the lower and of the upper
- * four subranges. In each, a suspect considers its 14 other codes and bids for the bucket that it would leave. The bid
- * with the least new overflow wins, and its cell moves if it adds none. A cell that has moved waits two half rounds.
- * Once few overfull buckets are left, it waits six, moves may add some overflow, and random numbers blur bids.
- * Otherwise a few cells would move in circles, or two large cells in one bucket would never separate. All cells choose
- * at once, from slightly stale counts; the next round sees and repairs the errors. */
+ * keys in overfull buckets, the *suspects*. A round has two half rounds: one for the buckets of the lower four
+ * subranges, one for those of the upper four. In each half round, a suspect considers its 14 other codes and bids for
+ * the bucket that it would leave. For each bucket the bid with the least new overflow wins, and its cell moves if the
+ * move adds no overflow. A cell that has moved waits two half rounds. Once few overfull buckets are left, a moved cell
+ * waits six half rounds, moves may add some overflow, and random numbers blur bids. Without these rules, a few cells
+ * would move in circles, or two large cells in one bucket would never separate. All cells choose at once, from slightly
+ * stale counts. The next round sees and repairs the errors. */
 #ifndef LOOM_PERFECT_CODES_H
 #define LOOM_PERFECT_CODES_H
 
@@ -21,7 +22,7 @@
 
 enum {
     PERFECT_STUBBORN = 6, /* bids are blurred once at most this many lanes see an overfull bucket */
-    PERFECT_BEARABLE = 4  /* overflow that a move may then add */
+    PERFECT_BEARABLE = 4  /* overflow that a move may add while bids are blurred */
 };
 
 #define PERFECT_NO_BID UINT32_MAX
@@ -57,8 +58,8 @@ LOOM_BOTH uint32_t perfect_whole_16(uint32_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-/* Bytes of counts, codes and fills, and bytes of everything. A build's sorted list of cells shares the memory of bids
- * and suspects. */
+/* The first function returns the bytes of counts, codes and fills, the second those of the team's whole memory. A
+ * build's sorted list of cells shares the memory of bids and suspects. */
 LOOM_BOTH uint32_t perfect_counters_bytes(uint32_t subrange, uint32_t words)
 {
     return words * 16 * (4 + 4 + 1) + perfect_whole_16(PERFECT_SUBRANGES * subrange);
@@ -120,7 +121,7 @@ LOOM_LANE uint32_t perfect_add_fill(const perfect_codes *codes, uint32_t bucket,
     return lane_team_draw(&codes->fills[bucket / 4], keys << at) >> at & 255; /* modulo 2^32: also subtracts */
 }
 
-/* The word of 15 codes; its salt is zero. */
+/* Packs 15 codes into a word whose salt is zero. */
 LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t word)
 {
     const uint64_t *bytes = (const uint64_t *)(const void *)(codes->codes + 16 * word);
@@ -138,7 +139,7 @@ LOOM_LANE uint64_t perfect_packed_codes(const perfect_codes *codes, uint32_t wor
 
 /* ---- Counters of 4 bits, and of a byte ---- */
 
-/* Counts by rotation become counts by subrange, under this code. */
+/* Turns counts by rotation into counts by subrange, for this code. */
 LOOM_LANE uint32_t perfect_rotated_counts(uint32_t counts, uint32_t code)
 {
     return loom__funnel_left(counts, counts, 4 * (code & 7));
@@ -176,7 +177,7 @@ LOOM_LANE void perfect_put_byte(perfect_eight *eight, uint32_t i, uint32_t byte)
         eight->high |= byte << 8 * (i - 4);
 }
 
-/* Byte t of the result is byte (t + by) mod 8. */
+/* Byte t of the result is byte (t + by) mod 8 of `eight`. */
 LOOM_LANE perfect_eight perfect_rotated_back(perfect_eight eight, uint32_t by)
 {
     const uint32_t bits = 8 * (by & 3), first = by & 4 ? eight.high : eight.low,
@@ -196,7 +197,8 @@ LOOM_LANE uint32_t perfect_sum_of_four(uint32_t four)
     return loom__dot_4(four, 0x01010101u, 0);
 }
 
-/* Returns 1 in each byte where that byte of `four` is above `slots`, else 0. No byte may be above 128. */
+/* Returns 1 in each byte whose counterpart in `four` is above `slots`, and 0 in the others. No byte of `four` may be
+ * above 128. */
 LOOM_LANE uint32_t perfect_above_of(uint32_t four, uint32_t slots)
 {
     return ((four + (127 - slots) * 0x01010101u) & 0x80808080u) >> 7;
@@ -229,8 +231,8 @@ LOOM_LANE uint32_t perfect_sum_of_counters(uint32_t counts)
     return perfect_sum_of_four((counts & 0x0f0f0f0fu) + (counts >> 4 & 0x0f0f0f0fu));
 }
 
-/* All lanes, when each has counted `mine` keys: whether no counter has overflowed. An overflow lowers the sum of all
- * counters by 15 or 16, and nothing raises it. `sum` is a word of the team's memory. */
+/* All lanes, after each has counted `mine` keys: return whether no counter has overflowed. An overflow lowers the sum
+ * of all counters by 15 or 16, and nothing raises it. `sum` is a word of the team's memory. */
 LOOM_LANE int perfect_all_counted(const perfect_codes *codes, uint32_t mine, uint32_t *sum)
 {
     if (lane_team_rank(codes->team) == 0)
@@ -312,7 +314,8 @@ LOOM_LANE void perfect_consider_all(const perfect_codes *codes, uint32_t slots, 
 
 /* ---- Bids ---- */
 
-/* Half rounds count from 1 to 15 and then from 1 again, so that the number fits beside a code. */
+/* Whether a cell that moved in half round `moved` must still wait. Half rounds count from 1 to 15 and then from 1
+ * again, so that the number fits beside a code. */
 LOOM_LANE int perfect_moved_lately(uint32_t moved, uint32_t now, uint32_t cooling)
 {
     return moved != 0 && (now - moved + 15) % 15 <= cooling;
@@ -332,7 +335,8 @@ LOOM_LANE perfect_bid perfect_bid_for(const perfect_codes *codes, uint32_t slots
     const perfect_bid none = {PERFECT_NO_BID, cell << PERFECT_CELL_AT};
     if (perfect_moved_lately(byte >> 4, now, stubborn ? 6 : 2) || (half ? placed >> 16 : placed & 0xffff) == 0)
         return none;
-    /* Keys in the cell's sixteen buckets without its own; and the fullest bucket that it should leave. */
+    /* `others`: keys in the cell's sixteen buckets, without its own. `best.bucket`: the fullest bucket that it should
+     * leave. */
     perfect_eight others[2] = {{0, 0}, {0, 0}};
     uint32_t fullest = slots;
     perfect_bid best = {PERFECT_NO_BID, UINT32_MAX};

@@ -1,7 +1,7 @@
 /* The bytes of a perfect table, in memory and in files. Nothing here allocates, loops over data or calls the system.
  *
- * A table is an array of partitions, which hold lines and, in some kinds, rows of values. The words of codes of all
- * partitions, one partition after the other, are a region of their own.
+ * A table has two regions. The first is an array of partitions. A partition holds lines and, in some slot kinds,
+ * rows of values. The second region holds the words of codes of all partitions, one partition after the other.
  *
  *   partition   8 * subrange + 1 buckets: eight *subranges* of `subrange` buckets each, and the *stash*
  *     line, PAIR_4_4   | key value | … 8 pairs of 8 bytes … |
@@ -11,21 +11,22 @@
  *                 (128); KEY_8_VALUE_4: rows of 8 behind all lines (64 + 32, the whole rounded up to 64)
  *   word        bits 0..59: the codes of 15 cells, 4 bits each, the first one lowest; bits 60..63: the partition's
  *               *salt*, the same in all of its words, so that one load gives both code and salt
- *   code        15: the cell's keys lie in the stash, the last bucket; or, while keys are inserted, a group is at work
- *               on the cell (perfect_recode.h). Otherwise bit 3 is the mapping Φ and bits 0..2 the offset Δ
+ *   code        15: the cell's keys lie in the stash, the last bucket. While keys are inserted, 15 can also mean that
+ *               a lane group works on the cell (perfect_recode.h). In other codes bit 3 is the mapping Φ, and bits
+ *               0..2 are the offset Δ
  *
  * Codes lie together, apart from the lines, so that a GPU finds them in its L2 cache and their pages in its TLB. Trial
- * kernels on an H200, 10^8 keys at load 0.9, ran at 37.5 G lookups a second, and at 28.1 with each partition's codes at
- * its beginning.
+ * kernels on an H200, with 10^8 keys at load 0.9, ran at 37.5 G lookups a second. With each partition's codes at the
+ * beginning of the partition they ran at 28.1.
  *
  * The upper half of a key's hash chooses the partition. The lower half chooses the cell: a word, then one of the word's
- * 15 cells. The bits left over and the salt give two rotations of 0..7, one for each Φ (perfect_rotation). With the code
- * of its cell the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash to.
- * So keys of a cell with equal rotations share a bucket, and keys with different rotations never do. A new Δ moves all
- * keys of a cell on by the same number of subranges.
+ * 15 cells. The bits left over and the salt give two rotations of 0..7, one for each Φ (perfect_rotation). With the
+ * code of its cell the key lies in subrange (rotation[Φ] + Δ) mod 8, in the bucket that cell, Φ, subrange and salt hash
+ * to. So, outside the stash, keys of a cell with equal rotations share a bucket, and keys with different rotations
+ * never do. A new Δ moves all keys of a cell on by the same number of subranges.
  *
- * A free slot holds a value of zero bytes and the partition's empty key, which hashes to another partition. So every
- * key is legal, and a table has at least two partitions. */
+ * A free slot holds the partition's empty key, and a value whose bytes are all zero. The empty key of a partition
+ * hashes to another partition. So every key is legal, and a table has at least two partitions. */
 #ifndef LOOM_PERFECT_LAYOUT_H
 #define LOOM_PERFECT_LAYOUT_H
 
@@ -36,7 +37,7 @@
 #include "loom/loom.h"
 
 enum {
-    PERFECT_LAYOUT_VERSION = 1, /* of everything in this file; part of the file format */
+    PERFECT_LAYOUT_VERSION = 1, /* version of the layouts in this header; part of the file format */
     PERFECT_LINE_BYTES = 64,
     PERFECT_SUBRANGES = 8,
     PERFECT_CELLS_PER_WORD = 15,
@@ -45,7 +46,7 @@ enum {
     PERFECT_SALTS = 16,
     PERFECT_LEAST_PARTITIONS = 2,
     PERFECT_MOST_SUBRANGE = 437, /* 3497 buckets, 224 KB of lines: the shared memory of one Hopper SM */
-    PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* partitions with values outside the line fit there, too */
+    PERFECT_MOST_BYTES = 3497 * PERFECT_LINE_BYTES, /* of a partition with values outside the lines: fits there, too */
     PERFECT_PREFERRED_SUBRANGE = 216,               /* 1729 buckets, 111 KB: two per SM */
     PERFECT_MOST_WORDS = 1 << 16,
     PERFECT_MOST_PARTITIONS = 1 << 28
@@ -71,7 +72,7 @@ LOOM_BOTH uint32_t perfect_value_stride(loom__slot_kind kind)
     return kind == SLOT_KEY_8_VALUE_4 ? 32 : perfect_line_stride(kind);
 }
 
-/* From the start of bucket 0 to its row of values, where values lie outside the line. */
+/* Bytes from the start of bucket 0 to its row of values, for kinds whose values lie outside the line. */
 LOOM_BOTH uint32_t perfect_value_offset(loom__slot_kind kind, uint32_t buckets)
 {
     return (kind == SLOT_KEY_8_VALUE_4 ? buckets : 1) * PERFECT_LINE_BYTES;
@@ -85,7 +86,7 @@ LOOM_BOTH uint64_t perfect_partition_bytes(loom__slot_kind kind, uint32_t subran
     return (bytes + PERFECT_LINE_BYTES - 1) / PERFECT_LINE_BYTES * PERFECT_LINE_BYTES;
 }
 
-/* What is known of a partition; not in files. */
+/* The mark of a partition. Marks are not in files. */
 typedef enum loom__perfect_mark {
     PERFECT_UNMARKED = 0,
     PERFECT_EXHAUSTED = 1, /* every way to make room has failed, and nothing was erased since */
@@ -94,17 +95,18 @@ typedef enum loom__perfect_mark {
     PERFECT_SHORT_OF_MEMORY = 2
 } loom__perfect_mark;
 
-/* The engine's view of a table, for algorithms: plain numbers, passed by value, the same on every machine. */
+/* The view struct that the algorithms get: plain numbers and pointers, passed by value, with the same fields on every
+ * machine. */
 typedef struct loom__perfect_view {
     unsigned char *base;      /* partition 0; aligned to a line */
     uint32_t partition_bytes; /* from one partition to the next */
     uint32_t partitions;
     uint32_t subrange; /* buckets in each of the eight subranges */
     uint32_t words;    /* words of codes in a partition */
-    uint32_t made_for; /* keys that a partition holds, by perfect_shape.c */
+    uint32_t made_for; /* keys that a partition should hold, as perfect_shape.c computes */
     uint32_t kind;     /* loom__slot_kind */
     loom__seed seed;
-    uint64_t empty[2];        /* empty[0] everywhere except in partition empty_exception, which has empty[1] */
+    uint64_t empty[2];        /* empty keys: [1] in partition empty_exception, [0] in all others */
     uint32_t empty_exception; /* the partition that empty[0] hashes to */
     uint64_t *codes;          /* [partitions][words] */
     loom__totals *totals;     /* at the beginning of the state */
@@ -145,7 +147,7 @@ LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
 typedef struct perfect_place {
     uint32_t word;      /* one of the partition's words */
     uint32_t which;     /* one of the word's cells */
-    uint32_t remainder; /* hash bits left over */
+    uint32_t remainder; /* hash bits that neither word nor cell used */
 } perfect_place;
 
 LOOM_LANE perfect_place perfect_place_of(uint32_t lower, uint32_t words)
@@ -177,7 +179,7 @@ LOOM_LANE uint32_t perfect_salt(uint64_t word)
 /* 0 .. 7 */
 LOOM_LANE uint32_t perfect_rotation(uint32_t remainder, uint32_t salt, uint32_t mapping)
 {
-    uint32_t spread = (remainder ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* not +, which would rotate all keys alike */
+    uint32_t spread = (remainder ^ salt * 0x9e3779b9u) * 0x85ebca6bu; /* ^, since + would rotate all keys alike */
     return mapping ? spread >> 26 & 7 : spread >> 29;
 }
 
@@ -211,14 +213,15 @@ typedef struct loom__perfect_shape {
     uint64_t slots;
 } loom__perfect_shape;
 
-/* INVALID_ARGUMENT with a sentence if no shape fits the config. `config` has its defaults filled in. cache_bytes: of
- * the machine. */
+/* Chooses a shape for the config, whose defaults are filled in. `cache_bytes` is the size of the machine's cache.
+ * Returns INVALID_ARGUMENT, with an error message, if no shape fits the config. */
 loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t cache_bytes, loom__perfect_shape *shape);
 
-/* Keys per cell on average, in a table of this load. */
+/* The average number of keys per cell, in a table at this load. */
 double loom__perfect_keys_per_cell(const loom__perfect_shape *shape, double load);
 
-/* An engine view without memory. Seed and empty patterns follow from `seed` and the shape. */
+/* A view struct whose pointers to memory are not set yet. Its hash seed and empty keys follow from `seed` and the
+ * shape. */
 loom__perfect_view loom__perfect_view_make(const loom__perfect_shape *shape, uint64_t seed);
 
 #endif

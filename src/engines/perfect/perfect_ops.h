@@ -9,7 +9,7 @@
  *   - A cell's eight buckets lie in eight disjoint subranges of one partition. So a cell never collides with itself,
  *     and its keys are never in other partitions.
  *   - A code has 4 bits instead of a byte. A cell has 3 to 6 keys; with 16 slots to a bucket, 4 to 8. So codes take 0.5
- *     to 1.4 bits a key and stay in a GPU's L2 cache; the paper spreads them over its shared memories.
+ *     to 1.4 bits a key and stay in a GPU's L2 cache. The paper spreads its codes over the GPU's shared memories.
  *   - A stash bucket takes cells that no code places. Their keys cost a lookup one bucket, as all others do.
  *
  * Invariants, between calls:
@@ -18,18 +18,19 @@
  *   P3  All words of a partition carry the same salt. A cell without keys may have any code.
  * Hence a lookup reads one word of codes and one bucket, whether or not it finds the key.
  *
- * Several groups may write at the same time (`shared` = 1). The handle lets one kind of write run at a time, and no
- * reads beside it. Codes do not change meanwhile, so equal keys have the same bucket: a chain of one bucket, as in
- * open_ops.h, whose argument holds here. An insertion claims the lowest free slot that it sees, by a swap, *its
- * linearisation point*. Slots are only filled while insertions run, so two insertions of one key cannot both succeed. A
- * swap fails only if another group filled the slot, so an insertion loses at most as many swaps as there are slots. An
- * insertion that finds the bucket full gets OVERFLOW. The bucket stays full until room is made, which no call does at
- * the same time.
- *   Values outside the line are stored after their key. That is soon enough for modes that keep or overwrite: of equal
- *   keys in one batch any one wins. Modes that must see the first value (find-or-insert, accumulate) do not store
- *   absent keys here. The code that makes room stores them, while it holds the key's cell or owns its partition.
- *   Erase swaps the pair, or the key, for the empty one, *its linearisation point*. Of two erases of a key one
- *   succeeds. */
+ * Several groups may write at the same time (`shared` = 1). The table's handle lets one kind of write run at a time,
+ * and no reads at the same time. Codes do not change during these writes, so equal keys have the same bucket. This
+ * bucket is a chain of length one, and the argument of open_ops.h holds for it. By a swap, an insertion claims the
+ * lowest free slot that it sees. The swap is *its linearisation point*. While insertions run, slots are only filled, so
+ * two insertions of one key cannot both succeed. A swap fails only if another group filled the slot, so an insertion
+ * loses at most as many swaps as there are slots. An insertion that finds the bucket full gets OVERFLOW. The bucket
+ * stays full until room is made. No call makes room while these insertions run.
+ *   Values outside the line are stored after their key. This is soon enough for the modes that keep or overwrite,
+ *   because any one of equal keys in a batch may win. Modes that must see the first value (find-or-insert, accumulate)
+ *   do not store absent keys here. The code that makes room stores them, while it holds the key's cell or owns its
+ *   partition.
+ *   Erase swaps the pair, or the key, for the empty one. The swap is *its linearisation point*. Of two erases of a key
+ *   one succeeds. */
 #ifndef LOOM_PERFECT_OPS_H
 #define LOOM_PERFECT_OPS_H
 
@@ -41,7 +42,7 @@ typedef enum perfect_outcome {
     PERFECT_DONE,      /* found, stored as new, updated or erased */
     PERFECT_WAS_THERE, /* insert: the key existed */
     PERFECT_ABSENT,    /* find, update, erase: the key is not in the table */
-    PERFECT_OVERFLOW,  /* insert: this lane must not store the key, which is absent or not known to be there */
+    PERFECT_OVERFLOW,  /* insert: not stored here, left to code that makes room; the key is absent or may exist */
     PERFECT_NO_ROOM    /* insert: room cannot be made */
 } perfect_outcome;
 
@@ -52,7 +53,7 @@ typedef struct perfect_seek {
     uint64_t key;
     unsigned char *partition; /* its memory */
     uint32_t partition_index;
-    uint32_t bucket; /* from perfect_settle on */
+    uint32_t bucket; /* set by perfect_settle */
     perfect_place place;
 } perfect_seek;
 
@@ -99,7 +100,7 @@ LOOM_LANE perfect_seek perfect_seek_key(loom__slot_kind kind, const loom__perfec
     return seek;
 }
 
-/* Bytes that a hit reads, where key and value lie together. */
+/* Bytes from the start of a line that a hit will probably need: the hint for lane_take. */
 LOOM_LANE uint32_t perfect_span(loom__slot_kind kind)
 {
     return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
@@ -107,7 +108,8 @@ LOOM_LANE uint32_t perfect_span(loom__slot_kind kind)
 
 /* ---- find ---- */
 
-/* Numbers, not an outcome: a CPU must not branch on whether a key was found. */
+/* The result of a search. Its fields are numbers, not an outcome, because a CPU must not branch on whether a key was
+ * found. */
 typedef struct perfect_look {
     lane_truth found; /* a lane of this group holds the key */
     lane_truth mine;  /* this lane holds it … */
@@ -144,7 +146,7 @@ LOOM_LANE perfect_look perfect_find(loom__slot_kind kind, int shared, lane_group
 
 /* ---- insert ---- */
 
-/* Puts the key into a slot that was free, and in PAIR_4_4 the value with it. False: another group took the slot. */
+/* Puts the key into a slot that was free; in PAIR_4_4 the value goes with it. False: another group took the slot. */
 LOOM_LANE lane_truth perfect_claim_slot(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                         const perfect_seek *seek, uint32_t slot, uint64_t value)
 {
@@ -157,7 +159,7 @@ LOOM_LANE lane_truth perfect_claim_slot(loom__slot_kind kind, int shared, const 
     return slot_swap_key(kind, shared, at, empty, seek->key);
 }
 
-/* As perfect_claim_slot, and stores the value wherever it lies. No slot becomes free meanwhile. */
+/* Does the same as perfect_claim_slot, and stores the value wherever it lies. No slot becomes free while this runs. */
 LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom__perfect_view *view,
                                    const perfect_seek *seek, uint32_t slot, uint64_t value)
 {
@@ -168,8 +170,8 @@ LOOM_LANE lane_truth perfect_claim(loom__slot_kind kind, int shared, const loom_
     return 1;
 }
 
-/* Handles a key that exists, in `slot`, as the mode says; FETCH puts its value into *value. If a swap fails, another
- * overwrite of the same key came between, and counts as the later one. */
+/* Handles a key that exists, in `slot`, as the mode says. FETCH puts the key's value into *value. If the swap of an
+ * overwrite fails, another overwrite of the same key came between, and counts as the later one. */
 LOOM_LANE void perfect_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                             const loom__perfect_view *view, const perfect_seek *seek, uint32_t slot, uint64_t pair,
                             uint64_t *value)
@@ -202,7 +204,7 @@ LOOM_LANE lane_truth perfect_may_claim(loom__slot_kind kind, slot_mode mode, int
 }
 
 /* One attempt of an insertion at its bucket. AGAIN: another group took the slot first; at most once for each slot.
- * *tells: this lane found or stored the key, and with FETCH *value is what the table holds. */
+ * *tells is set on the lane that found or stored the key. With FETCH, *value on that lane is what the table holds. */
 LOOM_LANE perfect_outcome perfect_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                               lane_group group, const loom__perfect_view *view,
                                               const perfect_seek *seek, uint64_t *value, lane_truth active,
@@ -326,7 +328,7 @@ LOOM_LANE void perfect_clear_slot(loom__slot_kind kind, int shared, const loom__
     slot_store_key(kind, line, slot, empty);
 }
 
-/* The key in a slot. *pair, for PAIR_4_4: the content of the slot. */
+/* Returns the key in a slot. In PAIR_4_4, *pair gets the whole content of the slot. */
 LOOM_LANE uint64_t perfect_load_slot(loom__slot_kind kind, const unsigned char *line, uint32_t slot, uint64_t *pair)
 {
     *pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;

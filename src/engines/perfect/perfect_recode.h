@@ -1,24 +1,24 @@
-/* Makes room for keys whose buckets are full, by lane groups that work side by side, also in one partition: a cell gets
- * another code with which all of its keys have room. This is the first move of a plan (perfect_room.h), and most keys
- * need no more.
+/* Makes room for keys whose buckets are full. Lane groups work side by side, also in one partition. A group gives a
+ * cell another code, with which all keys of the cell have room. This is the first move of a plan (perfect_room.h), and
+ * most keys need no more.
  *
  * A group *holds* the cells that it works on. A held cell has the code of a stashed cell, and groups here never move
- * stashed cells. One atomic OR takes the cell and returns the code that it had. One atomic AND gives it back, with that
- * code or another. No group waits for a cell: if the cell is taken, the group does without it.
+ * stashed cells. One atomic OR takes a cell and returns the code that the cell had. One atomic AND gives the cell back,
+ * with that code or another. No group waits for a cell: if the cell is taken, the group does without it.
  *   1. The group holds the cell of its key. If it cannot, it leaves the key to the owner of the partition. If the key
  *      exists by now, the group handles it as the call's mode says. If the bucket has room again, it stores the key.
  *   2. Otherwise the group looks for a code of the cell that overfills no bucket, the key included; of several, the one
  *      whose buckets are emptiest. The cell moves, and the group stores the key.
- *   3. If there is no code, the group tries the cells of the other keys in the full bucket, one after the other. The
- *      first cell moves that the group can hold and that has a code with fewer of its keys in that bucket and none too
- *      many elsewhere. Then the group stores the key.
- *   4. If no cell can move, the group leaves the key to the owner, whose plans move several cells for one key. It does
- *      the same if other groups fill the bucket to which the key's own cell has moved.
+ *   3. If no code fits, the group tries the cells of the other keys in the full bucket, one after the other. It moves
+ *      the first cell that it can hold and that has a code with fewer of its keys in that bucket and none too many
+ *      elsewhere. Then the group stores the key.
+ *   4. If no cell can move, the group leaves the key to the owner, whose plans move several cells for one key. The
+ *      group also leaves the key if other groups fill the bucket to which the key's own cell has moved.
  * A cell moves by copies. The group stores the cell's keys where the new code puts them, each by a swap of an empty
  * slot, as all keys are stored. When all copies are stored, the group clears the old slots and gives the cell back with
  * the new code. If a swap finds no empty slot, because other groups were faster, the group clears the copies instead.
- * So stale readings of other cells cost a move, never a key. A plan lifts keys before it puts them back, so it may use
- * slots that the cell itself leaves; here those slots count as taken.
+ * So stale readings of other cells cost a move, never a key. A plan of perfect_room.h lifts keys before it puts them
+ * back, so it may use slots that the cell itself leaves. Here those slots count as taken.
  *
  * Why this is correct:
  *   R1  Only its holder changes a cell's code, stores its keys, or clears slots that hold them. So the keys do not move
@@ -30,8 +30,8 @@
  *       stop after any move.
  *   R4  Every loop ends: a group tries the cell of each slot of a bucket once, and tries to store a key once for each
  *       slot.
- * No lookup runs meanwhile, and nobody owns the partition: here a perfect_owner only says where the partition lies. In
- * a marked partition nothing moves: a key that was refused there must stay refused (perfect_room.h).
+ * No lookup runs at the same time, and no team owns the partition: here a perfect_owner only says where the partition
+ * lies. In a marked partition nothing moves, because a key that was refused there must stay refused (perfect_room.h).
  *
  * In the paper, groups lock the cells and buckets of a move, and age decides which group waits, so that none waits
  * forever (wait-die). Here no bucket is locked, and no group waits for a lock.
@@ -46,8 +46,8 @@
 
 enum { PERFECT_MOST_COPIES = 16 /* keys of a cell that moves: a lane records the slots of their copies in 8 bytes */ };
 
-/* The state of one key's insertion between turns. Before the first one `seek` is as perfect_start makes it, and `turn`
- * is 0. */
+/* The state of one key's insertion between turns. Before the first turn, `seek` is as perfect_start makes it, and
+ * `turn` is 0. */
 typedef struct perfect_beside {
     perfect_seek seek; /* its bucket follows the cell's code, once the cell is held */
     uint32_t code;     /* of the key's cell: giving the cell back stores it */
@@ -121,8 +121,8 @@ LOOM_LANE perfect_seek perfect_seek_spot(loom__slot_kind kind, const perfect_own
     return seek;
 }
 
-/* The lane copies its keys of the cell. Returns their number; *slots gets 4 bits for the slot of each copy. *failed:
- * there was no room. */
+/* The lane copies its keys of the cell. Returns the number of copies; *slots gets 4 bits for the slot of each copy.
+ * *failed is set if there was no room for a copy. */
 LOOM_LANE uint32_t perfect_copy_keys(loom__slot_kind kind, const perfect_owner *owner, const perfect_recoding *recoding,
                                      uint64_t *slots, lane_truth *failed)
 {
@@ -196,8 +196,9 @@ LOOM_LANE uint32_t perfect_cell_in(loom__slot_kind kind, const perfect_owner *ow
     return (uint32_t)lane_sum(owner->alone, cell) - 1;
 }
 
-/* The group looks for a code of the cell that makes room, and moves the cell to it. In the first turn the room is for
- * the new key, which belongs to the cell; later it is in the new key's bucket. True: the cell has moved. */
+/* The group looks for a code of the cell that makes room, and moves the cell to it. In the first turn the new key
+ * belongs to the cell, and the code must have room for it, too. In later turns the code must make room in the new key's
+ * bucket. True: the cell has moved. */
 LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const perfect_owner *owner, const perfect_beside *beside,
                                       uint32_t cell, uint32_t *code, lane_truth active)
 {
@@ -216,8 +217,8 @@ LOOM_LANE lane_truth perfect_try_cell(loom__slot_kind kind, const perfect_owner 
     return moved;
 }
 
-/* The group takes the cell that it tries in this turn and puts its number into *cell: first the key's own, then the
- * cell of each key in the line. Returns the cell's code, as perfect_hold does. */
+/* The group takes the cell that it tries in this turn, and puts the number of the cell into *cell. The first cell is
+ * the key's own; then come the cells of the keys in the line. Returns the cell's code, as perfect_hold does. */
 LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const perfect_owner *owner, const perfect_beside *beside,
                                      lane_truth active, uint32_t *cell)
 {
@@ -244,9 +245,10 @@ LOOM_LANE void perfect_meet_found(loom__slot_kind kind, slot_mode mode, loom__co
     }
 }
 
-/* One turn of the group's insertion of a key in the owner's partition, whose place is in `beside`: tries one more cell.
- * AGAIN: take another turn; at most one more than there are slots. OVERFLOW: the key is left to the owner; it may
- * exist, if another group holds its cell. With FETCH all lanes get the value. */
+/* One turn of an insertion by the group: tries one more cell. `beside` has the key, which belongs to the owner's
+ * partition. AGAIN: the caller takes another turn. There are at most as many turns as slots in a bucket, plus one.
+ * OVERFLOW: the key is left to the owner; it may exist, if another group holds its cell. With FETCH all lanes get the
+ * value. */
 LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule,
                                                 const perfect_owner *owner, perfect_beside *beside, uint64_t *value,
                                                 lane_truth active)
@@ -275,8 +277,8 @@ LOOM_LANE perfect_outcome perfect_insert_beside(loom__slot_kind kind, slot_mode 
         stored = perfect_store(kind, owner->shared, owner->view, &beside->seek, *value) != PERFECT_NO_SLOT;
     stored = lane_some(lane_poll(owner->alone, stored));
     beside->turn++;
-    /* Once the key's own cell has moved, the line is not the key's bucket any more: if there was no room, the group
-     * gives up. */
+    /* Once the key's own cell has moved, the line is no longer the key's bucket. If there was no room in the new
+     * bucket, the group gives up. */
     const lane_truth over = beside->turn > perfect_slots(kind) || (first && (!held || moved));
     const lane_truth ends = stored || there || over;
     if (active && lane_leads(owner->alone)) {

@@ -1,12 +1,12 @@
-/* Inserts many keys into a partition at once: those whose buckets are full. A team of lanes (core/lanes.h) owns the
- * partition. It plans in its own memory where every key will lie, without touching the table, and rewrites only what
- * changes:
+/* Inserts many keys, whose buckets are full, into a partition at once. A team of lanes (core/lanes.h) owns the
+ * partition. In its own memory the team plans where every key will lie, without touching the table. Then it rewrites
+ * only what changes:
  *   1. count     the table's keys, by cell and rotation, and the keys in each bucket; then the new keys, as if their
  *                buckets had room.
  *   2. repair    codes, in rounds, as in a build (perfect_codes.h), starting from the table's codes.
  *   3. withdraw  a new key whose bucket is still too full: it is left to later steps. If a bucket is too full even
- *                then, or something exceeds the team's memory, the plan is dropped, nothing has changed, and all new
- *                keys are left.
+ *                then, or something exceeds the team's memory, the team drops the plan. The table is then unchanged,
+ *                and all new keys are left.
  *   4. move      keys of cells whose codes changed: the team lifts them out of their buckets, writes the codes, and
  *                puts the keys back, where each has room. Then it inserts the new keys.
  * So no key is lost: the team starts no change that it has not planned in full. Cells in the stash stay there, and
@@ -25,9 +25,9 @@
 
 enum {
     PERFECT_REPAIR_ROUNDS = 20,
-    PERFECT_LINES_AT_ONCE = 4, /* of a group, while it counts the table's keys */
-    PERFECT_COMES = 0,         /* states of a new key */
-    PERFECT_LEFT = 1
+    PERFECT_LINES_AT_ONCE = 4, /* loads of a group, while it counts the table's keys */
+    PERFECT_COMES = 0,         /* state of a new key: it will be inserted … */
+    PERFECT_LEFT = 1           /* … or is left to later steps */
 };
 
 /* A key that was lifted out of its bucket, with its value. Lifted keys reuse the memory of the counters. */
@@ -52,15 +52,15 @@ typedef struct perfect_repair {
     lane_group together; /* the lane's group, in code that the whole warp runs together */
     perfect_repair_limits most;
     perfect_repair_counters *own;
-    /* [most.moves] cells that have moved, some of them twice; at the end the cells whose codes change, with their
-     * former codes: cell << 4 | code */
+    /* [most.moves] cells that have moved, some of them listed twice. At the end: the cells whose codes change, each
+     * with its former code, as cell << 4 | code */
     uint32_t *moved;
     uint32_t *troubled; /* [most.troubles] buckets that are too full */
     uint32_t *bits;     /* one bit for each cell */
     uint8_t *states;    /* of each new key; in the memory of the suspects */
-    const void *keys;   /* of the batch … */
-    uint32_t *coming;   /* [count] … and the indices of the new keys there */
-    uint32_t count;     /* states must fit the memory of the suspects; at most the slots of the subranges */
+    const void *keys;   /* keys of the batch */
+    uint32_t *coming;   /* [count] indices of the new keys in the batch */
+    uint32_t count;     /* at most the slots of the subranges; all states fit the memory of the suspects */
 } perfect_repair;
 
 LOOM_BOTH perfect_repair_limits perfect_most_repaired(uint32_t subrange)
@@ -79,8 +79,7 @@ LOOM_BOTH uint32_t perfect_repair_bytes(uint32_t subrange, uint32_t words, perfe
            4 * (most.moves + most.troubles) + (words + 1) / 2 * 4;
 }
 
-/* `memory` has perfect_repair_bytes() of any content, aligned to 16. The caller sets keys, coming and
- * count. */
+/* `memory` has perfect_repair_bytes() bytes of any content, aligned to 16. The caller sets keys, coming and count. */
 LOOM_LANE perfect_repair perfect_begin_repair(perfect_owner owner, lane_group together, unsigned char *memory,
                                               perfect_repair_limits most)
 {
@@ -232,8 +231,9 @@ LOOM_LANE void perfect_list_troubles(loom__slot_kind kind, const perfect_repair 
         }
 }
 
-/* All lanes: consider every cell that can be a suspect: a cell with keys in a bucket of the table that is too full in
- * the plan, a cell that has moved, and a cell that gets a key. All other cells have their keys elsewhere. */
+/* All lanes: consider every cell that can be a suspect. These are the cells with keys in a bucket of the table that is
+ * too full in the plan, the cells that have moved, and the cells that get a key. Other cells have no keys in a bucket
+ * that is too full. */
 LOOM_LANE void perfect_list_near(loom__slot_kind kind, const perfect_repair *repair)
 {
     const uint32_t slots = perfect_slots(kind), wanted = lane_team_load_4(&repair->codes.round->wanted);
@@ -327,7 +327,7 @@ LOOM_LANE uint32_t perfect_repair_codes(loom__slot_kind kind, const perfect_code
 /* ---- 3: withdraw ---- */
 
 /* All lanes: leave new keys whose bucket is too full. Lanes that see the same bucket at the same time may leave more
- * keys than necessary. They must wait before they read fills again. */
+ * keys than necessary. All lanes must wait for each other before they read fills again. */
 LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const perfect_repair *repair)
 {
     for (uint32_t i = perfect_rank(repair); i < repair->count; i += perfect_size(repair)) {
@@ -340,8 +340,8 @@ LOOM_LANE void perfect_withdraw(loom__slot_kind kind, const perfect_repair *repa
     }
 }
 
-/* All lanes: list those moved cells whose codes change. False: there were too many moves, or there is no room for their
- * keys. */
+/* All lanes: list those moved cells whose codes change. False: there were too many moves, or the team's memory has no
+ * room for the keys of these cells. */
 LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
 {
     const perfect_codes *codes = &repair->codes;
@@ -438,8 +438,8 @@ LOOM_LANE void perfect_carry_out_repair(loom__slot_kind kind, const perfect_repa
     lane_team_wait(owner->team);
 }
 
-/* Whether the i-th new key is left, on all lanes of the group. Only the first lane reads the state, since it may write
- * it (perfect_leave). */
+/* Whether the i-th new key is left, on all lanes of the group. Only the first lane reads the state, since that lane may
+ * also write it (perfect_leave). */
 LOOM_LANE lane_truth perfect_is_left(const perfect_repair *repair, uint32_t i)
 {
     lane_truth left = 0;
@@ -448,7 +448,8 @@ LOOM_LANE lane_truth perfect_is_left(const perfect_repair *repair, uint32_t i)
     return lane_some(lane_poll(repair->owner.alone, left));
 }
 
-/* The group leaves the i-th new key, too: groups that run side by side must not store it (perfect_may_claim). */
+/* The group leaves the i-th new key to later steps, because groups that run side by side must not store it
+ * (perfect_may_claim). */
 LOOM_LANE void perfect_leave(const perfect_repair *repair, uint32_t i)
 {
     if (lane_leads(repair->owner.alone))

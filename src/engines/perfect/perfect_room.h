@@ -1,38 +1,40 @@
 /* Makes room in a full bucket of a perfect table: cells get other codes, and their keys move.
  *
- * A team of lanes (core/lanes.h) owns the partition; nobody else works on it. For a key whose bucket is full the team
- * plans a *walk*, without touching the table:
- *   1. The key's own cell may take any of the 15 codes. A code that overfills no bucket ends the walk; of several, the
- *      one whose buckets are emptiest wins. This is the paper's Extended Move; alone it fails at load 0.78.
- *   2. If there is none, the cell takes the code that overfills least, and some bucket has a key too many. The team
- *      considers each other cell with keys in that bucket with each of its codes; the cell and code that overfill least
- *      move. With another offset, other keys of a cell go to the same bucket: a code that brings as many is no help.
- *      This step repeats until no bucket is overfull or PERFECT_MOST_MOVES cells have moved. In the latter case the
- *      plan is dropped, and the table is unchanged.
+ * A team of lanes (core/lanes.h) owns the partition, and no other lane works on it. For a key whose bucket is full the
+ * team plans a *walk*, without touching the table:
+ *   1. The key's own cell may take any of the 15 codes. A code that overfills no bucket ends the walk. If several codes
+ *      do, the one whose buckets are emptiest wins. This step is the paper's Extended Move; alone it fails at load
+ *      0.78.
+ *   2. If every code overfills a bucket, the cell takes the code that overfills least, and some bucket has a key too
+ *      many. The team considers each other cell with keys in that bucket, with each of the cell's codes. The cell that
+ *      overfills least with its best code moves. With another offset, other keys of a cell go to the same bucket; a
+ *      code that brings as many is no help. This step repeats until no bucket is overfull or PERFECT_MOST_MOVES cells
+ *      have moved. In the latter case the team drops the plan, and the table is unchanged.
  *   3. The team makes up to PERFECT_TRIES plans; ties fall differently in each. In the last plan a cell may go to the
  *      stash.
  *   4. A plan that works is carried out: the team lifts the keys of all moved cells out of their buckets, changes
  *      codes, and puts the keys back. Every bucket has room for the keys that it gets, so no step can fail. This
  *      touches some ten keys.
  *   5. If all plans fail, the team *reseeds* the partition: it inserts all keys again with another salt, at most
- *      PERFECT_RESEEDS times. If that fails, the partition is restored and marked exhausted, and the key is refused.
- *      Until a key is erased, no plans are made in a marked partition. So a batch that does not fit is refused quickly.
- *      A refused key also stays refused until the call ends, since its bucket is full and no key leaves it: a key that
- *      is absent afterwards was refused.
+ *      PERFECT_RESEEDS times. If reseeding fails, the partition is restored and marked exhausted, and the key is
+ *      refused. Until a key is erased, no plans are made in a marked partition. So a batch that does not fit is refused
+ *      quickly. A refused key also stays refused until the call ends, since its bucket is full and no key leaves it. So
+ *      a key of the batch that is absent afterwards was refused.
  *
  * A partition has one owner, and partitions are independent, so there are no locks and no deadlocks. The paper avoids
  * deadlocks by ordering its groups by age (wait-die). The cost: once their buckets are full, keys of one partition are
- * inserted one after the other. perfect_recode.h handles many at once, where one move is enough. The bounds above end
- * every walk. Lookups read one bucket before and after (P1).
+ * inserted one after the other. Where one move is enough, perfect_recode.h handles many keys at once. The bounds above
+ * end every walk. Lookups read one bucket before and after a walk (P1).
  *
- * Measured: loads at which partitions of 1729 buckets refused their first key, without reseeding, on average and at the
- * first percentile. 8 slots to a bucket: 0.980 and 0.972 with 4 keys to a cell, 0.996 and 0.993 with 3.05. 16 slots:
- * 0.988 and 0.985 with 5.5 keys, 0.998 and 0.996 with 4.2. A plan could move 256 keys then. A limit of 160 lets a GPU
- * work on more partitions at once. With eight keys to a cell it lowered the load from 0.902 to 0.895; since codes that
- * are no help are penalised, the load is 0.904. The constants come from a simulation: with 10 moves and 4 tries it
- * reached 0.964 and 0.983 for 8 slots. While a table fills up to load 0.9, with 4 keys to a cell, one insertion in 10
- * needs a plan, which looks at 1.3 cells and moves 4 keys. Before the penalty, one in 10^5 keys that met full buckets
- * at load 0.8 on a GPU found no plan in any of its tries, and its partition was reseeded, in 30 ms. */
+ * Measured: the load at which partitions of 1729 buckets refused their first key, without reseeding, on average and at
+ * the first percentile. With 8 slots to a bucket: 0.980 and 0.972 with 4 keys to a cell, 0.996 and 0.993 with 3.05.
+ * With 16 slots: 0.988 and 0.985 with 5.5 keys, 0.998 and 0.996 with 4.2. At the time a plan could move 256 keys. The
+ * limit is now 160, so that a GPU can work on more partitions at once. With eight keys to a cell the lower limit
+ * reduced the load from 0.902 to 0.895. Since then, codes that are no help are penalised, and the load is 0.904. The
+ * constants come from a simulation, which reached 0.964 and 0.983 for 8 slots with 10 moves and 4 tries. While a table
+ * fills up to load 0.9, with 4 keys to a cell, one insertion in 10 needs a plan, which looks at 1.3 cells and moves 4
+ * keys. Before codes were penalised, one in 10^5 keys that met full buckets at load 0.8 on a GPU found no plan in any
+ * of its tries, and its partition was reseeded, in 30 ms. */
 #ifndef LOOM_PERFECT_ROOM_H
 #define LOOM_PERFECT_ROOM_H
 
@@ -49,8 +51,8 @@ typedef struct perfect_stage {
     int to_stash;     /* cells may go to the stash */
 } perfect_stage;
 
-/* The group's best judgement of a cell's codes, in the plan; UINT32_MAX: no code is possible. A move to the stash is
- * worse than any code that overfills nothing. */
+/* Returns the group's best judgement of a cell's codes in the plan; UINT32_MAX: no code is possible. A move to the
+ * stash is worse than any code that overfills nothing. */
 LOOM_LANE uint32_t perfect_judge_planned(loom__slot_kind kind, const perfect_owner *owner,
                                          const perfect_scratch *scratch, const perfect_reading *reading, uint32_t cell,
                                          uint32_t candidate, uint32_t present, const perfect_stage *stage)
@@ -96,7 +98,8 @@ LOOM_LANE void perfect_list_cells(loom__slot_kind kind, const perfect_owner *own
     }
 }
 
-/* Whether scratch->cells[i] names a cell, for the first time in the list, and the plan has not moved that cell yet. */
+/* Whether scratch->cells[i] is a candidate: it names a cell, no earlier entry names the same cell, and the plan has not
+ * moved that cell yet. */
 LOOM_LANE int perfect_is_candidate(const perfect_scratch *scratch, uint32_t i, uint32_t moves)
 {
     const uint32_t cell = lane_team_load_4(&scratch->cells[i]);
@@ -108,8 +111,9 @@ LOOM_LANE int perfect_is_candidate(const perfect_scratch *scratch, uint32_t i, u
     return fresh != 0;
 }
 
-/* All lanes: plan the best move of one of the cells in scratch->cells. False: there is none. The first move is that of
- * the key's own cell, with the key included; that cell may keep its code. Later moves leave the overfull bucket. */
+/* All lanes: plan the best move of one of the cells in scratch->cells. False: no move is possible. The first move is
+ * that of the key's own cell, with the key included; this cell may keep its code. The cells of later moves leave the
+ * overfull bucket. */
 LOOM_LANE int perfect_plan_move(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
                                 perfect_place place, const perfect_stage *stage)
 {
@@ -192,7 +196,7 @@ LOOM_LANE void perfect_drop_plan(const perfect_owner *owner, perfect_scratch *sc
 
 /* ---- Carrying a plan out ---- */
 
-/* Lifts the cell's keys out of a line; each lane those in its own slots. */
+/* Lifts the cell's keys out of a line. Each lane lifts those in its own slots. */
 LOOM_LANE void perfect_lift_from(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
                                  uint32_t cell, uint32_t bucket, const lane_line *line)
 {
@@ -289,8 +293,8 @@ LOOM_LANE void perfect_empty_partition(loom__slot_kind kind, const perfect_owner
     lane_team_wait(owner->team);
 }
 
-/* All lanes: copy 8-byte words between the partition, or its codes, and the spare memory. There the codes follow the
- * lines. */
+/* All lanes: copy 8-byte words between the partition, or its codes, and the spare memory. In the spare memory the codes
+ * follow the partition. */
 LOOM_LANE void perfect_copy_words(const perfect_owner *owner, uint64_t *to, const uint64_t *from, uint64_t words)
 {
     for (uint64_t i = lane_team_rank(owner->team); i < words; i += lane_team_size(owner->team))
@@ -399,7 +403,7 @@ LOOM_LANE int perfect_make_room(loom__slot_kind kind, const perfect_owner *owner
 
 /* All lanes: make room by reseeding, after perfect_make_room has failed. False: there is no room for the key, the table
  * is unchanged, and the partition is marked exhausted. A machine without spare memory for a hopeful partition does not
- * call this; it sets the mark itself. */
+ * call this function, and sets the mark itself. */
 LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key)
 {
     uint32_t *mark = &owner->view->marks[owner->partition_index];

@@ -1,28 +1,30 @@
 /* How many partitions, buckets and cells a table gets.
  *
- * A table for n keys must hold any n keys, except with a probability below 10^-9. A partition can be filled up to a
- * share of its slots that depends on the number of slots per cell; beyond that share keys may be refused. There are
- * enough partitions that, except with that probability, none gets more keys than its share (core/partitions.h).
+ * A table for n keys must hold any n keys; the probability that it does not is below 10^-9. Keys can fill a partition
+ * up to a share of its slots. This share depends on the number of slots per cell; beyond it the partition may refuse
+ * keys. A table gets enough partitions that, with the same bound on the probability, none gets more keys than its share
+ * (core/partitions.h).
  *
- * Fewer keys per cell let a partition be fuller, and cost codes: 8 bytes for 15 cells. With 8 slots per bucket and 4
- * keys per cell, codes take 1.07 bits a key, 13.3 MB for 10^8 keys; with 3 keys per cell 17.8 MB. Both stay in the L2
- * cache of a large GPU. A table made for a load below 0.9 can have larger cells, which are found in caches more often
- * and are placed sooner. Buckets of 16 slots fill more evenly, and can have larger cells, too.
+ * With fewer keys per cell a partition can be fuller, but codes take more memory: 8 bytes for 15 cells. With 8 slots
+ * per bucket and 4 keys per cell, codes take 1.07 bits a key, 13.3 MB for 10^8 keys; with 3 keys per cell 17.8 MB. Both
+ * stay in the L2 cache of a large GPU. A table made for a load below 0.9 can have larger cells. Their codes are found
+ * in caches more often, and the cells are placed sooner. Buckets of 16 slots fill more evenly, so their tables can have
+ * larger cells, too.
  *
- * Codes should be in the cache. On an H200 with 60 MB of L2 cache, lookups are slower from about 20 MB of codes on, 2 ·
- * 10^8 keys. So cells of larger tables have more keys, until a third of the cache holds the codes, or the load leaves
- * no room for larger cells. 4 · 10^8 keys, G lookups/s with the cells of smaller tables and with larger ones: 26.5 and
- * 31.1 at load 0.53 (6 and 8.25 keys per cell), 23.8 and 25.4 at 0.8 (4.5 and 5.375). The price: insertions near the
- * load are slower, 1.1 G/s at 0.8. At 0.9 larger cells need partitions twice as large. Lookups were 24.3 instead of
- * 22.9 with 4.75 keys per cell, but insertions with 4.875 only 0.055 G/s, most likely because a few of 16,000
- * partitions must be reseeded while they fill, which takes 30 ms and more. So above 0.8 cells are larger only if the
- * config asks for it (keys_per_cell).
+ * Codes should stay in the L2 cache. On an H200, with 60 MB of L2 cache, lookups are slower from about 20 MB of codes
+ * on, which is 2 · 10^8 keys. So larger tables get more keys per cell, until a third of the cache holds the codes, or
+ * the load leaves no room for larger cells. With 4 · 10^8 keys, larger cells raised lookups from 26.5 to 31.1 G/s at
+ * load 0.53 (8.25 instead of 6 keys per cell), and from 23.8 to 25.4 G/s at load 0.8 (5.375 instead of 4.5 keys per
+ * cell). The price: insertions near the table's maximum load are slower, 1.1 G/s at 0.8. At load 0.9 larger cells need
+ * partitions twice as large. Lookups with 4.75 keys per cell ran at 24.3 G/s instead of 22.9. But insertions with 4.875
+ * keys per cell ran at only 0.055 G/s, most likely because a few of 16,000 partitions must be reseeded while they fill,
+ * which takes 30 ms and more. So above 0.8 cells are larger only if the config asks for it (keys_per_cell).
  *
  * The size of partitions limits the load. In the fullest of thousands of partitions, the number of keys exceeds the
- * mean by 8 times the root of the mean. With 1729 buckets of 8 slots that is 0.065 of the slots: these partitions fully
- * reach a load of 0.9, and at most 0.93. Above that, partitions are twice as large and reach 0.948 of 0.95 for 10^8
- * keys, and 0.947 for 10^9. With values outside the lines they are smaller, since a partition must fit a GPU's shared
- * memory: these tables reach 0.93 (8 + 8 bytes) to 0.94. */
+ * mean by 8 times the root of the mean. With 1729 buckets of 8 slots the excess is 0.065 of the slots. Partitions of
+ * this size fully reach a load of 0.9, and at most 0.93. For higher loads partitions are twice as large. For a load of
+ * 0.95 they reach 0.948 with 10^8 keys, and 0.947 with 10^9. Partitions with values outside the lines are smaller,
+ * since a partition must fit a GPU's shared memory. Tables with these partitions reach 0.93 (8 + 8 bytes) to 0.94. */
 #include "core/error.h"
 #include "core/partitions.h"
 #include "engines/perfect/perfect_layout.h"
@@ -62,9 +64,9 @@ static double keys_per_cell(loom__slot_kind kind, double max_load)
     return ON_LINE(eight, max_load) * wider(kind);
 }
 
-/* The share of a partition's slots that the shape relies on. At most 3 partitions in 1,000 refused a key earlier
- * (docs/performance.md). They are reseeded, up to three times (perfect_room.h). test_perfect_insert_load_reached prints
- * the loads reached. */
+/* The share of a partition's slots that the shape relies on. In measurements, at most 3 partitions in 1,000 refused a
+ * key before they were that full (docs/performance.md). A partition that refuses a key is reseeded, up to three times
+ * (perfect_room.h). test_perfect_insert_load_reached prints the loads reached. */
 static double usable_share(loom__slot_kind kind, double slots_per_cell)
 {
     static const point eight[] = {{3.2, 0.9925}, {4.5, 0.967}, {5.65, 0.94}, {8, 0.77},
@@ -119,15 +121,15 @@ static int reaches(loom__slot_kind kind, double keys, double max_load, double ce
            keys * 1.002;
 }
 
-/* The largest subrange in common use: a GPU builds larger partitions more slowly. */
+/* The largest subrange that tables usually get: a GPU builds larger partitions more slowly. */
 static uint32_t usual_subrange(loom__slot_kind kind)
 {
     const uint32_t largest = largest_subrange(kind);
     return largest < PERFECT_PREFERRED_SUBRANGE ? largest : (uint32_t)PERFECT_PREFERRED_SUBRANGE;
 }
 
-/* Keys per cell, on average, where the library chooses. Takes larger cells than usual while the codes need more than a
- * third of the cache and partitions of this size still reach the load. */
+/* The average number of keys per cell, if the config leaves the choice to the library. Cells are larger than usual
+ * while the codes need more than a third of the cache and partitions of this size still reach the load. */
 static double choose_cells(loom__slot_kind kind, double keys, double max_load, uint32_t subrange, uint64_t cache_bytes)
 {
     const double step = 0.125, most_cells = (double)cache_bytes / 3 / 8 * PERFECT_CELLS_PER_WORD;
@@ -173,7 +175,7 @@ loom_status loom__perfect_choose_shape(const loom_map_config *config, uint64_t c
             : choose_cells(kind, keys, load, asked != 0 ? asked : usual_subrange(kind), cache_bytes);
     const uint32_t first = asked != 0 ? asked : 1,
                    last = asked != 0 ? asked : last_subrange(kind, keys, load, cell_keys);
-    /* Of the sizes whose table is within 1 % of the smallest, takes the largest partitions. */
+    /* Takes the largest partitions whose table is within 1 % of the smallest table. */
     double least = INFINITY, partitions = 0;
     uint32_t subrange = 0;
     for (uint32_t size = first; size <= last; size++)

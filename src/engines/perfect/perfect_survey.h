@@ -1,5 +1,5 @@
-/* Reading a perfect table that has no writers: the survey of a partition. Machines distribute the partitions and add up
- * the results. */
+/* Surveys one partition of a perfect table that has no writers. Machines distribute the partitions and add up the
+ * results. */
 #ifndef LOOM_PERFECT_SURVEY_H
 #define LOOM_PERFECT_SURVEY_H
 
@@ -8,7 +8,7 @@
 
 typedef struct perfect_sums {
     uint64_t size, fullest, stashed;
-    uint64_t lowest_bad_inverted; /* ~bucket: the lowest bad bucket is the maximum, and zero means none */
+    uint64_t lowest_bad_inverted; /* the maximum of ~bucket belongs to the lowest bad bucket; zero: none */
 } perfect_sums;
 
 /* Do all words carry one salt (P3)? */

@@ -1,10 +1,10 @@
 /* The perfect engine's calls.
  *
- * Lookups, updates and erasures do not change codes: threads share the ranges of a batch. An insertion may move any key
+ * Lookups, updates and erasures do not change codes, so threads take ranges of a batch. An insertion may move any key
  * of its partition, so one thread owns each partition: a batch is split by partition (cpu_map_calls.h). The calling
  * thread alone inserts a batch that is too small to split, a batch that must not allocate (LOOM_DIRECTLY,
- * LOOM_LOW_MEMORY), and a batch for whose split there is no memory. So equal keys are always inserted in their
- * order. */
+ * LOOM_LOW_MEMORY), and a batch for whose split there is no memory. So equal keys are always inserted in the order of
+ * the batch. */
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
 #include "engines/perfect/perfect_room.h"

@@ -11,8 +11,8 @@
 #include "engines/perfect/perfect_layout.h"
 #include "machines/cpu/core/cpu_bulk.h"
 
-/* Working memory for making room, on a thread's stack: 14 KB, laid out when room is first needed. Opened for one call
- * and a range of the table's partitions. */
+/* Working memory for making room, on a thread's stack: 14 KB, laid out when room is first needed. A thread opens it for
+ * one call and a range of the table's partitions. */
 typedef struct loom__cpu_perfect_scratch {
     _Alignas(64) unsigned char memory[13824]; /* a perfect_scratch (perfect_cells.h) */
     const loom_allocator *allocator;

@@ -1,6 +1,6 @@
 /* The first two stages of a lookup (cpu_perfect_simd.h) for four keys at once, one key in each 64-bit lane of an AVX2
- * register. The numbers equal those of perfect_start and perfect_settle. All factors except the hash's have 32 bits, so
- * a product is one instruction, and it ignores the upper half of a lane.
+ * register. The results equal those of perfect_start and perfect_settle. All factors except the hash's have 32 bits. So
+ * a product takes one instruction, which ignores the upper half of a lane.
  *
  * Words of codes are loaded one by one. Gathers were not tried: microcode is known to slow them down on many
  * processors. */
@@ -100,7 +100,8 @@ LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *c
                               _mm256_cmpeq_epi64(code, _mm256_set1_epi64x(PERFECT_STASHED)));
 }
 
-/* Second stage, second half: addresses of the lines, and of the rows of values where they lie behind all lines. */
+/* Second stage, second half: the addresses of the lines and, in kinds whose values lie behind all lines, of the rows of
+ * values. */
 LOOM_LANE void fours_settle(loom__slot_kind kind, const loom__perfect_view *view, unsigned char *const *partition,
                             const uint64_t *const *word, const uint64_t *place, const unsigned char **line,
                             const unsigned char **values)

@@ -60,8 +60,8 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, 
     if (perfect_make_room(kind, &owner, scratch, key))
         return 1;
     if (scratch->spare == NULL && perfect_is_hopeful(kind, &owner, scratch)) {
-        /* Calls the allocator directly: lack of memory is no error here. It refuses the key, but not keys of later
-         * calls. */
+        /* Calls the allocator directly, because lack of memory is no error here. Without memory this key is refused,
+         * but not keys of later calls. */
         scratch->spare =
             given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
         if (scratch->spare == NULL) {

@@ -1,10 +1,10 @@
-/* Ranges of keys through the lane algorithms of perfect_ops.h, for one kind of SIMD. The including file sets
+/* Runs ranges of keys through the lane algorithms of perfect_ops.h, for one kind of SIMD. The including file sets
  * LOOM_LANES_HEADER and CPU_PERFECT_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
  *
- * A lookup reads a word of codes, which is in a cache unless the table is too large, and then a bucket, which is not.
- * So a key goes through three stages. The first prefetches its word of codes. AHEAD groups later the second computes
- * its bucket and prefetches it. AHEAD groups later the third searches the bucket. cpu_open_simd.h gives the reasons for
- * groups and for not branching on what is found.
+ * A lookup reads a word of codes, which is in a cache unless the table is too large. Then it reads a bucket, which is
+ * not in a cache. So a key goes through three stages. The first stage prefetches the key's word of codes. AHEAD groups
+ * later, the second stage computes the bucket and prefetches it. AHEAD groups later, the third stage searches the
+ * bucket. cpu_open_simd.h gives the reasons for groups and for not branching on what is found.
  *
  * The first two stages take 13 or 14 multiplications a key. With CPU_PERFECT_HAS_FOURS (cpu_perfect_avx2.h) four keys
  * go through them at once, and buckets are prefetched into the L2 cache.
@@ -20,10 +20,11 @@
  *     the same, 4 groups ahead                                           94       72       76
  *     groups of 16, 2 ahead                                              84       59       89
  *     4 ahead, prefetches spread among looks                             99       73       77
- *     the loop of cpu_limits.c, copied                                    101      83       104
- * These gave nothing: words of codes, too, into the L2 cache (78, 65, 68); more than 2 groups ahead into the L1 cache
- * (76); one key at a time in other groups, at other distances or with BMI2 (all within a tenth of the first line, most
- * of them below). Distances without fours are the earlier ones; they were not measured again. */
+ *     the loop of cpu_limits.c, copied                                   101      83       104
+ * No gain came from these: words of codes, too, into the L2 cache (78, 65, 68); more than 2 groups ahead into the L1
+ * cache (76); one key at a time in other groups, at other distances or with BMI2 (all within a tenth of the first line,
+ * most of them below). Distances without fours are those from before these measurements; they were not measured
+ * again. */
 #include "core/lanes.h"
 #include "engines/perfect/perfect_survey.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
@@ -43,13 +44,13 @@ enum {
     GROUP = 8, /* keys that go through a stage together */
 #ifdef CPU_PERFECT_HAS_FOURS
     AHEAD = 4, /* groups between stages */
-    RING = 8,  /* groups between stages one and two, and between two and three */
+    RING = 8,  /* groups that a ring holds, between stages one and two and between two and three */
 #else
     AHEAD = 2,
     RING = 4,
 #endif
     BLOCK = 512,      /* keys whose values are fetched together, where values lie outside the line */
-    WRITE_AHEAD = 16, /* writers: keys between prefetch and use */
+    WRITE_AHEAD = 16, /* in writes: keys between prefetch and use */
     WRITE_RING = 32
 };
 
@@ -225,8 +226,8 @@ LOOM_LANE void ring_start(loom__slot_kind kind, const loom__perfect_view *view, 
     lane_prefetch(perfect_word_of(view, &seek));
 }
 
-/* Half way between start and use, prefetches the key's bucket. Codes may change until the key is used, so its bucket is
- * computed again then. */
+/* Half way between start and use, prefetches the key's bucket. Insertions may change codes before the key is used, so
+ * they compute its bucket again. */
 LOOM_LANE void ring_prefetch(loom__slot_kind kind, const loom__perfect_view *view, uint64_t index, perfect_seek *ring)
 {
     perfect_seek *seek = &ring[index % WRITE_RING];

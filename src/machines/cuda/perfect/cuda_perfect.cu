@@ -62,7 +62,7 @@ cudaError_t launch_insert(const cuda_map_call *call, const cuda_batch *batch, cu
     return cuda_perfect_insert(view_of(call), batch, call->op, static_cast<const insert_call *>(call)->lists, stream);
 }
 
-/* Inserts all items of a call that has a ticket, one by one. A build clears its table first. */
+/* Inserts all items of a call that has a ticket, without a split by partition. A build clears its table first. */
 loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *plan, unsigned char *memory)
 {
     cuda_perfect_lists lists;
@@ -83,7 +83,7 @@ uint64_t most_at_once(uint64_t n, uint32_t flags)
     return flags & LOOM_LOW_MEMORY && n > LOW_MEMORY_ITEMS ? (uint64_t)LOW_MEMORY_ITEMS : n;
 }
 
-/* Inserts items one by one into a table with any contents. A build clears its table first. */
+/* Inserts items into a table with any contents, without a split by partition. A build clears its table first. */
 loom_status insert_directly(cuda_map_call *call)
 {
     const uint64_t items = most_at_once(call->batch.n, call->batch.flags);
@@ -103,9 +103,10 @@ loom_status insert_directly(cuda_map_call *call)
 
 enum { LEAST_BY_PARTITION = 1 << 16 };
 
-/* The memory of a build by partition: the split and the leftovers, then lists for the leftovers. If the build gives up,
- * or has keys behind the first slice, the same memory is used for lists alone. Codes are found for all keys of a
- * partition together, so there is no second slice: further keys are inserted. */
+/* The memory of a build by partition: the split and the leftovers, then lists for the insertion of the leftovers. If
+ * the build gives up, or has more keys than the first slice, the same memory is used for lists alone. A build finds the
+ * codes of a partition for all of its keys together. So only the first slice is built, and all further keys are
+ * inserted. */
 struct build_plan {
     uint64_t keys; /* of the slice */
     perfect_bulk_plan bulk;
@@ -133,8 +134,8 @@ __global__ void scatter_status_kernel(uint8_t *to, const uint8_t *from, const ui
         to[index[i]] = from[i];
 }
 
-/* Inserts records that were left over. `index`: their places in the batch, if statuses are wanted; `status` then has
- * room for as many statuses. */
+/* Inserts records that were left over. `index`: their places in the batch; NULL: statuses are not wanted. With an
+ * index, `status` has room for n statuses. */
 loom_status insert_leftover(const cuda_map_call *slice, const void *keys, const void *values, uint32_t n,
                             const uint32_t *index, uint8_t *status, const cuda_perfect_lists *lists)
 {
@@ -197,19 +198,19 @@ loom_status run_build(const cuda_map_call *call, const build_plan *plan, unsigne
     if (spilled + over > 0) {
         CUDA_TRY(cuda_perfect_open_lists(call->cuda, view_of(call), &plan->left, workspace + plan->lists_at, &lists,
                                          stream));
-        lists.most_pending = 0; /* keys that a build could not place are hard to place one by one, too */
+        lists.most_pending = 0; /* no step 2: keys that a build could not place are hard to place one by one, too */
         lists.least = 1;
         RETURN_IF_FAILED(insert_leftover(&slice, spill.keys, spill.values, spilled, NULL, NULL, &lists));
         RETURN_IF_FAILED(insert_leftover(&slice, left.keys, left.values, over, left.index, left.status, &lists));
     }
-    if (slice.batch.n < n) { /* inserts the other keys one by one */
+    if (slice.batch.n < n) { /* inserts the other keys */
         const cuda_map_call further = cuda_slice_of(call, slice.batch.n, n);
         RETURN_IF_FAILED(insert_items(&further, &plan->all, workspace));
     }
     return cuda_finish_call(call, true);
 }
 
-/* *done: the batch was built by partition. Otherwise nothing has happened. */
+/* *done: whether the batch was built by partition. If not, nothing has happened. */
 loom_status build_by_partition(cuda_map_call *call, bool *done)
 {
     const loom__batch *batch = &call->batch;
@@ -322,8 +323,8 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 
 /* ---- lists ---- */
 
-/* Lays the lists out for chunks of at most plan->items, and puts their bytes into *plan. Without memory it only
- * computes the bytes. */
+/* Lays the lists out for chunks of at most plan->items, and puts the bytes that they need into *plan. Without memory it
+ * only computes the bytes. */
 static cuda_perfect_lists lay_out_lists(const cuda_state *cuda, const loom__perfect_view *view, cuda_perfect_plan *plan,
                                         unsigned char *memory)
 {
@@ -335,8 +336,9 @@ static cuda_perfect_lists lay_out_lists(const cuda_state *cuda, const loom__perf
     lists.most_bytes = perfect_most_shared(cuda);
     if (lists.repair_bytes > lists.most_bytes)
         lists.repair_bytes = 0;
-    /* Room for the mean and some deviations: items are noted at random. Items of a refill come partition by partition.
-     * No more than slots: a byte counts the keys that are planned for a bucket. */
+    /* Room for the mean and some deviations, since items are noted at random; but items of a refill come partition by
+     * partition. The room is not larger than the number of slots, since a byte counts the keys that are planned for a
+     * bucket. */
     const double mean = (double)plan->items / partitions, room = 2 * mean + 8 * sqrt(mean) + 8;
     const double slots = PERFECT_SUBRANGES * view->subrange * perfect_slots((loom__slot_kind)view->kind);
     lists.room = (uint32_t)fmin(fmin(room, PERFECT_MOST_COMING), slots) / 8 * 8;
@@ -396,7 +398,7 @@ cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_
     cuda_perfect_plan same = *plan;
     *lists = lay_out_lists(cuda, view, &same, memory);
     return cudaMemsetAsync(lists->counts, 0, (lists->touched - lists->counts) * sizeof(uint32_t),
-                           stream); /* and heads */
+                           stream); /* counts, and heads behind them */
 }
 
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
@@ -416,13 +418,13 @@ const loom__map_kernels cuda_perfect_kernels = {
     cuda_perfect_reset_totals,
     find,
     write,
-    NULL, /* insert_bulk: `write` chooses the way */
+    NULL, /* insert_bulk: `write` chooses how to insert */
     bulk_bytes,
     NULL, /* bulk_pays */
     cuda_perfect_refill,
     cuda_retrieve_from<loom__perfect_view, perfect_table_slots>,
     cuda_perfect_survey,
-    NULL, /* upkeep: nothing wears out */
-    NULL, /* fold_size: views only find */
+    NULL, /* upkeep: erasures do not slow down lookups */
+    NULL, /* fold_size: device views only find */
     count_accesses,
 };

@@ -4,29 +4,31 @@
  *   cuda_perfect_lanes.cuh  lookup kernels for one width of lane groups; compiled by cuda_perfect_{1,2,4,8}.cu
  *   cuda_perfect_write.cu   writes that change no code
  *   cuda_perfect_items.cuh  items of an insertion, after its first step
- *   cuda_perfect_recode.cu  keys whose buckets were full, by groups side by side: each group moves a cell
- *   cuda_perfect_repair.cu  many keys whose buckets were full: all those of a partition at once
+ *   cuda_perfect_recode.cu  keys whose buckets were full: groups work side by side, and each moves a cell
+ *   cuda_perfect_repair.cu  many keys whose buckets were full: all keys of a partition at once
  *   cuda_perfect_room.cu    the remaining keys, one after the other
- *   cuda_perfect_bulk.cuh   builds by partition: memory and launches; cuda_perfect_codes.cu, cuda_perfect_place.cu
+ *   cuda_perfect_bulk.cuh   builds by partition, in cuda_perfect_codes.cu and cuda_perfect_place.cu: memory, launches
  *   cuda_perfect_whole.cu   reads or writes whole tables: clear, survey, refill
  *   cuda_perfect.cu         bulk calls
  *
  * A call splits its insertions into chunks. Each chunk takes six steps, one kernel after the other in one stream:
- *   1. Lane groups insert where there is room. An item whose key is absent and which the group must not store is
- *      *pending*. Of equal pending keys in a thread block one is pending; the others are *late*.
- *   2. Groups take pending items one by one, and change the code of the item's cell or of another cell in its bucket.
- *      An item for which this makes no room is *noted* for its partition. If many items are pending, all are noted.
+ *   1. Lane groups insert where there is room. An item is *pending* if its key is absent and the group must not store
+ *      it. If several items of a thread block have the same key and would be pending, one is pending, and nearly always
+ *      the others are *late*.
+ *   2. Groups take pending items one by one. A group changes the code of the item's cell, or of another cell in its
+ *      bucket. An item for which this makes no room is *noted* for its partition. If many items are pending, all are
+ *      noted.
  *   3. Partitions with several noted items are *crowded*. A block owns one crowded partition after the other, and finds
  *      codes for all of its items at once. The items that do not fit remain noted.
  *   4. Small blocks own one partition with noted items after the other. They insert the items, and move cells to make
- *      room for one item at a time. Once that fails in a partition with fewer keys than it is made for, the rest
- *      becomes the partition's list.
+ *      room for one item at a time. Once that fails in a partition with fewer keys than it is made for, the remaining
+ *      items become the partition's list.
  *   5. A few blocks, each with memory for a copy of a partition, reseed the partitions with a list. Either the
  *      partition has room again, or it is marked exhausted and its items are refused.
  *   6. Late items repeat the first step: their key exists now, or was refused and stays refused (perfect_room.h).
- * So no group waits for a lock: in step 2 a group does without a cell that is taken, and from step 3 on a partition has
- * one owner. If a whole batch has one key, its owner inserts the key once for each block, not once for each item. A
- * step that a chunk does not need costs a launch. */
+ * So no group waits for a lock. In step 2 a group does without a cell that is taken, and from step 3 on a partition has
+ * one owner. If a whole batch has one key, the owner of its partition inserts the key once for each block, not once for
+ * each item. A step that a chunk does not need still costs a launch. */
 #ifndef LOOM_CUDA_PERFECT_CUH
 #define LOOM_CUDA_PERFECT_CUH
 
@@ -44,7 +46,7 @@ enum {
     PERFECT_PENDING = 0xfd         /* in place of a status code */
 };
 
-#define CUDA_PERFECT_LATE 0xffffffffu /* in place of a list's next item */
+#define CUDA_PERFECT_LATE 0xffffffffu /* in place of the next item of a list: the item is late */
 
 /* All are zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
@@ -79,11 +81,11 @@ typedef struct cuda_perfect_lists {
     unsigned char *spare;  /* [spares] each holds a partition and its words */
     uint64_t spare_bytes;
     uint32_t spares;
-    const uint32_t *length; /* NULL: the batch says how many items the chunk has. Else: items of all chunks … */
-    uint64_t first;         /* … of which this chunk starts here */
+    const uint32_t *length; /* NULL: the chunk has batch.n items. Else: the number of items of all chunks … */
+    uint64_t first;         /* … and the first item of this chunk among them */
 } cuda_perfect_lists;
 
-/* The insertion of one chunk, as kernels see it; or an update or erasure, which has no lists. */
+/* The insertion of one chunk, as kernels see it. An update or erasure also has this form, without lists. */
 typedef struct cuda_perfect_chunk {
     loom__perfect_view view;
     cuda_batch batch;
@@ -106,24 +108,25 @@ __host__ __device__ constexpr bool perfect_inserts(cuda_op op)
     return op != OP_FIND && op != OP_UPDATE && op != OP_ERASE;
 }
 
-/* How large the lists are; cuda_perfect_open_lists lays them out. */
+/* The size of the lists. cuda_perfect_open_lists lays them out. */
 typedef struct cuda_perfect_plan {
     uint64_t items; /* of a chunk, at most */
     uint32_t spares;
     uint64_t bytes;
 } cuda_perfect_plan;
 
-/* For chunks of at most n items. */
+/* Plans lists for chunks of at most n items. */
 cuda_perfect_plan cuda_perfect_plan_lists(const cuda_state *cuda, const loom__perfect_view *view, uint64_t n,
                                           uint32_t spares);
 
-/* Allocates lists for chunks of n items, or of fewer where memory is short. `before` other bytes, and `each` bytes per
- * item, come before the lists. OUT_OF_MEMORY with a sentence if there is none. `batch`: as in cuda_take_workspace. */
+/* Allocates memory for lists of chunks of n items, or of fewer items where memory is short. Before the lists come
+ * `before` other bytes, and `each` bytes per item. Returns OUT_OF_MEMORY, with an error message, if even the smallest
+ * lists do not fit. `batch`: as in cuda_take_workspace. */
 loom_status cuda_perfect_take_lists(loom__machine *machine, const loom__perfect_view *view, uint64_t n, uint64_t before,
                                     uint64_t each, const loom__batch *batch, loom_stream stream,
                                     cuda_perfect_plan *plan, cuda_workspace *own);
 
-/* Makes empty lists; `memory` is aligned to 256 bytes, and `view` is the one that was planned for. */
+/* Makes empty lists. `memory` is aligned to 256 bytes, and `view` is the one that the plan was made for. */
 cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_view *view,
                                     const cuda_perfect_plan *plan, unsigned char *memory, cuda_perfect_lists *lists,
                                     cudaStream_t stream);
@@ -132,7 +135,7 @@ cudaError_t cuda_perfect_open_lists(const cuda_state *cuda, const loom__perfect_
 cudaError_t cuda_perfect_insert(const loom__perfect_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_perfect_lists *lists, cudaStream_t stream);
 
-/* Step 1, which also updates and erases; step 2; step 3; steps 4 to 6. */
+/* These launch step 1, which also updates and erases; step 2; step 3; and steps 4 to 6. */
 typedef cudaError_t cuda_perfect_step(const cuda_perfect_chunk *chunk, cudaStream_t stream);
 cuda_perfect_step cuda_perfect_launch_write, cuda_perfect_launch_recode, cuda_perfect_launch_repair,
     cuda_perfect_launch_room;

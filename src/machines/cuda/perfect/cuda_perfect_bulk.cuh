@@ -8,10 +8,10 @@
 #include "machines/cuda/core/cuda_bulk.cuh"
 
 enum {
-    PERFECT_STATIC_BYTES = 1024, /* shared memory that kernels have besides what they ask for, at most */
+    PERFECT_STATIC_BYTES = 1024, /* bound of the static shared memory of a kernel */
     /* Blocks that find or repair the codes of a partition in shared memory (perfect_codes.h): */
     CODES_THREADS = 256,          /* per block … */
-    CODES_LARGE_BYTES = 76 << 10, /* … and twice as many with more shared memory than this: few blocks fit then */
+    CODES_LARGE_BYTES = 76 << 10, /* … and twice as many if a block has more shared memory: few blocks fit then */
     CODES_REGISTERS = 48          /* per thread, so that five blocks fit on a multiprocessor */
 };
 
@@ -20,7 +20,7 @@ inline uint32_t codes_threads(uint32_t shared_bytes)
     return shared_bytes > CODES_LARGE_BYTES ? 2 * CODES_THREADS : CODES_THREADS;
 }
 
-/* Launches a kernel with `shared` bytes of shared memory per block, of `most` that a block may have. */
+/* Launches a kernel with `shared` bytes of shared memory per block. `most`: what a block may have. */
 template <class work_type>
 cudaError_t launch_shared(void (*kernel)(work_type), uint32_t most, uint32_t blocks, uint32_t threads, uint32_t shared,
                           const work_type &work, cudaStream_t stream)
@@ -45,10 +45,10 @@ struct array_cutter {
     }
 };
 
-/* Records that are left over, with their places in the batch, if statuses are wanted. */
+/* Records that are left over. If statuses are wanted, their places in the batch are stored, too. */
 struct perfect_leftovers {
     uint8_t *spoiled; /* [partitions] whether codes could not be found: all records of the partition are left over */
-    uint32_t *count;  /* of records left over, including those beyond `room`; zero at first */
+    uint32_t *count;  /* number of records left over, including those beyond `room`; zero at first */
     uint32_t room;
     void *keys, *values;
     uint32_t *index; /* places in the batch; NULL: not wanted */
@@ -77,8 +77,8 @@ bool cuda_perfect_bulk_plan(const cuda_state *cuda, const loom__perfect_view *vi
 
 perfect_leftovers cuda_perfect_leftovers(const perfect_bulk_plan *plan, unsigned char *workspace);
 
-/* In this order, in one stream: a memset of the leftovers' count; split_begin; cuda_bulk_split;
- * cuda_bulk_split_further; codes; place, which counts. */
+/* A build launches in one stream, in this order: a memset of the leftovers' count; split_begin; cuda_bulk_split;
+ * cuda_bulk_split_further; codes; place, which also counts the outcomes. */
 cudaError_t cuda_perfect_bulk_codes(const cuda_state *cuda, const loom__perfect_view *view,
                                     const perfect_bulk_plan *plan, unsigned char *workspace, cudaStream_t stream);
 cudaError_t cuda_perfect_bulk_place(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,

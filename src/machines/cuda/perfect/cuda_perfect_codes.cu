@@ -2,21 +2,21 @@
  * (perfect_codes.h). All threads wait for each other between steps:
  *   1. count     each record adds one to a counter of its cell, for both Φ.
  *   2. sort      cells by size, largest first: the largest are the hardest to place.
- *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest, by the sum of their squares: one dot
- *                product of packed bytes for each Δ. 256 cells choose at once, and some choose the same bucket: at load
- *                0.9 some 60 keys of 12,400 are then too many. If cells chose one after the other, it would be 20.
+ *   3. deal      each cell takes the Δ, with Φ = 0, whose buckets are emptiest by the sum of their squared fills. Each
+ *                Δ costs one dot product of packed bytes. 256 cells choose at once, and some choose the same bucket: at
+ *                load 0.9 some 60 keys of 12,400 are then too many. If cells chose one after the other, it would be 20.
  *   4. repair    2 to 3 rounds at load 0.9, 4 at 0.95, 8 at 0.97; at most MOST_ROUNDS. If at most FEW_TROUBLES
  *                threads still see an overfull bucket, the block starts again with another salt; it tries at most
  *                MOST_SALTS. At load 0.9 this happens in none or one partition of a table of 10^8 keys.
  * Keys that are still too many at the end are left over when the partition is written, and are inserted as ordinary
- * keys. Inserting one key costs a twentieth of the whole build, since its steps run one after the other. Partitions
- * that cannot be counted are *spoiled*: all their records are left over.
+ * keys. Inserting one key costs a twentieth of the time of the whole build, since the steps of an insertion run one
+ * after the other. Partitions that cannot be counted are *spoiled*: all their records are left over.
  *
  * Time, 10^8 pairs of 4 + 4 bytes at load 0.9 on an H200: a block executes about 149,000 warp instructions: 21,000 in
- * step 1, then 8,000, 28,000 and 91,000. Of the last, 51,000 list suspects in 3.5 rounds. Warps wait only for their
- * turn to issue. Registers for five blocks on a multiprocessor are better than for four; more blocks do not fit shared
- * memory. If lanes run ahead of others in the loop that lists suspects, that costs as much again: the lanes must
- * wait. */
+ * step 1, 8,000 in step 2, 28,000 in step 3 and 91,000 in step 4. Of the last, 51,000 list suspects in 3.5 rounds.
+ * Warps wait only for their turn to issue. Registers for five blocks on a multiprocessor are better than for four; more
+ * blocks do not fit shared memory. The loop that lists suspects costs twice as much if lanes run ahead of others, so
+ * lanes must wait for each other there. */
 #define CUDA_LANES        4
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"
@@ -29,8 +29,8 @@ enum {
     UNROLLED = 4,
     MOST_ROUNDS = 16,
     MOST_SALTS = 3,
-    FEW_TROUBLES = 4, /* threads that see an overfull bucket: another salt may help. More: probably equal keys */
-    CLASSES = 16      /* of cells, by size; the last class has that many keys or more */
+    FEW_TROUBLES = 4, /* if no more threads see overfull buckets, another salt may help; more: probably equal keys */
+    CLASSES = 16      /* of cells, by size; cells of class 0 have this many keys or more */
 };
 
 __host__ __device__ inline uint32_t suspects_in(uint32_t subrange)
@@ -73,7 +73,7 @@ __device__ __forceinline__ uint32_t count_records(const perfect_codes &block, lo
 
 /* ---- 2: sort ---- */
 
-/* [words * 16] cells, the largest first, in the memory of bids and suspects. */
+/* [words * 16] cells, the largest first. The array lies in the memory of bids and suspects. */
 __device__ __forceinline__ uint16_t *order_of(const perfect_codes &block)
 {
     return (uint16_t *)block.bids;
@@ -128,7 +128,7 @@ template <uint32_t slots> __device__ __forceinline__ uint32_t badness(uint32_t f
 /* Whether one of the 4-bit counters is above 8. */
 __device__ __forceinline__ bool has_above_8(uint32_t counts)
 {
-    const uint32_t rest = (counts & 0x77777777u) + 0x77777777u; /* highest bits: a lower bit of the counter is set */
+    const uint32_t rest = (counts & 0x77777777u) + 0x77777777u; /* highest bit: a lower bit of the counter is set */
     return (rest & counts & 0x88888888u) != 0;
 }
 
@@ -171,7 +171,7 @@ template <loom__slot_kind kind> struct codes_work {
     uint8_t *spoiled; /* [partitions] */
 };
 
-enum { SPOILED = 0xffffffff }; /* in place of a number of troubles */
+enum { SPOILED = 0xffffffff }; /* in place of the number of threads that see overfull buckets */
 
 /* All threads: find codes with the block's salt. Returns how many threads see overfull buckets, or SPOILED. */
 template <loom__slot_kind kind>
@@ -196,8 +196,8 @@ __device__ __forceinline__ uint32_t find_codes(const codes_work<kind> &work, con
     return perfect_repair_codes(kind, &block, lane_own_group(), NULL, 0, MOST_ROUNDS);
 }
 
-/* All threads: find codes with other salts, until one works. Returns that salt, or the last one. Not inlined: this is
- * rare, and its salt is not a literal. */
+/* All threads: find codes with other salts, until one works. Returns that salt, or the last one. Not inlined, since it
+ * is rarely called; and here the salt is not a literal. */
 template <loom__slot_kind kind>
 __device__ __noinline__ uint32_t find_codes_again(const codes_work<kind> &work, perfect_codes block, uint32_t partition,
                                                   uint32_t *places)

@@ -1,10 +1,10 @@
 /* Lookups in perfect tables: chooses the kernel, and manages the codes in the L2 cache.
  *
- * Lines pass through that cache; codes are read from it (cuda_perfect_lanes.cuh). A large batch also marks codes as the
- * last to be evicted. On an H200, 10^8 lookups at load 0.9 then take 2.86 ms instead of 2.90. Marked codes would stay
- * in the cache after their last use: lookups in a table of 21 MB took 3 % longer afterwards. So the call resets their
- * priority at its end. This takes 3 µs, as much as 10^7 lookups gain, so only batches of several times as many mark
- * codes. Host arrays arrive in smaller chunks. */
+ * Lines pass through the L2 cache; codes are read from it (cuda_perfect_lanes.cuh). A large batch also marks codes as
+ * the last to be evicted. On an H200, 10^8 lookups at load 0.9 then take 2.86 ms instead of 2.90. Marked codes would
+ * stay in the cache after their last use: lookups in a table of 21 MB took 3 % longer afterwards. So the call resets
+ * the priority of the codes at its end. The reset takes 3 µs, as much as 10^7 lookups gain. So only batches of several
+ * times 10^7 lookups mark codes. Host arrays arrive in smaller chunks. */
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
 namespace
@@ -13,7 +13,7 @@ namespace
 enum {
     THREADS = 256,
     CACHE_LINE = 128,
-    LEAST_TO_KEEP = 1 << 25 /* lookups per batch; tests/test_cuda_perfect.c has more */
+    LEAST_TO_KEEP = 1 << 25 /* lookups per batch; a batch of tests/test_cuda_perfect.c is larger */
 };
 
 uint64_t code_bytes(const loom__perfect_view *view)

@@ -1,4 +1,5 @@
-/* Items that the owner of a partition inserts (cuda_perfect.cuh): their source and their results. */
+/* Items of an insertion after its first step (cuda_perfect.cuh): where they come from, and how their results are
+ * reported. */
 #ifndef LOOM_CUDA_PERFECT_ITEMS_CUH
 #define LOOM_CUDA_PERFECT_ITEMS_CUH
 
@@ -7,8 +8,8 @@
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
-/* All threads: the number of the block's next task, after its first. A counter, zero at first, hands out tasks, since
- * they take different times. */
+/* All threads: return the number of the block's next task, after its first. A counter, zero at first, hands out tasks,
+ * since they take different times. */
 __device__ __forceinline__ uint32_t next_item(uint32_t *counter)
 {
     __shared__ uint32_t item;

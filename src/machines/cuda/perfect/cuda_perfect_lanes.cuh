@@ -2,19 +2,19 @@
  *
  * A warp takes a tile of up to 128 keys (cuda_tile.cuh) and processes it in rounds of 32. Each lane hashes one key of
  * the next round and starts the load of its word of codes. Then groups look at the lines of this round, with several
- * loads in flight per group. So the first lines are in flight after one word of codes, and every later word arrives
- * while lines do. The word of a key names the one line in which the key can lie. tile->lines passes the line from the
- * lane that hashed the key to the group that looks.
+ * loads in flight per group. So the first lines are in flight after the load of one word of codes, and later words
+ * arrive at the same time as lines. The word of a key names the one line in which the key can lie. tile->lines passes
+ * the line from the lane that hashed the key to the group that looks.
  *
  * Words of codes should stay in the L2 cache. Lines pass through it: they are the first to be evicted
- * (CUDA_STREAMED_LINES), except lines that their values follow. Trial kernels on an H200, 10^8 keys at load 0.9: more
- * than 35 G/s; 28 with ordinary loads of lines.
+ * (CUDA_STREAMED_LINES), except lines that are followed by their values. Trial kernels on an H200, with 10^8 keys at
+ * load 0.9, ran at more than 35 G/s, and at 28 with ordinary loads of lines.
  *
- * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, 2026-11-17, medians of four runs against a kernel that
- * loaded the words of the whole tile first: calls of 2^20 lookups among 10^8 keys 21.3 instead of 20.1; 2^20 keys in
- * the L2 cache 68.9 instead of 67.4; one call of 10^8 lookups the same, 34.3 to 34.7. Two lines per group and 8 blocks
- * per multiprocessor beat four lines and 5 blocks (65.0 in the L2 cache, where more warps hide more latency); one line
- * is as fast there and slower in short calls. */
+ * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, 2026-11-17, medians of four runs. The comparison is with
+ * a kernel that loaded the words of the whole tile first. Calls of 2^20 lookups among 10^8 keys: 21.3 instead of 20.1.
+ * 2^20 keys in the L2 cache: 68.9 instead of 67.4. One call of 10^8 lookups: the same, 34.3 to 34.7. Two lines per
+ * group and 8 blocks per multiprocessor beat four lines and 5 blocks (65.0 in the L2 cache, where more warps hide more
+ * latency). One line is as fast there and slower in short calls. */
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
@@ -41,7 +41,7 @@ __host__ __device__ constexpr int find_blocks(loom__slot_kind kind)
     return CUDA_LANES >= 4 && (kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_4 || kind == SLOT_KEY_8) ? 8 : 6;
 }
 
-/* The L2 cache policy for words of codes; `keeps`: they are evicted last. */
+/* The L2 cache policy for words of codes. With `keeps` they are evicted last. */
 __device__ __forceinline__ uint64_t code_policy(bool keeps)
 {
     uint64_t last, normal;

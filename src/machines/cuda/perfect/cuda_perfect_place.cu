@@ -1,11 +1,12 @@
 /* Writes whole partitions of a perfect table, once their codes are known (cuda_perfect_codes.cu). A thread block reads
  * the records of one partition, puts each into the bucket that its code names, in shared memory, and writes the
- * partition out. No data moves twice: after a split, n pairs of p bytes and a table of t bytes cost n p + t.
+ * partition out. No data moves twice: after a split, n pairs of p bytes and a table of t bytes cost n p + t bytes of
+ * traffic.
  *
  * A record takes the next place of its bucket from a counter. Equal keys share a bucket: once all records are placed,
- * all but one of them are removed. A record that finds its bucket full is left over, as are all records of a spoiled
- * partition. For calls that want statuses, each record is inserted as an ordinary key (perfect_ops.h), in shared
- * memory. */
+ * all but one of the equal keys are removed. A record that finds its bucket full is left over, as are all records of a
+ * spoiled partition. In calls that want statuses, the block instead inserts each record as an ordinary key
+ * (perfect_ops.h), in shared memory. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -38,7 +39,7 @@ template <loom__slot_kind kind> struct place_block {
     uint64_t empty;
 };
 
-/* Makes an empty partition. All threads of the block. */
+/* All threads of the block: make an empty partition. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ void begin_partition(const loom__perfect_view &view, const place_block<kind> &block)
 {
@@ -82,7 +83,7 @@ __device__ __forceinline__ void leave(const perfect_leftovers &left, const place
     const typename columns::head one = block.records.heads[i];
     const uint32_t at = atomicAdd(left.count, 1u);
     if (at >= left.room)
-        return; /* the call will see from the count that not all fit */
+        return; /* the host sees from the count that not all records fit */
     ((typename columns::key *)left.keys)[at] = (typename columns::key)columns::key_of(one);
     if constexpr (columns::packed || columns::has_tail)
         ((typename columns::value *)left.values)[at] =
@@ -132,8 +133,8 @@ __device__ __forceinline__ uint32_t place_all(const place_work<kind> &work, cons
     return left;
 }
 
-/* Removes equal keys from a bucket that only this lane touches; the one in the lowest slot remains. Keys stay in the
- * lowest slots. Returns how many were removed. */
+/* Removes equal keys from a bucket that only this lane touches; of equal keys the one in the lowest slot remains.
+ * Afterwards the keys still fill the lowest slots. Returns how many keys were removed. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, const place_block<kind> &block,
                                                uint32_t bucket, uint32_t taken)
@@ -159,8 +160,8 @@ __device__ __forceinline__ uint32_t drop_equal(const loom__perfect_view &view, c
     return taken - left;
 }
 
-/* Whether two slots of the bucket look equal. Free slots, which are equal, get different keys first. Reads quarters in
- * a sequence in which neighbouring lanes use different banks. */
+/* Whether two keys of the bucket look equal. Free slots, which hold equal keys, count as different keys. Reads the
+ * quarters of the line in a sequence in which neighbouring lanes use different banks. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ bool looks_equal(const place_block<kind> &block, uint32_t bucket)
 {

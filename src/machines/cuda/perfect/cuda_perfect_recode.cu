@@ -1,13 +1,13 @@
-/* Step 2 of an insertion (cuda_perfect.cuh): keys whose buckets were full, and cells that get other codes for them, by
- * lane groups that work side by side (perfect_recode.h). Items of all partitions come in any sequence. A group that has
+/* Step 2 of an insertion (cuda_perfect.cuh). Lane groups work side by side on keys whose buckets were full, and give
+ * cells other codes to make room (perfect_recode.h). Items of all partitions come in any sequence. A group that has
  * finished an item takes the next one from a counter. If partitions have more than PERFECT_MOST_BESIDE items on
  * average, all items are left to step 3, which then costs less.
  *
  * 1 % more keys into a table of 10^8 at load 0.8, H200: 163,000 keys meet full buckets, and each cell tried costs 16
  * lines of 64 bytes. With 1.6 cells per key, as counted before the last change below, that is 0.27 GB, or 0.1 ms of
- * random reads. The step takes 0.37 ms: 145 million warp instructions, 1.7 in each cycle of a multiprocessor. Before,
- * whole partitions were repaired (0.70 ms), or their owners tried 16 keys at once (0.32 ms, and 0.40 for the rest).
- * What helped, in this sequence, with the figures before each change:
+ * random reads. The step takes 0.37 ms: 145 million warp instructions, 1.7 in each cycle of a multiprocessor. Earlier
+ * versions repaired whole partitions (0.70 ms), or let the owners of partitions try 16 keys at once (0.32 ms, and 0.40
+ * for the rest). What helped, in this sequence, with the figures before each change:
  *   - Groups of a warp take their turns together; the compiler had serialised them (1.07 ms, 343 million instructions).
  *   - No more blocks than run at once, and a counter: otherwise lanes were idle 38 % of the time. Codes are judged in
  *     packed bytes: judging was 17 % of the time, reading cells 38 %, copies by single lanes 20 % (0.66 ms, 253

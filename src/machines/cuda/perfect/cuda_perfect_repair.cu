@@ -1,14 +1,14 @@
-/* Step 3 of an insertion (cuda_perfect.cuh): many keys inserted into a partition at once, by thread blocks that own one
- * crowded partition after the other (perfect_repair.h). Keys that are left go to cuda_perfect_room.cu. Partitions with
+/* Step 3 of an insertion (cuda_perfect.cuh). Thread blocks own one crowded partition after the other, and insert many
+ * keys into a partition at once (perfect_repair.h). Keys that are left go to cuda_perfect_room.cu. Partitions with
  * fewer than PERFECT_LEAST_COMING keys go there directly, since that costs less. cuda_perfect_recode.cu comes first, if
  * partitions get at most PERFECT_MOST_BESIDE keys on average.
  *
- * Least traffic: each crowded partition is read once, since buckets and cells are counted as a whole, and some ten
+ * Least traffic: one read of each crowded partition, since its buckets and cells are counted as a whole, and some ten
  * buckets for each new key. 10^6 keys into a table of 10^8 on an H200, load 0.9: 0.9 GB, 0.2 ms at the speed of a copy.
- * The step takes 1.2 ms, and 0.74 at load 0.8. Counting the table's keys is half of its instructions at 0.8. Warps wait
- * at barriers for a third of the time, with five blocks per multiprocessor. Considering all cells in each round took
- * 1.4 and 0.86 ms. All of this was measured when single lanes, not groups of four, put keys back and inserted new
- * ones. */
+ * The step takes 1.2 ms, and 0.74 at load 0.8. At 0.8, half of its instructions count the table's keys. Warps wait at
+ * barriers for a third of the time, with five blocks per multiprocessor. When the step considered all cells in each
+ * round, it took 1.4 and 0.86 ms. All of this was measured when single lanes, not groups of four, put keys back and
+ * inserted new ones. */
 #define CUDA_LANES        4 /* a lane holds 16 bytes of a line */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_repair.h"

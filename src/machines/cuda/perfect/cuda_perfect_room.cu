@@ -1,13 +1,14 @@
-/* Steps 4 to 6 of an insertion (cuda_perfect.cuh): owners of partitions make room in full buckets (perfect_room.h) for
- * the items that earlier steps have left; then reseeding, and late items.
+/* Steps 4 to 6 of an insertion (cuda_perfect.cuh). In step 4 owners of partitions make room in full buckets
+ * (perfect_room.h) for the items that earlier steps have left. Step 5 reseeds partitions, and step 6 inserts late
+ * items.
  *
  * A thread block of one warp owns a partition: no other block works on it, and the step before is over. Its four groups
  * insert an item each, where there is room. Then, item after item, all groups make room, and the first group inserts.
  * The table stays in global memory. The scratch is in shared memory: 5 KB, and 2 bytes for each bucket, so that a
  * multiprocessor works on some twenty partitions of 1729 buckets at once.
  *
- * 1 % more keys into a table of 10^8, H200: the remaining items take 0.03 ms at load 0.53, 0.09 ms at 0.8. Plans take
- * that long: each is some thousand instructions and dozens of loads of one warp, one after the other. */
+ * 1 % more keys into a table of 10^8, H200: the remaining items take 0.03 ms at load 0.53, 0.09 ms at 0.8. The time
+ * goes into plans: for each, one warp executes some thousand instructions and dozens of loads, one after the other. */
 #define CUDA_LANES 8
 #define CUDA_OWNED_TABLE
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
@@ -57,9 +58,9 @@ __device__ __forceinline__ perfect_outcome insert_owned(const cuda_perfect_chunk
     return outcome;
 }
 
-/* All lanes, at most one item each (`entry`, 0: none): groups insert the items, and each lane gets the outcome of its
- * own. Equal keys wait for the first of them, which stores the value that they find. Different keys claim their slots
- * by swaps, so they do not disturb each other. Codes do not change. */
+/* All lanes: groups insert the lanes' items. A lane has at most one item, `entry` (0: none), and gets the outcome of
+ * its own item. Of equal keys, the first is inserted before the others, and stores the value that they find. Different
+ * keys claim their slots by swaps, so they do not disturb each other. Codes do not change. */
 template <loom__slot_kind kind>
 __device__ __forceinline__ perfect_outcome insert_together(const cuda_perfect_chunk &chunk, const perfect_owner &owner,
                                                            uint32_t entry, uint64_t *value)
@@ -96,8 +97,8 @@ __device__ __forceinline__ perfect_outcome insert_together(const cuda_perfect_ch
     return outcome;
 }
 
-/* The source of a partition's items, which a block's lanes take together: noted items first, then the partition's
- * list. */
+/* The source of a partition's items: noted items first, then the partition's list. The lanes of a block take items
+ * together. */
 struct item_source {
     const uint32_t *items;
     uint32_t count, at; /* of noted items */
@@ -126,8 +127,8 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     return mine;
 }
 
-/* All lanes of a block that owns the partition: insert its items. `anew`: reseeds the partition where plans fail.
- * Otherwise, if reseeding may help, the remaining items become the partition's list. */
+/* All lanes of a block that owns the partition: insert its items. With `anew`, where plans fail, the lanes reseed the
+ * partition. Without `anew`, if plans fail and reseeding may help, the remaining items become the partition's list. */
 template <loom__slot_kind kind, bool anew>
 __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, uint32_t partition,
                                              perfect_scratch *scratch, outcome_counts *counts)
@@ -146,7 +147,7 @@ __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, ui
         const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
         perfect_outcome outcome = insert_together<kind>(chunk, owner, mine, &value);
-        bool moved = false; /* cells have moved since */
+        bool moved = false; /* cells have moved since insert_together */
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(chunk, mine - 1, outcome, value, counts);
@@ -192,7 +193,7 @@ __host__ __device__ constexpr int room_blocks(loom__slot_kind kind, bool anew)
     return anew ? 1 : kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 ? 20 : 16;
 }
 
-/* Step 4; or step 5, `anew`, with one block for each spare copy of a partition. */
+/* Step 4; with `anew` step 5, which has one block for each spare copy of a partition. */
 template <loom__slot_kind kind, bool anew>
 __global__ void __launch_bounds__(TEAM, room_blocks(kind, anew))
     room_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
@@ -215,7 +216,7 @@ __global__ void __launch_bounds__(TEAM, room_blocks(kind, anew))
 
 /* ---- late items ---- */
 
-/* The same blocks as in step 1, one item per group. */
+/* Step 6, with the same blocks as step 1. A group inserts one item at a time. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(LATE_THREADS) late_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(THREADS) gather_kernel(const loom__table_slots
     put_number(slot_value_bytes(kind), values, at, value);
 }
 
-/* A refill's memory, before the lists. */
+/* The beginning of a refill's memory; keys, values and lists follow. */
 struct refill_memory {
     cuda_counts counts[COUNT_COPIES];
     uint32_t length; /* pairs of this chunk */

@@ -1,5 +1,5 @@
-/* Writes into perfect tables that change no code: lane groups write directly. Insertions that need more are left in
- * lists (cuda_perfect.cuh).
+/* Writes that change no code of a perfect table: lane groups write into the buckets. Insertions that need more are left
+ * in lists (cuda_perfect.cuh).
  *
  * A warp takes a tile of up to 128 keys (cuda_tile.cuh). First every lane finds the buckets of its own keys. Then a
  * group that has finished a key begins its next one while the others of the warp continue. */
@@ -28,7 +28,7 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
 static_assert(PERFECT_MOST_SUBRANGE * PERFECT_SUBRANGES < 1 << 16, "a bucket's number has 16 bits");
 
 /* All threads of the block, when all statuses are known: list pending and late items. If the owner of merged items is
- * pending, so are they; each item then has its own value from the batch. */
+ * pending, the merged items are pending, too. Each of them then has its own value from the batch. */
 template <class tile_type>
 __device__ __forceinline__ void list_pending(tile_type *tiles, merge_table *table, const tile_range &range,
                                              const cuda_perfect_lists &lists)
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
     if constexpr (perfect_inserts(op))
         list_pending(tiles, &merged, range, lists);
     if (op == OP_FETCH && batch.found_values != NULL)
-        tile_write(tile->values, range, (value *)batch.found_values); /* pending items: as given */
+        tile_write(tile->values, range, (value *)batch.found_values); /* pending items keep the given value */
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
     if (batch.counts != NULL) {
