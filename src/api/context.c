@@ -109,7 +109,7 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
     return LOOM_OK;
 }
 
-/* What a type of table has, on whichever engine, and what an engine's properties rule out. */
+/* Refuses the features that a type of table lacks on every engine, and those that the engine's properties rule out. */
 static loom_status table_supports(loom_type type, const loom__engine *engine, loom_feature feature)
 {
     const int views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;

@@ -120,9 +120,9 @@ static const loom__filter_kernels *kernels_of(const loom_filter *filter)
 
 /* ---- Overfilling ---- */
 
-/* Counts the filter's bits and updates the counters. Waits. `seen`: the keys given when it is called. One call at a
- * time. The filter is overfilled if the keys exceed its capacity by more than a sixty-fourth and the possible error
- * of an estimate. */
+/* Counts the filter's bits and updates the counters. `seen` is the number of keys given so far. Waits. Only one call
+ * may run at a time. The filter is overfilled if the estimated keys exceed its capacity by more than the sum of a
+ * sixty-fourth of the capacity and the possible error of an estimate, 4 sqrt(capacity). */
 static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream stream)
 {
     const loom__table *own = filter->handle.table;
@@ -132,13 +132,14 @@ static loom_status count_bits(loom_filter *filter, uint64_t seen, loom_stream st
     const double keys = own->engine->filter->estimate(own, survey.bits_set), made_for = (double)capacity;
     const int overfilled = capacity > 0 && keys > made_for + made_for / 64 + 4 * sqrt(made_for);
     const uint64_t counted = (uint64_t)keys, next = counted + capacity / 64 + 1;
-    atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64; keys given meanwhile stay counted */
+    atomic_fetch_add(&filter->given, counted - seen); /* modulo 2^64. Keys given meanwhile stay counted */
     atomic_store(&filter->overfilled, (uint32_t)overfilled);
     atomic_store(&filter->next_count, capacity == 0 ? UINT64_MAX : next < capacity ? capacity : next);
     return LOOM_OK;
 }
 
-/* Whether a count of bits is due and this call does it. The caller puts *next back if the count fails. */
+/* Returns 1 if a count of bits is due and this call must do it. If the count fails, the caller puts *next back into
+ * filter->next_count. */
 static int claim_count(loom_filter *filter, uint64_t given, uint64_t *next)
 {
     *next = atomic_load(&filter->next_count);
@@ -163,8 +164,9 @@ static loom_status tell_overfilled(loom_filter *filter)
 
 /* ---- Bulk calls ---- */
 
-/* By partition, no other call may set bits. While views are lent this is impossible, and the keys go directly unless
- * the flags ask for LOOM_BY_PARTITION. */
+/* Chooses between direct insertion and insertion by partition, and enters. While a batch goes by partition, no other
+ * call may set bits. This cannot be ensured while device views are lent: the keys then go directly, or the call fails
+ * with IN_USE if the flags ask for LOOM_BY_PARTITION. */
 static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom__access *access)
 {
     const loom__table *own = filter->handle.table;
@@ -254,7 +256,7 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
 
 /* ---- Whole filters ---- */
 
-/* OK, or a sentence about the first difference. */
+/* OK if the filters can be merged; otherwise INVALID_ARGUMENT and a sentence about the first difference. */
 static loom_status check_alike(const loom_filter *filter, const loom_filter *other)
 {
     const loom__table *a = filter->handle.table, *b = other->handle.table;

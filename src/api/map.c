@@ -174,8 +174,8 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
     return LOOM_OK;
 }
 
-/* Scans the whole table and reads its own count of the keys, with no write in between. `stats` gets what the scan does
- * not tell. */
+/* Scans the whole table and reads the size that the table itself counts, with no write in between. Also fills in the
+ * fields of `stats` that do not come from the scan. */
 static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stats *stats, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));

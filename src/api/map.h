@@ -8,15 +8,16 @@ typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *bat
 
 struct loom_map {
     loom__handle handle;
-    /* Of the table, constant: calls check their arguments before they enter the gate, and growth rewrites the table. */
+    /* Copies of constants of the table. Calls check their arguments before they enter the gate, when growth may be
+     * rewriting the table. */
     uint32_t key_bytes, value_bytes;
     loom_type type;
-    void *workspace; /* the caller's; NULL: none. Changes, with its bytes, only inside the gate, as a writer */
+    void *workspace; /* the caller's; NULL: none. It and its bytes change only inside the gate, as a writer */
     uint64_t workspace_bytes;
     double growth;         /* 0: none. Changes only inside the gate, as a writer */
     uint64_t memory_limit; /* of the table, in bytes; 0: none. Changes only inside the gate, as a writer */
-    /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes while a call has
-     * the table alone. */
+    /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes only while a
+     * call has the table alone. */
     uint64_t limited_at;
 };
 
@@ -34,14 +35,14 @@ loom_status loom__map_check_values(const loom_map *map, const void *values);
 
 #define LOOM__DEFAULT_LOAD 0.8
 
-/* What a table of a complete config would take, its handle included. */
+/* The memory that a table of a complete config would take, its handle included. */
 loom_status loom__map_measure(loom_context *context, const loom_map_config *config, loom_memory *memory);
 
-/* Keeps the table within its limit by a higher load, if the load is open. OUT_OF_MEMORY and a sentence if that is not
- * enough. */
+/* If the caller left max_load open, raises it until the table is within its memory limit. OUT_OF_MEMORY and a sentence
+ * if no load factor is enough. */
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config);
 
-/* These ask about the table with another capacity. */
+/* The next calls are about the map's table with another capacity. */
 
 /* OUT_OF_MEMORY and a sentence if the table would exceed its limit. */
 loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity);
@@ -49,16 +50,16 @@ loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity);
 /* Whether the table would take less than now. */
 int loom__map_is_smaller(const loom_map *map, uint64_t capacity);
 
-/* Whether it is known that the table cannot grow. */
+/* Whether an earlier call found that the table cannot grow within its limit. */
 int loom__map_is_limited(const loom_map *map);
 
-/* Lowers *capacity to what the limit allows. OUT_OF_MEMORY and a sentence if that is fewer than `least` keys. */
+/* Lowers *capacity to the capacity that the limit allows. OUT_OF_MEMORY and a sentence if that is less than `least`. */
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity);
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);
 
-/* Puts a batch that might not fit into a table that grows. The caller has the table alone. *outcome is the final
+/* Runs a batch that may not fit, and grows the table as needed. The caller has the table alone. *outcome is the final
  * outcome of the batch. */
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
 

@@ -16,8 +16,8 @@ static void use_workspace(const loom_map *map, loom__batch *batch)
 /* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
  * grow, *access becomes ALONE and *grows 1. If the batch is faster by partition, *access also becomes ALONE, and
  * batch->by_partition is set. No other insertion comes in between: an inserting call is alone among the host's threads
- * until it leaves, and its keys are counted by then. While views are lent the table does not move: the call then
- * refuses keys, as it does without growth. */
+ * until it leaves, and its keys are counted by then. While device views are lent, the table must not move: the call
+ * then refuses keys that do not fit, as it does without growth. */
 static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
 {
     loom__handle *handle = &map->handle;
@@ -32,9 +32,9 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
     return loom__handle_admit(handle, *access, batch->stream);
 }
 
-/* Leaves after a call that wrote. If upkeep is due, it runs alone behind the call; nobody waits for it. With views lent
- * it waits for a later call. A failed upkeep is not the call's failure: the call is done, and a lost device will fail
- * again. */
+/* Leaves after a call that wrote. If upkeep is due, it is ordered behind the call and has the table alone; the host
+ * does not wait for it. While device views are lent, upkeep is left to a later call. A failed upkeep is not a failure
+ * of this call: the call is done, and a lost device will fail again. */
 static void leave_written(loom_map *map, loom__access access, loom_stream stream)
 {
     loom__handle *handle = &map->handle;
@@ -52,7 +52,7 @@ static int inserts(loom__access access)
     return access == LOOM__ACCESS_INSERT || access == LOOM__ACCESS_ACCUMULATE || access == LOOM__ACCESS_ALONE;
 }
 
-/* The call has the table alone. */
+/* Runs a batch that might not fit. The call has the table alone. */
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
     loom_result outcome;
@@ -83,7 +83,7 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
     if (access == LOOM__ACCESS_FIND) {
         loom__handle_leave(&map->handle, access, batch->stream);
-    } else { /* A batch that did not begin leaves cursors valid; an empty one changes the table only as a build. */
+    } else { /* A batch that did not begin leaves cursors valid. An empty batch changes the table only in a build. */
         map->handle.generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
         leave_written(map, access, batch->stream);
     }
@@ -101,11 +101,11 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
 
 /* ---- checks ---- */
 
-/* What a call wants beside keys and statuses. */
+/* What a call needs beside keys and statuses. */
 enum {
     TAKES_VALUES = 1,
-    GIVES_VALUES = 2, /* as an array that the caller must give */
-    NEEDS_MAP = 4     /* or a counter: it reads or changes values */
+    GIVES_VALUES = 2, /* in an array that the caller must pass */
+    NEEDS_MAP = 4     /* or a counter: the call reads or changes values */
 };
 
 static loom_status check_has_values(loom_map *map, loom_stream stream)
@@ -273,7 +273,7 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
     loom__batch batch = batch_of(keys, values, n, status, result, stream);
     batch.write = LOOM__WRITE_COMBINE;
     RETURN_IF_FAILED(check_has_values(map, stream));
-    RETURN_IF_FAILED(choose_rule(map, combine, number, &batch)); /* tells how wide the numbers are */
+    RETURN_IF_FAILED(choose_rule(map, combine, number, &batch)); /* first: it sets how wide the numbers are */
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, TAKES_VALUES);
 }
 

@@ -1,31 +1,32 @@
 /* Tables that grow or shrink.
  *
- * Automatic growth. A batch surely fits if the keys given to the table so far and those of the batch do not pass its
- * capacity. It then does not concern this file: it overlaps and returns as in any table. A batch that might pass the
- * capacity has the table alone:
+ * Automatic growth. A batch surely fits if the keys given to the table so far and the keys of the batch do not exceed
+ * the table's capacity. This file does not handle batches that surely fit: they overlap other calls and return as in
+ * any table. A batch that might exceed the capacity has the table alone and runs in rounds:
  *
- *   1. The whole batch goes to the table. Rows are many more than keys when rows are grouped, and nobody knows
- *      beforehand which keys are new. Parts that surely fit would ruin grouping, where the machine needs the batch
- *      whole. Room for all rows would make tables large for nothing. A table has more slots than its capacity, so a few
- *      keys beyond the capacity are stored, too.
- *   2. The table grows, and the refused rows go again. They are copied, in the order of the batch, into arrays of their
- *      own. A stored row does not go again, so each row is combined once. A row was refused if its status says so.
- *      Statuses cost time, and a status array keeps the cuda machine from combining rows first. Without statuses the table itself tells: a key's
- *      rows in one call are either all stored or all refused, since a partition without a free slot stays so until the
- *      call ends (open_ops.h, Insert), and a full bucket of an exhausted partition gets no room (perfect_room.h). The
- *      refused rows are therefore those whose keys are not in the table now.
- *   3. This repeats until nothing is refused or memory is short. The table grows by the map's factor at least, so this
- *      ends after a few rounds. It also grows to as many keys as a sample finds in the refused rows, so mostly one
- *      round is enough.
- *   4. A table that holds more than its capacity in the end grows, too: no call leaves a table overfull if there is
- *      memory.
+ *   1. The first round gives the whole batch to the table. A batch that groups rows has many more rows than keys, and
+ *      nobody knows beforehand which keys are new. Two alternatives are worse. Parts of the batch that surely fit would
+ *      ruin grouping, for which the machine needs the whole batch. Room for all rows would make tables large for
+ *      nothing. A table has more slots than its capacity, so a few keys beyond the capacity are stored, too.
+ *   2. The table grows, and the next round gives it the refused rows. They are copied, in the order of the batch, into
+ *      arrays of their own. A stored row is not given again, so each row is combined once. If the batch has a status
+ *      array, the statuses say which rows were refused. Otherwise this file does not ask for statuses: they cost time,
+ *      and a status array keeps the cuda machine from combining rows first. Without statuses, the refused rows are the
+ *      rows whose keys are not in the table now. This is exact because one call stores either all rows of a key or
+ *      none: a partition without a free slot stays without one until the call ends (open_ops.h, Insert), and a full
+ *      bucket of an exhausted partition gets no room (perfect_room.h).
+ *   3. Rounds repeat until no row is refused or memory is short. In each round the table grows at least by the map's
+ *      factor, so a few rounds are enough. It also grows to at least the number of keys that a sample of the refused
+ *      rows predicts, so one round is mostly enough.
+ *   4. If the table holds more keys than its capacity in the end, it grows once more. No call leaves a table overfull
+ *      if there is memory.
  *
- * A table therefore grows only for keys that came: when it begins, it holds more than its capacity or has refused a
- * key. It does not grow if keys are refused while it is less than half full: their hashes are made to collide, and
- * would do so in any table.
+ * A table therefore grows only for keys that have come: when it begins to grow, it holds more keys than its capacity or
+ * has refused a key. A table that refuses keys while it is less than half full does not grow: the hashes of these keys
+ * are made to collide, and would collide in any table.
  *
- * All memory for the next round is allocated before the table begins to grow. If that fails, the rows stay refused, as
- * reported. */
+ * All memory for the next round is allocated before the table begins to grow. If an allocation fails, the rows stay
+ * refused, as reported. */
 #include "api/map.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -85,8 +86,8 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
     return LOOM_OK;
 }
 
-/* Grows by the map's factor, by LEAST_MORE keys at least, and to `keys` at least; or as far as the map's limit
- * allows. */
+/* Grows the table to the largest of three capacities: the map's factor times the capacity, LEAST_MORE keys more than
+ * the capacity, and `keys`. The map's memory limit may lower the result. */
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     enum { LEAST_MORE = 64 };
@@ -103,7 +104,7 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 
 enum {
     SAMPLE = 1 << 15, /* rows: in a table of K keys about 2^30 / K of them share a key, enough to tell K = 100 M */
-    SAMPLE_BYTES = 1 << 24, /* of wide keys fewer are drawn */
+    SAMPLE_BYTES = 1 << 24, /* of wide keys fewer rows are drawn */
     SEATS = 2 * SAMPLE
 };
 
@@ -119,8 +120,9 @@ static uint64_t sample_rows(uint32_t key_bytes)
     return fit < 1 ? 1 : fit < SAMPLE ? fit : SAMPLE;
 }
 
-/* The number of keys K of which `drawn` random rows show `different` ones. They show K (1 - e^(-drawn / K)) on average,
- * if all keys have equally many rows. If some have more, K is too small, and the table grows once more. */
+/* Estimates the number of keys K among `rows` rows, if `drawn` random rows have `different` distinct keys. On average
+ * they have K (1 - e^(-drawn / K)) distinct keys, if all keys have equally many rows. If some keys have more rows than
+ * others, the estimate is too small, and the table grows once more. */
 static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t rows)
 {
     double low = (double)different, high = (double)rows;
@@ -147,7 +149,7 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
     sample *one = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     if (one == NULL)
         return 0;
-    if (n <= most) { /* takes all of them */
+    if (n <= most) { /* the sample is all rows */
         if (machine->ops->read_table(machine, one->keys, keys, n * key_bytes, stream) == LOOM_OK)
             estimate = loom__count_different(one->keys, key_bytes, n, one->seats, SEATS);
     } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
@@ -170,7 +172,7 @@ static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_
 /* What one round gives to the table: the caller's batch, or rows of it in arrays of our own. */
 typedef struct round_of_rows {
     loom__batch batch;
-    uint64_t *rows; /* [n] row numbers in the caller's batch, if that has outputs */
+    uint64_t *rows; /* [n] row numbers in the caller's batch; NULL if the batch has no outputs */
     unsigned char *memory;
     uint64_t bytes;
 } round_of_rows;
@@ -211,11 +213,11 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
     made->batch.status = whole->status != NULL ? made->memory + status : NULL;
     made->batch.n = n;
     made->batch.replace = 0;
-    made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* a part may be too small for it */
+    made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* the refused rows may be too few for it */
     return LOOM_OK;
 }
 
-/* Numbers of the rows that the table refused in a round: as many as it reported. */
+/* Writes the numbers of the rows that the table refused in a round. There must be as many as the table reported. */
 static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused)
 {
     loom__machine *machine = map->handle.context->machine;
@@ -266,9 +268,9 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys, capacity = map->handle.table->is.capacity;
-    *next = (round_of_rows){.batch = *whole}; /* the old *next may still be the last round */
+    *next = (round_of_rows){.batch = *whole}; /* no memory yet: the old contents of *next may belong to `last` */
     if (loom__map_is_limited(map))
-        return grow(map, 0, whole->stream); /* in vain: for its error message */
+        return grow(map, 0, whole->stream); /* fails, with the error message for the caller */
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
@@ -344,6 +346,6 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
         outcome->status = LOOM_FULL;
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
     if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
-        (void)grow(map, keys, batch->stream); /* if it cannot, the next call tries again: all keys are stored */
+        (void)grow(map, keys, batch->stream); /* after a failure the next call tries again: all keys are stored */
     return LOOM_OK;
 }

@@ -16,14 +16,14 @@ static const char module_name[] = "libloom_cuda.so." TEXT(LOOM_VERSION_MAJOR);
 
 static const loom__services services = {loom__fail, &loom__cpu_machine};
 
-/* The outcome of the only attempt. */
+/* The outcome of the only attempt to load the module. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int tried;
 static const loom__machine_ops *found;
-static char reason[512]; /* why there is none */
+static char reason[512]; /* why `found` is NULL */
 
-/* Looks beside the library or program that contains this code; in ../lib, for programs; then wherever the system
- * looks. */
+/* Opens the path in LOOM_CUDA_MODULE if this variable is set. Otherwise looks beside the library or program that
+ * contains this code; in ../lib, for programs; then wherever the system looks. */
 static void *open_module(void)
 {
     char path[PATH_MAX];

@@ -4,8 +4,9 @@
 
 #include "core/machine.h"
 
-/* The cuda machine's functions. NO_MACHINE and a sentence if its module cannot be loaded; `present` says whether there
- * is a device. The module is looked for once and stays loaded. Any thread may call this. */
+/* Returns the cuda machine's functions; their `present` says whether there is a device. NO_MACHINE and a sentence if
+ * the module cannot be loaded. The library looks for the module once, and the module stays loaded. Any thread may call
+ * this. */
 loom_status loom__module_cuda(const loom__machine_ops **ops);
 
 #endif

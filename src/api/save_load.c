@@ -26,7 +26,8 @@ loom_status loom_filter_save(loom_filter *filter, const char *path, loom_stream 
     return status;
 }
 
-/* The engine of a table that has the wanted type. */
+/* Finds the engine of a described table. Fails if the table is not of the wanted type: a filter if `filter`, otherwise
+ * a map, set or counter. */
 static loom_status engine_of(const loom__description *is, const char *path, int filter, const loom__engine **engine)
 {
     const int is_map = is->type >= LOOM_TYPE_MAP && is->type < LOOM_TYPE_FILTER;
@@ -90,6 +91,7 @@ loom_status loom_filter_load(loom_context *context, const char *path, loom_filte
     loom__table *table;
     RETURN_ERROR_IF(context == NULL || filter == NULL, LOOM_INVALID_ARGUMENT, "context or filter is NULL");
     RETURN_IF_FAILED(load(context, path, 1, &table, stream));
-    const uint64_t given = table->is.size < INT64_MAX ? table->is.size : INT64_MAX; /* further keys are added to it */
+    /* Bounded, because calls add further keys to it. */
+    const uint64_t given = table->is.size < INT64_MAX ? table->is.size : INT64_MAX;
     return loom__filter_wrap(context, table, given, filter);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* `last` is the last field of the first version, not of this one: it stays when the struct grows. */
+/* `last` is the last field of the struct's first version. It does not change when the struct grows. */
 #define KIND(type, last)                                                                                \
     {                                                                                                   \
         .name = #type, .bytes = sizeof(type), .least = offsetof(type, last) + sizeof(((type *)0)->last) \

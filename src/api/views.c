@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What the kernels of a view do. */
+/* What the kernels of a device view do to the table. */
 static loom_status access_of(loom_view_access asked, loom__access *access)
 {
     static const loom__access all[] = {
-        [LOOM_VIEW_FIND] = LOOM__ACCESS_READ, /* its loads are not coherent: nothing may write */
+        [LOOM_VIEW_FIND] = LOOM__ACCESS_READ, /* loads of its kernels are not coherent: nothing may write */
         [LOOM_VIEW_INSERT] = LOOM__ACCESS_INSERT, [LOOM_VIEW_ACCUMULATE] = LOOM__ACCESS_ACCUMULATE,
         [LOOM_VIEW_ERASE] = LOOM__ACCESS_ERASE,   [LOOM_VIEW_MIXED] = LOOM__ACCESS_ALONE,
     };
@@ -20,15 +20,16 @@ static loom_status access_of(loom_view_access asked, loom__access *access)
     return LOOM_OK;
 }
 
-/* Unique over all tables: a view of a destroyed table is not taken for one of a table that reuses its memory. */
+/* Serial numbers of views are unique over all tables: a view of a destroyed table is not mistaken for a view of a table
+ * that reuses its memory. */
 static uint64_t next_serial(void)
 {
     static _Atomic uint64_t last;
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
-/* Calls are ordered with the two ends of a view. Earlier calls are over when the view's kernels begin. No call that the
- * kernels may not overlap comes before the view ends (loom__handle_check_views). */
+/* Orders the begin or the end of a view with the calls on the table. Earlier calls are over when the view's kernels
+ * begin. No call that the kernels may not overlap comes before the view ends (loom__handle_check_views). */
 static loom_status pass(loom__handle *handle, loom__access access, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(handle, access, stream));
@@ -36,13 +37,14 @@ static loom_status pass(loom__handle *handle, loom__access access, loom_stream s
     return LOOM_OK;
 }
 
-/* Fills in a view and records it as lent. Inside the gate, as a writer. */
+/* Fills in a view and records it as lent. The caller is inside the gate, as a writer. */
 static loom_status begin(loom__handle *handle, loom_view_access asked, loom_map_view *view, loom_stream stream)
 {
     loom__access access = LOOM__ACCESS_ALONE;
     *view = (loom_map_view){.access = asked};
     RETURN_IF_FAILED(access_of(asked, &access));
-    /* Further views of the same access are allowed, mixed ones too, although those overlap no call. */
+    /* Further views of the same access are allowed. This includes mixed views, although a mixed view overlaps no
+     * call. */
     if (handle->lent == 0 || handle->lent_as != access)
         RETURN_IF_FAILED(loom__handle_check_views(handle, access));
     RETURN_ERROR_IF(handle->lent == LOOM__MOST_VIEWS, LOOM_IN_USE,
@@ -57,7 +59,8 @@ static loom_status begin(loom__handle *handle, loom_view_access asked, loom_map_
     return LOOM_OK;
 }
 
-/* Updates the size and frees retired slots, alone, behind the view's kernels. */
+/* Updates the size and, after mixed views, frees retired slots. Ordered behind the view's kernels, with the table
+ * alone. */
 static loom_status take_back(loom__handle *handle, const loom_map_view *view, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream));
@@ -66,8 +69,8 @@ static loom_status take_back(loom__handle *handle, const loom_map_view *view, lo
     return status;
 }
 
-/* The view is no longer lent, and later calls wait for its kernels. After a failure it is still lent and may be ended
- * again. Inside the gate, as a writer. */
+/* Ends a view: it is no longer lent, and later calls wait for its kernels. After a failure the view is still lent, and
+ * the caller may end it again. The caller is inside the gate, as a writer. */
 static loom_status end(loom__handle *handle, const loom_map_view *view, loom_stream stream)
 {
     loom__access access = LOOM__ACCESS_ALONE;

@@ -1,5 +1,5 @@
-/* Which calls on one table may overlap. The handle (api/handle.c) asks this, and so does a machine whose calls
- * return early. */
+/* Which calls on one table may overlap. The handle (api/handle.c) applies these rules, and so does a machine whose
+ * calls return early. */
 #ifndef LOOM_CORE_ACCESS_H
 #define LOOM_CORE_ACCESS_H
 

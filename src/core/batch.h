@@ -18,7 +18,7 @@ typedef enum loom__write {
 /* One bulk call. The machine writes the outcome to *result in stream order; `result` is never NULL here. */
 typedef struct loom__batch {
     const void *keys;   /* [n] */
-    const void *values; /* [n] insert, build, find_or_insert, update; accumulate: of loom__number_bytes() each */
+    const void *values; /* [n] insert, build, find_or_insert, update; accumulate: loom__number_bytes() bytes each */
     void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL otherwise */
     uint8_t *found;     /* [n] contains; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
@@ -27,17 +27,17 @@ typedef struct loom__batch {
     loom__write write;       /* what a writing call does */
     loom__combine_rule rule; /* accumulate */
     loom__widening widening; /* accumulate */
-    void *workspace;         /* builds and inserts: the caller's, replaces temporary memory if it is large enough */
+    void *workspace;         /* builds and inserts: the caller's memory; replaces temporary memory if large enough */
     uint64_t workspace_bytes;
     uint32_t captured;     /* build: the stream is being captured into a graph */
-    uint32_t by_partition; /* insert: faster that way; the call has the table alone */
+    uint32_t by_partition; /* insert: going by partition is faster; the call has the table alone */
     uint32_t replace;      /* build: discards the former contents */
     uint32_t uncounted;    /* nobody reads the counts of the result */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
 
-/* Where a cursor stands: it has returned all pairs in lower buckets, and in lower slots of its bucket. */
+/* Where a cursor stands. It has returned all pairs in lower buckets, and all pairs in lower slots of this bucket. */
 typedef struct loom__position {
     uint64_t bucket; /* counted over all partitions */
     uint32_t slot;

@@ -46,8 +46,9 @@ LOOM_BOTH uint64_t loom__chunk_column_bytes(loom__chunk_column column, uint64_t 
     return (bytes + LOOM__CHUNK_ALIGNMENT - 1) / LOOM__CHUNK_ALIGNMENT * LOOM__CHUNK_ALIGNMENT;
 }
 
-/* Items of one chunk, whose arrays share a buffer; 0: not even one fits. A multiple of 512 or of 32 if that many fit.
- * Arrays on the device are not staged, and with this multiple every chunk of them keeps the alignment of the array. */
+/* Items of one chunk. The arrays of a chunk share one staging buffer. 0: not even one item fits. UINT64_MAX: no array
+ * is staged. The result is a multiple of 512, or else of 32, if that many items fit. Arrays on the device are not
+ * staged; the multiple gives each chunk of a device array the alignment of the whole array. */
 LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t count, uint64_t buffer_bytes)
 {
     uint64_t each = 0, besides = 0;
@@ -63,8 +64,9 @@ LOOM_BOTH uint64_t loom__chunk_items(const loom__chunk_column *columns, uint32_t
 
 /* ---- Slices ---- */
 
-/* Items of each slice except the last, if n items go in slices of at most `most` > 0 items and about equal size. A
- * multiple of 512, unless that exceeds `most`. */
+/* Items of each slice except the last, which may have fewer. n items go in slices of about equal size, each of at most
+ * `most` > 0 items. If n <= most, one slice takes all of them. Otherwise the result is a multiple of 512, unless that
+ * exceeds `most`. */
 LOOM_BOTH uint64_t loom__slice_items(uint64_t n, uint64_t most)
 {
     if (n <= most)

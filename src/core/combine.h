@@ -1,5 +1,5 @@
-/* How an accumulation combines two values. All machines agree, except that a GPU's own addition of floats treats
- * subnormal numbers as zero. */
+/* Combine rules: how an accumulation combines two values. All machines agree, with one exception: the addition of
+ * floats that a GPU does in hardware treats subnormal numbers as zero. */
 #ifndef LOOM_CORE_COMBINE_H
 #define LOOM_CORE_COMBINE_H
 
@@ -43,7 +43,7 @@ LOOM_BOTH uint32_t loom__number_bytes(loom__widening widening, uint32_t value_by
     return widening == LOOM__WIDEN_NOT ? value_bytes : 4;
 }
 
-/* Integers only: no branches. */
+/* For integers only. Compiles without branches. */
 LOOM_BOTH uint64_t loom__widen_whole(loom__widening widening, uint32_t number)
 {
     loom__bits_4 narrow;

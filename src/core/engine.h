@@ -1,20 +1,21 @@
 /* An engine: one struct of functions and properties, registered once. Nothing in `api` or `core` names an engine.
  *
- * An optional member may be NULL or 0 and then has the default given beside it. */
+ * An optional member may be NULL or 0. Its comment then gives the default after the word "Optional". */
 #ifndef LOOM_CORE_ENGINE_H
 #define LOOM_CORE_ENGINE_H
 
 #include "core/batch.h"
 #include "core/machine.h"
 
-/* Loads of any map, in configs and in files. At a smaller load a table would be so large that it could hardly grow. */
+/* Bounds of a map's load factor, in configs and in files. With a smaller load factor a table would be so large that it
+ * could hardly grow. */
 #define LOOM__SMALLEST_LOAD 0.01
 #define LOOM__LARGEST_LOAD  0.95
 
 typedef struct loom__table loom__table;
 typedef struct loom__description loom__description;
 
-/* Fields of loom_map_config that only some engines support. The others refuse them unless they are 0. */
+/* Fields of loom_map_config that only some engines support. A config for another engine must leave them 0. */
 enum { LOOM__OPTION_CONCURRENT_READS = 1, LOOM__OPTION_KEYS_PER_CELL = 2 };
 
 typedef struct loom__filter_engine loom__filter_engine;
@@ -32,8 +33,9 @@ typedef struct loom__engine {
     /* Insertions may move stored keys: each inserting call has the table alone, and device views may only find. */
     uint32_t moves_keys;
 
-    /* OK, or UNSUPPORTED and a sentence. The core answers for features that `options`, `view_layout` and `moves_keys`
-     * rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks the machine. */
+    /* OK, or UNSUPPORTED and a sentence. loom_supports() has already refused the features that `options`, `view_layout`
+     * and `moves_keys` rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks
+     * the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
     /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. Optional:
@@ -44,8 +46,8 @@ typedef struct loom__engine {
      * filters. INVALID_ARGUMENT and a sentence if no table matches the config. */
     loom_status (*choose)(loom__machine *machine, const void *config, loom__description *is);
 
-    /* OK if `choose` could have made this, otherwise BAD_FILE and a sentence. The caller has checked what holds for
-     * every table of the type. */
+    /* OK if `choose` could have made this description, otherwise BAD_FILE and a sentence. The caller has checked the
+     * rules that hold for every table of the type. */
     loom_status (*check)(const loom__description *is);
 
     /* Lists the regions (loom__table_add_region) and sets slots_per_bucket. */
@@ -57,15 +59,15 @@ typedef struct loom__engine {
     /* Runs after the contents were read from a file and the totals were set. Optional. */
     loom_status (*restored)(loom__table *table, loom_stream stream);
 
-    /* Upkeep may find work once erasures, and insertions beyond the table's capacity, have been given more keys than
-     * this. Optional: no upkeep. */
+    /* The number of keys after which upkeep may find work. Keys given to erasures count, and keys given to insertions
+     * beyond the table's capacity. Optional: no upkeep. */
     uint64_t (*upkeep_after)(const loom__table *table);
 
-    /* Fill in what only this engine knows. Both optional. */
+    /* Fill in the fields that only this engine knows. Both optional: nothing to fill in. */
     void (*tell_config)(const loom__table *table, loom_map_config *config);
     void (*tell_stats)(const loom__table *table, loom_stats *stats);
 
-    /* Its kernels on a machine. Optional: asks the machine. */
+    /* The engine's kernels on a machine. Optional: asks the machine. */
     const void *(*kernels)(const loom__machine *machine);
 
     const loom__filter_engine *filter; /* filters only */
@@ -84,17 +86,18 @@ struct loom__filter_engine {
 
 /* ---- the registry ---- */
 
-/* The engine with this id that implements this type. LOOM_ENGINE_DEFAULT: the first that implements it. NULL: none. */
+/* The engine with this id that implements this type; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first
+ * engine that implements the type. */
 const loom__engine *loom__engine_of(loom_type type, uint32_t id);
 
 /* The largest load factor that an engine's tables may be made for. */
 double loom__engine_largest_load(const loom__engine *engine);
 
-/* Whether any engine has this id, or it is LOOM_ENGINE_DEFAULT. */
+/* Whether any engine has this id. LOOM_ENGINE_DEFAULT counts as known. */
 int loom__engine_is_known(uint32_t id);
 
-/* Adds an engine from outside the library. Not thread-safe: call it before the first context. Returns 0 if the id is
- * taken or there is no room. */
+/* Adds an engine from outside the library. Not thread-safe: call this before the first context is made. Returns 0 if
+ * the id is taken or the registry is full. */
 int loom__engine_register(const loom__engine *engine);
 
 /* The library's own engines, in the order of the search; ends with NULL (engines/engines.c). */

@@ -30,9 +30,9 @@ static loom_status io_error(const char *what, const char *path)
 /* ---- temporary files ----
  *
  * A save locks its temporary file before the first byte, and holds the lock until the file has its final name or is
- * gone. A temporary file whose lock can be taken is therefore a leftover of a killed process. Three races remain:
- *   - A new file has no lock for a moment. Another process that takes the lock then removes the file. The creator finds
- *     that it cannot have the lock, or that the file has no name any more, and tries the next name.
+ * gone. A temporary file whose lock can be taken is therefore a leftover of a killed process. Three cases need care:
+ *   - A new file has no lock for a moment. Another process may take the lock in this moment and remove the file. The
+ *     creator then cannot take the lock, or finds that the file has lost its name, and tries the next name.
  *   - Between opening a file and locking it, the file may get its final name, and its old name may go to another save.
  *     The name is therefore looked up again under the lock; it does not change while the lock is held.
  *   - Hosts that share a file system do not always see each other's locks. Names carry a tag of the host, and files of
@@ -109,7 +109,8 @@ static void remove_leftovers(const char *directory)
     closedir(entries);
 }
 
-/* Creates the temporary file under an unused name and locks it. The name is short: every legal name can be saved. */
+/* Creates the temporary file under an unused name and locks it. The temporary name is short and does not contain the
+ * final one, so a file can be saved under every legal name. */
 static int create_temporary(loom__new_file *file, const char *directory, mode_t mode)
 {
     const unsigned own = own_tag();
@@ -122,7 +123,7 @@ static int create_temporary(loom__new_file *file, const char *directory, mode_t 
         int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST)
             return -1;
-        /* Without file locks no process can take one, so no process removes the file. */
+        /* If the file system has no locks, no process can take this one, and no process removes the file. */
         if (descriptor >= 0 && (try_lock(descriptor) == 0 || errno != EWOULDBLOCK) &&
             has_name(descriptor, AT_FDCWD, file->temporary))
             return descriptor;
@@ -234,7 +235,7 @@ loom_status loom__file_commit(loom__new_file *file)
         loom__file_abandon(file);
         return status;
     }
-    close(file->descriptor); /* after the rename, as above; closing cannot lose synced data */
+    close(file->descriptor); /* after the rename: closing releases the lock. Synced data cannot be lost */
     /* Some file systems cannot sync a directory and return EINVAL. */
     if (fsync(file->directory) != 0 && errno != EINVAL)
         status = io_error("the new file is in place, but syncing the directory of", file->path);

@@ -9,12 +9,13 @@ enum { LOOM__PATH_ROOM = 4096 };
 
 typedef struct loom__new_file {
     int descriptor;
-    int directory;                   /* kept open: it can be synced whatever happens to its permissions */
+    int directory;                   /* kept open, so that it can be synced even if its permissions change */
     char path[LOOM__PATH_ROOM];      /* the final path */
     char temporary[LOOM__PATH_ROOM]; /* the path while the file is written, in the same directory */
 } loom__new_file;
 
-/* A replaced file passes its permissions on. Also removes temporary files that killed saves left in the directory. */
+/* Creates the temporary file. If a file is replaced, the new file gets its permissions. Also removes temporary files
+ * that killed saves left in the directory. */
 loom_status loom__file_begin(loom__new_file *file, const char *path);
 loom_status loom__file_write(loom__new_file *file, const void *data, uint64_t bytes, uint64_t offset);
 /* Syncs the file, renames it, syncs the directory. After a failure the temporary file is gone and the old file

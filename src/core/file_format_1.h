@@ -1,12 +1,12 @@
-/* The bytes of a saved table, format 1, which is read and no longer written.
+/* The bytes of a saved table in format 1. The library still reads this format and no longer writes it.
  *
  *   header        128 bytes
  *   checksums     8 bytes for each piece: XXH64 of its bytes, seeded with its number
  *   padding       zero bytes up to a multiple of 64
- *   pieces        partition_bytes each: the partitions; in perfect tables then the codes, and zero bytes up to a whole
- *                 piece
+ *   pieces        partition_bytes each: the partitions. In perfect tables the codes follow, padded with zero bytes to
+ *                 whole pieces
  *
- * A file is exactly that long. */
+ * A file has exactly this length. */
 #ifndef LOOM_CORE_FILE_FORMAT_1_H
 #define LOOM_CORE_FILE_FORMAT_1_H
 
@@ -29,8 +29,8 @@ typedef struct loom__file_header_1 {
     uint64_t size;
     uint64_t seed;
     double max_load;
-    uint64_t
-        parameter; /* filters: the bits that a key sets; perfect tables: words of codes in a partition; others: 0 */
+    /* Filters: the bits that a key sets. Perfect tables: words of codes in a partition. Others: 0. */
+    uint64_t parameter;
     uint64_t code_pieces; /* perfect tables: pieces behind the partitions; others: 0 */
     uint64_t reserved;
     uint64_t checksums_checksum; /* XXH64 of the checksums, seed 0 */

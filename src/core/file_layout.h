@@ -10,8 +10,9 @@
  *     padding     zero bytes up to a multiple of 64
  *
  * A file has exactly this length. Every byte is covered: header, tables and sections by header_checksum, the checksums
- * by their section's checksums_checksum, the data by its checksums, the padding by being zero. Positions follow from
- * the sizes. A reader compares them: sections neither overlap nor leave gaps.
+ * by their section's checksums_checksum, the data by its checksums, the padding by being zero. All positions follow
+ * from the sizes. A reader computes the positions and compares them with the file: sections neither overlap nor leave
+ * gaps.
  *
  * Format 1 (file_format_1.h) is still read. */
 #ifndef LOOM_CORE_FILE_LAYOUT_H

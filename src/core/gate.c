@@ -25,7 +25,7 @@ void loom__gate_enter(loom__gate *gate, int writes)
         gate->writer = 1;
     } else {
         gate->readers++;
-        pthread_cond_broadcast(&gate->moved); /* the next one may be a reader, too */
+        pthread_cond_broadcast(&gate->moved); /* the next caller may be a reader, too */
     }
     pthread_mutex_unlock(&gate->lock);
 }

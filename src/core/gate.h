@@ -9,15 +9,15 @@
 typedef struct loom__gate {
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    uint64_t arrived;  /* tickets handed out */
-    uint64_t admitted; /* tickets admitted; the holder of this number is next */
+    uint64_t arrived;  /* arrival numbers handed out */
+    uint64_t admitted; /* callers admitted; the caller with this arrival number is next */
     uint64_t readers;  /* inside */
     int writer;        /* inside */
 } loom__gate;
 
 void loom__gate_init(loom__gate *gate);
 void loom__gate_destroy(loom__gate *gate);
-/* As a writer if `writes`, otherwise as a reader. */
+/* Enter and leave as a writer if `writes`, otherwise as a reader. */
 void loom__gate_enter(loom__gate *gate, int writes);
 void loom__gate_leave(loom__gate *gate, int writes);
 

@@ -7,16 +7,16 @@
  * vectorised.
  *
  * Measured on 2^20 keys, 857 partitions of 1747 buckets, 24 families of structured keys (sequences, strides, shifts by
- * 8 to 44, reversed bits, pointers, grids, equal halves, floats, doubles): chi-square of partition, bucket, step and
- * filter bit stays within 4.5 sigma of uniform, the largest of 800 values. With two rounds, keys of 8 bytes that differ
- * only in their upper half miss by 64 sigma. tests/test_core_hash.c repeats the measurement.
+ * 8 to 44, reversed bits, pointers, grids, equal halves, floats, doubles): the chi-square values of partition, bucket,
+ * step and filter bit stay within 4.5 sigma of uniform, which is the largest of 800 values. With two rounds, keys of 8
+ * bytes that differ only in their upper half miss by 64 sigma. tests/test_core_hash.c repeats the measurement.
  *
  * The hash is not cryptographic: the seed is enough to invert it.
  *
  * In open tables the hash chooses, from the top:
  *   bits 63..32  the partition                   multiply_high(upper, partitions)
  *   bits 31..0   the bucket in it                multiply_high(lower, buckets)
- *                the step of the probe sequence  from what the bucket left over
+ *                the step of the probe sequence  from the lower half of the bucket's product
  *                the filter bit                  from the lowest 16 bits
  * The *_layout.h of each other engine says what the lower half chooses there. */
 #ifndef LOOM_CORE_HASH_H
@@ -66,8 +66,9 @@ LOOM_LANE uint32_t loom__hash_partition(uint64_t hash, uint32_t partitions)
     return loom__multiply_high((uint32_t)(hash >> 32), partitions);
 }
 
-/* Of a table with `from` partitions: the range of partitions whose keys may fall into partition `index` of a table with
- * `to` partitions and the same seed. It is one range because partitions are ranges of hashes. */
+/* Which partitions of a table with `from` partitions have keys that may fall into partition `index` of a table with
+ * `to` partitions and the same seed: partitions *first to *last. They are adjacent because a partition is a range of
+ * hashes. */
 LOOM_BOTH void loom__hash_sources(uint32_t index, uint32_t to, uint32_t from, uint32_t *first, uint32_t *last)
 {
     uint64_t begin = (((uint64_t)index << 32) + to - 1) / to, end = (((uint64_t)(index + 1) << 32) + to - 1) / to;
@@ -80,14 +81,14 @@ LOOM_LANE uint32_t loom__hash_bucket(uint32_t lower, uint32_t buckets)
     return loom__multiply_high(lower, buckets);
 }
 
-/* 1 .. buckets - 1. With a prime number of buckets every step visits all of them. With one bucket the step is 1, and
- * the probe sequence ends after its first bucket. */
+/* The step of a probe sequence: 1 .. buckets - 1. If the number of buckets is prime, a probe sequence with any step
+ * visits all buckets. With one bucket the step is 1, and the probe sequence ends after its first bucket. */
 LOOM_LANE uint32_t loom__hash_step(uint32_t lower, uint32_t buckets)
 {
     return 1 + loom__multiply_high(lower * buckets, buckets - 1);
 }
 
-/* 0 .. bits - 1 */
+/* The filter bit: 0 .. bits - 1. */
 LOOM_LANE uint32_t loom__hash_filter_bit(uint32_t lower, uint32_t bits)
 {
     return ((lower & 0xffffu) * bits) >> 16;

@@ -1,5 +1,6 @@
-/* The bulk kernels of a machine: one of these structs for each engine that it offers. `view` is the engine's own struct
- * through which its kernels see a table, for example loom__open_view. A member marked optional may be NULL. */
+/* The bulk kernels of a machine: one of these structs for each engine that the machine offers. `view` is the engine's
+ * view struct, through which its kernels see a table, for example loom__open_view. A member marked optional may be
+ * NULL. */
 #ifndef LOOM_CORE_KERNELS_H
 #define LOOM_CORE_KERNELS_H
 
@@ -8,37 +9,37 @@
 #include "core/totals.h"
 
 typedef struct loom__map_kernels {
-    /* Empties every slot and zeroes every word and all state except the generation. Does not wait. */
+    /* Empties every slot. Zeroes all other words of the table, and all state except the generation. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
-    /* Sets the totals; all other state becomes that of a table without marks. The contents were written by other means.
-     * Waits. Optional where the totals are all the state: the core writes them. */
+    /* Sets the totals and resets all other state: no partition is marked. The caller has written the contents by other
+     * means. Waits. Optional for engines whose only state is the totals: the core writes them. */
     loom_status (*reset_totals)(loom__machine *machine, const void *view, const loom__totals *totals,
                                 loom_stream stream);
 
     loom_status (*find)(loom__machine *machine, const void *view, const loom__batch *batch);
 
     /* Does what batch->write says. Without `insert_bulk` this function also gets builds (batch->replace) and insertions
-     * in order or by partition (batch->flags). OUT_OF_MEMORY leaves the table unchanged. UNSUPPORTED and a sentence for
-     * a kind of write that the engine does not have. */
+     * in order or by partition (batch->flags). OUT_OF_MEMORY leaves the table unchanged. Returns UNSUPPORTED and a
+     * sentence for a kind of write that the engine does not have. */
     loom_status (*write)(loom__machine *machine, const void *view, const loom__batch *batch);
 
-    /* Splits the batch and inserts by partition, unless the flags or the machine choose the direct way. Keeps the order
-     * of equal keys where the flags ask for it, or returns UNSUPPORTED. Also builds. Allocates: OUT_OF_MEMORY leaves
-     * the table unchanged. Optional. */
+    /* Splits the batch and inserts by partition, unless the flags or the machine choose direct insertion. If the flags
+     * ask for LOOM_IN_ORDER, keeps the order of equal keys or returns UNSUPPORTED. Also builds. Allocates:
+     * OUT_OF_MEMORY leaves the table unchanged. Optional. */
     loom_status (*insert_bulk)(loom__machine *machine, const void *view, const loom__batch *batch);
 
-    /* Temporary memory of a build of n keys with these flags, if the arrays lie where the machine works; 0: none.
-     * Optional. */
+    /* Bytes of temporary memory that a build of n keys with these flags takes, if the arrays lie where the machine
+     * works; 0: none. Optional. */
     uint64_t (*bulk_bytes)(loom__machine *machine, const void *view, uint64_t n, uint32_t flags, int with_status);
 
     /* Whether `insert_bulk` is faster than `write` for n keys into a table that surely has slots for them. Optional:
      * never. */
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
 
-    /* Fills the partitions of `to`, whatever they hold, with the keys of `from`, and waits. The caller sets the totals.
-     * *refused counts the keys that found no room; if there are any, `to` must not be used. UNSUPPORTED: these
-     * partitions cannot be filled whole. Optional. */
+    /* Replaces the contents of `to` by the keys of `from`. Fills whole partitions, and waits. The caller sets the
+     * totals. *refused counts the keys that found no room; if there are any, `to` must not be used.
+     * UNSUPPORTED: these partitions cannot be filled whole. Optional. */
     loom_status (*refill)(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
                           loom_stream stream);
 
@@ -53,7 +54,8 @@ typedef struct loom__map_kernels {
      * Optional: nothing wears out. */
     loom_status (*upkeep)(loom__machine *machine, const void *view, int sweep, loom_stream stream);
 
-    /* Adds to the table's size what users' kernels added. Does not wait. Optional: users' kernels cannot write. */
+    /* Adds to the table's size the number of keys that users' kernels added. Does not wait. Optional: users' kernels
+     * cannot write. */
     loom_status (*fold_size)(loom__machine *machine, const void *view, loom_stream stream);
 
     /* Counts the buckets that a lookup of the keys reads. Optional. */
@@ -65,13 +67,14 @@ typedef struct loom__filter_kernels {
     /* Zeroes all bits. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
-    /* Uses these members of the batch: keys, n, found, flags, by_partition, result, stream. `outcome` is the status
-     * that the result gets. With batch->by_partition no other call sets bits meanwhile. Keys that cannot be split still
-     * go directly, unless the flags insist (LOOM_BY_PARTITION). */
+    /* Both use these members of the batch: keys, n, found, flags, by_partition, result, stream. `outcome` is the status
+     * code that `insert` writes to the result. With batch->by_partition no other call sets bits meanwhile. If the batch
+     * cannot be split, it is inserted directly, unless the flags demand LOOM_BY_PARTITION. */
     loom_status (*insert)(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome);
     loom_status (*contains)(loom__machine *machine, const void *view, const loom__batch *batch);
 
-    /* Whether inserting n keys by partition is faster, and the temporary memory it takes; 0: not possible. */
+    /* Whether inserting n keys by partition is faster, and how many bytes of temporary memory it takes; 0 bytes: not
+     * possible. */
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
     uint64_t (*bulk_bytes)(loom__machine *machine, const void *view, uint64_t n);
 
@@ -79,7 +82,7 @@ typedef struct loom__filter_kernels {
      * wait. */
     loom_status (*merge)(loom__machine *machine, const void *to, const void *from, loom_stream stream);
 
-    /* Waits. */
+    /* Reads the whole filter and waits. */
     loom_status (*survey)(loom__machine *machine, const void *view, loom__filter_survey *survey, loom_stream stream);
 } loom__filter_kernels;
 

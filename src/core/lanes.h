@@ -2,14 +2,16 @@
  *
  * A *lane group* works on one key. On the cpu machine a thread is the whole group. On a GPU a group is 1, 2, 4 or 8
  * lanes, each with its share of a bucket's line in registers. In the lane simulator each lane is a coroutine. The
- * including file names the machine's header in LOOM_LANES_HEADER; that header defines what follows.
+ * including file names the machine's header in LOOM_LANES_HEADER; that header defines the names below.
  *
  * A *team* works on one partition: a thread block on a GPU, a thread on a CPU, all lanes of a call in the simulator.
  * Its lanes form groups, and each group runs by itself. A team has some memory of its own beside the table: shared
  * memory on a GPU.
  *
+ * [poll] marks a primitive at which all lanes must arrive; lane_poll states the rule.
+ *
  *   lane_group                         which lane of which group this is; nothing on a CPU
- *   lane_line                          this lane's share of one 64-byte line, as it was when it was taken
+ *   lane_line                          this lane's share of one 64-byte line, as the line was when it was taken
  *   lane_slots                         a set of this lane's slots
  *   lane_votes                         how the lanes of a group voted
  *   lane_truth                         0 or 1: on a CPU a number that must not become a branch, on a GPU a predicate
@@ -22,11 +24,13 @@
  *                                      With active = 0 nothing is read, and the contents of the line are meaningless.
  *                                      Hint: the `span` bytes from `at` on, 64 or 128, will probably be needed
  *   lane_match(line, key_bytes, stride, slots, key)
- *                                      this lane's slots whose key (key_bytes wide, stride apart) equals `key`. The
- *                                      slots fill the line, or all of it except its last word
+ *                                      this lane's slots whose key equals `key`. Keys are key_bytes wide and `stride`
+ *                                      bytes apart. The slots fill the line, or all of it except its last word
  *   lane_any(set)                      whether the set has a slot
- *   lane_first(set, stride)            number in the bucket of the set's first slot; if empty, any within the line
- *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`; if empty, any
+ *   lane_first(set, stride)            the number in the bucket of the set's first slot. If the set is empty: any
+ *                                      number within the line
+ *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`. If the set is
+ *                                      empty: any word
  *   lane_filter(group, line, bit)      whether this bit of the line's last word is set; 0 on lanes without the word
  *
  *   lane_words(group), lane_first_word(group)
@@ -37,8 +41,8 @@
  *   lane_low_bits(group, line)         the lowest 32 bits of the line's last word, on all lanes [poll]
  *
  *   lane_poll(group, mine)             the votes of the group's lanes. All lanes must arrive: those of the group or, on
- *                                      a machine whose groups run in lockstep, those of the whole warp. [poll] marks
- *                                      primitives with the same rule. Orders no memory access
+ *                                      a machine whose groups run in lockstep, those of the whole warp. Orders no
+ *                                      memory access
  *   lane_some(votes)                   whether any lane voted 1
  *   lane_chosen(group, votes)          whether this is the lowest lane that voted 1
  *   lane_count(votes)                  how many lanes voted 1
@@ -60,8 +64,8 @@
  *                                      atomic, relaxed: stores loom__combine_8/4 of the old value and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what this lane read before comes before what it reads and writes after
- *   With shared = 0 nobody writes what is read; or the group has one lane and owns what it touches. These primitives
- *   are then plain loads and stores.
+ *   The caller passes shared = 0 if nobody writes what is read, or if the group has one lane and owns what it touches.
+ *   These primitives are then plain loads and stores.
  *
  *   lane_team                          which lane of which team this is; nothing on a CPU
  *   lane_team_rank(team), lane_team_size(team)
@@ -71,19 +75,20 @@
  *   lane_team_load / lane_team_store(at[, x]), lane_team_load_4 / lane_team_store_4(at[, x])
  *                                      8 or 4 bytes of the team's memory; lanes that touch the same bytes wait in
  *                                      between
- *   lane_team_draw(at, n)              adds n to 4 bytes of it and returns the old value; many lanes may do so at once
- *   lane_team_least(at, x)             4 bytes of it become x if that is less; many lanes may do so at once
- *   lane_team_or(at, bits), lane_team_swap(at, expected, wanted)
- *                                      4 bytes of it: sets bits, or compares and swaps; returns the old value. Many
- *                                      lanes may do so at once
  *   lane_team_load_1 / lane_team_store_1(at[, x])
- *                                      1 byte of it
- *   lane_team_add(team, at, x)         all lanes of a warp arrive, and each adds its x to the same 4 bytes of it, as by
- *                                      a draw
- *   lane_team_count(team, mine)        waits, as lane_team_wait, and tells on how many lanes `mine` is true
+ *                                      1 byte of the team's memory
+ *   The next four work on 4 bytes of the team's memory. Many lanes may call them on the same bytes at once.
+ *   lane_team_draw(at, n)              adds n and returns the old value
+ *   lane_team_least(at, x)             stores x if it is less than the old value
+ *   lane_team_or(at, bits)             sets bits and returns the old value
+ *   lane_team_swap(at, expected, wanted)
+ *                                      compares and swaps; returns the old value
+ *   lane_team_add(team, at, x)         all lanes of a warp arrive. Each adds its x to the same 4 bytes of the team's
+ *                                      memory, as lane_team_draw does
+ *   lane_team_count(team, mine)        waits like lane_team_wait; returns on how many lanes `mine` is true
  *
- * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently, unless the group runs
- * by itself, as a team's groups do. lane_sync may stand in a branch that a group takes as a whole. */
+ * Polls, sums and joins never stand inside a branch that lanes of one warp may take differently. Exception: a group
+ * that runs by itself, as a team's groups do. lane_sync may stand in a branch that a group takes as a whole. */
 #ifndef LOOM_CORE_LANES_H
 #define LOOM_CORE_LANES_H
 

@@ -30,8 +30,8 @@ typedef struct loom__machine_ops {
     /* OK if the machine can be opened here; otherwise NO_MACHINE and a sentence. */
     loom_status (*present)(void);
 
-    /* `config` is complete and checked, except for what only the machine knows: device, threads, simd. A config without
-     * an allocator gets the machine's own. */
+    /* `config` is complete. The caller has checked it, except for the fields that only the machine can check: device,
+     * threads, simd. A config without an allocator gets the machine's own. */
     loom_status (*open)(const loom_context_config *config, loom__machine **machine);
     void (*close)(loom__machine *machine);
     void (*describe)(loom__machine *machine, loom_context_info *info);
@@ -67,10 +67,13 @@ typedef struct loom__machine_ops {
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
     loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);
 
-    /* Rows of arrays, by row number. `status`, and the array that rows are taken from or put into, belong to a call and
-     * may lie wherever a call's arrays may; `rows` and the other array are table or temporary memory. They wait.
-     * select_rows writes the numbers of the rows with status `wanted`, ascending, at most `room`; *count is how many
-     * rows have it. take_rows: to[i] = from[rows[i]]. put_rows: to[rows[i]] = from[i]. */
+    /* Select, take and put rows of arrays by row number. They wait.
+     *   select_rows  writes to `rows` the numbers of the rows with status `wanted`, ascending, at most `room`. *count
+     *                is how many rows have this status
+     *   take_rows    to[i] = from[rows[i]]
+     *   put_rows     to[rows[i]] = from[i]
+     * `status`, the `from` of take_rows and the `to` of put_rows belong to a call and may lie wherever a call's arrays
+     * may. The other arrays are table or temporary memory. */
     loom_status (*select_rows)(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n,
                                uint64_t *rows, uint64_t room, uint64_t *count, loom_stream stream);
     loom_status (*take_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
@@ -98,11 +101,11 @@ typedef struct loom__services {
 
 typedef struct loom__module {
     uint32_t interface_version; /* LOOM__MACHINE_INTERFACE; the library refuses any other before it calls `attach` */
-    uint32_t library_version;   /* LOOM_VERSION of its build */
+    uint32_t library_version;   /* LOOM_VERSION when the module was built */
     const loom__machine_ops *(*attach)(const loom__services *services);
 } loom__module;
 
-/* The only symbol of a module, of this type. */
+/* The only symbol that a module exports, and its type. */
 #define LOOM__MODULE_SYMBOL "loom__module_entry"
 typedef const loom__module *loom__module_entry(void);
 

@@ -98,8 +98,9 @@ static int inserts(const loom__batch *batch)
     return batch->write != LOOM__WRITE_ERASE && batch->write != LOOM__WRITE_UPDATE;
 }
 
-/* Erasures wear partitions. Insertions wear them only where keys are refused. No key is refused before the table holds
- * what it was made for, except keys made to collide; those wear few partitions, not the table. */
+/* Counts the keys that may wear partitions. Erasures wear partitions. Insertions wear a partition only if it refuses
+ * keys. No key is refused before the table holds its capacity, except keys whose hashes were made to collide; those
+ * keys wear a few partitions, not the whole table. */
 static void note_work(loom__table *table, const loom__batch *batch)
 {
     if (inserts(batch))
@@ -155,8 +156,9 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
     return LOOM_OK;
 }
 
-/* A partition that surely has slots for all stored and new keys is filled by counters. Otherwise it is filled key by
- * key, which is no faster than directly. */
+/* Whether an insertion goes by partition although its flags do not ask for it. If a partition surely has slots for all
+ * stored and new keys, counters assign the slots. Otherwise the partition is filled key by key, which is no faster than
+ * direct insertion. */
 static int goes_by_partition(const loom__table *table, const loom__batch *batch)
 {
     const uint32_t ways = LOOM_BY_PARTITION | LOOM_IN_ORDER | LOOM_DIRECTLY;
@@ -200,11 +202,11 @@ loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream
 
 /* ---- another size ---- */
 
-/* Where partitions cannot be filled whole: through arrays. */
+/* Refills a table whose partitions cannot be filled whole. Copies pairs out to temporary arrays and inserts them. */
 static loom_status refill_directly(loom__table *from, loom__table *to, uint64_t keys, uint64_t *refused,
                                    loom_stream stream)
 {
-    enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* pairs: then the values are, too */ };
+    enum { MOST_AT_ONCE = 1 << 20, ALIGNED = 64 /* in pairs: the values then begin at a multiple of 64 bytes, too */ };
     const loom_allocator *allocator = &from->machine->allocator;
     const uint64_t key_bytes = from->is.key_bytes, value_bytes = from->is.value_bytes;
     const uint64_t at_once = keys < MOST_AT_ONCE ? keys / ALIGNED * ALIGNED + ALIGNED : MOST_AT_ONCE;

@@ -1,6 +1,6 @@
-/* Memory of a context. Tables, temporary arrays and handles all pass through here: a caller's allocator sees them, and
- * a test can refuse the n-th request. Exceptions: thread stacks, and what a measurement of limits maps while it
- * runs. */
+/* Memory of a context. Tables, temporary arrays and handles are all allocated here: a caller's allocator sees every
+ * request, and a test can refuse the n-th one. Exceptions: thread stacks, and the memory that a measurement of limits
+ * maps while it runs. */
 #ifndef LOOM_CORE_MEMORY_H
 #define LOOM_CORE_MEMORY_H
 

@@ -49,8 +49,9 @@ double loom__fewest_partitions(double keys, double max_load, double slots, doubl
     return partitions;
 }
 
-/* With at least two partitions about every second key ends the search. The hash is a bijection of 64-bit words, and
- * narrow keys are spread as evenly: among 2^32 of them one falls into another partition at once. */
+/* The search ends. With at least two partitions, at least about every second key falls into another partition than the
+ * first pattern. The hash is a bijection of 64-bit words, so 8-byte keys fill all partitions. 4-byte keys are spread as
+ * evenly, and there are 2^32 of them. */
 uint64_t loom__choose_patterns(loom__seed seed, uint32_t key_bytes, uint32_t partitions, uint64_t from,
                                uint64_t patterns[2], uint32_t *exception)
 {

@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* LOOM_LANE: a function of the lane algorithms. It is always inlined, so a literal argument (a layout kind, a mode)
- * specialises it: this is our template mechanism on every machine. LOOM_BOTH: hosts call it, too. LOOM_STEP: a long
- * function that is seldom called. A CPU does not inline it. A GPU does; it would otherwise have one copy for all kinds.
- * LOOM_UNROLL: the next loop runs over words of a line that a GPU holds in registers, which have no computed index.
+/*   LOOM_LANE    a function of the lane algorithms. It is always inlined, so a literal argument (a layout kind, a mode)
+ *                specialises it: this is our template mechanism on every machine
+ *   LOOM_BOTH    the same, but host code calls it, too
+ *   LOOM_STEP    a long function that is seldom called. A CPU does not inline it. A GPU inlines it, because otherwise
+ *                one copy would serve all kinds
+ *   LOOM_UNROLL  unrolls the next loop. It runs over the words of a line, which a GPU holds in registers; a register
+ *                cannot be addressed by a computed index
  *
  * LOOM_ONE_COPY is defined in builds that test and do not measure (the lane simulator, sanitizers). Lane functions are
  * then ordinary functions, and SLOT_FOR_KIND passes the kind as a variable. The source is the same, and each algorithm
@@ -33,8 +36,8 @@
 #endif
 
 /* 32 x 32 -> 64 bits. On Arm the code names the instruction. gcc knows that both factors are zero-extended and would
- * take the 64-bit multiplication, which occupies the multiplier of a Neoverse N1 three times as long (11 % of a
- * lookup). */
+ * choose the 64-bit multiplication. On a Neoverse N1 this occupies the multiplier three times as long, which costs 11 %
+ * of a lookup. */
 LOOM_LANE uint64_t loom__multiply_wide(uint32_t x, uint32_t y)
 {
 #if defined(__aarch64__) && !defined(__CUDACC__)
@@ -78,7 +81,7 @@ LOOM_LANE uint32_t loom__dot_bytes(uint64_t a, uint64_t b)
     return sum;
 }
 
-/* The same for the bytes of 4, plus `more`. */
+/* The dot product of the 4 bytes of a and the 4 bytes of b, plus `more`. */
 LOOM_LANE uint32_t loom__dot_4(uint32_t a, uint32_t b, uint32_t more)
 {
 #if defined(__CUDA_ARCH__)
@@ -88,7 +91,8 @@ LOOM_LANE uint32_t loom__dot_4(uint32_t a, uint32_t b, uint32_t more)
 #endif
 }
 
-/* `low` and `high` beside each other, shifted by less than 32 bits: the upper half, or the lower one. */
+/* Shift the 64-bit number high:low by less than 32 bits. A left shift returns the upper half, a right shift the lower
+ * half. */
 LOOM_LANE uint32_t loom__funnel_left(uint32_t low, uint32_t high, uint32_t bits)
 {
 #if defined(__CUDA_ARCH__)

@@ -46,7 +46,7 @@ LOOM_LANE void slot_store_value(loom__slot_kind kind, unsigned char *at, uint64_
         lane_store_4((uint32_t *)at, (uint32_t)value);
 }
 
-/* Compare-and-swap of a slot's key, which is not part of a pair. False: another key was there. */
+/* Compare-and-swap of a key that lies in its slot without a value. False: another key was there. */
 LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned char *at, uint64_t from, uint64_t to)
 {
     if (slot_key_bytes(kind) == 4)
@@ -54,9 +54,10 @@ LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned ch
     return lane_swap_8((uint64_t *)at, from, to, shared) == from;
 }
 
-/* Combines the value of a packed pair with another one. Sums go into the upper half, which is the value. Integer minima
- * and maxima take the whole pair: of two pairs with one key, the one with the larger value is larger. Floats need a
- * compare-and-swap. It fails only when another lane has combined; the key itself cannot go while insertions run. */
+/* Combines the value of a packed pair with another value. The value is the upper half of the pair, so a sum is added
+ * there. Integer minima and maxima compare whole pairs: of two pairs with the same key, the pair with the larger value
+ * is larger. Floats need a loop of compare-and-swaps. A swap fails only if another lane has combined, since no key is
+ * removed while insertions run. */
 LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__combine_rule rule, uint64_t key,
                                  uint64_t value)
 {

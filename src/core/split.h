@@ -1,15 +1,15 @@
 /* Splitting on the host: deals the records of a batch into regions of memory, one for each bin. A key's bin is a number
- * below `bins`. For any engine that works by partition. The cuda machine has its own:
+ * below `bins`. Any engine that works by partition can use this split. The cuda machine has a split of its own:
  * machines/cuda/core/cuda_split.cuh.
  *
  * One thread per chunk of the batch counts keys. The counts become positions. Then one thread per chunk scatters.
- * Regions are therefore exact: no batch, however skewed, can overflow one. Regions lie back to back, and the records of
- * each are in the order of the batch. A bin's current line stays in the cache until it is full: each column is read and
- * written once, and lines that are written are fetched.
+ * Regions are therefore exact: no batch, however skewed, can overflow one. Regions lie back to back. The records of
+ * each region are in the order of the batch. A bin's current output line stays in the cache until it is full, so each
+ * column is read once and written once. The processor also fetches every line that is written.
  *
- * A record is a key and, if the batch has values, the value behind it. Its index in the batch goes to an array of its
- * own if the caller asks. `bin_of(by, key)` returns a key's bin. Everything here is inlined where it is called, with
- * literal widths and a literal function; otherwise it is slow. */
+ * A record is a key and, if the batch has values, the value behind it. If the caller asks for indexes, a record's index
+ * in the batch goes to a separate array. `bin_of(by, key)` returns a key's bin. Callers pass literal widths and name
+ * the function bin_of, so that the compiler inlines everything; otherwise the split is slow. */
 #ifndef LOOM_CORE_SPLIT_H
 #define LOOM_CORE_SPLIT_H
 
@@ -40,8 +40,8 @@ LOOM_LANE uint64_t loom__split_place(uint64_t *bytes, uint64_t wanted)
     return at;
 }
 
-/* Lays out fill, region, records and index in `memory` and returns how many bytes they take. NULL: only returns the
- * bytes. */
+/* Lays out fill, region, records and index in `memory`, and returns how many bytes they take. If `memory` is NULL, only
+ * returns the bytes. */
 LOOM_LANE uint64_t loom__split_lay_out(loom__split *split, unsigned char *memory, uint32_t record_bytes, int with_index)
 {
     uint64_t bytes = 0;
@@ -69,7 +69,7 @@ LOOM_LANE uint64_t loom__split_key(const loom__split *split, uint32_t key_bytes,
     return key_bytes == 4 ? ((const uint32_t *)split->keys)[i] : ((const uint64_t *)split->keys)[i];
 }
 
-/* Step 1, for each chunk. */
+/* Step 1, for each chunk: counts the keys of each bin. */
 LOOM_LANE void loom__split_count(const loom__split *split, uint64_t chunk, uint32_t key_bytes, loom__split_bin *bin_of,
                                  const void *by)
 {
@@ -80,7 +80,7 @@ LOOM_LANE void loom__split_count(const loom__split *split, uint64_t chunk, uint3
         fill[bin_of(by, loom__split_key(split, key_bytes, i))]++;
 }
 
-/* Step 2: counts become positions, bin by bin, and chunk by chunk within a bin. */
+/* Step 2: turns counts into positions, bin by bin, and chunk by chunk within a bin. */
 LOOM_LANE void loom__split_sum_up(const loom__split *split)
 {
     uint64_t at = 0;
@@ -95,7 +95,7 @@ LOOM_LANE void loom__split_sum_up(const loom__split *split)
     split->region[split->bins] = at;
 }
 
-/* Step 3, for each chunk. */
+/* Step 3, for each chunk: writes each record to its position. */
 LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uint32_t key_bytes, uint32_t value_bytes,
                                    loom__split_bin *bin_of, const void *by)
 {

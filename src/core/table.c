@@ -19,7 +19,7 @@ void loom__table_add_region_at(loom__table *table, loom__place place, loom__sect
                                uint64_t unit)
 {
     assert(table->region_count < LOOM__MOST_REGIONS && bytes > 0 && unit > 0 && unit <= INT32_MAX);
-    assert(place == LOOM__PLACE_DEVICE || table->region_count > 0); /* loom__table_wait reads the first one */
+    assert(place == LOOM__PLACE_DEVICE || table->region_count > 0); /* loom__table_wait reads the first region */
     loom__region *region = &table->regions[table->region_count++];
     *region = (loom__region){.section = section, .place = place, .bytes = bytes, .unit = unit};
     table->sections += section != LOOM__SECTION_NONE;
@@ -92,7 +92,8 @@ loom_status loom__table_offered(loom__machine *machine, const loom__engine *engi
     return LOOM_OK;
 }
 
-/* Gives the regions their memory, if there is any yet, and sets the engine's view and the address of the totals. */
+/* Gives the regions their memory if it is allocated already. Sets the engine's view struct and the address of the
+ * totals. */
 static void attach(loom__table *table)
 {
     for (uint32_t i = 0; i < table->region_count; i++) {
@@ -190,8 +191,8 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 
 /* ---- contents ---- */
 
-/* Tables that get the same memory one after the other have different generations if their seeds or capacities differ. A
- * stale device view of the first is then detected. */
+/* A number by which kernels detect a stale device view. Two tables that use the same memory one after the other have
+ * different generations if their seeds or capacities differ. */
 static uint64_t generation_of(const loom__table *table)
 {
     const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;

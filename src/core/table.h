@@ -10,7 +10,7 @@
 enum {
     LOOM__MOST_REGIONS = 4,
     LOOM__MOST_PARAMETERS = 6,
-    LOOM__VIEW_WORDS = 22 /* of 8 bytes, as many as a device view has for it */
+    LOOM__VIEW_WORDS = 22 /* 8-byte words of a view struct; a device view has room for as many */
 };
 
 /* What a file says about a table. */
@@ -22,7 +22,7 @@ typedef struct loom__description {
     uint32_t partitions;
     uint32_t buckets; /* per partition */
     uint64_t capacity;
-    uint64_t size; /* files only: tables count theirs in their totals */
+    uint64_t size; /* used in files only: a table counts its keys in its totals */
     uint64_t seed;
     double max_load;
     uint64_t parameters[LOOM__MOST_PARAMETERS]; /* the engine's own numbers; unused ones are 0 */
@@ -73,17 +73,17 @@ struct loom__table {
     uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
 };
 
-/* For an engine's `lay_out`: appends a region. Regions of one place share one allocation, in this order.
- * The first region is in device memory. */
+/* For an engine's `lay_out`: appends a region. Regions of one place share one allocation, in the order in which they
+ * were appended. The first region is in device memory. */
 void loom__table_add_region_at(loom__table *table, loom__place place, loom__section section, uint64_t bytes,
                                uint64_t unit);
-/* The same in device memory. */
+/* Appends a region in device memory. */
 void loom__table_add_region(loom__table *table, loom__section section, uint64_t bytes, uint64_t unit);
 
 /* Appends the region that is not saved: the totals, then `more_bytes` for the engine. */
 void loom__table_add_state(loom__table *table, uint64_t more_bytes);
 
-/* The engine's part of the state region; NULL without memory. */
+/* The engine's part of the state region; NULL while the table has no memory. */
 unsigned char *loom__table_state(const loom__table *table);
 
 /* Bytes of a table: its host struct and its regions. */
@@ -92,15 +92,15 @@ uint64_t loom__table_bytes(const loom__table *table);
 /* Slots of all partitions. */
 uint64_t loom__table_slots_in_all(const loom__table *table);
 
-/* Lays out a table without memory, in the caller's `table`. UNSUPPORTED if the machine does not offer the engine, or a
- * region's place is not offered. */
+/* Lays out a table in the caller's struct `table`, without memory for its regions. UNSUPPORTED if the machine does not
+ * offer the engine, or if a region's place is not on offer. */
 loom_status loom__table_plan(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table *table);
 
 /* Makes a table with memory; its contents are undefined. */
 loom_status loom__table_make(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                              uint32_t concurrent_reads, loom__table **made, loom_stream stream);
-/* Makes a table without keys, which every stream sees. */
+/* Makes a table without keys. Every stream sees it as empty. */
 loom_status loom__table_make_empty(loom__machine *machine, const loom__engine *engine, const loom__description *is,
                                    uint32_t concurrent_reads, loom__table **made);
 void loom__table_destroy(loom__table *table);
@@ -117,8 +117,8 @@ loom_status loom__region_read(loom__table *table, const loom__region *region, ui
 loom_status loom__region_write(loom__table *table, const loom__region *region, uint64_t at, const void *host,
                                uint64_t bytes, loom_stream stream);
 
-/* Sets the totals; all other state becomes that of a table without marks. Waits: every stream then sees the table.
- * Without totals it only waits. */
+/* Sets the totals and resets all other state: no partition is marked. Waits: every stream then sees the table. For a
+ * table without totals it only waits. */
 loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_stream stream);
 
 /* Removes all keys; does not wait. */
@@ -127,8 +127,8 @@ loom_status loom__table_clear(loom__table *table, loom_stream stream);
 /* Waits for the stream's work on the table. */
 loom_status loom__table_wait(loom__table *table, loom_stream stream);
 
-/* A device view of the table: fills in `view`, of which only `access` is set. UNSUPPORTED and a sentence if the table
- * has no views with this access. */
+/* Fills in a device view of the table. The caller has set view->access. UNSUPPORTED and a sentence if the table has no
+ * views with this access. */
 loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 
 /* ---- maps, sets, counters (map_table.c) ---- */
@@ -137,7 +137,7 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
                                    loom_status status);
 
-/* For a complete config. */
+/* Both take a complete config. */
 loom_status loom__map_table_measure(loom__machine *machine, const loom_map_config *config, loom_memory *memory);
 loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                    loom__table **made);
@@ -149,21 +149,21 @@ loom_status loom__map_table_build(loom__table *table, const loom__batch *batch);
 loom_status loom__map_table_find(loom__table *table, const loom__batch *batch);
 loom_status loom__map_table_write(loom__table *table, const loom__batch *batch); /* does what batch->write says */
 
-/* The access that an insertion of this batch needs if no device view is lent. ALONE if the engine moves keys, or if the
- * batch is faster by partition, which sets batch->by_partition; otherwise `asked`. Call it before the batch is ordered
- * with other calls. */
+/* The access that an insertion of this batch needs if no device view is lent. Sets batch->by_partition if the batch is
+ * faster by partition. The access is ALONE in this case or if the engine moves keys, otherwise `asked`. Call this
+ * before the batch is ordered with other calls. */
 loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked);
 
 /* Whether upkeep is due after calls that write. Upkeep needs the table alone; it does not wait. */
 int loom__map_table_wants_upkeep(const loom__table *table);
 loom_status loom__map_table_upkeep(loom__table *table, loom_stream stream);
 
-/* After the kernels of views that wrote: counts their keys. With `sweep`, which mixed views need, also frees retired
- * slots. Needs the table alone; does not wait. */
+/* Runs after the kernels of device views that wrote, and adds the keys that they stored to the size. With `sweep`, also
+ * frees retired slots; mixed views need this. Needs the table alone; does not wait. */
 loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream stream);
 
-/* Whether n more keys surely fit. Every key ever given counts as stored. `recount` reads the number from the table, and
- * waits; the number is exact from then on. */
+/* Whether n more keys surely fit. Every key given since the last recount counts as stored. `recount` reads the exact
+ * number of stored keys from the table, and waits; later calls count from that number on. */
 int loom__map_table_surely_fits(const loom__table *table, uint64_t n);
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream);
 

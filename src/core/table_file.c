@@ -12,7 +12,7 @@
 
 enum { BUFFER_BYTES = 8 << 20, MOST_HEADER_BYTES = 1 << 20 };
 
-/* What files and descriptions tell in the same words, parameters apart. */
+/* The fields that files and descriptions have in common, except the parameters. */
 #define FIELDS_OF(from)                                                                                   \
     .type = (loom_type)(from)->type, .engine = (from)->engine, .layout_version = (from)->layout_version,  \
     .key_bytes = (from)->key_bytes, .value_bytes = (from)->value_bytes, .partitions = (from)->partitions, \
@@ -27,12 +27,12 @@ typedef struct transfer {
     loom__table *table;
     const loom__file_section *section;
     uint64_t first_seed;
-    uint64_t *checksums; /* [units], then padding; in format 1 those of all parts. The buffer follows */
+    uint64_t *checksums; /* [units], then padding; in format 1 of all parts. The buffer follows */
     uint64_t checksums_bytes;
     unsigned char *buffer;
     uint64_t buffer_bytes;
-    uint64_t first, count; /* units of the run at hand … */
-    uint64_t at, length;   /* … and its bytes in the section */
+    uint64_t first, count; /* the current run: its first unit and number of units */
+    uint64_t at, length;   /* the current run: its offset in the section and its bytes */
 } transfer;
 
 static uint64_t units_of(const loom__file_section *section)
@@ -40,8 +40,8 @@ static uint64_t units_of(const loom__file_section *section)
     return loom__file_units(section->bytes, section->unit);
 }
 
-/* Combines the unit's checksum with the one that stands there: 0 before a save, the file's own before a load. After a
- * load the result is 0, or the unit is damaged. */
+/* XORs the unit's checksum into its entry. Before a save the entry is 0. Before a load it is the checksum from the
+ * file; afterwards it is 0, or the unit is damaged. */
 static void sum_unit(void *argument, uint64_t index)
 {
     transfer *move = argument;
@@ -100,7 +100,7 @@ static int is_zero(const void *memory, uint64_t bytes)
 
 /* ---- save ---- */
 
-/* All that stands before the first section's checksums. */
+/* All bytes of a file before the first section's checksums. */
 typedef struct head {
     loom__file_header header;
     loom__file_table table;
@@ -176,7 +176,7 @@ static loom_status read_at(const loom__table_file *file, void *data, uint64_t by
     return loom__file_read(file->descriptor, file->path, data, bytes, offset);
 }
 
-/* Do the sections lie where they should, one behind the other? */
+/* Checks the reserved fields, and that the sections lie back to back up to the end of the file. */
 static loom_status check_head(const head *all, const loom__table_file *file)
 {
     const char *path = file->path;
@@ -205,7 +205,8 @@ static loom_status check_head(const head *all, const loom__table_file *file)
     return LOOM_OK;
 }
 
-/* Checks all that stands before the first section's checksums: first its checksum, then what it says. */
+/* Checks all bytes before the first section's checksums: first their checksum, then the numbers of tables and
+ * sections. */
 static loom_status check_records(const char *path, unsigned char *records, uint64_t bytes)
 {
     loom__file_header header;
@@ -335,7 +336,7 @@ void loom__table_file_close(loom__table_file *file)
 
 /* ---- load ---- */
 
-/* What holds for the tables of every engine. */
+/* Checks the rules that hold for the tables of every engine, then the engine's own rules. */
 static loom_status check_description(const loom__table_file *file, const loom__engine *engine)
 {
     const loom__description *is = &file->is;
@@ -370,7 +371,7 @@ static int part_fits(const loom__table_file *file, const loom__file_part *part, 
            (section->unit == region->unit || part->first_seed > 0);
 }
 
-/* Do the file's sections have the sizes of the table's regions? */
+/* Checks that the file has one section for each saved region, of the same size, and no others. */
 static loom_status check_parts(const loom__table_file *file, const loom__table *table)
 {
     for (uint32_t i = 0; i < table->region_count; i++) {
@@ -388,7 +389,7 @@ static loom_status check_parts(const loom__table_file *file, const loom__table *
     return LOOM_OK;
 }
 
-/* A run of units into the region; bytes that are beyond it must be zero. */
+/* Copies a run of units into the region. Bytes beyond the end of the region must be zero. */
 static loom_status put_run(transfer *move, const loom__table_file *file, const loom__region *region, loom_stream stream)
 {
     const uint64_t left = move->at < region->bytes ? region->bytes - move->at : 0;

@@ -5,16 +5,16 @@
 #include "core/file_layout.h"
 #include "core/table.h"
 
-/* Saves the regions that have sections. The file replaces the old one, or the old one stays as it was (core/file.h).
- * `size`: keys. */
+/* Saves the regions that have sections. `size` is the number of keys. The file replaces the old one, or the old one
+ * stays as it was (core/file.h). */
 loom_status loom__table_file_save(loom__table *table, uint64_t size, const char *path, loom_stream stream);
 
 /* A section of an open file. */
 typedef struct loom__file_part {
     loom__file_section is; /* format 1: filled in from its header */
     uint64_t first_seed;   /* seed of its first unit's checksum */
-    /* How many checksums, from checksums_at on, its checksums_checksum covers. Format 1 has one checksum for all parts:
-     * the first part has it, and the second covers none. */
+    /* How many checksums, from checksums_at on, the section's checksums_checksum covers. Format 1 has one
+     * checksums_checksum for all parts: the first part has it, and the second part covers none. */
     uint64_t covered;
 } loom__file_part;
 

@@ -15,11 +15,12 @@ typedef struct loom__table_slots {
     loom__slot_kind kind;
     uint64_t line_offset, line_stride;   /* from a partition's start to bucket 0's line, and from line to line */
     uint64_t value_offset, value_stride; /* the same for values of 4 or 8 bytes outside the line */
-    /* Slots may have rows outside the line: a key, a value or both, the key first, of any width. If the row holds the
-     * key, the line holds a number that only says whether there is a key. With rows the kind has no value. */
+    /* Slots may have rows outside the line. A row holds a key, a value, or a key and then a value, of any width. If the
+     * row holds the key, the line holds a number that only says whether there is a key. With rows, `kind` is a kind
+     * without values. */
     uint32_t row_key_bytes, row_value_bytes; /* 0: not in the row; both 0: no rows */
     uint64_t row_offset, row_stride; /* from a partition's start to bucket 0's rows, and from bucket to bucket */
-    uint64_t empty[2];               /* key pattern of an empty slot: [0], in partition `exception` [1] */
+    uint64_t empty[2];               /* key pattern of an empty slot: [1] in partition `exception`, else [0] */
     uint32_t exception;
 } loom__table_slots;
 
@@ -46,7 +47,7 @@ LOOM_BOTH uint64_t loom__slot_row(const loom__table_slots *table, uint32_t parti
     return partition * table->partition_bytes + table->row_offset + bucket * table->row_stride + slot * row_bytes;
 }
 
-/* A key or a value. It is aligned to its width; a GPU must know this to load it at once. */
+/* Loads a key or a value. It is aligned to its width; a GPU must know the alignment to load it in one access. */
 LOOM_BOTH uint64_t loom__slot_number(const unsigned char *at, uint32_t bytes)
 {
     uint64_t number = 0;

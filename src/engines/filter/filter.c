@@ -1,5 +1,5 @@
 /* The blocked Bloom filter as the core sees it. filter_ops.h has the algorithms, filter_layout.h the bytes, and
- * filter_shape.c the sizes and rates. The machine does bulk work. */
+ * filter_shape.c the sizes and rates. The machines do the bulk work. */
 #include "engines/filter/filter.h"
 #include "core/error.h"
 #include "core/table.h"

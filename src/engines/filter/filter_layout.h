@@ -1,4 +1,4 @@
-/* The bytes of a filter, and the engine's view of one for algorithms.
+/* The bytes of a filter, and the view struct through which algorithms see it.
  *
  * A filter is an array of blocks of 64 bytes, all zero at first, and nothing else. A block has four quarters of 16
  * bytes. A quarter has four words of 32 bits. Blocks come in partitions that fit the shared memory of a GPU and the L2
@@ -13,7 +13,7 @@ enum {
     FILTER_LAYOUT_VERSION = 1,
     FILTER_BLOCK_BYTES = 64,
     FILTER_BLOCK_BITS = 512,
-    FILTER_BLOCK_WORDS = 8, /* of 64 bits, half a quarter each */
+    FILTER_BLOCK_WORDS = 8, /* words of 64 bits, half a quarter each */
     FILTER_QUARTERS = 4,
     FILTER_PARTITION_SHIFT = 10,
     FILTER_PARTITION_BLOCKS = 1 << FILTER_PARTITION_SHIFT, /* 64 KiB: three per Hopper SM */
@@ -26,7 +26,7 @@ enum {
 #define FILTER_LARGEST_RATE   0.5
 #define FILTER_SAME_BITS      0x1p-32 /* the chance that two keys of one block have equal lower hashes */
 
-/* Plain numbers, passed by value, the same on every machine. */
+/* The view struct: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__filter_view {
     unsigned char *base; /* block 0; aligned to a block */
     uint32_t blocks;
@@ -59,7 +59,7 @@ LOOM_BOTH uint32_t filter_partitions(uint32_t blocks)
     return (blocks - 1) / FILTER_PARTITION_BLOCKS + 1;
 }
 
-/* Blocks of each partition. */
+/* The number of blocks of each partition. */
 LOOM_BOTH uint32_t filter_partition_blocks(uint32_t blocks)
 {
     return blocks < FILTER_PARTITION_BLOCKS ? blocks : (uint32_t)FILTER_PARTITION_BLOCKS;

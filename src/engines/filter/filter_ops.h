@@ -30,10 +30,10 @@
  *
  * INVARIANTS. F1: a bit once set stays set until the filter is cleared. F2: when an insertion has ended, all bits of
  * its key are set. Bits are set by atomic ORs, or by the owner of the partition. Words are read once each, in any
- * sequence. So insertions and queries may run at the same time. A query that begins after an insertion has ended finds
- * all its bits (F1, F2), if the query learned of the end in a way that orders memory. A query that overlaps an
- * insertion may see some of the bits, and answer either way. Linearisation points: of an insertion, the last of its
- * ORs; of a query of an absent key, the load that misses a bit. */
+ * sequence. Insertions and queries may therefore run at the same time. A query that begins after an insertion of its
+ * key has ended finds all bits (F1, F2), if the query learned of the end in a way that orders memory. A query that
+ * overlaps an insertion of its key may see some of the bits, and answer either way. Linearisation points: of an
+ * insertion, the last of its ORs; of a query of an absent key, the load that misses a bit. */
 #ifndef LOOM_FILTER_OPS_H
 #define LOOM_FILTER_OPS_H
 
@@ -65,13 +65,13 @@ LOOM_LANE uint32_t filter_chosen_word(uint32_t each, uint32_t number, uint32_t i
                        : i;
 }
 
-/* The mask of that bit within its word. */
+/* The mask of the key's i-th bit within `word`, the word that filter_chosen_word returned. */
 LOOM_LANE uint32_t filter_chosen_bit(uint32_t each, uint32_t number, uint32_t i, uint32_t word)
 {
     return filter_bit(number, each == 1 ? 25 : each == 2 ? 26 - 6 * i : 27 - 5 * word);
 }
 
-/* The same by halves of a quarter: the key's bits in half 0 or 1, a word of 64 bits, from the quarter's number. */
+/* The mask of the key's bits in half 0 or 1 of a quarter, a word of 64 bits, from the quarter's number. */
 LOOM_LANE uint64_t filter_bits(uint32_t each, uint32_t number, uint32_t half)
 {
     if (each <= 2) {
@@ -87,7 +87,7 @@ LOOM_LANE uint64_t filter_bits(uint32_t each, uint32_t number, uint32_t half)
 
 #ifdef LANE_HAS_VECTORS
 
-/* The same for a whole quarter, on a machine with vectors whose group is one lane. */
+/* The mask of the key's bits in a whole quarter, on a machine with vectors whose group is one lane. */
 typedef uint32_t filter_quarter __attribute__((vector_size(16)));
 
 LOOM_LANE filter_quarter filter_quarter_bits(uint32_t each, uint32_t lower, uint32_t quarter)
@@ -106,8 +106,8 @@ LOOM_LANE filter_quarter filter_quarter_bits(uint32_t each, uint32_t lower, uint
 
 #endif
 
-/* Sets the key's bits in this lane's words of the block at `at`. `shared`: others may set bits there at the same
- * time. */
+/* Sets the key's bits in this lane's words of the block at `at`. With `shared`, other lanes or threads may set bits
+ * there at the same time. */
 LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned char *at, uint32_t lower)
 {
 #ifdef LANE_HAS_VECTORS
@@ -136,8 +136,8 @@ LOOM_LANE uint64_t filter_missing(uint32_t each, uint32_t number, uint32_t half,
     return filter_bits(each, number, half) & ~word;
 }
 
-/* Are all of the key's bits set in this lane's words? The key is present, perhaps, if all lanes of the group say
- * yes. */
+/* Whether all of the key's bits are set in this lane's words. The key may be present if this holds on all lanes of the
+ * group. */
 LOOM_LANE lane_truth filter_look(uint32_t each, lane_group group, const lane_line *line, uint32_t lower)
 {
 #ifdef LANE_INDEXES /* shifts each word by a bit's number, taken modulo 64 */
@@ -180,7 +180,7 @@ LOOM_LANE void filter_take(lane_group group, lane_line *line, const unsigned cha
     lane_take(group, line, at, 1, active, FILTER_BLOCK_BYTES);
 }
 
-/* Second, the lanes vote: is the key present, perhaps? All lanes must arrive, as for a poll. */
+/* Second, the lanes vote on whether the key may be present. All lanes must arrive, as for a poll. */
 LOOM_LANE lane_truth filter_agree(uint32_t each, lane_group group, const lane_line *line, uint32_t lower)
 {
     return !lane_some(lane_poll(group, !filter_look(each, group, line, lower)));

@@ -5,17 +5,17 @@
  * has a share of 1 - (1 - e / 128)^i of its bits set. A random key asks for e bits in each of the four quarters, so it
  * is a false positive with probability
  *     sum over i of  exp(-m) m^i / i!  *  (1 - (1 - e / 128)^i) ^ 4e.
- * For e = 2 a key sets one bit of 64, and for e = 1 one of 128; the formula is the same. With e = 3 a key leaves out
- * one of the quarter's words, so full words are less likely to come together. There, by inclusion and exclusion over
- * the words that lack a bit, three words have the bits that a key asks for with probability
+ * For e = 2 a key sets one bit of 64, and for e = 1 one bit of 128; the formula is the same. For e = 3 a key leaves out
+ * one of the quarter's words, so full words are less likely to come together. In this case, by inclusion and exclusion
+ * over the words that lack a bit, three words have the bits that a key asks for with probability
  *     sum over k = 0 .. 3 of  (-1)^k C(3, k)  *  (k / 4 q^(k - 1) + (1 - k / 4) q^k)^i,   q = 31 / 32,
  * which is up to 2.5 % lower. Both rates grow by m / 2^32, the chance that a key of the block has the same lower half
- * of the hash and therefore the same bits. This matters only for the lowest rates. Measured rates agree with both
- * formulas within their noise (filter_ops.h). The best e by this formula: 1 up to 8 bits of memory for each key, 2 up
- * to 17, 3 up to 30, then 4.
+ * of the hash and therefore the same bits. This term matters only for the lowest rates. Measured rates agree with both
+ * formulas within their noise (filter_ops.h). The best e by these formulas is 1 up to 8 bits of memory for each key, 2
+ * up to 17, 3 up to 30, then 4.
  *
  * A key sets p of the filter's b bits, each with probability p / b, whatever its block. So n keys leave b (1 - p / b)^n
- * bits clear. The number of keys is estimated from that. */
+ * bits clear on average. loom__filter_estimate solves this for n. */
 #include "core/error.h"
 #include "engines/filter/filter_layout.h"
 
@@ -68,7 +68,7 @@ static double rate_with(double keys, double blocks, uint32_t probes)
 static double blocks_needed(double keys, double wanted, uint32_t probes)
 {
     double few = 0, enough = ceil(keys * MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
-    /* Doubles for few probes and a low rate. Ends, since rates fall at least like 1 / blocks. */
+    /* Needs doubling only for few probes and a low rate. Ends, since rates fall at least like 1 / blocks. */
     while (rate_with(keys, enough, probes) > wanted)
         enough *= 2;
     while (enough - few > 1 && enough - few > enough / 4096) {

@@ -175,7 +175,7 @@ LOOM_LANE void move_source(loom__slot_kind kind, const loom__table_slots *from, 
             if (!loom__slot_holds(&table, source, bucket, slot, &one.key, &one.value))
                 continue;
             const uint64_t hash = loom__hash_key(one.key, slot_key_bytes(kind), seed);
-            pairs[count] = one; /* stays if it belongs there; a branch would be mispredicted often */
+            pairs[count] = one; /* overwritten if it belongs elsewhere; a branch would be mispredicted often */
             count += loom__hash_partition(hash, partitions) == partition;
             if (count == AT_ONCE) {
                 give(pairs, count, take, argument);

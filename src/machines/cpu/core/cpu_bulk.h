@@ -11,12 +11,12 @@
 
 /* ---- What an engine supplies: one struct for each kind of SIMD (cpu_map_simd.h) ---- */
 
-/* Keys and values in the order in which they are to be inserted; strides in bytes. */
+/* Keys and values in the sequence in which they are inserted. Strides are in bytes. */
 typedef struct loom__cpu_records {
     const unsigned char *keys;
     const unsigned char *values; /* may be NULL */
     uint32_t key_stride, value_stride;
-    const uint64_t *index; /* [n] where in the batch's arrays each key's answers go; NULL: at its own place */
+    const uint64_t *index; /* [n] where each key's answers go in the batch's arrays; NULL: key i's go to i */
     uint64_t n;
 } loom__cpu_records;
 
@@ -27,17 +27,17 @@ typedef void loom__cpu_range(const void *view, const loom__batch *batch, uint64_
 
 typedef struct loom__cpu_map_simd {
     loom__cpu_range *find, *write, *count_accesses;
-    /* As batch->write says, one key after the other, by a thread that owns every partition concerned. `scratch` is the
-     * engine's own. */
+    /* Does what batch->write says with one record after the other. The calling thread owns every partition concerned.
+     * `scratch` is the engine's working memory. */
     void (*insert)(const void *view, const loom__batch *batch, const loom__cpu_records *records, void *scratch,
                    loom__cpu_counts *counts);
-    /* Adds to the engine's sums. */
+    /* Surveys a partition and adds to the engine's sums. */
     void (*survey_partition)(const void *view, uint32_t partition, void *sums);
 } loom__cpu_map_simd;
 
 /* ---- Ranges ---- */
 
-/* All of a batch, on all threads. */
+/* Runs all ranges of a batch, on all threads. */
 loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *run, const void *view,
                                       const loom__batch *batch);
 
@@ -58,18 +58,19 @@ int loom__cpu_is_small(uint32_t partitions, uint64_t n);
 uint64_t loom__cpu_bulk_bytes(const loom__machine *machine, uint32_t partitions, uint32_t record_bytes, uint64_t n,
                               int with_index);
 
-/* Splits bulk->batch. The widths of a record are set. After OUT_OF_MEMORY there is nothing to end. */
+/* Splits bulk->batch. The caller has set the batch and the widths of a record. After OUT_OF_MEMORY there is nothing to
+ * end. */
 loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, loom__seed seed, int with_index,
                                  loom__cpu_bulk *bulk);
 void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk);
 
-/* A partition's part of the batch. */
+/* The records of the batch that belong to a partition. */
 loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t partition);
 
 /* ---- From table to table ---- */
 
-/* Gives `take` the keys of table `from` that belong into `partition` of a table with `partitions` and this seed, some
- * keys at a time. */
+/* Finds the keys of table `from` that belong into partition `partition` of a table with `partitions` partitions and
+ * this seed. Passes them to `take`, some keys at a time. */
 typedef void loom__cpu_take(void *argument, const loom__cpu_records *records);
 void loom__cpu_move_keys(const loom__table_slots *from, loom__seed seed, uint32_t partitions, uint32_t partition,
                          loom__cpu_take *take, void *argument);

@@ -35,7 +35,7 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
                     (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(high)) << 8;
     lane_slots set;
     both &= stride == 8 ? 0x5555u : 0xffffu;
-    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* if so, the last word holds no slot */
+    set.bits = slots * stride < 64 ? both & 0x3fffu : both; /* below 64, the last word holds no slot */
     return set;
 }
 

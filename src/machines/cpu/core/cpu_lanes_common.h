@@ -19,8 +19,8 @@ typedef struct lane_group {
     char whole; /* unused */
 } lane_group;
 
-/* With `shared` a thread reads its copy of the line. Otherwise it owns the line or runs beside readers only, and reads
- * the table itself. */
+/* With `shared`, a thread reads its own copy of the line. Otherwise it owns the line, or only readers run beside it,
+ * and it reads the line in the table. */
 typedef struct lane_line {
     const unsigned char *at;
     _Alignas(64) unsigned char copy[64];
@@ -263,7 +263,7 @@ LOOM_LANE void lane_acquire(int shared)
 #endif
 }
 
-/* A thread takes only lines that it needs, and has prefetched the whole span. */
+/* Ignores `active` and `span`: a thread takes only lines that it needs, and has prefetched the whole span. */
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
                          uint32_t span)
 {

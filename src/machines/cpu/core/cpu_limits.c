@@ -1,6 +1,6 @@
-/* A limit is the best of several shapes: one thread or all, ordinary or huge pages, several prefetch distances. If a
- * table operation seems faster than its limit, a shape is missing here. Memory comes from the system directly: the page
- * size is part of what is measured, and the memory goes back before the call returns. */
+/* Measures limits. A limit is the best rate of several shapes: one thread or all, ordinary or huge pages, several
+ * prefetch distances. If a table operation seems faster than its limit, a shape is missing here. Memory comes from the
+ * system directly, because the page size is part of the shape. The memory goes back before the call returns. */
 #define _GNU_SOURCE
 #include "machines/cpu/core/cpu_limits.h"
 #include "core/error.h"
@@ -29,7 +29,7 @@ typedef struct shape {
     unsigned char *memory;
     uint64_t bytes;
     uint64_t accesses; /* accesses of each thread */
-    uint64_t round;    /* no two runs visit the same places in the same sequence */
+    uint64_t round;    /* number of the run: no two runs visit the same places in the same sequence */
     _Atomic uint64_t sink;
 } shape;
 
@@ -40,7 +40,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* The i-th place of a random sequence. Takes two multiplications, which cost next to nothing. */
+/* The i-th place of a random sequence. Its multiplications cost next to nothing beside the access. */
 LOOM_LANE unsigned char *place(const shape *run, uint64_t start, uint64_t i, uint32_t width)
 {
     uint64_t x = (start + i) * 0x9e3779b97f4a7c15u;
@@ -108,7 +108,7 @@ static void run_thread(void *argument, uint64_t thread)
         copy_share(run, thread);
     else if (run->kind == LOOM_LIMIT_RANDOM_CAS)
         random_accesses(run, start, 8, 1);
-    else if (run->access_bytes == 8) /* the caller refuses all other kinds */
+    else if (run->access_bytes == 8) /* LOOM_LIMIT_RANDOM_READ: the caller refuses all other kinds */
         random_accesses(run, start, 8, 0);
     else if (run->access_bytes == 16)
         random_accesses(run, start, 16, 0);

@@ -40,7 +40,7 @@ typedef struct simd_units {
     const loom__cpu_filter_simd *filter;
 } simd_units;
 
-/* The best one first. */
+/* The best instruction set comes first. */
 static const simd_units all_units[] = {
 #if defined(__aarch64__)
     {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_filter_neon},
@@ -61,7 +61,7 @@ static int processor_has(loom_simd simd)
 #endif
 }
 
-/* NULL: this processor has no such instructions. */
+/* NULL: this processor does not have these instructions. */
 static const simd_units *units_of(loom_simd simd)
 {
     for (size_t i = 0; i < sizeof all_units / sizeof *all_units; i++)

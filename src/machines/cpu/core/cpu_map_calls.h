@@ -1,22 +1,23 @@
-/* The calls of an engine of maps and sets on the cpu machine, compiled once for each engine. The including file defines
- * these before:
+/* The calls of an engine of maps and sets on the cpu machine, compiled once for each engine. Before including this
+ * file, define:
  *
  *   engine_view, engine_sums, engine_scratch      types. A scratch is a thread's working memory for insertions
  *   engine_simd(machine)                          the engine's loops (cpu_bulk.h)
- *   engine_slots(view)                            its slots (core/table_slots.h)
- *   engine_splits(flags, builds)                  whether the flags allow to split a batch by partition
+ *   engine_slots(view)                            the table's slots (core/table_slots.h)
+ *   engine_splits(flags, builds)                  whether the flags permit splitting a batch by partition
  *   engine_clear_partition(view, partition)       empties the partition and resets its state
- *   engine_reset_state(view, partition)           resets its state alone: what is neither contents nor totals
+ *   engine_reset_state(view, partition)           resets only the partition's state, which is neither contents nor
+ *                                                 totals
  *   engine_scratch_open(scratch, allocator, view, first, end), engine_scratch_close(scratch)
- *                                                 for keys of partitions first .. end - 1
+ *                                                 scratch for inserting keys of partitions first .. end - 1
  *   engine_add_sums(total, own)                   adds the sums of one partition; many threads may do so at once
  *   engine_survey(view, sums)                     the survey that follows from the sums over all partitions
  *
- * Insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Here a batch is first
- * scattered into its partitions (core/split.h), which is a streaming access: a partition's current output line stays in
- * the cache until it is full. Then one thread owns each partition and fills it within the L2 cache: no atomics, no DRAM
- * latency. The split counts first, so no batch, however skewed, can overflow anything. It keeps the order of the batch
- * within each partition, so equal keys are inserted in their order. */
+ * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
+ * partition first scatters the batch into its partitions (core/split.h), which is a streaming access: a partition's
+ * current output line stays in the cache until it is full. Then one thread owns each partition and fills it within the
+ * L2 cache: no atomics, no DRAM latency. The split counts first, so no batch, however skewed, can overflow anything.
+ * The split keeps the order of the batch within each partition, so equal keys are inserted in their order. */
 #include "core/error.h"
 #include "core/kernels.h"
 #include "machines/cpu/core/cpu_bulk.h"
@@ -139,7 +140,7 @@ static map_work insertion(loom__machine *machine, const void *view, const loom__
     return work;
 }
 
-/* Keys of partitions first .. end - 1. */
+/* Inserts records whose keys belong to partitions first .. end - 1. */
 static void insert_records(map_work *work, const loom__cpu_records *records, uint32_t first, uint32_t end)
 {
     engine_scratch scratch;
@@ -157,7 +158,7 @@ static loom_status end_insertion(map_work *work)
     return LOOM_OK;
 }
 
-/* Inserts on the calling thread. Needs no memory for a split. */
+/* Inserts the whole batch on the calling thread. Needs no memory for a split. */
 static loom_status insert_alone(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     map_work work = insertion(machine, view, batch);
@@ -181,7 +182,7 @@ static void fill_task(void *argument, uint64_t partition)
     insert_records(work, &own, (uint32_t)partition, (uint32_t)partition + 1);
 }
 
-/* Splits the batch. OUT_OF_MEMORY leaves the table as it was. */
+/* Splits the batch, then fills each partition by one thread. OUT_OF_MEMORY leaves the table as it was. */
 static loom_status insert_by_partition(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     map_work work = insertion(machine, view, batch);

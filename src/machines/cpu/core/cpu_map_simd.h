@@ -1,5 +1,5 @@
-/* Steps that the loops of every engine of maps and sets share (cpu_<engine>_simd.h). The including file defines before:
- * DONE, WAS_THERE, ABSENT and NO_ROOM, which are outcomes of its lane algorithms, and status_of_outcome[]. */
+/* Steps that the loops of every engine of maps and sets share (cpu_<engine>_simd.h). Before including this file, define
+ * DONE, WAS_THERE, ABSENT and NO_ROOM, which are outcomes of the engine's lane algorithms, and status_of_outcome[]. */
 #include "core/lanes.h"
 #include "core/slot_ops.h"
 #include "machines/cpu/core/cpu_bulk.h"
@@ -23,8 +23,8 @@ LOOM_LANE uint64_t record_key(loom__slot_kind kind, const loom__cpu_records *rec
     return key;
 }
 
-/* Value i of an array with `stride` bytes from one to the next. Without values every key counts as a one, which
- * counters add up. */
+/* Value i of an array whose values are `stride` bytes apart. Without an array every value is 1: counters add up
+ * ones. */
 LOOM_LANE uint64_t value_at(loom__slot_kind kind, loom__write op, loom__widening widening, const void *values,
                             uint64_t stride, uint64_t i)
 {
@@ -51,8 +51,8 @@ LOOM_LANE slot_mode mode_of(loom__write op)
 
 /* ---- answers ---- */
 
-/* What a lookup found in one line, without a branch on `found`. A value outside the line lies at `value`; it is fetched
- * later (store_values) from *value_from. */
+/* Writes what a lookup found in one line, without a branch on `found`. A value outside the line lies at `value`. It is
+ * only prefetched here; store_values copies it later from *value_from. */
 LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, uint64_t index, uint64_t found, uint64_t pair,
                          const unsigned char *value, const unsigned char **value_from)
 {
@@ -70,7 +70,7 @@ LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, uint64_
 
 _Static_assert(LOOM_OK == 0 && LOOM_NOT_FOUND == 1, "tell_look writes these");
 
-/* Values outside the line, of keys begin .. end - 1. */
+/* Copies the values that lie outside the line, of keys begin .. end - 1. */
 LOOM_LANE void store_values(loom__slot_kind kind, const loom__batch *batch, uint64_t begin, uint64_t end,
                             const unsigned char *const *value_from)
 {
@@ -80,7 +80,7 @@ LOOM_LANE void store_values(loom__slot_kind kind, const loom__batch *batch, uint
             memcpy((unsigned char *)batch->found_values + index * bytes, value_from[index - begin], bytes);
 }
 
-/* find_or_insert: the value of a key, found or stored. */
+/* For find_or_insert: writes the value of a key, found or stored. */
 LOOM_LANE void tell_value(loom__slot_kind kind, loom__write op, const loom__batch *batch, uint64_t index,
                           uint64_t value)
 {

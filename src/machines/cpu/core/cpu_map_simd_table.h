@@ -1,7 +1,7 @@
 /* An engine's loops as functions (loom__cpu_map_simd), at the end of cpu_<engine>_simd.h. Kinds and operations are
- * literals, so that the compiler specialises the loops. Before including this, define: engine_view, the loops
- * find_range, write_range, insert_records, accesses_of and survey_buckets, and two sets of bits 1 << loom__write:
- * RANGE_OPS for write_range, RECORD_OPS for insert_records. */
+ * literals, so that the compiler specialises the loops. Before including this file, define engine_view, and the loops
+ * find_range, write_range, insert_records, accesses_of and survey_buckets. Also define which operations two of the
+ * loops support, as sets of bits 1 << loom__write: RANGE_OPS for write_range, RECORD_OPS for insert_records. */
 
 /* A constant expression: operations that the engine or a set does not have are not compiled. */
 #define HAS_OP(ops, kind, op) \

@@ -27,7 +27,7 @@ static size_t round_up(size_t bytes)
 
 void *loom__cpu_map_pages(size_t bytes, int huge)
 {
-    /* Maps one huge page more than needed, so that it contains an aligned start, and unmaps both ends at once. */
+    /* Maps one huge page more than needed, so that the mapping contains an aligned start. Then unmaps both ends. */
     if (bytes > SIZE_MAX - 2 * (size_t)HUGE_PAGE)
         return NULL;
     size_t wanted = round_up(bytes);

@@ -1,6 +1,6 @@
 /* A job is a counter from which any thread draws tasks. The caller draws tasks too, so a job ends even if no helper
- * joins. After fork() the child has no helpers. It must not wait for them, nor take a lock that a lost thread may
- * hold. */
+ * joins. After fork() the child process has no helpers. The child must not wait for them, nor take a lock that a lost
+ * thread may hold. */
 #include "machines/cpu/core/cpu_pool.h"
 #include "core/memory.h"
 

@@ -7,8 +7,8 @@
 typedef struct loom__pool loom__pool;
 typedef void (*loom__task)(void *argument, uint64_t index);
 
-/* `helpers`: threads beside the calling one. The pool has fewer, or none, if the system gives no more. NULL: out of
- * memory. */
+/* Makes a pool of `helpers` threads, which work beside the calling thread. The pool has fewer threads, or none, if the
+ * system gives no more. NULL: out of memory. */
 loom__pool *loom__pool_create(const loom_allocator *allocator, uint32_t helpers);
 void loom__pool_destroy(loom__pool *pool);
 

@@ -12,8 +12,8 @@ typedef struct retrieve_work {
     uint64_t counts[WINDOW]; /* pairs in each segment; then where the segment's first pair goes */
 } retrieve_work;
 
-/* Copies the pairs of one bucket from slot `first` on, at most `room`. Without arrays it only counts. Returns the slot
- * at which it stopped. */
+/* Copies the pairs of one bucket from slot `first` on, at most `room`, to position `at` of the arrays. Without arrays
+ * it only counts. *copied is the number of pairs. Returns the slot at which it stopped. */
 static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t first, uint64_t at, uint64_t room,
                             uint64_t *copied)
 {
@@ -77,7 +77,7 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
     int out_of_room = 0;
     while (work.from.bucket < work.buckets && done < room && !out_of_room) { /* each round passes a segment or ends */
         uint64_t left = work.buckets - work.from.bucket, segments = (left + SEGMENT - 1) / SEGMENT;
-        uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* count little more than what fits */
+        uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* avoids counting many segments that do not fit */
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
         loom__pool_run(pool, segments, count_segment, &work);
@@ -94,7 +94,7 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
         if (whole > 0)
             work.from.slot = 0;
     }
-    /* A part of a segment: bucket by bucket, until the room is used. */
+    /* Part of a segment still fits: copies bucket by bucket, until the room is used. */
     while (work.from.bucket < work.buckets && done < room) {
         uint64_t copied;
         work.from.slot = copy_bucket(&work, work.from.bucket, work.from.slot, done, room - done, &copied);

@@ -16,7 +16,7 @@ typedef struct loom__cpu_machine_state {
 
 typedef struct loom__cpu_counts {
     uint64_t ok, exists, not_found, full;
-    uint64_t accesses; /* buckets read; count_accesses alone */
+    uint64_t accesses; /* buckets read; used by count_accesses only */
 } loom__cpu_counts;
 
 /* Adds one task's counts to the counts of its call. Many threads may do so at once. */

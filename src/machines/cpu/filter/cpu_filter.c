@@ -1,8 +1,8 @@
 /* Calls on a filter.
  *
- * Direct insertion: each key fetches a random line and sets its bits by atomic ORs, since other threads may do the
- * same. Insertion by partition: keys are split first (core/split.h). A bin is a few neighbouring partitions that fit
- * the L2 cache together. One thread owns the bin and fills it with vector operations. */
+ * Direct insertion fetches a random line for each key. It sets the key's bits by atomic ORs, since other threads may
+ * set bits in the same line. Insertion by partition splits the keys first (core/split.h). A bin is a few neighbouring
+ * partitions that fit the L2 cache together. One thread owns the bin and fills it with vector operations. */
 #include "machines/cpu/filter/cpu_filter.h"
 #include "core/memory.h"
 

@@ -1,13 +1,13 @@
 /* Queries of a filter with NEON: two keys at a time, byte by byte.
  *
- * A key's bits lie in 4, 8 or 16 bytes of its block (filter_ops.h), at most one in each. So a key becomes two vectors:
- * the numbers of these bytes, and the bits wanted in them. One table lookup with the block as its table fetches the
- * bytes. Bits that are wanted and not there are missing. A key with 8 bits takes about 11 instructions; shifting the
- * block's 8 words by 8 distances takes 32. The bytes come in this sequence: the first byte of each quarter, then the
- * second byte of each quarter, and so on.
+ * A key's bits lie in 4, 8 or 16 bytes of its block (filter_ops.h), at most one in each. A key therefore becomes two
+ * vectors: the numbers of these bytes, and the bits wanted in them. One table-lookup instruction, with the block as its
+ * table, fetches the bytes. Bits that are wanted but not set are missing. A key with 8 bits takes about 11
+ * instructions; shifting the block's 8 words by 8 distances takes 32. The bytes come in this sequence: the first byte
+ * of each quarter, then the second byte of each quarter, and so on.
  *
- * Insertions may run at the same time. A bit lies in one byte, and loads do not tear bytes. Whether other bits were
- * read before or after an insertion matters no more than it does for words. */
+ * Insertions may run at the same time. A bit lies in one byte, and loads do not tear bytes. Some bits of a block may be
+ * read before an insertion and others after it. Queries that read words allow the same (filter_ops.h). */
 #ifndef LOOM_CPU_FILTER_NEON_H
 #define LOOM_CPU_FILTER_NEON_H
 
@@ -18,7 +18,7 @@
 
 #define CPU_FILTER_HAS_PAIRS
 
-/* Missing bits, 8 bytes for each of two keys; zero if the key is present, perhaps. */
+/* Missing bits, 8 bytes for each of two keys. Zero: the key may be present. */
 typedef uint64x2_t filter_pair;
 
 /* The upper bytes of 4 x 4 words of 32 bits. */
@@ -29,15 +29,15 @@ LOOM_LANE uint8x16_t filter_upper_bytes(uint32x4_t a, uint32x4_t b, uint32x4_t c
     return vuzp2q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
 }
 
-/* The numbers of a key's quarters: filter_number. */
+/* The numbers of a key's four quarters, as filter_number computes them. */
 LOOM_LANE uint32x4_t filter_numbers(uint32_t lower)
 {
     const uint32x4_t factors = {filter_number(1, 0), filter_number(1, 1), filter_number(1, 2), filter_number(1, 3)};
     return vmulq_n_u32(factors, lower);
 }
 
-/* The upper `width` bits of a byte of `upper` are a bit's number within a piece of the block. Returns the number of the
- * byte in the block that holds the bit; the piece begins at byte `starts`. */
+/* The upper `width` bits of each byte of `upper` are the number of a bit within a piece of the block. The piece begins
+ * at the byte given by `starts`. Returns the number of the byte in the block that holds the bit. */
 LOOM_LANE uint8x16_t filter_byte_numbers(uint32_t width, uint8x16_t upper, uint8x16_t starts)
 {
     return width == 5   ? vsriq_n_u8(starts, upper, 6)
@@ -45,7 +45,7 @@ LOOM_LANE uint8x16_t filter_byte_numbers(uint32_t width, uint8x16_t upper, uint8
                         : vsriq_n_u8(starts, upper, 4);
 }
 
-/* The bit within that byte, from the last three of those bits. */
+/* The mask of the same bit within its byte. The last three of the `width` bits choose it. */
 LOOM_LANE uint8x16_t filter_byte_bits(uint32_t width, uint8x16_t upper)
 {
     const uint8x16_t powers = {1, 2, 4, 8, 16, 32, 64, 128};
@@ -55,7 +55,8 @@ LOOM_LANE uint8x16_t filter_byte_bits(uint32_t width, uint8x16_t upper)
     return vqtbl1q_u8(powers, vshrq_n_u8(behind, 5));
 }
 
-/* One or two bits in each quarter: 8 bytes of each key. With one bit, each byte appears twice. */
+/* Missing bits of two keys with one or two bits in each quarter: 8 bytes of each key. With one bit, each byte appears
+ * twice. */
 LOOM_LANE filter_pair filter_missing_in_8(uint32_t each, const unsigned char *const at[2], const uint32_t lower[2])
 {
     const uint8x16_t starts = each == 1 ? (uint8x16_t){0, 16, 32, 48, 0, 16, 32, 48, 0, 16, 32, 48, 0, 16, 32, 48}
@@ -70,8 +71,8 @@ LOOM_LANE filter_pair filter_missing_in_8(uint32_t each, const unsigned char *co
     return vreinterpretq_u64_u8(vbicq_u8(bits, vcombine_u8(first, second)));
 }
 
-/* Three or four bits in each quarter: 16 bytes of a key, one in each word. With three bits, one word of each quarter
- * has none. */
+/* Missing bits of a key with three or four bits in each quarter: 16 bytes, one in each word. With three bits, one word
+ * of each quarter has no bit. */
 LOOM_LANE uint64x2_t filter_missing_in_16(uint32_t each, const unsigned char *at, uint32_t lower)
 {
     const uint8x16_t starts = {0, 16, 32, 48, 4, 20, 36, 52, 8, 24, 40, 56, 12, 28, 44, 60};
@@ -95,7 +96,7 @@ LOOM_LANE filter_pair filter_missing_of_pair(uint32_t each, const unsigned char 
     return vorrq_u64(vzip1q_u64(a, b), vzip2q_u64(a, b));
 }
 
-/* The answers of eight keys, a byte each. Returns how many are present, perhaps. */
+/* Writes the answers for eight keys, a byte each. Returns how many of the keys may be present. */
 LOOM_LANE uint64_t filter_answer_pairs(const filter_pair missing[4], uint8_t answers[8])
 {
     uint32x4_t there[4];

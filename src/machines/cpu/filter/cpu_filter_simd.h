@@ -1,13 +1,13 @@
 /* Ranges of keys through filter_ops.h, for one kind of SIMD. The including file sets LOOM_LANES_HEADER and
  * CPU_FILTER_SIMD_TABLE.
  *
- * A query costs one DRAM access, so many must be in flight. Keys are started in groups: their blocks are prefetched
- * AHEAD groups before they are tested. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS (cpu_filter_neon.h) two
- * keys are tested together, and the keys of the next group are started in between, pair by pair. Otherwise a group is
- * started as a whole; cpu_open_simd.h gives the reason.
+ * A query costs one DRAM access, so many queries must be in flight. Keys are started in groups: their blocks are
+ * prefetched AHEAD groups before they are tested. Nothing branches on an answer. With CPU_FILTER_HAS_PAIRS
+ * (cpu_filter_neon.h) two keys are tested together, and the keys of a later group are started in between, pair by pair.
+ * Otherwise a group is started as a whole; cpu_open_simd.h gives the reason.
  *
- * Measured on two cores of a Neoverse N1, 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of several, by trial
- * programs. docs/performance.md has the benchmark's numbers. M queries a second:
+ * Measured by trial programs on two cores of a Neoverse N1: 8 bits set, 16 bits a key, 2^24 to 2^26 queries, best of
+ * several runs. docs/performance.md has the benchmark's numbers. Millions of queries per second:
  *                                                      268 MB       32 MB        in the caches
  *     shifted words, groups of 8, two ahead            100 to 107   133          202
  *     the same, other groups and distances             76 to 104
@@ -17,11 +17,12 @@
  *     the limit of reads (prefetches into L1)          137 to 139   193 to 200
  * One, two, three and four groups ahead, in 268 MB: 128, 137, 140, 142. If gcc may move prefetches together, pairs
  * (into L1) reach 129 to 138, 173 to 177 and 386. Keys and answers cost nothing: queries were no faster with both in
- * the caches. The limit's loop also gains by prefetches into L2, in a trial: 143 and 220. The reason is not known; that
- * machine has no hardware counters.
+ * the caches. In a trial, prefetches into L2 also sped up the loop that measures the limit: 143 and 220. The reason is
+ * not known; that machine has no hardware counters.
  *
  * Queries may overlap insertions: each word of a block is read once, by a load that does not tear. The thread sanitizer
- * does not know that a vector load equals several loads, so under it lines are copied word by word first. */
+ * does not know that a vector load equals several loads. In its builds, lines are therefore copied word by word
+ * first. */
 #include "core/lanes.h"
 #include "engines/filter/filter_ops.h"
 #include "machines/cpu/filter/cpu_filter.h"
@@ -30,7 +31,7 @@ enum {
     GROUP = 8, /* keys started together, or between the tests of eight others */
 #ifdef CPU_FILTER_HAS_PAIRS
     AHEAD = 3,    /* groups between prefetch and test */
-    LOCALITY = 2, /* of prefetches: into the L2 cache */
+    LOCALITY = 2, /* prefetches into the L2 cache */
 #else
     AHEAD = 2,
     LOCALITY = 3,
@@ -52,7 +53,7 @@ LOOM_LANE uint64_t key_at(uint32_t key_bytes, const void *keys, uint64_t index)
     return key_bytes == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
 }
 
-/* A key that was started. */
+/* A key that was started: its block is prefetched. */
 typedef struct sought {
     unsigned char *block;
     uint32_t lower;
@@ -86,7 +87,7 @@ LOOM_LANE uint8_t look(uint32_t each, const sought *one)
 }
 
 /* Tests the keys of `group` and, with `starting`, starts the group that begins at key `next`. Returns how many keys of
- * `group` are present, perhaps. */
+ * `group` may be present. */
 #ifdef CPU_FILTER_HAS_PAIRS
 
 LOOM_LANE void turn_pair(uint32_t key_bytes, uint32_t each, int starting, const loom__filter_view *view,

@@ -1,5 +1,5 @@
-/* Calls on a filter. As in cuda_open.cu, arrays on the device are used as they are, and the call returns before the
- * work is done if the device can also write its result. */
+/* Calls on a filter, as in cuda_open.cu. Arrays on the device are used where they are. If the device can also write the
+ * result, the call returns before the work is done. */
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
@@ -7,8 +7,8 @@
 namespace
 {
 
-/* From this many keys on, going by partition is faster, measured on an H200 (docs/performance.md). There must also be a
- * key for each block, since all of the filter is read and written. */
+/* From this many keys on, insertion by partition is faster, measured on an H200 (docs/performance.md). There must also
+ * be at least one key for each block, since the whole filter is read and written. */
 enum { LEAST_BY_PARTITION = 1 << 22 };
 
 const loom__filter_view *view_of(const cuda_map_call *call)
@@ -16,7 +16,7 @@ const loom__filter_view *view_of(const cuda_map_call *call)
     return static_cast<const loom__filter_view *>(call->view);
 }
 
-/* Four lanes look at a block together, eight set its bits. */
+/* Four lanes test a block together; eight lanes set its bits. */
 cuda_filter_launch *launcher(const cuda_map_call *call)
 {
     const uint32_t chosen = call->op == OP_FIND ? 4 : 8;
@@ -68,8 +68,8 @@ uint64_t slice_keys(const cuda_state *cuda, uint64_t n)
     return loom__slice_items(n, cuda->slice_keys);
 }
 
-/* How a slice is split. False: the kernels cannot do it. The plan assumes that all keys differ: if
- * many are equal, records spill, and the split may give up. */
+/* Plans how a slice is split. False: the kernels cannot split it. The plan assumes that all keys differ: if many are
+ * equal, records spill, and the split may give up. */
 bool plan_slice(const cuda_state *cuda, const loom__filter_view *view, uint64_t keys, split_plan *plan)
 {
     split_request request = {};
@@ -101,7 +101,7 @@ loom_status insert_slice(const cuda_map_call *slice, const split_plan *plan, uns
     return LOOM_OK;
 }
 
-/* By partition if the batch asks for it and there is memory for it, otherwise directly. */
+/* Inserts by partition if the batch asks for it and there is memory for it, otherwise directly. */
 loom_status insert_items(const cuda_map_call *call)
 {
     const uint64_t n = call->batch.n, each = slice_keys(call->cuda, n);
@@ -138,7 +138,7 @@ __global__ void tell_kernel(loom_result *result, const loom_result told)
 loom_status insert(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome)
 {
     cuda_map_call call = call_on(machine, view, batch, OP_KEEP);
-    cuda_ticket ticket = {}; /* nothing is counted: it only holds the result */
+    cuda_ticket ticket = {}; /* nothing is counted: the ticket only holds the result */
     loom_result told = {};
     told.status = outcome;
     told.keys = told.ok = batch->n;
@@ -152,7 +152,7 @@ loom_status insert(loom__machine *machine, const void *view, const loom__batch *
     return cuda_hand_over(batch, &call.arrays, &ticket, call.place);
 }
 
-/* Each slice reads and writes the whole filter. */
+/* Slices, not batches, are compared with the filter: each slice reads and writes the whole filter. */
 int bulk_pays(loom__machine *machine, const void *view, uint64_t n)
 {
     return n >= LEAST_BY_PARTITION &&

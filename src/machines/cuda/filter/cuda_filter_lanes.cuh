@@ -5,18 +5,18 @@
  * share of every block. Then every lane derives the answer for its own key from the votes.
  *
  * A query must move a random block of 64 bytes, and sequentially 4 or 8 bytes of key and 1 of answer. An insertion must
- * move the same block: it reads it and, by atomic ORs without a result, writes it back.
+ * move the same block twice: it reads the block and, by atomic ORs without a result, writes it back.
  *
- * Measured on an H200, 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; and queries in a
- * filter of 16 MB, which fits the L2 cache. G/s with 1, 2, 4 and 8 lanes. Only in the last row are all blocks of a
+ * Measured on an H200: 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; also queries in a
+ * filter of 16 MB, which fits the L2 cache. G keys/s with 1, 2, 4 and 8 lanes. Only in the last row are all blocks of a
  * round in flight at once:
  *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks prefetched 15.9 (in the L2 cache a sixth slower)
  *     contains, 268 MB     34.8  44.5   44.7   39.8, on a GPU whose limit of reads is 44.6
  *     contains, 16 MB      52    71     99     68
  *     the same now          -    72    118     94; 135 with 4 lanes since only half of each word is tested (each = 2)
- * With fewer lanes a load or an atomic of a warp touches more lines at once, and the L1 cache handles them one after
- * the other. With eight lanes there are more instructions. In memory, one block in flight per lane is as good as
- * four. */
+ * With fewer lanes a load or an atomic of a warp touches more lines at once, and the L1 cache handles these lines one
+ * after the other. With eight lanes there are more instructions. For a filter larger than the L2 cache, one block in
+ * flight per lane is as good as four. */
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
 #include "machines/cuda/core/cuda_items.cuh"
@@ -36,8 +36,8 @@ template <class key> struct filter_tile {
     uint8_t found[TILE_ITEMS];
 };
 
-/* One round: lane i's key is the i-th of 32. Keys behind the end of a batch are zeros. They may be tested, but not
- * set. */
+/* Tests the 32 keys of one round. Lane i owns the i-th key and returns its answer. Keys behind the end of a batch are
+ * zeros; they may be tested, but their bits must not be set. */
 template <uint32_t each>
 __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_group group, const filter_key &own)
 {
@@ -51,7 +51,7 @@ __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_gro
         lower[i] = __shfl_sync(CUDA_FULL_MASK, own.lower, owner);
         filter_take(group, &lines[i], filter_block(&view, block), true);
     }
-    uint32_t missing = 0; /* votes of the round in which a group had this lane's key: lanes that miss a bit */
+    uint32_t missing = 0; /* the lanes that miss a bit, from the ballot in which a group tested this lane's key */
 #pragma unroll
     for (int i = 0; i < CUDA_LANES; i++) {
         const uint32_t votes = __ballot_sync(CUDA_FULL_MASK, !filter_look(each, group, &lines[i], lower[i]));

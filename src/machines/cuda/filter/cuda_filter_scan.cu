@@ -10,7 +10,7 @@ namespace
 
 enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 8 };
 
-/* Four words of 32 bits at a time. */
+/* Merges four words of 32 bits at a time. */
 __global__ void __launch_bounds__(THREADS) merge_kernel(uint4 *to, const uint4 *from, uint64_t n)
 {
     const uint64_t step = (uint64_t)gridDim.x * THREADS;
@@ -20,8 +20,8 @@ __global__ void __launch_bounds__(THREADS) merge_kernel(uint4 *to, const uint4 *
     }
 }
 
-/* Insertions may run at the same time. A thread reads whole blocks. The lanes of a warp read neighbouring blocks, whose
- * lines stay in the cache meanwhile. */
+/* Insertions may run at the same time. A thread reads whole blocks. The lanes of a warp read neighbouring blocks, and
+ * the lines of these blocks stay in the cache until they are read. */
 __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__filter_view view, loom__filter_survey *sums)
 {
     const uint64_t step = (uint64_t)gridDim.x * THREADS;
