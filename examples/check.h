@@ -1,5 +1,5 @@
-/* For the examples and bench/device_bench.cu: a call that fails ends the program with the messages of the library and
- * of CUDA. */
+/* For the examples and bench/device_bench.cu: CUDA(call) and LOOM(call) end the program if the call fails. They print
+ * the messages of the library and of CUDA. */
 #ifndef LOOM_EXAMPLES_CHECK_H
 #define LOOM_EXAMPLES_CHECK_H
 

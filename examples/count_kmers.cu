@@ -10,7 +10,7 @@
 
 enum { K = 21 };
 
-/* The k-mer at a position, or false if a letter is none of A, C, G and T. */
+/* Packs the k-mer at a position. Returns false if a letter is none of A, C, G and T. */
 __host__ __device__ bool pack(const char *text, uint64_t *packed)
 {
     uint64_t bits = 0;
@@ -33,7 +33,7 @@ __global__ void count(const loom_map_view view, const char *text, uint64_t posit
     counts.accumulate(kmer, 1, wanted);
 }
 
-/* How many k-mers occur once, twice, …, `most` times or more. */
+/* Counts the k-mers that occur once, twice, …, `most` times or more. */
 __global__ void sum_up(const loom_map_view view, unsigned long long *times, uint32_t most)
 {
     loom::table<uint64_t, uint32_t, LOOM_VIEW_FIND> counts(view);
@@ -50,7 +50,7 @@ int main()
     CUDA(cudaMallocManaged(&times, (most + 1) * sizeof *times));
     for (uint32_t n = 0; n <= most; n++)
         times[n] = 0;
-    /* A text with repeats: a third of it copies what came 100,000 letters before; some letters are unknown. */
+    /* A text with repeats: a third of it copies the letters 100,000 positions before. Some letters are unknown. */
     uint64_t random = 88172645463325252u;
     for (uint64_t i = 0; i < letters; i++) {
         random = random * 6364136223846793005u + 1442695040888963407u;

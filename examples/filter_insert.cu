@@ -1,5 +1,5 @@
-/* Reads rows, keeps some of them and inserts those into a table, in one pass over the data: a user's kernel with
- * loom/device.cuh. No intermediate array is written, and a row that is filtered out costs only its reading. */
+/* A user's kernel with loom/device.cuh: it reads rows, keeps some of them and inserts these into a table, in one pass
+ * over the data. It writes no intermediate array. A row that is filtered out costs only one read. */
 #include "check.h"
 
 #include <loom/device.cuh>
@@ -11,12 +11,12 @@ struct row {
     uint32_t product, price;
 };
 
-/* The dear products, each with some price at which it was sold. */
+/* Stores the products that were sold for `least` or more, each with one such price. */
 __global__ void keep_dear(const loom_map_view view, const row *rows, uint64_t n, uint32_t least)
 {
     loom::table<uint32_t, uint32_t, LOOM_VIEW_INSERT> dear(view);
     uint64_t threads = (uint64_t)gridDim.x * blockDim.x, begin = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    /* All lanes of a warp make the same number of rounds: insert() wants them together. */
+    /* insert() needs all lanes of a warp together, so all lanes make the same number of rounds. */
     for (uint64_t base = begin - threadIdx.x % 32; base < n; base += threads) {
         uint64_t i = base + threadIdx.x % 32;
         row one = i < n ? rows[i] : row{0, 0};
@@ -40,7 +40,7 @@ int main()
     LOOM(loom_context_create(&with, &context));
     LOOM(loom_map_create(context, &config, &dear));
     CUDA(cudaMallocManaged(&rows, n * sizeof *rows));
-    for (uint64_t i = 0; i < n; i++) { /* prices 0 to 999; those of a product lie within 100 of each other */
+    for (uint64_t i = 0; i < n; i++) { /* prices 0 to 999; the prices of one product are within 100 of each other */
         uint32_t product = (uint32_t)(i * 2654435761u % products);
         rows[i] = row{product, product % 901 + (uint32_t)(i / products % 100)};
     }
@@ -50,7 +50,7 @@ int main()
     CUDA(cudaGetLastError());
     LOOM(loom_map_view_end(dear, &view, NULL));
 
-    /* The same on the host, to compare. */
+    /* The host counts the same products, to compare. */
     uint64_t expected = 0, size;
     for (uint32_t product = 0; product < products; product++) {
         bool sold = false;

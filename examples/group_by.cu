@@ -1,9 +1,9 @@
-/* Grouping by key: SELECT key, SUM(amount), COUNT(*) … GROUP BY key, for 100 million rows, with a hash table. For
- * comparison, the same by sorting with CUB. Usage: example_group_by [rows] [groups]
+/* Grouping by key with a hash table: SELECT key, SUM(amount), COUNT(*) … GROUP BY key, for 100 million rows. For
+ * comparison, the program also groups by sorting with CUB. Usage: example_group_by [rows] [groups]
  *
- * Keys and amounts have 4 bytes. The sum and the count of a group are one number of 64 bits, so that a single addition
- * updates both (LOOM_COMBINE_ADD_AND_COUNT). This works up to 16 million rows and a sum of 2^40 in each group. For
- * more, accumulate into two tables. */
+ * Keys and amounts have 4 bytes. The sum and the count of a group are one number of 64 bits, so a single addition
+ * updates both (LOOM_COMBINE_ADD_AND_COUNT). This works for groups of up to 2^24 - 1 rows with a sum below 2^40. For
+ * larger groups, accumulate into two tables. */
 #include "check.h"
 
 #include <loom/device.cuh>
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     config.key_bytes = 4;
     config.value_bytes = 8;
     config.capacity = groups;
-    config.growth = 0; /* there are no more groups; so no call waits to see whether there are */
+    config.growth = 0; /* there are no more groups, so no call needs to wait and count keys */
     LOOM(loom_context_create(&with, &context));
     LOOM(loom_map_create(context, &config, &map));
     loom_result *result;
@@ -115,8 +115,8 @@ int main(int argc, char **argv)
                                  NULL));
     });
 
-    /* By sorting: pairs are put in the order of their keys, then neighbours with equal keys are combined. Amounts are
-     * widened to 64 bits as they are read. */
+    /* By sorting: the pairs are sorted by key, then neighbours with equal keys are combined. Amounts are widened to 64
+     * bits as they are read. */
     const auto wide = thrust::make_transform_iterator(sorted_amounts, counted());
     size_t sort_bytes = 0, reduce_bytes = 0;
     void *temporary;
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         CUDA(cub::DeviceReduce::ReduceByKey(temporary, reduce_bytes, sorted_keys, unique, wide, sums, count, add(), n));
     });
 
-    /* Both agree: every group of the sorted version is in the table with the same sum and count. */
+    /* Checks that both agree: every group of the sorted version is in the table with the same sum and count. */
     uint64_t size, different = *count, wrong = 0;
     uint64_t *ours = (uint64_t *)malloc(different * 8), *theirs = (uint64_t *)malloc(different * 8);
     LOOM(loom_map_size(map, &size, NULL));

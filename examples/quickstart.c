@@ -1,4 +1,4 @@
-/* The first program: put pairs into a map, look some keys up, take one out.
+/* A first program: it builds a map, looks some keys up and erases one.
  *
  *   cc quickstart.c $(pkg-config --cflags --libs hashloom) && ./a.out
  */

@@ -1,5 +1,5 @@
-/* A map on a GPU that takes its memory from the driver's stream-ordered pool (cudaMallocAsync). Its keys lie on the
- * device, and the result arrives in stream order. */
+/* A map on a GPU that takes its memory from the driver's stream-ordered pool (cudaMallocAsync). The arrays of keys and
+ * values are on the device, and the result arrives in stream order. */
 #include "check.h"
 
 #include <loom/loom.h>
@@ -15,7 +15,7 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     (void)user;
     if (kind == LOOM_MEMORY_HOST)
         return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    /* Aligned to 256 bytes. Other streams may use the memory once this has happened. */
+    /* The pool aligns to 256 bytes. Every stream may use the memory once the allocation has happened in this one. */
     if (cudaMallocAsync(&memory, bytes, (cudaStream_t)stream) != cudaSuccess)
         return NULL;
     return cudaStreamSynchronize((cudaStream_t)stream) == cudaSuccess ? memory : NULL;
@@ -65,7 +65,7 @@ int main(void)
     CUDA(cudaMallocHost(&result, sizeof *result));
     make_pairs<<<n / 256, 256, 0, stream>>>(keys, values, n);
     LOOM(loom_map_insert(map, keys, values, n, LOOM_KEEP, NULL, result, stream)); /* returns at once */
-    LOOM(loom_map_find(map, keys, n, values, NULL, result, stream));              /* in the same stream: after it */
+    LOOM(loom_map_find(map, keys, n, values, NULL, result, stream));              /* after the insert: same stream */
     CUDA(cudaStreamSynchronize(stream));
     printf("%llu of %llu keys found\n", (unsigned long long)result->ok, (unsigned long long)result->keys);
     int right = result->ok == n;

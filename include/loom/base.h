@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* LOOM_STATIC: define it in programs that link the static library. Calls are then direct, and a
- * shared library of yours that contains hashloom does not export its functions. */
+/* Define LOOM_STATIC in programs that link the static library. Calls are then direct, and a shared
+ * library of yours that contains hashloom does not export hashloom's functions. */
 #if defined(__GNUC__) && defined(LOOM_STATIC)
 #define LOOM_API __attribute__((visibility("hidden")))
 #elif defined(__GNUC__)
@@ -60,27 +60,33 @@ typedef enum loom_status {
         LOOM_STATUS_FORCE_INT_ = 0x7fffffff
 } loom_status;
 
-/* Return "LOOM_FULL" and "there is no room for the key" for LOOM_FULL. Never NULL. */
+/* Return the name and the text of a status code. For LOOM_FULL these are "LOOM_FULL" and "there is
+ * no room for the key". Never NULL. */
 LOOM_API const char *loom_status_name(loom_status status);
 LOOM_API const char *loom_status_text(loom_status status);
 
 /* Returns one sentence about the last failed call of this thread: what was wrong, and what to do.
- * "" if no call failed yet. The string is valid until the next failing call of the same thread.
- * Successful calls do not clear it. */
+ * Returns "" if no call failed yet. The string is valid until the next failing call of the same
+ * thread. Successful calls do not clear it. */
 LOOM_API const char *loom_last_error(void);
 
 /* ---- How the comments of calls read ------------------------------------------------------------
  *
- * A comment begins with what the call does. Then come its parameters; [n] is the number of elements
- * of an array, and "optional" means that NULL is fine. Then a list:
- *   Memory   what the call allocates, beyond what "Memory" under "Bulk calls" says
- *   Runs     synchronous, or as its `result` says (below); reader, writer or alone: which calls may
- *            overlap (map.h and filter.h)
- *   Status   status codes other than OK. Every call may also return INVALID_ARGUMENT, with a
- *            sentence that names the argument; the list has it where it means something special. On
- *            the cuda machine every call may also return DEVICE, OUT_OF_MEMORY and UNSUPPORTED
- *            ("Bulk calls"). OUT_OF_MEMORY: the table is unchanged, unless the comment says
- *            otherwise. */
+ * A comment begins with what the call does. Then come its parameters: [n] is the number of elements
+ * of an array, and "optional" means that NULL is fine. Then comes a list:
+ *   Memory   what the call allocates. Two allocations are not repeated there: "Memory" under "Bulk
+ *            calls" describes them
+ *   Runs     when the call ends: "synchronous" means before it returns; "as `result` says" is
+ *            explained under "Bulk calls". Then which calls it may overlap: "reader", "writer" and
+ *            "alone" are explained in map.h and filter.h
+ *   Status   the status codes that the call returns apart from OK
+ * Some status codes are not repeated in each list:
+ *   - Every call may return INVALID_ARGUMENT. The sentence of loom_last_error names the argument.
+ *     The list mentions INVALID_ARGUMENT where it has a special meaning.
+ *   - On the cuda machine every call may return DEVICE, OUT_OF_MEMORY and UNSUPPORTED ("Bulk
+ *     calls").
+ *   - While a device view is lent, calls that may not overlap with it return IN_USE (view.h).
+ * After OUT_OF_MEMORY the table is unchanged, unless the comment says otherwise. */
 
 /* ---- Context --------------------------------------------------------------------------------- */
 
@@ -109,19 +115,20 @@ typedef enum loom_simd {
 
 typedef enum loom_memory_kind {
     LOOM_MEMORY_HOST = 0,  /* handles and bookkeeping; the host reads and writes it */
-    LOOM_MEMORY_TABLE = 1, /* tables, and what lives as long; in the machine's memory */
-    /* Also in the memory of the machine, for one call. It is released in the call's stream,
-     * possibly before the work of the call has ended. */
+    LOOM_MEMORY_TABLE = 1, /* tables and other long-lived memory; in the machine's memory */
+    /* Memory for one call, also in the machine's memory. The library releases it in the stream of
+     * the call, possibly before the work of the call has ended. */
     LOOM_MEMORY_TEMPORARY = 2
 } loom_memory_kind;
 
 /* Where a context takes memory from. Set both functions or neither.
  *   - Any thread may call them, at the same time.
  *   - `allocate` returns NULL if there is no memory. `release` gets the size that was asked for.
- *   - `stream` is the stream of the call that needs table memory: a clone, a load, temporary memory
- *     of a build. It is NULL for calls without a stream (create, destroy) and for HOST memory.
- *   - Memory from `allocate` must be usable by every stream. Memory given to `release` is not in
- *     use any more.
+ *   - `stream` is the stream of the call that needs the memory, for example a clone, a load or a
+ *     build. It is NULL for calls without a stream (create, destroy) and for HOST memory.
+ *   - Memory from `allocate` must be usable by every stream.
+ *   - HOST and TABLE memory is not in use any more when `release` gets it. TEMPORARY memory may
+ *     still be in use by work that is ahead in `stream`.
  *   - The staging buffers of the cuda machine, 65 MiB for each context, come from CUDA itself. */
 typedef struct loom_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
@@ -135,15 +142,16 @@ typedef void (*loom_log_function)(void *user, loom_log_level level, const char *
 typedef struct loom_context_config {
     size_t struct_size;   /* set by LOOM_CONTEXT_CONFIG_INIT */
     loom_machine machine; /* LOOM_MACHINE_BEST */
-    int32_t device;       /* of the machine; -1: its current one. cpu machine: -1 or 0 */
-    uint32_t threads;     /* host threads, with the calling one; 0: one per usable core */
+    int32_t device;       /* device number; -1: the current one. cpu machine: -1 or 0 */
+    uint32_t threads;     /* host threads, the caller included; 0: one per usable core */
     loom_simd simd;       /* LOOM_SIMD_BEST */
     uint32_t fixed_seed;  /* 0: every table gets a random seed; 1: every table gets `seed` */
-    uint32_t lanes;       /* cuda machine: lanes per bucket: 1, 2, 4 or 8; 0: chosen */
+    uint32_t lanes;       /* cuda machine: lanes that probe a bucket: 1, 2, 4, 8; 0: chosen */
     uint64_t seed;        /* any value; used if fixed_seed is 1 */
-    /* All NULL: the library's own, with huge pages for tables where the system has them. */
+    /* All NULL: the library's own allocator. It gives tables huge pages where the system has
+     * them. */
     loom_allocator allocator;
-    loom_log_function log; /* NULL: no log. Called on the thread that made the call */
+    loom_log_function log; /* NULL: no log. Runs on the thread that made the call */
     void *log_user;
 } loom_context_config;
 
@@ -170,23 +178,24 @@ typedef struct loom_context_info {
         sizeof(loom_context_info), LOOM_MACHINE_BEST, LOOM_SIMD_BEST, 0, 0, {0}, {0}, {0}, 0, 0 \
     }
 
-/* Creates a context: a machine, its threads, and the source of memory. Its tables keep it alive.
+/* Creates a context: a machine, its threads, and the source of memory. Tables keep their context
+ * alive.
  *   config   NULL: LOOM_CONTEXT_CONFIG_INIT
  *   - Memory   allocates
  *   - Runs     synchronous; from any thread
  *   - Status   NO_MACHINE: the machine, device or SIMD kind is not present, and the sentence says
- *              why (never with LOOM_MACHINE_BEST); OUT_OF_MEMORY; INVALID_ARGUMENT: a field has no
- *              meaning, and the sentence names it */
+ *              why; LOOM_MACHINE_BEST without a GPU takes the cpu machine instead; OUT_OF_MEMORY;
+ *              INVALID_ARGUMENT: a field has an unknown value, and the sentence names it */
 LOOM_API loom_status loom_context_create(const loom_context_config *config, loom_context **context);
 
-/* Releases the context. It is destroyed together with the last table made from it. NULL is fine. */
+/* Releases the context. It is destroyed at once, or together with its last table. NULL is fine. */
 LOOM_API void loom_context_destroy(loom_context *context);
 
 /* Describes what the context runs on. Synchronous; allocates nothing. */
 LOOM_API loom_status loom_context_describe(loom_context *context, loom_context_info *info);
 
-/* Returns OK if a context for this machine can be created here. Otherwise NO_MACHINE, and the
- * sentence says what is missing. */
+/* Returns OK if a context for this machine can be created here.
+ *   - Status   NO_MACHINE: it cannot, and the sentence says what is missing */
 LOOM_API loom_status loom_machine_present(loom_machine machine);
 
 typedef enum loom_type {
@@ -222,12 +231,12 @@ typedef enum loom_feature {
     LOOM_FEATURE_ACCUMULATE = 14,   /* also loom_map_count */
     LOOM_FEATURE_VIEWS = 15,        /* loom_map_view_begin with LOOM_VIEW_FIND at least */
     LOOM_FEATURE_MERGE = 16,        /* loom_filter_merge */
-    LOOM_FEATURE_WRITING_VIEWS = 17 /* views through which kernels write: all but LOOM_VIEW_FIND */
+    LOOM_FEATURE_WRITING_VIEWS = 17 /* loom_map_view_begin with all other accesses, which write */
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.
  *   - Status   UNSUPPORTED: they do not, and the sentence says what to do instead;
- *              INVALID_ARGUMENT: a value that this version does not know */
+ *              INVALID_ARGUMENT: this version does not know the type, engine or feature */
 LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature);
 
 /* ---- Bulk calls -------------------------------------------------------------------------------
@@ -236,9 +245,9 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * aligned to their width.
  *   - cpu machine: arrays are in host memory.
  *   - cuda machine: each array, and the result, may be in host memory (pinned or pageable), in
- *     managed memory, or in memory of the context's device. The library finds out which. Host
- *     arrays are copied in overlapping chunks, and the call is synchronous then. Arrays on another
- *     device are refused.
+ *     managed memory, or in memory of the context's device. The library detects which. Arrays on
+ *     another device are refused. A call with host arrays is synchronous: it copies them in chunks,
+ *     and copies overlap with work.
  *   - An output array must not overlap any other array of the call. With n = 0 arrays may be NULL.
  *
  * `status`, [n], optional: one loom_status below 16 for each key.
@@ -246,24 +255,24 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  * `result`, optional.
  *   - Without a result the call is synchronous and returns the outcome of the batch.
  *   - With a result the call is stream-ordered. Its return value covers the arguments and the
- *     launch. The outcome is written to *result and to the arrays in stream order. So a table that
- *     is full gives result->status == LOOM_FULL, and the call itself returns LOOM_OK.
+ *     launch. The outcome is written to *result and to the arrays in stream order. If the table is
+ *     full, the call itself returns LOOM_OK, and result->status is LOOM_FULL.
  *   - On the cpu machine, with host arrays, and with a result in pageable host memory, the outcome
- *     is written before the call returns.
+ *     is written before the call returns. docs/guide.md ("Streams") lists every such case.
  *
- * Memory. "Allocates nothing" leaves out two cases:
- *   - cuda machine: the first call that takes host arrays or reads a whole table makes the staging
- *     buffers of the context. Any call may therefore return OUT_OF_MEMORY.
+ * Memory. Two allocations may happen even where a comment says "allocates nothing":
+ *   - cuda machine: the first call that takes host arrays or reads a whole table allocates the
+ *     staging buffers of the context. Any call may therefore return OUT_OF_MEMORY.
  *   - cpu machine: a call that reorganises worn partitions (upkeep, CAVEATS in loom.h) takes host
- *     memory meanwhile: 4 to 8 bytes for each slot of a partition, per thread. If there is none,
- *     upkeep does with less and leaves more keys outside of their home buckets.
+ *     memory until it ends: 4 to 8 bytes for each slot of a partition, per thread. Without that
+ *     memory upkeep does less: more keys stay outside of their home buckets.
  *
  * Capture. On the cuda machine a call returns UNSUPPORTED while its stream is being captured into a
  * graph. Only loom_map_build can be captured.
  *
  * Threads. Any number of host threads may use a handle. A call uses all threads of its context.
- * Destroying a table waits for the calls that have begun. To begin a call afterwards is an error
- * that cannot be detected. */
+ * Destroying a table waits for the calls that have begun. Beginning a call after that is an error
+ * that the library cannot detect. */
 
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* of the batch: OK; FULL: a key was refused; OVERFILLED (filters) */
@@ -276,40 +285,44 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
     uint64_t reserved[2];
 } loom_result;
 
-/* LOOM_KEEP or LOOM_OVERWRITE, combined with others by |. */
+/* LOOM_KEEP or LOOM_OVERWRITE, and other flags, combined by |. */
 typedef enum loom_insert_flags {
     LOOM_KEEP = 0,      /* a key that exists keeps its value */
     LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
 
-    /* Of equal keys in the batch exactly the first (keep) or the last (overwrite) wins. Without
-     * this flag any one wins. Takes temporary memory (loom_memory.order_bytes); docs/guide.md has
-     * the costs. If the batch does not fit, any of its keys may be refused, each at all its places
-     * in the batch. */
+    /* Of equal keys in the batch the first (keep) or the last (overwrite) wins. Without this flag
+     * any one wins. Takes temporary memory (loom_memory.order_bytes); docs/guide.md has the costs.
+     * If the batch does not fit, any of its keys may be refused. A refused key is refused at all
+     * its places in the batch. */
     LOOM_IN_ORDER = 2,
 
-    /* Which path the keys take. Without either flag the library chooses by measured break-even
-     * points. INVALID_ARGUMENT: LOOM_DIRECTLY together with LOOM_BY_PARTITION or with
-     * LOOM_IN_ORDER. Both sort the batch, and direct insertion does not. */
-    LOOM_BY_PARTITION = 4, /* sort by partition, then fill each partition as a whole; runs alone.
-                              UNSUPPORTED, without LOOM_IN_ORDER: the batch cannot take this path */
-    LOOM_DIRECTLY = 8,     /* insert one by one, without temporary memory */
+    /* These two choose the path that the keys take. Without either flag the library chooses by
+     * measured break-even points. LOOM_BY_PARTITION and LOOM_IN_ORDER sort the batch first, and
+     * LOOM_DIRECTLY does not: LOOM_DIRECTLY with either of them is INVALID_ARGUMENT. */
+    LOOM_BY_PARTITION = 4, /* Sort by partition, then fill each partition as a whole; runs alone.
+                              Without LOOM_IN_ORDER, a batch that cannot take this path returns
+                              UNSUPPORTED. Inserts into perfect tables ignore the flag */
+    LOOM_DIRECTLY = 8,     /* insert key by key; open tables: without temporary memory */
 
-    /* A build takes temporary memory of less than a quarter of the bytes of its pairs, and a tenth
-     * more time. Below a million keys it takes a few percent more memory
-     * (loom_memory.low_memory_bytes). If this path is not possible, and always on the cpu machine,
-     * the build goes directly. No effect with LOOM_IN_ORDER and on inserts. */
+    /* The build of an open table on the cuda machine takes temporary memory of less than a quarter
+     * of the bytes of its pairs (a few percent more below a million keys), and a tenth more time.
+     * loom_memory.low_memory_bytes tells the bytes. If this is not possible, for perfect tables,
+     * and on the cpu machine, the build goes directly. In open tables the flag has no effect on
+     * inserts, nor together with LOOM_IN_ORDER. */
     LOOM_LOW_MEMORY = 16
 } loom_insert_flags;
 
-/* What a table takes; filled in by loom_map_memory_required and loom_filter_memory_required. */
+/* The memory that a table takes, in bytes. loom_map_memory_required and loom_filter_memory_required
+ * fill it in. */
 typedef struct loom_memory {
     size_t struct_size;    /* set by LOOM_MEMORY_INIT before the call */
     uint64_t table_bytes;  /* for the life of the table, bookkeeping included */
     uint64_t build_bytes;  /* in addition, during a build of `capacity` keys */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
-    /* Instead of both, in a build or insert of `capacity` keys with LOOM_IN_ORDER. On the cuda
-     * machine it holds for arrays on the device. Host arrays take value_bytes + 1 bytes more for
-     * each key of a slice (at most 2^31 keys), and a little. */
+    /* Instead of build_bytes and status_bytes, in a build or insert of `capacity` keys with
+     * LOOM_IN_ORDER. On the cuda machine this is the number for arrays on the device. For host
+     * arrays add value_bytes + 1 bytes for each key of a slice (at most 2^31 keys), and a little
+     * for alignment. */
     uint64_t order_bytes;
     uint64_t low_memory_bytes; /* instead of build_bytes, in a build with LOOM_LOW_MEMORY */
 } loom_memory;

@@ -1,5 +1,5 @@
-/* What the device headers share: lane groups, bits of keys and values, answers. Included by the
- * headers of the types. loom/device.cuh has the introduction. */
+/* What the device headers share: lane groups, bits of keys and values, answers. The header of each
+ * type includes it. loom/device.cuh has the introduction. */
 #ifndef LOOM_DEVICE_BASE_CUH
 #define LOOM_DEVICE_BASE_CUH
 
@@ -92,14 +92,14 @@ template <class type> __device__ __forceinline__ type from_bits(uint64_t bits)
     return value;
 }
 
-/* Has a member `type` for bool itself, and for no type that converts to or from it. */
+/* Has a member `type` for bool only, not for types that convert to or from bool. */
 template <class type, bool wanted = true> struct if_bool {
 };
 template <> struct if_bool<bool, true> {
     typedef int type;
 };
 
-/* Calls `work` with every number below n, once in the whole grid. Each thread takes a part. */
+/* Calls `work` once with every number below n. The threads of the grid share the numbers. */
 template <class work_type> __device__ __forceinline__ void share_out(uint64_t n, work_type work)
 {
     uint64_t block = ((uint64_t)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -110,13 +110,14 @@ template <class work_type> __device__ __forceinline__ void share_out(uint64_t n,
         work(at);
 }
 
-/* By a whole warp: the lanes of the group that bring a key; bit 0 is the first lane. */
+/* A whole warp calls this. Returns the lanes of the group that bring a key; bit 0 is the first
+ * lane of the group. */
 __device__ __forceinline__ uint32_t actives(loom_inner::lane_group lanes, bool active)
 {
     return LOOM_LANES == 1 ? active : __ballot_sync(CUDA_FULL_MASK, active) >> (__ffs((int)lanes.mask) - 1);
 }
 
-/* By a whole warp: `own` of lane `from` of the group. */
+/* A whole warp calls this. Returns `own` of lane `from` of the group. */
 template <class type> __device__ __forceinline__ type of_lane(loom_inner::lane_group lanes, type own, uint32_t from)
 {
     return LOOM_LANES == 1 ? own : __shfl_sync(CUDA_FULL_MASK, own, __ffs((int)lanes.mask) - 1 + (int)from);

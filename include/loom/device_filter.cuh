@@ -10,8 +10,9 @@
  * All functions may run at the same time, in kernels and in calls of the host. An inserted key is
  * found
  *   - by later functions of the same thread;
- *   - by another thread that learned of it through memory of yours, with the usual fences: the
- *     first thread calls __threadfence before it writes there, the other one after it has read;
+ *   - by another thread that learned of the insertion through memory of yours, with the usual
+ *     fences: the inserting thread calls __threadfence before it writes to that memory, the other
+ *     thread calls it after it has read from there;
  *   - by every kernel and call that begins after the inserting kernel has ended.
  * A query that overlaps the insertion of its key may answer either way. */
 #ifndef LOOM_DEVICE_FILTER_CUH
@@ -48,7 +49,7 @@ template <class key_type> class filter
     loom_status status_;
 
   public:
-    /* In a kernel, from the view that the host passed to it. */
+    /* Made in a kernel, from the view that the host passed to the kernel. */
     __device__ __forceinline__ explicit filter(const loom_filter_view &view)
     {
         static_assert(sizeof view_ <= sizeof view.filter, "a view of the same version");
@@ -57,7 +58,7 @@ template <class key_type> class filter
         status_ = fits ? LOOM_OK : LOOM_INVALID_ARGUMENT;
     }
 
-    /* OK, or the reason why no function does anything. The same for all threads. */
+    /* OK, or the reason why no function does anything. All threads get the same status. */
     __device__ __forceinline__ loom_status status() const
     {
         return status_;
@@ -83,7 +84,8 @@ template <class key_type> class filter
                     filter_set(decltype(each)::value, 1, lanes, filter_block(&view_, sought.block), sought.lower);
             }
         });
-        lane_join(lanes, 1); /* bits that other lanes set for this key come before later stores of this thread */
+        /* Bits that other lanes set for this key come before later stores of this thread. */
+        lane_join(lanes, 1);
         return LOOM_OK;
     }
 
@@ -96,7 +98,8 @@ template <class key_type> class filter
         const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
         const uint32_t wanted = detail::actives(lanes, active);
         bool found = false;
-        lane_join(lanes, 1); /* the lanes that probe for this thread see what this thread has read */
+        /* The lanes that probe for this thread see what this thread has read. */
+        lane_join(lanes, 1);
         by_each([&](auto each) {
             lane_line lines[LOOM_LANES] = {}; /* all in flight at once */
             uint32_t lower[LOOM_LANES];
@@ -148,7 +151,7 @@ template <class key_type> class filter
         return found;
     }
 
-    /* Deleted: all lanes of a group are active. */
+    /* Deleted: all lanes of a group are active, so there is no argument `active`. */
     template <class flag, typename detail::if_bool<flag>::type = 0>
     loom_status group_insert(key_type, flag) const = delete;
     template <class flag, typename detail::if_bool<flag>::type = 0> bool group_contains(key_type, flag) const = delete;
@@ -160,8 +163,8 @@ template <class key_type> class filter
         return loom_inner::filter_key{detail::of_lane(lanes, own.block, from), detail::of_lane(lanes, own.lower, from)};
     }
 
-    /* Calls `work` with the number of bits of a key in each quarter, as a type. All threads take
-     * the same branch: the number comes from the view. */
+    /* Calls `work` with the number of bits that a key sets in each quarter of a block, as a type.
+     * All threads take the same branch: the number comes from the view. */
     template <class work_type> __device__ __forceinline__ void by_each(work_type work) const
     {
         switch (view_.each) {

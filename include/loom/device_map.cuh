@@ -65,7 +65,8 @@ __device__ __forceinline__ loom_status status_of(loom_inner::open_outcome outcom
 /* A map, set or counter.
  *   key_type     4 or 8 bytes
  *   value_type   4 or 8 bytes; loom::none for a set
- *   access       that of loom_map_view_begin; the compiler refuses what it does not offer */
+ *   access       the access that loom_map_view_begin was given. The compiler refuses functions that
+ *                it does not offer */
 template <class key_type, class value_type, loom_view_access access> class table
 {
     static_assert(sizeof(key_type) == 4 || sizeof(key_type) == 8, "keys have 4 or 8 bytes");
@@ -86,7 +87,7 @@ template <class key_type, class value_type, loom_view_access access> class table
     loom_status status_;
 
   public:
-    /* In a kernel, from the view that the host passed to it. */
+    /* Made in a kernel, from the view that the host passed to the kernel. */
     __device__ __forceinline__ explicit table(const loom_map_view &view)
     {
         static_assert(sizeof view_ <= sizeof view.table, "a view of the same version");
@@ -96,7 +97,7 @@ template <class key_type, class value_type, loom_view_access access> class table
         status_ = !fits ? LOOM_INVALID_ARGUMENT : view_.totals->generation != view.generation ? LOOM_CHANGED : LOOM_OK;
     }
 
-    /* OK, or the reason why no function does anything. The same for all threads. */
+    /* OK, or the reason why no function does anything. All threads get the same status. */
     __device__ __forceinline__ loom_status status() const
     {
         return status_;
@@ -114,22 +115,23 @@ template <class key_type, class value_type, loom_view_access access> class table
         return warp<false>(key, value_type{}, active, 0, look()).status == LOOM_OK && active;
     }
 
-    /* A key that exists keeps its value. In templates a set takes the value loom::none{}. */
+    /* A key that exists keeps its value. Generic code may pass loom::none{} as the value of a
+     * set. */
     __device__ __forceinline__ loom_status insert(key_type key, value_type value, bool active = true) const
     {
         static_assert(inserts, "the view is not for insertions: LOOM_VIEW_INSERT or LOOM_VIEW_MIXED");
         return warp<true>(key, value, active, 1, put<loom_inner::SLOT_KEEP>()).status;
     }
 
-    /* A set: insert(key, active), where `active` must be a bool. */
+    /* For sets: insert(key, active). `active` must be a bool. */
     template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
     __device__ __forceinline__ loom_status insert(key_type key, flag active = true) const
     {
         return insert(key, value_type{}, active);
     }
 
-    /* Deleted: a bool in the place of the value was probably meant as `active`. If not, convert
-     * it. */
+    /* Deleted: a bool in the place of the value was probably meant as `active`. If it is the value,
+     * convert it to value_type. */
     template <class flag, typename detail::if_bool<flag, !is_set>::type = 0>
     loom_status insert(key_type, flag, bool = true) const = delete;
     template <class flag, typename detail::if_bool<flag>::type = 0>
@@ -154,8 +156,8 @@ template <class key_type, class value_type, loom_view_access access> class table
         return told(warp<true>(key, value, active, 1, put<loom_inner::SLOT_FETCH>()));
     }
 
-    /* Combines the value with that of the key, as numbers of value_type. An absent key is stored
-     * with the value. */
+    /* Combines the value with the stored value of the key, as numbers of value_type. An absent key
+     * is stored with the value. */
     template <loom_combine combine = LOOM_COMBINE_ADD>
     __device__ __forceinline__ loom_status accumulate(key_type key, value_type value, bool active = true) const
     {
@@ -189,14 +191,14 @@ template <class key_type, class value_type, loom_view_access access> class table
         return group(key, value, 1, put<loom_inner::SLOT_KEEP>()).status;
     }
 
-    /* A set. */
+    /* For sets. */
     template <class flag = bool, typename detail::if_bool<flag, is_set>::type = 0>
     __device__ __forceinline__ loom_status group_insert(key_type key) const
     {
         return group_insert(key, value_type{});
     }
 
-    /* Deleted: all lanes of a group are active. */
+    /* Deleted: all lanes of a group are active, so there is no argument `active`. */
     template <class flag, typename detail::if_bool<flag>::type = 0>
     loom_status group_insert(key_type, flag) const = delete;
     template <class flag, typename detail::if_bool<flag>::type = 0>
@@ -234,8 +236,8 @@ template <class key_type, class value_type, loom_view_access access> class table
 
     /* ---- By all threads of the grid ---- */
 
-    /* Calls visit(key, value) once for every pair; a set calls visit(key, loom::none). Each thread
-     * visits a part of the buckets. */
+    /* Calls visit(key, value) once for every pair. A set calls visit(key, loom::none). The threads
+     * of the grid share the buckets. */
     template <class visitor> __device__ __forceinline__ void for_each(visitor visit) const
     {
         using namespace loom_inner;
@@ -309,8 +311,8 @@ template <class key_type, class value_type, loom_view_access access> class table
         return found<value_type>{one.status, detail::from_bits<value_type>(one.value)};
     }
 
-    /* Every lane brings a key. A group works on the keys of its own lanes, one after the other.
-     * When it is done with a key it begins the next one, while the other groups go on. */
+    /* Every lane brings a key. A group works on the keys of its own lanes, one after the other. A
+     * group that is done with a key begins its next key while the other groups go on. */
     template <bool writes, class step_type>
     __device__ __forceinline__ answer warp(key_type key, value_type value, bool active, uint64_t stored_adds,
                                            step_type step) const

@@ -1,8 +1,8 @@
 /* loom::perfect_table: lookups in tables of the perfect engine inside kernels. loom/device.cuh has
- * the introduction. The view is that of loom_map_view_begin with LOOM_VIEW_FIND.
+ * the introduction. The host lends the view with LOOM_VIEW_FIND (loom_map_view_begin).
  *
- * Every lookup reads 8 bytes of codes and one bucket. A whole warp has all its codes in flight at
- * once, then all buckets of a group. */
+ * Every lookup reads 8 bytes of codes and one bucket. All lanes of a warp load their codes at once.
+ * Then each group loads all buckets of its lanes at once. */
 #ifndef LOOM_DEVICE_PERFECT_CUH
 #define LOOM_DEVICE_PERFECT_CUH
 
@@ -34,7 +34,7 @@ template <class key_type, class value_type> class perfect_table
     loom_status status_;
 
   public:
-    /* In a kernel, from the view that the host passed to it. */
+    /* Made in a kernel, from the view that the host passed to the kernel. */
     __device__ __forceinline__ explicit perfect_table(const loom_map_view &view)
     {
         static_assert(sizeof view_ <= sizeof view.table, "a view of the same version");
@@ -44,7 +44,7 @@ template <class key_type, class value_type> class perfect_table
         status_ = !fits ? LOOM_INVALID_ARGUMENT : view_.totals->generation != view.generation ? LOOM_CHANGED : LOOM_OK;
     }
 
-    /* OK, or the reason why no function does anything. The same for all threads. */
+    /* OK, or the reason why no function does anything. All threads get the same status. */
     __device__ __forceinline__ loom_status status() const
     {
         return status_;
@@ -76,8 +76,8 @@ template <class key_type, class value_type> class perfect_table
 
     /* ---- By all threads of the grid ---- */
 
-    /* Calls visit(key, value) once for every pair; a set calls visit(key, loom::none). Each thread
-     * visits a part of the buckets. */
+    /* Calls visit(key, value) once for every pair. A set calls visit(key, loom::none). The threads
+     * of the grid share the buckets. */
     template <class visitor> __device__ __forceinline__ void for_each(visitor visit) const
     {
         using namespace loom_inner;
@@ -103,7 +103,8 @@ template <class key_type, class value_type> class perfect_table
     }
 
   private:
-    /* A key with its bucket. Inactive lanes get some bucket and read nothing. */
+    /* Computes the bucket of a key. An inactive lane reads nothing, and its bucket means
+     * nothing. */
     __device__ __forceinline__ loom_inner::perfect_seek settled(key_type key, bool active) const
     {
         using namespace loom_inner;
@@ -119,7 +120,7 @@ template <class key_type, class value_type> class perfect_table
         return kind == loom_inner::SLOT_PAIR_4_4 ? (uint32_t)(look.pair >> 32) : look.slot;
     }
 
-    /* For a key that was found: with the hint any lane can load the value. */
+    /* The answer for a key that was found. With the hint any lane can load the value. */
     template <bool wants_value>
     __device__ __forceinline__ found<value_type> hit(const loom_inner::perfect_seek &seek, uint32_t hinted) const
     {

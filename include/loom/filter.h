@@ -1,19 +1,19 @@
-/* Filters: blocked Bloom filters. loom/base.h has what all bulk calls share, and how the comments
- * below read.
+/* Filters: blocked Bloom filters. loom/base.h has what all bulk calls share. It also explains how
+ * the comments below read.
  *
- * A filter says of every inserted key that it is present. Of any other key it says so with the
- * false-positive rate, and otherwise that the key is absent. A key sets 4, 8, 12 or 16 bits of one
- * block of 64 bytes, so a query reads one block. Keys cannot be counted, listed or erased: a bit
- * may belong to several keys. To erase, clear the filter and insert the remaining keys, or use a
- * set.
+ * A filter answers that a key is probably present or certainly absent. It finds every inserted key.
+ * It also finds an absent key with a small probability, the false-positive rate. A key sets 4, 8,
+ * 12 or 16 bits of one block of 64 bytes, so a query reads one block. Keys cannot be counted,
+ * listed or erased: a bit may belong to several keys. To erase, clear the filter and insert the
+ * remaining keys, or use a set.
  *
  * Which calls may overlap
- *   - insert and contains, each with itself and with the other, from any number of host threads and
- *     in any streams. A key whose insertion ended before a query began is found. The lane simulator
- *     (docs/simulator.md) runs both at the same time.
+ *   - insert and contains overlap with themselves and with each other, from any number of host
+ *     threads and in any streams. A query finds every key whose insertion ended before the query
+ *     began. The lane simulator (docs/simulator.md) runs both at the same time.
  *   - Large inserts (LOOM_BY_PARTITION, or chosen by the library), merge and clear run alone.
- *   - save, clone, stats and being merged into another filter overlap with each other on the
- *     device. Among the calls of host threads each runs alone. */
+ *   - save, clone, stats, and a merge that reads this filter overlap with each other on the device.
+ *     Among the calls of host threads each of them runs alone. */
 #ifndef LOOM_LOOM_FILTER_H
 #define LOOM_LOOM_FILTER_H
 
@@ -25,12 +25,12 @@ extern "C" {
 
 /* ---- Create, destroy ------------------------------------------------------------------------- */
 
-/* Give a capacity and a rate, or `bytes`. */
+/* Set a capacity and a rate, or `bytes`. */
 typedef struct loom_filter_config {
     size_t struct_size;         /* set by LOOM_FILTER_CONFIG_INIT */
     uint32_t key_bytes;         /* 4 or 8; no default */
     uint32_t probes;            /* bits that a key sets: 4, 8, 12 or 16; 0: chosen */
-    uint64_t capacity;          /* keys that it is to hold; may be 0 (unknown) if `bytes` is set */
+    uint64_t capacity;          /* keys that it must hold; may be 0 (unknown) if `bytes` is set */
     double false_positive_rate; /* with `capacity` keys: 10^-9 to 0.5; ignored if `bytes` is set */
     uint64_t bytes;             /* 0: follows from capacity and rate. Rounded up to whole blocks,
                                    above 64 KiB to multiples of 64 KiB */
@@ -41,8 +41,9 @@ typedef struct loom_filter_config {
         sizeof(loom_filter_config), 0, 0, 0, 0.001, 0 \
     }
 
-/* Tells how much memory loom_filter_create(config) takes (table_bytes), and an insertion of
- * `capacity` keys by partition (build_bytes; 0: not possible). The other fields are 0.
+/* Tells how much memory loom_filter_create(config) takes (table_bytes), and how much temporary
+ * memory an insertion of `capacity` keys by partition takes (build_bytes; 0: not possible). The
+ * other fields are 0.
  *   - Memory   allocates nothing
  *   - Runs     synchronous
  *   - Status   INVALID_ARGUMENT: as loom_filter_create */
@@ -52,12 +53,13 @@ LOOM_API loom_status loom_filter_memory_required(loom_context *context, const lo
 /* Creates an empty filter. *filter is set only on success.
  *   - Memory   allocates table_bytes
  *   - Runs     synchronous
- *   - Status   INVALID_ARGUMENT: the sentence names the field; also with neither a capacity nor
- *              bytes, and with more than 2^32 - 1024 blocks; UNSUPPORTED: the machine has no
- *              filters; OUT_OF_MEMORY */
+ *   - Status   INVALID_ARGUMENT: the sentence names the field; also if neither a capacity nor
+ *              `bytes` is set, or if the filter needs more than 2^32 - 1024 blocks; UNSUPPORTED:
+ *              the machine has no filters; OUT_OF_MEMORY */
 LOOM_API loom_status loom_filter_create(loom_context *context, const loom_filter_config *config, loom_filter **filter);
 
-/* Creates an empty filter of the same shape and seed, on the same context. The two can be merged.
+/* Creates an empty filter of the same shape and seed, on the same context. Both filters can be
+ * merged.
  *   - Memory   allocates
  *   - Runs     synchronous
  *   - Status   OUT_OF_MEMORY */
@@ -65,34 +67,34 @@ LOOM_API loom_status loom_filter_create_like(loom_filter *filter, loom_filter **
 
 /* Creates a filter of the same shape, seed and contents, on the same context.
  *   - Memory   allocates
- *   - Runs     reader
+ *   - Runs     synchronous; reader
  *   - Status   OUT_OF_MEMORY */
 LOOM_API loom_status loom_filter_clone(loom_filter *filter, loom_filter **clone, loom_stream stream);
 
-/* Waits for calls in flight, then frees the filter. NULL is fine. Lent device views: as in
- * loom_map_destroy. */
+/* Waits for calls in flight, then frees the filter. NULL is fine. If device views are lent, the
+ * call behaves as loom_map_destroy. */
 LOOM_API void loom_filter_destroy(loom_filter *filter);
 
 /* ---- Insert, query --------------------------------------------------------------------------- */
 
-/* Inserts the keys. They are stored even if the status is OVERFILLED.
+/* Inserts the keys. All keys are stored, even if the status is OVERFILLED.
  *   keys     [n] of key_bytes
  *   flags    0, LOOM_BY_PARTITION or LOOM_DIRECTLY
- *   - Memory   by partition: temporary memory if there is some, otherwise the keys go directly
- *   - Runs     as `result` says; a call that counts bits (below) is synchronous
+ *   - Memory   temporary memory for keys that go by partition. If there is none, the keys go
+ *              directly, unless LOOM_BY_PARTITION is set
+ *   - Runs     as `result` says; a call that counts bits (docs/guide.md, "The Bloom filter") is
+ *              synchronous
  *   - Status   OVERFILLED: the filter holds more keys than its capacity, plus a 64th of it, plus
- *              the error of the estimate (four times the square root of the capacity). Its
- *              false-positive rate is higher than asked for; loom_filter_stats tells it.
- *              UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION is not possible
- * The number of keys is estimated from the bits. The call that brings the given keys above the
- * capacity counts the bits, and so does one call for each further 64th of the capacity. A filter
- * without a capacity is never OVERFILLED, and keys that it holds already do not count. */
+ *              the error of the estimate (four times the square root of the capacity). The number
+ *              of keys is estimated from the bits. The false-positive rate is higher than asked
+ *              for; loom_filter_stats tells it. A filter without a capacity is never OVERFILLED.
+ *              UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION is not possible */
 LOOM_API loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags,
                                         loom_result *result, loom_stream stream);
 
 /* Tells which keys may be present.
  *   keys     [n] of key_bytes
- *   found    [n], optional: 1: probably; 0: certainly not
+ *   found    [n], optional: 1: probably present; 0: certainly absent
  *   - result->ok counts the keys that are probably present, not_found the others.
  *   - Memory   allocates nothing
  *   - Runs     as `result` says; reader */
@@ -102,19 +104,20 @@ LOOM_API loom_status loom_filter_contains(loom_filter *filter, const void *keys,
 /* ---- Whole filters --------------------------------------------------------------------------- */
 
 /* Adds all keys of `other` to `filter`: the union of their bits. `other` is unchanged.
- *   - Both must have the same context, key width, shape and seed: from loom_filter_create_like,
- *     from equal configs and a fixed seed, or a filter and its file.
+ *   - Both filters must have the same context, key width, shape and seed. This holds for a filter
+ *     and one from loom_filter_create_like, for filters from equal configs with a fixed seed, and
+ *     for a filter and one loaded from its file.
  *   - Memory   allocates nothing
  *   - Runs     synchronous; alone
- *   - Status   INVALID_ARGUMENT: they differ, and the sentence says in what; OVERFILLED: as in
- *              loom_filter_insert; they are merged */
+ *   - Status   INVALID_ARGUMENT: the filters differ, and the sentence says in what; OVERFILLED: as
+ *              in loom_filter_insert; the filters were merged */
 LOOM_API loom_status loom_filter_merge(loom_filter *filter, loom_filter *other, loom_stream stream);
 
-/* Removes all keys. Allocates nothing; runs as `result` says, alone. */
+/* Removes all keys. Allocates nothing; synchronous, with a result too; alone. */
 LOOM_API loom_status loom_filter_clear(loom_filter *filter, loom_result *result, loom_stream stream);
 
-/* Write a filter to a file and create one from a file. Memory, Runs and Status as loom_map_save and
- * loom_map_load. */
+/* Write a filter to a file and create a filter from a file.
+ *   - Memory, Runs, Status   as loom_map_save and loom_map_load */
 LOOM_API loom_status loom_filter_save(loom_filter *filter, const char *path, loom_stream stream);
 LOOM_API loom_status loom_filter_load(loom_context *context, const char *path, loom_filter **filter,
                                       loom_stream stream);
@@ -133,7 +136,7 @@ typedef struct loom_filter_report {
     uint64_t memory_bytes;
     uint64_t seed;
     double fill;                /* bits_set / bits */
-    double estimated_keys;      /* distinct, from the fill; error: tenths of a percent if large */
+    double estimated_keys;      /* distinct keys, from the fill; error if large: tenths of a % */
     double false_positive_rate; /* of a random absent key, from the bits; exact for a random hash */
     double designed_rate;       /* expected with `capacity` keys; 0 without a capacity */
 } loom_filter_report;
@@ -150,7 +153,7 @@ LOOM_API loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *
 LOOM_API loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes);
 
 /* Returns a config from which an equal, empty filter can be created: `bytes` and `probes` are those
- * of the filter. The new filter has a seed of its own, unless seeds are fixed. */
+ * of the filter. The new filter gets another seed, unless seeds are fixed. */
 LOOM_API loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *config);
 
 #ifdef __cplusplus

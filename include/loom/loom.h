@@ -23,8 +23,9 @@
  *   - A call that fails leaves the table unchanged, or reports for each key what became of it.
  *   - Saving replaces a file as a whole. Afterwards the path holds the complete new table or the
  *     complete old file.
- *   - A program built with an older header, whose structs are smaller (struct_size), is served: the
- *     fields it lacks have their defaults. A struct larger than the library's is INVALID_ARGUMENT.
+ *   - A program that was built with an older header, with smaller structs (struct_size), works:
+ *     fields that its structs lack have their defaults. A struct larger than the library's is
+ *     INVALID_ARGUMENT.
  *
  * COSTS
  *   - Open tables (the default): a lookup of a stored key reads 1.12 buckets of 64 bytes on average
@@ -39,23 +40,21 @@
  *   - The hash is seeded and mixes well, but it is not cryptographic. Somebody who knows the seed
  *     can construct keys that collide. Colliding keys make a table slow, or make it refuse keys
  *     early. They cannot make an answer wrong.
- *   - With a fixed seed (loom_context_config.fixed_seed) two runs agree. An adversary may know it.
- *   - A table that grows moves into a larger one in the middle of a call. Both are in memory
- *     meanwhile, and the call is synchronous. To avoid this, create the table for all its keys or
- *     call loom_map_reserve. growth = 0 turns growth off.
- *   - Erasing wears a partition: stale filter bits cost lookups of absent keys extra buckets, and
- *     some keys stay outside of their home buckets. A call that leaves a partition too worn
- *     reorganises it before it ends (upkeep): keys move inside the partition, nothing else changes.
- *     At load factor 0.9 lookups therefore read on average less than 10 % more buckets than in a
- *     fresh table of the same keys, however often keys are replaced and whichever go. Tables of two
- *     partitions (about 20,000 keys) reach 15 % for short times. The bound compares with a fresh
- *     table of the same keys only: a fuller table reads more buckets, worn or not.
- *   - Arrays given to a call must not change while it runs. If they do, the stored keys and values
- *     are undefined; nothing else is harmed.
+ *   - With a fixed seed (loom_context_config.fixed_seed) two runs agree. An adversary may know the
+ *     seed.
+ *   - A table that grows moves into a larger one in the middle of a call. Both tables are in memory
+ *     until the move ends, and the call is synchronous. To avoid this, create the table for all its
+ *     keys or call loom_map_reserve. growth = 0 turns growth off.
+ *   - Erasing wears the partitions of open tables. A call that leaves a partition too worn
+ *     reorganises it before the call ends (upkeep). At load factor 0.9 lookups read on average less
+ *     than 10 % more buckets than in a fresh table of the same keys; in tables of two partitions
+ *     (about 20,000 keys) up to 15 % more for short times. docs/guide.md, "Erasing and upkeep".
+ *   - Arrays given to a call must not change while the call runs. If they change, the stored keys
+ *     and values are undefined; nothing else is harmed.
  *   - Of equal keys in one batch any one may win, unless the call has LOOM_IN_ORDER.
  *   - After fork() a child process may use contexts and tables that no other thread was using at
- *     that moment. Its calls run on the calling thread alone. On the cuda machine they return
- *     LOOM_DEVICE.
+ *     the moment of the fork. Calls in the child run on the calling thread alone. On the cuda
+ *     machine they return LOOM_DEVICE.
  *
  * EXAMPLE
  *   loom_context *context;

@@ -1,32 +1,35 @@
 /* Maps, sets and counters. loom/base.h has what all bulk calls share: arrays, `status`, `result`,
- * streams, memory, and how the comments below read. docs/guide.md tells more about engines, sizes,
- * growth and streams.
+ * streams and memory. It also explains how the comments below read. docs/guide.md tells more about
+ * engines, sizes, growth and streams.
  *
  * One handle serves three types, chosen by config.type:
  *   map       keys and values.
  *   set       keys only: value_bytes is 0, and every array of values is NULL. find and contains
  *             tell whether a key is present. find_or_insert, update, accumulate and count are
- *             UNSUPPORTED. 4-byte keys: 14 in a bucket of 64 bytes, 16 in perfect tables.
+ *             UNSUPPORTED. A bucket of 64 bytes holds 14 keys of 4 bytes, in perfect tables 16.
  *   counter   a map whose values are counts of 4 or 8 bytes. loom_map_count adds one for each key
- *             that it is given. loom_map_find returns the counts, 0 for keys that were never
+ *             of its batch. loom_map_find returns the counts; it returns 0 for keys that were never
  *             counted. All other calls of a map work too.
  *
  * Which calls may overlap ("Runs" in the comments)
  *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
- *   Readers run at the same time; a writer runs alone. A call waits for the calls it may not
- *   overlap, first come first served. Readers are find, contains, size, retrieve_all, save, clone
- *   and stats.
+ *   Readers run at the same time; a writer runs alone. A call waits for the calls that it may not
+ *   overlap. Waiting calls are served first come, first served. Readers are find, contains, size,
+ *   retrieve_all, cursors, save, clone and stats.
  *
  *   Device. Calls that return before their work has ended (LOOM_FEATURE_ASYNCHRONOUS) are ordered
  *   on the device, whatever their streams:
  *     - The table below says which calls may overlap. Other calls run one after the other.
- *     - contains counts as find. size, retrieve_all, save, clone and stats wait for all writers.
- *     - These run alone: build, clear, reserve, shrink, LOOM_IN_ORDER, LOOM_BY_PARTITION, and large
- *       inserts (loom_map_insert).
- *     - A call that might grow the table runs alone and synchronously: it first counts the stored
- *       keys and, if the batch may still not fit, waits until it is done. This concerns calls that
- *       insert when their n keys, plus all keys given to the table before, exceed the capacity.
- *       With growth = 0 it concerns no call.
+ *     - contains counts as find. size, retrieve_all, cursors, save, clone and stats wait for all
+ *       writers.
+ *     - These run alone: build, clear, reserve, shrink, calls with LOOM_IN_ORDER or
+ *       LOOM_BY_PARTITION, large inserts (loom_map_insert), and in perfect tables every call that
+ *       may store keys.
+ *     - A call that might grow the table runs alone. An insertion first waits and counts the stored
+ *       keys. If the batch still may not fit, the call is synchronous. An insertion might grow the
+ *       table if its n keys, plus all keys given to the table before, exceed the capacity. A build
+ *       might grow it if its own n keys do, and is synchronous then. With growth = 0 no call grows
+ *       the table. docs/guide.md, "Growth", tells more.
  *
  *                | find      insert*   accumulate  update    erase
  *     -----------+--------------------------------------------------
@@ -37,23 +40,22 @@
  *     erase      | coherent  no        no          no        yes
  *
  *     yes        always
- *     coherent   in tables created with concurrent_reads, whose loads may cost more
+ *     coherent   in tables created with concurrent_reads. Their loads may cost more
  *     no         one after the other
  *     *          find_or_insert counts as insert
  *
- *   The same table says what the lanes and threads of one batch may do at the same time. Between
- *   batches it decides on machines with LOOM_FEATURE_CONCURRENT_READS. The lane simulator
+ *   The same table says what the lanes and threads of one batch may do at the same time. For two
+ *   batches it applies on machines with LOOM_FEATURE_CONCURRENT_READS. The lane simulator
  *   (docs/simulator.md) runs every allowed pair under thousands of schedules. The table claims no
  *   more than what the simulator verified.
  *
  *   A lookup overlaps writers of one kind only. If an erase and then an insert arrive while a find
- *   is in flight, the insert waits for the find. Only kernels through a mixed view
- *   (LOOM_VIEW_MIXED) insert and erase at the same time, and nothing else overlaps with such a
- *   view.
+ *   is in flight, the insert waits for the find. Inserts and erasures run at the same time only in
+ *   kernels with a mixed view (LOOM_VIEW_MIXED). No call overlaps with a mixed view.
  *
  *   Operations on one key are linearizable: each takes effect at one moment between the begin and
- *   the end of its call. A key that is present throughout is found. A key stored before another
- *   call began is found by that call. Values are never torn. Nothing is stored or erased twice.
+ *   the end of its call. A call finds a key that is present during the whole call, and a key that
+ *   was stored before the call began. Values are never torn. Nothing is stored or erased twice.
  *
  *   While a device view is lent, calls that may not overlap with it return IN_USE (loom/view.h). */
 #ifndef LOOM_LOOM_MAP_H
@@ -72,28 +74,28 @@ typedef struct loom_map_config {
     uint32_t key_bytes;             /* 4 or 8; no default */
     uint32_t value_bytes;           /* 4 or 8; no default; 0 for sets */
     uint64_t capacity;              /* keys that the table must be able to hold; 0 is fine */
-    double max_load;                /* most capacity / slots, 0.01 to 0.95; 0: 0.8, see memory_limit */
+    double max_load;                /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
     loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
     uint32_t concurrent_reads;      /* 0, or 1 on machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t buckets_per_partition; /* 0: chosen. open: prime, to 3499; perfect: 9, 17, ... 3497 */
     loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
 
     /* Above 1, up to 16: a table that would exceed its capacity grows to at least this many times
-     * its capacity (loom_map_reserve). 0: a full table refuses keys. LOOM_MAP_CONFIG_INIT: 2. Files
-     * do not store it. */
+     * its capacity (loom_map_reserve). 0: a full table refuses keys. LOOM_MAP_CONFIG_INIT sets 2.
+     * Files do not store this field. */
     double growth;
 
-    /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. If max_load is 0,
-     * a table that would take more at 0.8 is made fuller, up to 0.95, and keeps that max_load. The
-     * table grows as far as the limit allows and then refuses keys. While a table moves, its old
-     * memory comes in addition. Files do not store it: a loaded table has no limit
-     * (loom_map_set_memory_limit). */
+    /* Most bytes that the table may take (loom_memory.table_bytes); 0: no limit. If max_load is 0
+     * and the table would take more at load factor 0.8, it gets a higher max_load, up to 0.95, and
+     * keeps it. The table grows as far as the limit allows and then refuses keys. While the table
+     * moves, the limit does not count its old memory. Files do not store this field: a loaded table
+     * has no limit (loom_map_set_memory_limit). */
     uint64_t memory_limit;
 
-    /* Perfect tables: keys that share a code when the table is full to max_load; above 0, up to 12.
-     * More keys per cell mean fewer codes and a lower load factor: the table gets the slots that
-     * these cells need. 0: chosen by the library for the load factor. Up to load factor 0.8 it
-     * takes larger cells where codes would exceed a third of the device's L2 cache and the load
+    /* Perfect tables: how many keys share a code when the table is full to max_load; above 0, up to
+     * 12. More keys per cell mean fewer codes and a lower load factor: the table gets the slots
+     * that these cells need. 0: the library chooses by the load factor. Up to load factor 0.8 it
+     * chooses larger cells if codes would exceed a third of the device's L2 cache and the load
      * factor leaves room. Open tables: 0. */
     double keys_per_cell;
 } loom_map_config;
@@ -106,7 +108,7 @@ typedef struct loom_map_config {
 /* Tells how much memory loom_map_create(config) and builds will take.
  *   - Memory   allocates nothing
  *   - Runs     synchronous
- *   - Status   as loom_map_create; OUT_OF_MEMORY: by memory_limit only */
+ *   - Status   as loom_map_create; OUT_OF_MEMORY only if the table does not fit its memory_limit */
 LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_map_config *config,
                                               loom_memory *memory);
 
@@ -117,34 +119,36 @@ LOOM_API loom_status loom_map_memory_required(loom_context *context, const loom_
  *              the table does not fit its memory_limit */
 LOOM_API loom_status loom_map_create(loom_context *context, const loom_map_config *config, loom_map **map);
 
-/* Waits for calls in flight, then frees the table. NULL is fine. Close its cursors and end its
- * device views before. If views are still lent (perhaps because the device is lost), destroy waits
- * for all work on the device, in any stream, and logs a warning. Kernels that were launched with
- * these views have ended then. Launching another one is an error that cannot be detected for
- * certain. */
+/* Waits for calls in flight, then frees the table. NULL is fine.
+ *   - Close its cursors and end its device views first.
+ *   - If views are still lent, for example because the device is lost, destroy logs a warning and
+ *     waits for all work on the device, in any stream. Kernels that were launched with these views
+ *     have then ended. Launching another one is an error; the library does not always detect it. */
 LOOM_API void loom_map_destroy(loom_map *map);
 
 /* ---- Size of the table ----------------------------------------------------------------------- */
 
-/* Makes room for `capacity` keys in all. The table moves into a larger one if its capacity is
- * smaller. It stays as it is if it holds more than `capacity` keys already.
- *   - max_load, type and seed stay; a given buckets_per_partition or keys_per_cell does not.
- *     Lookups are then as fast as in a fresh table.
- *   - Memory   allocates the larger table; both are in memory until the move ends
+/* Makes room for `capacity` keys in all. If the capacity of the table is smaller, the table moves
+ * into a larger one. A table that already holds more than `capacity` keys stays as it is.
+ *   - The new table keeps max_load, type and seed. A given buckets_per_partition or keys_per_cell
+ *     is dropped. Lookups are as fast as in a fresh table.
+ *   - Memory   allocates the larger table; both tables are in memory until the move ends
  *   - Runs     synchronous; alone
- *   - Status   the table is unchanged after each of these. IN_USE: a device view is lent;
+ *   - Status   After each of these the table is unchanged. IN_USE: a device view is lent;
  *              OUT_OF_MEMORY: no memory, or memory_limit; FULL: too many keys collide in one
- *              partition of the new table (they are very unlucky or constructed): ask for a larger
+ *              partition of the new table, by very bad luck or by construction: ask for a larger
  *              capacity; INVALID_ARGUMENT: the engine cannot address that many keys
- * Tables with `growth` do the same by themselves; docs/guide.md tells when and what it costs. */
+ * Tables with `growth` do the same by themselves: docs/guide.md, "Growth", tells when, and what it
+ * costs. */
 LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
 
-/* Moves the table into one for the keys that it holds, if that one is smaller. Otherwise it does
- * nothing. Memory, Runs and Status as loom_map_reserve, FULL included. */
+/* Moves the table into one for just the keys that it holds, if that table takes less memory.
+ * Otherwise does nothing.
+ *   - Memory, Runs, Status   as loom_map_reserve, FULL included */
 LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
 
 /* Changes loom_map_config.growth of an existing table, for example of a loaded one. Calls that have
- * begun keep the old value.
+ * begun use the old value.
  *   - Memory   allocates nothing
  *   - Runs     waits for calls of other host threads; writer
  *   - Status   INVALID_ARGUMENT: as loom_map_create */
@@ -152,16 +156,16 @@ LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
 
 /* Changes loom_map_config.memory_limit, in bytes; 0: no limit. The load factor does not change.
  *   - Memory, Runs   as loom_map_set_growth
- *   - Status         OUT_OF_MEMORY: the table takes more already; the limit is unchanged */
+ *   - Status         OUT_OF_MEMORY: the table already takes more; the limit is unchanged */
 LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit);
 
-/* Lends the table a workspace. Builds and inserts whose temporary memory fits take it from there
- * instead of allocating.
- *   workspace   memory of the kind that the context's tables have (loom_array_create makes some),
- *               aligned to LOOM_WORKSPACE_ALIGNMENT
- *   bytes       loom_map_memory_required tells how many a build needs
- *   - The memory stays the caller's. Nothing else may use it until another workspace, or NULL and
- *     0, is set and all calls before have ended.
+/* Lends the table a workspace. Builds and inserts whose temporary memory fits into the workspace
+ * use it and do not allocate.
+ *   workspace   memory of the kind that the context's tables have, for example from
+ *               loom_array_create, aligned to LOOM_WORKSPACE_ALIGNMENT; NULL takes it back
+ *   bytes       its size; loom_map_memory_required tells how much a build needs; 0 with NULL
+ *   - The caller owns the memory. Nothing else may use it until another workspace, or NULL, is set
+ *     and all earlier calls have ended.
  *   - Runs     waits for calls of other host threads, not for work on the device */
 #define LOOM_WORKSPACE_ALIGNMENT 64
 LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size_t bytes);
@@ -174,28 +178,30 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  *   flags    loom_insert_flags: which of equal keys in the batch wins, and which path the keys take
  *   status   [n], optional: OK, EXISTS or FULL
  *   - Memory   temporary memory (loom_map_memory_required); memory for growth
- *   - Runs     as `result` says; builds of perfect tables are synchronous; alone
- *   - Status   FULL: the table must not or could not grow, and some keys were refused; the others
- *              are stored, and `status` tells which. After OUT_OF_MEMORY, UNSUPPORTED (flags) and
- *              INVALID_ARGUMENT the table is unchanged
+ *   - Runs     as `result` says; alone. Synchronous: builds of perfect tables, and builds in order
+ *              that go by partition (docs/guide.md, "Batches")
+ *   - Status   FULL: some keys were refused, since the table must not or could not grow; the others
+ *              are stored, and `status` tells which. UNSUPPORTED: see loom_insert_flags. After
+ *              OUT_OF_MEMORY, UNSUPPORTED and INVALID_ARGUMENT the table is unchanged
  * A build in a captured stream becomes part of the CUDA graph. It needs a workspace and a result,
- * and has rules of its own: docs/guide.md. Perfect tables: UNSUPPORTED. */
+ * and has more rules: docs/guide.md, "Streams and CUDA graphs". Perfect tables: UNSUPPORTED. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
-/* Inserts the batch into what the table holds. Parameters and statuses as in loom_map_build.
- *   - Large inserts: on the cuda machine a batch of at least 2^18 keys, and of one key for every
- *     ten slots, goes by partition and runs alone. It must have no status array and no flag that
- *     says otherwise, and temporary memory must be available.
- *   - Memory   none, with three exceptions: by partition as a build, up to twice as much on the
- *              cuda machine; LOOM_IN_ORDER takes loom_memory.order_bytes; growth
- *   - Runs     as `result` says; writer, alone if the keys go by partition or in order
+/* Adds the batch to the contents of the table. Parameters and statuses as in loom_map_build.
+ *   - Large inserts into open tables on the cuda machine go by partition and run alone: batches of
+ *     at least 2^18 keys with at least one key for every ten slots. docs/guide.md, "Batches", has
+ *     the exact conditions.
+ *   - Memory   none, with three exceptions. By partition: as a build, on the cuda machine up to
+ *              twice as much. LOOM_IN_ORDER: loom_memory.order_bytes. Memory for growth
+ *   - Runs     as `result` says; writer; alone if the keys go by partition or in order
  *   - Status   FULL: as in loom_map_build; UNSUPPORTED: see loom_insert_flags; OUT_OF_MEMORY
- * Perfect tables: every call that may store keys (insert, find_or_insert, accumulate, count) runs
+ * In perfect tables every call that may store keys (insert, find_or_insert, accumulate, count) runs
  * alone.
- *   - cpu machine: these calls behave as with LOOM_IN_ORDER. They take temporary memory as a build,
- *     if there is some, and some host memory where room is hard to make.
- *   - cuda machine: they take as much as a build, or less if there is less. OUT_OF_MEMORY: none. */
+ *   - cpu machine: these calls behave as with LOOM_IN_ORDER. They take the temporary memory of a
+ *     build if it is available, and some host memory where room is hard to make.
+ *   - cuda machine: these calls take as much temporary memory as a build, or less if less is
+ *     available. OUT_OF_MEMORY: none is available. */
 LOOM_API loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                      uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -212,7 +218,7 @@ LOOM_API loom_status loom_map_find_or_insert(loom_map *map, const void *keys, co
                                              void *found, uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Gives new values to keys that are present. Absent keys stay absent. Of equal keys in the batch
- * any one's value stays.
+ * any one wins.
  *   keys     [n] of key_bytes
  *   values   [n] of value_bytes
  *   status   [n], optional: OK or NOT_FOUND
@@ -231,7 +237,8 @@ typedef enum loom_combine {
     LOOM_COMBINE_ADD_AND_COUNT = 3 /* sum and count in one value of 8 bytes */
 } loom_combine;
 
-/* The type of the input numbers. The stored values have the same type, or its wider one. */
+/* The type of the input numbers. The stored values have the same type, or the wider type of the
+ * same kind. */
 typedef enum loom_number {
     LOOM_NUMBER_U32 = 0,
     LOOM_NUMBER_I32 = 1,
@@ -242,10 +249,10 @@ typedef enum loom_number {
 } loom_number;
 
 /* LOOM_COMBINE_ADD_AND_COUNT keeps the sum in the lower 40 bits of a value and the count in the
- * upper 24. That holds while the sum of a key is below 2^40 and its rows are at most 2^24 - 1.
- * Beyond, sums run into counts and counts wrap around, without notice. Use two tables then.
- * LOOM_SUM_OF and LOOM_COUNT_OF take a value apart. LOOM_COUNTED is the value of one 32-bit number,
- * for kernels that add these values themselves. */
+ * upper 24. The sum of a key must stay below 2^40, and a key must have at most 2^24 - 1 rows.
+ * Beyond these bounds sums run into counts and counts wrap around, without notice: use two tables.
+ * LOOM_SUM_OF and LOOM_COUNT_OF take a value apart. LOOM_COUNTED makes the value of one 32-bit
+ * number, for kernels that add these values themselves. */
 #define LOOM_SUM_OF(value)   ((uint64_t)(value) & (((uint64_t)1 << 40) - 1))
 #define LOOM_COUNT_OF(value) ((uint64_t)(value) >> 40)
 #define LOOM_COUNTED(number) ((uint64_t)(number) + ((uint64_t)1 << 40))
@@ -258,16 +265,16 @@ typedef enum loom_number {
  *   keys     [n] of key_bytes
  *   values   [n] of the number's bytes
  *   status   [n], optional: OK (stored as new), EXISTS or FULL
- *   - Widths: numbers are as wide as the values, or 4 bytes wide with values of 8. Those are
- *     widened before they are combined: U32 to U64, I32 to I64, F32 to F64. A row then reads 4
- *     bytes, and sums have 64 bits. LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and values of
- *     8 bytes.
- *   - Integer sums wrap around modulo 2^32 or 2^64. Float sums depend on the order of the
- *     additions, which differs from run to run. On the cuda machine float sums in values of 4 bytes
- *     may treat subnormal numbers as zero. Minima and maxima ignore a NaN in the batch; a stored
- *     NaN stays.
- *   - Memory   temporary memory if it is available and faster (cuda machine, several rows for each
- *              key of the table); memory for growth
+ *   - Widths: numbers are as wide as the values, or they have 4 bytes and the values 8. Narrower
+ *     numbers are widened before they are combined: U32 to U64, I32 to I64, F32 to F64. A row then
+ *     reads 4 bytes, and sums have 64 bits. LOOM_COMBINE_ADD_AND_COUNT takes LOOM_NUMBER_U32 and
+ *     values of 8 bytes.
+ *   - Integer sums wrap around modulo 2^32 or 2^64.
+ *   - Float sums depend on the sequence of the additions, which differs from run to run. On the
+ *     cuda machine float sums in values of 4 bytes may treat subnormal numbers as zero.
+ *   - Minima and maxima ignore a NaN in the batch. A stored NaN stays.
+ *   - Memory   temporary memory if it is available and the call is faster with it (cuda machine,
+ *              several rows for each key of the table); memory for growth
  *   - Runs     as `result` says; writer
  *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also if the numbers do not fit the
  *              values; UNSUPPORTED: a set */
@@ -276,7 +283,8 @@ LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const 
                                          loom_stream stream);
 
 /* Adds one to the value of each key, an unsigned number of value_bytes. An absent key is stored
- * with one. The same as loom_map_accumulate with LOOM_COMBINE_ADD and ones, without reading them.
+ * with one. The call does the same as loom_map_accumulate with LOOM_COMBINE_ADD and an array of
+ * ones, without reading the array.
  *   keys     [n] of key_bytes
  *   status   [n], optional: OK (counted for the first time), EXISTS or FULL
  *   - Memory, Runs   as loom_map_accumulate
@@ -317,23 +325,23 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
 /* Returns the exact number of keys. Allocates nothing; synchronous; reader. */
 LOOM_API loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream);
 
-/* Erases all keys. Allocates nothing; runs as `result` says, alone. */
+/* Erases all keys. Allocates nothing; synchronous, with a result too; alone. */
 LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
 
 /* Creates a second table with the same contents, shape, seed, growth and memory_limit, on the same
  * context.
  *   - Memory   as loom_map_create
- *   - Runs     reader
+ *   - Runs     synchronous; reader
  *   - Status   OUT_OF_MEMORY */
 LOOM_API loom_status loom_map_clone(loom_map *map, loom_map **clone, loom_stream stream);
 
 /* Writes all pairs, in no particular order, and their number.
  *   keys     [room]; NULL with room = 0: count only
  *   values   [room], optional
- *   count    the number of pairs in the table
+ *   count    in host memory: the number of pairs in the table
  *   - Memory   allocates nothing
- *   - Runs     as `result` says; reader
- *   - Status   TOO_SMALL: room < *count; nothing was written */
+ *   - Runs     synchronous, with a result too; reader
+ *   - Status   TOO_SMALL: room < *count; no pair was written */
 LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
                                            loom_result *result, loom_stream stream);
 
@@ -342,8 +350,9 @@ LOOM_API loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *valu
  *   keys     [room]
  *   values   [room], optional
  *   got      pairs that were written
- *   - Between calls the table may be read. After any writing call, even one that changed nothing,
- *     next returns CHANGED, now and later: close the cursor and open another.
+ *   - Between calls the table may be read. After a call that writes to the table or moves it, even
+ *     if it changed no pair, next returns CHANGED from then on: close the cursor and open another.
+ *     Calls with n = 0 and calls that failed do not count as writing.
  *   - Memory   only open allocates
  *   - Runs     synchronous; reader; one thread at a time uses a cursor
  *   - Status   CHANGED; OUT_OF_MEMORY; INVALID_ARGUMENT: also room = 0 */
@@ -355,31 +364,33 @@ LOOM_API void loom_cursor_close(loom_cursor *cursor);
 /* Calls `visit` with all pairs, in no particular order, a few thousand at a time, on the calling
  * thread.
  *   visit    returns 0 to go on; another value ends the visits
- *   stopped  optional: that value, or 0 at the end
- *   - `visit` gets keys and values, [n], in host memory on every machine, valid during the visit. A
- *     set has values = NULL. It may make any call: the table is not locked meanwhile.
+ *   stopped  optional: what the last visit returned
+ *   - `visit` gets keys and values, [n], in host memory on every machine. They are valid during the
+ *     visit. For a set `values` is NULL. `visit` may make any call: the table is not locked.
  *   - Memory   allocates
  *   - Runs     synchronous; reader
  *   - Status   CHANGED: a call wrote to the table, and the visits ended; OUT_OF_MEMORY
- * In kernels: for_each of loom/device.cuh. */
+ * Kernels have for_each of loom/device.cuh instead. */
 typedef int (*loom_visit)(void *user, const void *keys, const void *values, uint64_t n);
 LOOM_API loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *stopped, loom_stream stream);
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
 /* Writes the table to a file (docs/format.md) and replaces an old file as a whole.
- *   - It writes a temporary file in the same directory, syncs it, renames it to `path`, and syncs
- *     the directory. If a step fails, the old file is untouched and the temporary one is gone. If
- *     only the last step fails, the new file is in place but may not survive a power failure.
+ *   - The call writes a temporary file in the same directory, syncs it, renames it to `path`, and
+ *     syncs the directory. If a step before the last fails, the old file is untouched and the
+ *     temporary file is removed. If only the last step fails, the new file is in place but may not
+ *     survive a power failure.
  *   - The new file has the permissions of the old one. A symbolic link is replaced, not followed.
  *   - Memory   allocates
  *   - Runs     synchronous; reader
  *   - Status   IO: the sentence has the system's reason; OUT_OF_MEMORY */
 LOOM_API loom_status loom_map_save(loom_map *map, const char *path, loom_stream stream);
 
-/* Creates a table from a file that any machine wrote. *map is set only on success. The table has
- * the growth of LOOM_MAP_CONFIG_INIT (loom_map_set_growth) and no memory limit
- * (loom_map_set_memory_limit).
+/* Creates a table from a file that any machine wrote. *map is set only on success.
+ *   - Files do not store three fields of the config. The table has the growth of
+ *     LOOM_MAP_CONFIG_INIT (loom_map_set_growth), no memory limit (loom_map_set_memory_limit), and
+ *     concurrent_reads = 0.
  *   - Memory   as loom_map_create
  *   - Runs     synchronous
  *   - Status   IO; BAD_FILE: truncated, damaged, or not a hashloom file; FOREIGN_VERSION;
@@ -403,18 +414,19 @@ typedef struct loom_stats {
      * tables it may refuse them earlier. */
     uint64_t fullest_partition;
     uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
-    uint64_t longest_chain; /* buckets of the longest probe sequence that finds a key */
+    uint64_t longest_chain; /* most buckets that a lookup of a stored key reads */
     uint64_t memory_bytes;
     uint64_t seed;
     double load;              /* load factor: size / slots */
     double accesses_per_hit;  /* buckets read per lookup of a stored key, over all keys */
-    double accesses_per_miss; /* of random absent keys, from the filter bits; perfect: 1 */
+    double accesses_per_miss; /* the same for random absent keys, by filter bits; perfect: 1 */
     loom_type type;
     uint32_t reserved;
-    /* Perfect tables: bytes of all codes, of which a lookup reads 8. Best if a cache holds them. */
+    /* Perfect tables: bytes of all codes. A lookup reads 8 of them. Lookups are fastest if a cache
+     * holds all codes. */
     uint64_t code_bytes;
-    /* Perfect tables: keys that no code places, in stash buckets. They are found as fast as
-     * others. */
+    /* Perfect tables: keys in stash buckets, since no code could place them. Lookups find them as
+     * fast as others. */
     uint64_t stashed;
 } loom_stats;
 

@@ -1,4 +1,4 @@
-/* EXPERIMENTAL, may change in any release: checks of a table, the price of its lookups, and the
+/* EXPERIMENTAL: may change in any release. Checks of a table, the cost of its lookups, and the
  * limits of the hardware. */
 #ifndef LOOM_LOOM_MEASURE_H
 #define LOOM_LOOM_MEASURE_H
@@ -13,35 +13,35 @@ extern "C" {
  * its probe sequence and is stored once, and the counts agree.
  *   - Memory   allocates nothing
  *   - Runs     synchronous; reader
- *   - Status   INTERNAL: an invariant is violated, also by damage like that of a bad file; the
- *              sentence names the first bucket */
+ *   - Status   INTERNAL: an invariant is violated, by a fault of the library or by damaged memory;
+ *              the sentence names the first bad bucket, or the two counts */
 LOOM_API loom_status loom_map_verify(loom_map *map, loom_stream stream);
 
-/* Counts the buckets that finding these keys reads: *accesses / n is the price of one lookup. For
- * keys that were just inserted into a table without erasures it is also what the insertions read.
+/* Counts the buckets that lookups of these keys read: *accesses / n is the cost of one lookup. If
+ * the keys were just inserted into a table without erasures, their insertions read as many buckets.
  *   keys     [n] of key_bytes
  *   - Memory   allocates nothing
  *   - Runs     synchronous; reader */
 LOOM_API loom_status loom_map_count_accesses(loom_map *map, const void *keys, uint64_t n, uint64_t *accesses,
                                              loom_stream stream);
 
-/* The most that the hardware can do, measured when asked for. */
+/* What loom_measure_limit measures: the most that the hardware can do. */
 typedef enum loom_limit_kind {
     LOOM_LIMIT_COPY = 1,        /* sequential copy; bytes per second, read plus written */
     LOOM_LIMIT_RANDOM_READ = 2, /* independent aligned reads of access_bytes; reads per second */
     LOOM_LIMIT_RANDOM_CAS = 3,  /* independent 64-bit compare-and-swaps; swaps per second */
-    /* The following need a machine with memory of its own; otherwise UNSUPPORTED. */
+    /* The following are UNSUPPORTED on a machine without memory of its own. */
     LOOM_LIMIT_HOST_COPY = 4,        /* copy from pinned host memory to the device; bytes/s */
     LOOM_LIMIT_HOST_RANDOM_READ = 5, /* RANDOM_READ by the device from pinned host memory */
-    /* RANDOM_READ of 64 bytes. With each read the kernel also reads 4 bytes from one array and
-     * writes 5 to others, sequentially, as lookups do; reads per second. */
+    /* RANDOM_READ of 64 bytes, with the other accesses of a lookup: for each read the kernel also
+     * reads 4 bytes of one array and writes 5 bytes of others, sequentially; reads per second. */
     LOOM_LIMIT_ANSWERED_READ = 6
 } loom_limit_kind;
 
 typedef struct loom_limit {
     size_t struct_size;       /* set by LOOM_LIMIT_INIT before the call */
     loom_limit_kind kind;     /* in */
-    uint32_t access_bytes;    /* in: 8, 16, 32, 64 or 128 for RANDOM_READ */
+    uint32_t access_bytes;    /* in, for RANDOM_READ and HOST_RANDOM_READ: 8 to 128, a power of 2 */
     uint64_t footprint_bytes; /* in: size of the array; at least 4096 */
     double rate;              /* out: the best of several shapes */
     char shape[64];           /* out: which one, e.g. "2 threads, distance 32, huge pages" */
@@ -55,7 +55,7 @@ typedef struct loom_limit {
         }                                               \
     }
 
-/* Measures one limit of the context's machine. It tries several shapes: threads, prefetch
+/* Measures one limit of the context's machine. The call tries several shapes: threads, prefetch
  * distances, page sizes. Other load on the machine lowers the rate.
  *   - Memory   allocates footprint_bytes (COPY: source and target together)
  *   - Runs     synchronous; about a second
