@@ -1,5 +1,5 @@
-/* A module of this build on a computer without a GPU: test_api_module.c checks what a context on the best machine says
- * about it. */
+/* A module of this build that finds no device, as on a computer without a GPU. test_api_module.c checks what the
+ * library reports about it. */
 #include "core/machine.h"
 
 static const loom__services *library;

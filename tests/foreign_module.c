@@ -1,4 +1,5 @@
-/* A module as an older or newer build would leave it beside the library: test_api_module.c sees that it is refused. */
+/* A module with another version number, as an older or newer build would leave it beside the library. test_api_module.c
+ * checks that the library refuses it. */
 #include "core/machine.h"
 
 static const loom__module foreign = {LOOM__MACHINE_INTERFACE + 1, LOOM_VERSION + 1, NULL};

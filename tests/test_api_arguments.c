@@ -1,5 +1,5 @@
-/* Wrong arguments of the calls that make and describe things: each is refused with a status and a sentence. Those of
- * the bulk calls are in test_api_arrays.c. */
+/* Wrong arguments of the calls that create and describe objects: each call returns a status code and sets a sentence.
+ * test_api_arrays.c tests the wrong arguments of bulk calls. */
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 
@@ -21,7 +21,7 @@ TEST(test_api_context_create_struct_size)
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     static const size_t sizes[] = {0, 1, 7, sizeof config + 1, sizeof config + 8, 4 * sizeof config, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        /* Room behind, so that a library which believes the size reads no one else's memory. */
+        /* The struct is followed by memory of its own: a library that believed the size would read only this memory. */
         struct {
             loom_context_config config;
             unsigned char rest[3 * sizeof(loom_context_config)];
@@ -203,7 +203,7 @@ static int is_prime(uint32_t n)
     return 1;
 }
 
-/* Primes up to 3499, and nothing else. (0 lets the library choose.) */
+/* The library accepts primes up to 3499, and 0, with which it chooses the number itself. */
 TEST(test_api_map_create_buckets_per_partition)
 {
     loom_context *context = make_context_with(t, 1, 1);
@@ -232,7 +232,8 @@ TEST(test_api_map_create_buckets_per_partition)
     loom_context_destroy(context);
 }
 
-/* Sizes that overflow 64 bits, or the address space, are not taken for small numbers. */
+/* Capacities whose bytes overflow 64 bits, or exceed the address space, are refused. They do not wrap around to small
+ * tables. */
 TEST(test_api_map_create_capacity_overflows)
 {
     loom_context *context = make_context_with(t, 1, 1);
@@ -260,8 +261,8 @@ TEST(test_api_map_create_capacity_overflows)
     loom_context_destroy(context);
 }
 
-/* Tables beyond 2^31 and 2^32 keys: loom_map_memory_required tells their bytes without allocating them, and a machine
- * with less memory refuses them. */
+/* Tables of more than 2^31 and 2^32 keys: loom_map_memory_required computes their bytes without allocating them.
+ * loom_map_create is refused on a machine with less memory. */
 TEST(test_api_map_capacity_beyond_32_bits)
 {
     counting_allocator *counter = counting_create();

@@ -1,4 +1,4 @@
-/* Arrays where the machine works. */
+/* loom_array_create, loom_array_copy and loom_array_destroy: arrays in the memory where the machine works. */
 #include "harness/map_fixture.h"
 
 #include <string.h>

@@ -89,7 +89,7 @@ TEST_EACH(test_open_bulk_null_arrays)
     free_arena(&a);
 }
 
-/* A result is written by calls that were made, and those with wrong arguments say so by their return value. */
+/* A call with wrong arguments reports them by its return value and does not write the result. */
 TEST_EACH(test_open_bulk_null_arrays_with_result)
 {
     arena a = make_arena(t);
@@ -223,7 +223,7 @@ static void check_overlaps(arena *a, overlap_call call, uint64_t first_bytes, ui
     for (int64_t offset = -(int64_t)second_bytes - (int64_t)step; offset <= (int64_t)(first_bytes + step);
          offset += step) {
         int overlaps = offset > -(int64_t)second_bytes && offset < (int64_t)first_bytes;
-        if (!overlaps) /* would be a legal call, tested elsewhere */
+        if (!overlaps) /* a legal call, which other tests cover */
             continue;
         test_note("second array %lld bytes behind the first", (long long)offset);
         test_poison_last_error();
@@ -367,7 +367,7 @@ TEST_EACH(test_open_bulk_overlapping_arrays)
     free_arena(&a);
 }
 
-/* Side by side is not overlapping, and two inputs may share their memory. */
+/* Arrays that only touch do not overlap. Two input arrays may share their memory. */
 TEST_EACH(test_open_bulk_touching_arrays)
 {
     arena a = make_arena(t);
@@ -401,7 +401,8 @@ TEST_EACH(test_open_bulk_touching_arrays)
     free_arena(&a);
 }
 
-/* Counts whose bytes do not fit 63 bits, or run past the end of the address space: refused before anything is read. */
+/* Counts whose bytes do not fit 63 bits, or run past the end of the address space: the call is refused before it reads
+ * anything. */
 TEST_EACH(test_open_bulk_impossible_counts)
 {
     arena a = make_arena(t);

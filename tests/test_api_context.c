@@ -244,7 +244,7 @@ TEST(test_api_supports_cpu_features)
     loom_context_destroy(context);
 }
 
-/* A config may ask for concurrent reads exactly where loom_supports offers them. */
+/* loom_map_create accepts concurrent_reads exactly where loom_supports offers them. */
 TEST(test_api_supports_concurrent_reads_agrees_with_create)
 {
     loom_context *context = make_context(t);
@@ -296,7 +296,7 @@ static void count_log(void *user, loom_log_level level, const char *message)
     state->calls++;
 }
 
-/* Whatever the library has to say, it says it with the user's pointer, on the caller's thread. */
+/* The library passes every log message to the callback with the user pointer, on the thread that made the call. */
 TEST(test_api_log_on_the_calling_thread, .threads = 1)
 {
     log_state state = {pthread_self(), 0};

@@ -1,9 +1,9 @@
-/* loom_measure_limit: that it measures, not what. */
+/* loom_measure_limit: every kind returns a rate and a shape. No test depends on how fast the machine is. */
 #include "harness/map_fixture.h"
 
 #include <string.h>
 
-/* Each takes a second or two. In the short tier, which measures limits in its benchmark rows as well, one of them. */
+/* Each kind takes a second or two. The short tier tests one kind: its benchmark rows measure limits as well. */
 TEST(test_api_measure_limit_every_kind, .threads = 1, .long_tier = 1, .timeout_seconds = 180)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The module of the cuda machine: the messages if it is missing, or is not ours. */
+/* The module of the cuda machine: the messages when it is missing, is of another version, or finds no device. */
 #include "harness/harness.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The library looks for a module once in a process; each test has one. */
+/* The library looks for a module once in a process. Every test runs in a process of its own. */
 static void check_refused(const char *module, const char *sentence)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
@@ -17,17 +17,17 @@ static void check_refused(const char *module, const char *sentence)
     CHECK(strstr(loom_last_error(), sentence) != NULL);
     config.machine = LOOM_MACHINE_CUDA;
     CHECK_REFUSED(loom_context_create(&config, &context), LOOM_NO_MACHINE);
-    /* The best machine is then the cpu. */
+    /* LOOM_MACHINE_BEST then chooses the cpu machine. */
     config.machine = LOOM_MACHINE_BEST;
     CHECK_REFUSED(loom_context_create(&config, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_OK(loom_context_create(&config, &context));
-    CHECK(strstr(loom_last_error(), sentence) == NULL); /* and that is no failure */
+    CHECK(strstr(loom_last_error(), sentence) == NULL); /* the missing module is not an error here */
     CHECK_OK(loom_context_describe(context, &info));
     CHECK_EQ(info.machine, LOOM_MACHINE_CPU);
     loom_context_destroy(context);
 }
 
-/* A module that the tests were built with. */
+/* The path of a module that was built with the tests. */
 static const char *built_module(const test_run *t, const char *name)
 {
     static char path[1024];
@@ -51,7 +51,8 @@ TEST(test_api_module_that_is_missing_is_told)
     check_refused(test_path(t, "no_such_module.so"), "could not be loaded");
 }
 
-/* That there is no GPU is no failure: the sentence is that of the last call that failed, "" if none did. */
+/* Without a GPU, LOOM_MACHINE_BEST succeeds with the cpu machine. loom_last_error stays the sentence of the last call
+ * that failed, or "" if none did. */
 static void *make_best_contexts(void *unused)
 {
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;

@@ -25,7 +25,7 @@ TEST(test_api_status_names_and_texts)
 #undef CHECK_ONE
 }
 
-/* Values are part of the ABI: written here a second time, so that a change in the header is noticed. */
+/* Status values are part of the ABI. They are written out here a second time: a change in the header fails the test. */
 TEST(test_api_status_values_pinned)
 {
     CHECK_EQ(LOOM_OK, 0);
@@ -129,7 +129,7 @@ TEST(test_api_last_error_survives_success)
     loom_context_destroy(context);
 }
 
-/* Nothing prints: with failures of many kinds in between, both outputs stay empty. */
+/* The library prints nothing: after failures of many kinds, stdout and stderr are empty. */
 TEST(test_api_nothing_is_printed)
 {
     const char *path = test_path(t, "output");

@@ -164,7 +164,7 @@ static void *place(const void *any, size_t bytes)
     return memcpy(pages + page - bytes, any, bytes);
 }
 
-/* The same, and the struct cannot be written either. */
+/* The same for input structs: the library can read the struct and not write to it. */
 static const void *place_input(const void *any, size_t bytes)
 {
     char *at = place(any, bytes);

@@ -281,7 +281,7 @@ static void check_failed_end(loom_context *context)
         view_faults.failing_folds = 2;
         view_faults.failing_upkeeps = 2;
         view_faults.folds = 0;
-        END_VIEW(map, &first); /* the last view does it for all */
+        END_VIEW(map, &first); /* the end of the last view folds the counts of all views */
         CHECK_EQ(view_faults.folds, 0);
         for (int attempt = 0; attempt < 4; attempt++) {
             CHECK_REFUSED(loom_map_view_end(map, &last, NULL), LOOM_DEVICE);
@@ -300,7 +300,7 @@ static void check_failed_end(loom_context *context)
     loom_map_destroy(map);
 }
 
-/* Upkeep waits for the views: erasures beside a view wear the table, and keys move when the last view ends. */
+/* Upkeep waits until no view is out: erasures beside a view wear the table, and keys move when the last view ends. */
 static void check_upkeep_waits(test_run *t, loom_context *context)
 {
     loom_map *map = make_open_table(context, 4, 0);

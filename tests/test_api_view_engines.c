@@ -202,7 +202,8 @@ static loom_map *make_perfect_table(loom_context *context, uint32_t key_bytes, u
     return make_map_from(context, &config);
 }
 
-/* Views that write are refused, as loom_supports says. For open tables it says the opposite. */
+/* Perfect tables lend no views that write: the call is refused, and loom_supports agrees. For open tables loom_supports
+ * offers such views. */
 static void check_perfect_accesses(loom_context *context, loom_map *map, loom_type type)
 {
     CHECK_OK(loom_supports(context, type, LOOM_ENGINE_PERFECT, LOOM_FEATURE_VIEWS));

@@ -29,7 +29,7 @@ static loom_map_config subject_config(test_run *t, uint64_t capacity)
     return config;
 }
 
-/* All that can be asked without changing anything. */
+/* Compares all calls that read the table with the reference. */
 static void compare(subject *s, const batch *b)
 {
     const loom_stats stats = map_stats(s->m.map);
@@ -220,11 +220,11 @@ static loom_status ask_insert_view(subject *s, batch *b)
     return ask_view(s, LOOM_VIEW_INSERT);
 }
 
-/* Each step goes on from the table that the one before left. */
+/* Each step starts with the table that the step before it left. */
 static const struct {
     const char *name;
     loom_feature needs;
-    void (*run)(subject *s, batch *b);        /* where it is offered, against the reference; NULL: `ask` succeeds */
+    void (*run)(subject *s, batch *b);        /* if offered: compared with the reference; NULL: `ask` */
     loom_status (*ask)(subject *s, batch *b); /* the bare call */
 } steps[] = {
     {"build", LOOM_FEATURE_BUILD, run_build, ask_build},
@@ -385,7 +385,7 @@ TEST_EACH_CASE(test_cases_agree_with_reference, .threads = 1)
 
 /* ---- The list itself ------------------------------------------------------------------------------------- */
 
-/* A case that this program adds, as a case with an engine of its own would be added. The case is partial: of the tests
+/* A case that this program adds to the list, as a program with its own engine would. The case is partial: of the tests
  * that run for every engine, only the test above runs for it. */
 static const table_form added_forms[] = {{LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_case added_case = {

@@ -1,5 +1,5 @@
-/* The parts in which a call works on its arrays: chunks in staging buffers, slices, words of rows. Also samples of wide
- * keys. */
+/* How a call divides its arrays: chunks in staging buffers, slices, words of rows. Also how a call checks its arrays,
+ * and how it counts different keys in a sample. */
 #include "harness/harness.h"
 
 #include "api/check.h"
@@ -19,7 +19,7 @@ static uint64_t bytes_of(const loom__chunk_column *columns, uint32_t count, uint
     return bytes;
 }
 
-/* Every chunk has items, as many as fit, whatever their width. */
+/* A chunk holds at least one item, and as many items as fit, for any width of an item. */
 TEST(test_core_chunks_have_items_of_any_width)
 {
     static const uint32_t widths[] = {1, 4, 8, 24, 4096, 32 << 10, (32 << 10) + 1, 100000, 1 << 20, 8 << 20, 15 << 20};
@@ -73,7 +73,8 @@ TEST(test_core_words_divide_all)
     CHECK_EQ(loom__row_lanes(256), 32);
 }
 
-/* Widths that are no power of two may have any address; 4 and 8 are aligned to themselves. */
+/* Arrays of elements whose width is not a power of two may begin at any address. Elements of 4 and 8 bytes must be
+ * aligned to their width. */
 TEST(test_api_check_arrays_of_any_width)
 {
     unsigned char memory[4096] __attribute__((aligned(16)));
@@ -86,7 +87,7 @@ TEST(test_api_check_arrays_of_any_width)
     CHECK_OK(loom__check_arrays(arrays, 2, 10));
     CHECK_REFUSED(loom__check_arrays(arrays, 2, 11), LOOM_INVALID_ARGUMENT); /* the keys reach into the offsets */
     CHECK_OK(loom__check_arrays(arrays + 1, 2, 11));
-    CHECK_REFUSED(loom__check_arrays(arrays + 1, 2, 12), LOOM_INVALID_ARGUMENT); /* the offsets into the values */
+    CHECK_REFUSED(loom__check_arrays(arrays + 1, 2, 12), LOOM_INVALID_ARGUMENT); /* the offsets reach into the values */
     arrays[1].at = memory + 244;
     CHECK_REFUSED(loom__check_arrays(arrays, 3, 10), LOOM_INVALID_ARGUMENT);
     CHECK_OK(loom__check_arrays(arrays, 3, 0));
@@ -96,7 +97,8 @@ TEST(test_api_check_arrays_of_any_width)
     CHECK_OK(loom__check_arrays(arrays + 2, 1, 0));
 }
 
-/* Arrays of a call may have lengths other than n, such as offsets[n + 1] and values[room], and their own alignment. */
+/* An array may have a length other than n, such as offsets[n + 1] and values[room], and an alignment other than its
+ * width. */
 TEST(test_api_check_arrays_of_their_own_length)
 {
     enum { N = 10 };
@@ -122,7 +124,8 @@ TEST(test_api_check_arrays_of_their_own_length)
     CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
 }
 
-/* Keys of any width at any address are counted; they differ in the last byte, in the first one, or in the middle. */
+/* Counts the different keys of a sample, for keys of any width at any address. The keys differ only in their first two
+ * bytes, in their last two, or in two in the middle. */
 TEST(test_core_key_sample_counts_keys_of_any_width)
 {
     static const uint32_t widths[] = {4, 8, 12, 24, 100, 4096};
@@ -134,7 +137,7 @@ TEST(test_core_key_sample_counts_keys_of_any_width)
             unsigned char *memory = test_allocate((size_t)width * KEYS * TIMES + 1), *keys = memory + 1;
             memset(memory, 0, (size_t)width * KEYS * TIMES + 1);
             for (uint32_t i = 0; i < KEYS * TIMES; i++) {
-                const uint16_t number = (uint16_t)(i % KEYS); /* 0 is a key, too */
+                const uint16_t number = (uint16_t)(i % KEYS); /* a key of zeros is counted, too */
                 memcpy(keys + (size_t)i * width + at, &number, 2);
             }
             test_note("%u bytes, %u", width, where);

@@ -24,7 +24,8 @@ TEST(test_core_checksum_published_vectors)
     }
 }
 
-/* The buffer and some of the sums of xxHash's own sanity check: every path, without a seed and with a prime. */
+/* The buffer and some of the sums of xxHash's own sanity check. The lengths reach every path of the function, with the
+ * seed 0 and with a prime as seed. */
 TEST(test_core_checksum_sanity_buffer)
 {
     static const uint64_t prime32 = 2654435761u, prime64 = UINT64_C(11400714785074694797);

@@ -1,5 +1,6 @@
-/* What the core does for an engine that leaves out optional members: a changed toy engine (tests/toy_engine),
- * registered under a number of its own. Each test runs in a process of its own, with a fresh registry. */
+/* Defaults of the table core for engines that leave out optional members. The tests change a copy of the toy engine
+ * (tests/toy_engine) and register it under a number of its own. Each test runs in a process of its own, with a fresh
+ * registry. */
 #include "core/engine.h"
 #include "core/table.h"
 #include "harness/counting_allocator.h"
@@ -13,7 +14,7 @@
 
 static loom__engine other;
 
-/* Registers a copy of the toy engine; the test has changed it, or will. */
+/* Registers `other`, a copy of the toy engine. Tests change its members afterwards. */
 static void register_other(test_run *t)
 {
     other = toy_engine;
@@ -43,7 +44,7 @@ static const void *no_kernels(const loom__machine *machine)
     return NULL;
 }
 
-/* Every call that makes a table is refused. */
+/* The machine has no kernels for the engine: every call that makes a table is refused. */
 TEST(test_core_engine_not_offered_by_the_machine)
 {
     register_other(t);
@@ -61,7 +62,8 @@ TEST(test_core_engine_not_offered_by_the_machine)
     loom_context_destroy(context);
 }
 
-/* Where a property of the engine rules a feature out, the sentence is about the engine, and `supports` is not asked. */
+/* If a property of the engine rules a feature out, the sentence names the engine, and the core does not call
+ * `supports`. */
 TEST(test_core_engine_supports_follows_from_properties)
 {
     static const loom_feature ruled_out[] = {LOOM_FEATURE_CONCURRENT_READS, LOOM_FEATURE_VIEWS,
@@ -83,7 +85,7 @@ TEST(test_core_engine_supports_follows_from_properties)
 
 static loom__place place_of_slots;
 
-/* The state in device memory, the slots in a place that the test chooses. */
+/* Puts the state of the table into device memory, and the slots into the place that the test chose. */
 static void lay_out_apart(loom__table *table)
 {
     const uint64_t slot_bytes = table->is.key_bytes + table->is.value_bytes + 1;
@@ -96,12 +98,12 @@ static void lay_out_apart(loom__table *table)
 static void attach_apart(loom__table *table)
 {
     const loom__region state = table->regions[0];
-    table->regions[0] = table->regions[1]; /* where the toy engine has its slots */
+    table->regions[0] = table->regions[1]; /* attach expects the slots in region 0 */
     toy_engine.attach(table);
     table->regions[0] = state;
 }
 
-/* Clones, files and growth walk regions of both places; the allocator is asked for each place on its own. */
+/* Clone, save, load and growth handle regions in both places. The allocator gets one request for each place. */
 TEST(test_core_engine_region_in_host_memory)
 {
     enum { KEYS = 1000 };
@@ -146,7 +148,7 @@ static uint64_t always(const loom__table *table)
     return 0;
 }
 
-/* An engine wears out, but the machine's kernels have no upkeep for it. */
+/* The engine asks for upkeep, but the machine has no upkeep kernel for it. Erasures succeed without upkeep. */
 TEST(test_core_engine_upkeep_without_a_kernel)
 {
     register_other(t);
@@ -163,7 +165,8 @@ TEST(test_core_engine_upkeep_without_a_kernel)
     loom_context_destroy(context);
 }
 
-/* Without a `refill` keys move through an array, which is not much longer than there are keys. */
+/* Without a `refill` the core moves keys through an array. The array has room for 128 pairs when the table holds
+ * 100. */
 TEST(test_core_engine_resize_takes_memory_for_its_keys)
 {
     enum { KEYS = 100, ARRAY = 128, CAPACITY = 1000 };
@@ -174,7 +177,7 @@ TEST(test_core_engine_resize_takes_memory_for_its_keys)
     loom_memory memory = LOOM_MEMORY_INIT;
     CHECK_OK(loom_map_memory_required(context, &larger, &memory));
     loom_map *map = make_map_from(context, &config);
-    CHECK_OK(loom_map_reserve(map, KEYS + 1, NULL)); /* of an empty table */
+    CHECK_OK(loom_map_reserve(map, KEYS + 1, NULL)); /* resizes an empty table */
     batch b = make_batch(t, KEYS);
     fill_distinct(&b, 1, 0);
     CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, b.n);

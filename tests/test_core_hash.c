@@ -1,4 +1,4 @@
-/* The hash: pinned values, because files depend on them, and even spreading of keys that are not random at all. */
+/* The hash: pinned values, since files depend on them, and how evenly it spreads structured keys. */
 #include "harness/harness.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static const uint64_t vector_keys[VECTOR_KEYS] = {0,
                                                   UINT64_C(0xffffffffffffffff)};
 static const uint64_t vector_seeds[VECTOR_SEEDS] = {0, 1, UINT64_C(0x9e3779b97f4a7c15), UINT64_MAX};
 
-/* For keys of 4 bytes (the vectors' lower halves), then of 8. */
+/* [0]: hashes of 4-byte keys, the lower halves of vector_keys. [1]: hashes of 8-byte keys. */
 static const uint64_t vector_hashes[2][VECTOR_SEEDS][VECTOR_KEYS] = {
     {
         {UINT64_C(0xf2d0b71f2ab7e49e), UINT64_C(0xbdc476f28a2cf28f), UINT64_C(0x75b8774979688b63),
@@ -53,7 +53,7 @@ static const uint64_t vector_hashes[2][VECTOR_SEEDS][VECTOR_KEYS] = {
     },
 };
 
-/* A change here is a change of the file format. */
+/* A change of these values changes the file format. */
 TEST(test_core_hash_pinned_values)
 {
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
@@ -105,7 +105,7 @@ TEST(test_core_hash_pinned_choices)
 
 /* ---- Properties ----------------------------------------------------------------------------------------- */
 
-/* The inverse of an odd number modulo 2^64, by Newton's iteration: each step doubles the right bits. */
+/* The inverse of an odd number modulo 2^64, by Newton's iteration. Each step doubles the number of correct bits. */
 static uint64_t inverse_of(uint64_t odd)
 {
     uint64_t x = odd;
@@ -114,13 +114,13 @@ static uint64_t inverse_of(uint64_t odd)
     return x;
 }
 
-/* Undoes one round: fold, then multiply by the inverse. */
+/* Inverts one round of the hash: fold, then multiply by the inverse. */
 static uint64_t undo_round(uint64_t x, uint64_t multiplier)
 {
     return (x ^ x >> 32) * inverse_of(multiplier);
 }
 
-/* Undoes the hash step by step: if that works for any hash, no two keys have the same one. */
+/* Inverts the hash step by step. A hash that can be inverted has no two keys with the same value. */
 TEST(test_core_hash_is_a_bijection)
 {
     CHECK_EQ(inverse_of(UINT64_C(0xd6e8feb86659fd93)) * UINT64_C(0xd6e8feb86659fd93), 1);
@@ -158,7 +158,7 @@ TEST(test_core_hash_choices_in_range)
 
 /* ---- Spreading ------------------------------------------------------------------------------------------ */
 
-/* Families of keys of 8 bytes as programs make them. */
+/* Key i of a family: structured 8-byte keys as programs make them. */
 static uint64_t family_of_8(int family, uint64_t i)
 {
     uint64_t x;
@@ -231,7 +231,7 @@ static uint64_t family_of_8(int family, uint64_t i)
 
 #define FAMILIES_OF_8 25
 
-/* And of 4 bytes; up to 2^20 different keys each. */
+/* The same for 4-byte keys. A family has up to 2^20 different keys. */
 static uint64_t family_of_4(int family, uint64_t i)
 {
     uint32_t x = (uint32_t)i, bits = 0;
@@ -274,7 +274,7 @@ static uint64_t family_of_4(int family, uint64_t i)
 
 #define FAMILIES_OF_4 14
 
-/* How many standard deviations the counts are less even than chance would make them. */
+/* By how many standard deviations the counts are less even than those of random keys: a chi-square test. */
 static double unevenness(const uint32_t *counts, uint64_t cells, uint64_t n)
 {
     double mean = (double)n / (double)cells, chi_square = 0;
@@ -284,8 +284,8 @@ static double unevenness(const uint32_t *counts, uint64_t cells, uint64_t n)
     return (chi_square - freedom) / sqrt(2 * freedom);
 }
 
-/* Eight standard deviations: by chance once in more than 10^8 runs, and a hash without its first fold misses by 60.
- * Too even is not a fault. */
+/* The bound of eight standard deviations: random keys exceed it less than once in 10^8 runs, and a hash without its
+ * first fold is off by 60. Counts that are too even are not an error. */
 #define MOST_UNEVEN 8.0
 #define CHECK_EVEN(deviations)                                                       \
     do {                                                                             \
@@ -342,8 +342,7 @@ TEST(test_core_hash_structured_keys_of_4_bytes_spread)
     free(counts);
 }
 
-/* What a bucket's neighbours in the chain depend on: among keys of one home bucket, steps and filter bits still
- * spread. */
+/* Keys with the same home bucket must not share a probe sequence: their steps and filter bits spread evenly, too. */
 TEST(test_core_hash_step_and_bit_independent_of_bucket)
 {
     enum { BUCKETS = 127, BITS = 64 };
@@ -366,7 +365,7 @@ TEST(test_core_hash_step_and_bit_independent_of_bucket)
     free(bits);
 }
 
-/* Two tables with different seeds put the same keys into unrelated places. */
+/* Two seeds give the same keys unrelated partitions. */
 TEST(test_core_hash_seeds_are_independent)
 {
     enum { CELLS = 64 };

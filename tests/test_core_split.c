@@ -1,4 +1,5 @@
-/* The split: every record comes once, in its bin's region, in the order of the batch, with its value and its place. */
+/* The split moves every record once into the region of its bin, in the order of the batch, with its value and its index
+ * in the batch. */
 #include "harness/harness.h"
 
 #include "core/split.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What keys are dealt by: their remainder, or all into one bin. */
+/* The rule that gives a key its bin: the remainder of the key, or the last bin for all keys. */
 typedef struct dealing {
     uint32_t bins;
     int all_into_last;
@@ -57,7 +58,7 @@ static void check_split(const split_case *c, const loom__split *split, const dea
         CHECK_LE(split->region[bin], split->region[bin + 1]);
         next[bin] = split->region[bin];
     }
-    for (uint64_t i = 0; i < c->n; i++) { /* in the order of the batch, so it is kept if each is its bin's next */
+    for (uint64_t i = 0; i < c->n; i++) { /* each record must be the next one of its bin: the split keeps the order */
         const uint64_t key = word_at(split->keys, c->key_bytes, i), at = next[bin_of(by, key)]++;
         const unsigned char *record = split->records + at * record_bytes;
         CHECK_LT(at, split->region[bin_of(by, key) + 1]);
@@ -88,14 +89,14 @@ static void run_case(test_run *t, const split_case *c)
     CHECK(memory != NULL);
     memset(memory + bytes, 0xa5, LOOM__SPLIT_LINE);
     CHECK_EQ(loom__split_lay_out(&split, memory, c->key_bytes + c->value_bytes, c->with_index), bytes);
-    for (uint32_t chunk = c->chunks; chunk-- > 0;) /* in any order */
+    for (uint32_t chunk = c->chunks; chunk-- > 0;) /* counting takes the chunks in any order */
         count(&split, chunk, c, &by);
     loom__split_sum_up(&split);
     for (uint32_t chunk = c->chunks; chunk-- > 0;)
         scatter(&split, chunk, c, &by);
     check_split(c, &split, &by);
     for (int i = 0; i < LOOM__SPLIT_LINE; i++)
-        CHECK_EQ(memory[bytes + (uint64_t)i], 0xa5); /* nothing has passed its end */
+        CHECK_EQ(memory[bytes + (uint64_t)i], 0xa5); /* no write behind the memory of the split */
     free(memory);
     free(keys);
     free(values);
@@ -139,7 +140,7 @@ TEST(test_core_split_keys_that_change, .threads = 1)
         loom__split_count(&split, chunk, 4, bin_of, &by);
     loom__split_sum_up(&split);
     for (int i = 0; i < N; i++)
-        keys[i] = 63; /* all into the last region, which ends where the records do */
+        keys[i] = 63; /* all keys change to the last region, which ends where the records end */
     for (uint64_t chunk = 0; chunk < 2; chunk++)
         loom__split_scatter(&split, chunk, 4, 0, bin_of, &by);
     for (int i = 0; i < LOOM__SPLIT_LINE; i++)

@@ -1,8 +1,8 @@
-/* Which calls the cuda machine keeps in order across streams; no device is needed. */
+/* The list of streams whose events the cuda machine keeps (cuda_kept_streams.h). The tests need no device. */
 #include "harness/harness.h"
 #include "machines/cuda/core/cuda_kept_streams.h"
 
-/* A stream keeps its place. No stream is evicted while there are free places. */
+/* A stream gets the same place in every call. No stream is evicted while there are free places. */
 TEST(test_cuda_kept_streams_have_places)
 {
     kept_streams kept = {0};
@@ -15,7 +15,8 @@ TEST(test_cuda_kept_streams_have_places)
         }
 }
 
-/* Of more streams the one that called longest ago is evicted: as a list with the newest at its end says. */
+/* When there are more streams than places, the stream that called longest ago is evicted. A list ordered by the last
+ * call is the reference. */
 TEST(test_cuda_kept_streams_evict_the_oldest)
 {
     for (unsigned streams = KEPT_STREAMS + 1; streams <= 2 * KEPT_STREAMS; streams++) {

@@ -50,7 +50,7 @@ static void take_back(loom_context *context, placed *p, void *to)
         cuda_memory_destroy((cuda_memory)p->kind, p->at);
 }
 
-/* Every combination of places for keys, values and status, with more keys than a chunk takes in the mixed ones. */
+/* Keys, values and status in every combination of memory kinds. Calls with mixed kinds have more keys than a chunk. */
 TEST(test_cuda_arrays_in_every_memory, .timeout_seconds = 180)
 {
     need_cuda();
@@ -136,7 +136,7 @@ static void seen_release(void *user, void *memory, size_t bytes, loom_memory_kin
         cuda_memory_destroy(CUDA_DEVICE, memory);
 }
 
-/* Memory is asked for with the stream of the call that needs it. */
+/* The allocator gets the stream of the call that needs the memory. */
 TEST(test_cuda_allocator_gets_the_stream)
 {
     need_cuda();
@@ -198,8 +198,8 @@ TEST(test_cuda_lanes_agree, .timeout_seconds = 180)
 
 /* ---- Streams ---- */
 
-/* Calls of one table on several streams that do not wait for each other: the handle puts the calls in order. The
- * results lie on the device and come in stream order. */
+/* Calls on one table from several streams that do not wait for each other. The handle puts the calls in order. The
+ * results lie on the device and are written in stream order. */
 TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
 {
     need_cuda();
@@ -245,7 +245,7 @@ TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Lookups on more streams than events are kept for: what comes next still waits for all of them. */
+/* Lookups on more streams than the machine keeps events for. The next call that writes still waits for all of them. */
 TEST(test_cuda_streams_more_than_are_kept, .timeout_seconds = 180)
 {
     need_cuda();
@@ -288,7 +288,7 @@ TEST(test_cuda_streams_more_than_are_kept, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Lookups beside insertions of other keys and erasures of others still: what stays is found all the time. */
+/* Lookups run beside insertions and erasures of other keys. Every lookup finds the keys that stay in the table. */
 TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
 {
     static const uint32_t widths[4][2] = {{4, 4}, {4, 8}, {8, 4}, {8, 8}};
@@ -364,8 +364,9 @@ static void *make_calls(void *argument)
     return NULL;
 }
 
-/* Each thread has a table of its own and arrays on the host. All arrays pass through the same memory, one call after
- * the other. The calls for which the context has tickets have begun; the others wait until one is over. */
+/* More threads call than the context has tickets. Calls that hold a ticket run. The other calls wait until one of these
+ * ends. Each thread has a table of its own and arrays on the host, and all arrays pass through the same staging memory,
+ * one call after the other. */
 TEST(test_cuda_threads_more_than_calls_in_flight, .timeout_seconds = 180)
 {
     need_cuda();
@@ -499,14 +500,14 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
         return loom_map_update(map, b->keys, b->values, b->n, got->status, &result, NULL);
     case LOST_FIND_OR_INSERT:
         return loom_map_find_or_insert(map, b->keys, b->values, b->n, got->values, got->status, NULL, NULL);
-    case LOST_ACCUMULATE: /* of equal numbers the larger is the same */
+    case LOST_ACCUMULATE: /* the maximum of two equal numbers: values stay */
         return loom_map_accumulate(map, b->keys, b->values, b->n, LOOM_COMBINE_MAX, LOOM_NUMBER_U64, got->status, NULL,
                                    NULL);
     case LOST_INSERT_IN_ORDER:
         return loom_map_insert(map, b->keys, b->values, b->n, LOOM_OVERWRITE | LOOM_IN_ORDER, got->status, NULL, NULL);
     case LOST_FOR_EACH:
         return loom_map_for_each(map, count_visited, &run->visited, NULL, NULL);
-    /* A view that was not lent is not given back. */
+    /* If view_begin failed, there is no view to end: the step counts as LOOM_DEVICE. */
     case LOST_VIEW_FIND:
         return loom_map_view_begin(map, LOOM_VIEW_FIND, &run->found, NULL);
     case LOST_VIEW_FIND_END:
@@ -543,7 +544,7 @@ static int is_out(const lost_run *run, int view)
     return run->statuses[lost_views[view].begun] == LOOM_OK && run->statuses[lost_views[view].ended] != LOOM_OK;
 }
 
-/* Views that could not be given back are still out, and now they can. */
+/* Ends the views whose end failed while the device was lost. Until then they are still out. */
 static void end_lost_views(lost_run *run)
 {
     const loom_map_view *views[LOST_VIEWS] = {&run->found, &run->views[0], &run->views[1]};
@@ -558,8 +559,8 @@ static void end_lost_views(lost_run *run)
     }
 }
 
-/* The device fails at the first step, the second, the third … Every call reports it, and nothing hangs or crashes. When
- * the device works again, the stored keys are there. */
+/* The device is lost at the first step, the second, the third, and so on. Every call reports the loss, and none hangs
+ * or crashes. When the device works again, the table holds the stored keys. */
 TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
 {
     need_cuda();
@@ -590,7 +591,7 @@ TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
         int out = 0;
         for (int i = 0; i < LOST_VIEWS; i++)
             out |= is_out(&run, i);
-        if (!out || steps % 2 == 0) { /* else the table is destroyed with views out */
+        if (!out || steps % 2 == 0) { /* in odd rounds the table is destroyed with views out */
             end_lost_views(&run);
             if (run.statuses[LOST_INSERT] == LOOM_OK && run.statuses[LOST_VERIFY] != LOOM_OK)
                 check_contents(run.map, &b);
@@ -603,7 +604,7 @@ TEST(test_cuda_lost_device_at_every_step, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* After a user's kernel has failed, the device is unusable: each call reports it, and none aborts. */
+/* After a user's kernel has failed, the device is unusable. Every call reports an error, and none aborts. */
 TEST(test_cuda_faulty_kernel_is_told)
 {
     need_cuda();
@@ -674,7 +675,8 @@ TEST(test_cuda_in_order_is_offered)
     loom_context_destroy(context);
 }
 
-/* Every key twice, n / 2 apart: the status is OK, then EXISTS; the value is that of the first, or of the second. */
+/* Every key comes twice, n / 2 rows apart. The first row gets LOOM_OK and the second LOOM_EXISTS. The value is that of
+ * the first row, or with LOOM_OVERWRITE that of the second. */
 TEST(test_cuda_in_order_arrays_in_every_memory, .timeout_seconds = 180)
 {
     need_cuda();
@@ -710,7 +712,8 @@ TEST(test_cuda_in_order_arrays_in_every_memory, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Calls on several streams, without waiting: temporary memory is allocated and freed in stream order. */
+/* Calls in order on several streams that do not wait for each other. Temporary memory is allocated and freed in stream
+ * order. */
 TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
 {
     need_cuda();
@@ -765,7 +768,7 @@ TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Keys whose bits a sort might take for a sign, or not look at. */
+/* Keys with bits that a wrong sort would take for a sign, or ignore. */
 TEST(test_cuda_in_order_special_keys)
 {
     static const uint64_t special[] = {UINT64_MAX, 0,         1,        UINT64_C(1) << 63, INT64_MAX,

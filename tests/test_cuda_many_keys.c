@@ -9,7 +9,7 @@ enum { PIECE = 1 << 24 };
 
 static const uint64_t many = ((uint64_t)1 << 31) + 12345;
 
-/* An odd factor: different keys for different i, far from being in order. */
+/* Multiplies by an odd factor: different i give different keys, and consecutive keys are far apart. */
 static uint32_t key_number(uint64_t i)
 {
     return (uint32_t)i * 2654435761u;
@@ -58,8 +58,8 @@ static void check_numbers(loom_context *context, const uint32_t *device, uint32_
     free(piece);
 }
 
-/* Builds by partition, in two slices and in one; inserts again, by partition and directly; looks all keys up in one
- * call; erases them in one call. */
+/* Builds by partition in two slices and in one, inserts the same keys again by partition and directly, then finds all
+ * keys and erases all but 7, each in one call. */
 TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
 {
     loom_context *context = context_with_memory(t, (uint64_t)100 << 30);
@@ -111,7 +111,8 @@ TEST(test_cuda_perfect_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     loom_context_destroy(context);
 }
 
-/* Inserted by partition, and directly; all are found, and counted by the bits. */
+/* Inserts the keys by partition and directly. All keys are found, and the estimate from the bits is right within 1
+ * %. */
 TEST(test_cuda_filter_of_more_than_2_31_keys, .timeout_seconds = 300)
 {
     loom_context *context = context_with_memory(t, (uint64_t)40 << 30);

@@ -24,9 +24,9 @@ static loom_map *perfect_map(loom_context *context, uint64_t capacity, double lo
 enum {
     KEYS = 100000,
     LOOKUPS = (1 << 25) + 77
-}; /* from this many lookups on, codes are kept in the L2 cache (cuda_perfect_find.cu) */
+}; /* batches this long keep codes in the L2 cache (cuda_perfect_find.cu) */
 
-/* Lookup i; half of them are of keys that are there. */
+/* The key of lookup i. Half of the lookups find their key. */
 static uint32_t sought(uint64_t i)
 {
     return (uint32_t)(i % (2 * KEYS)) * 2654435761u;
@@ -98,9 +98,9 @@ static uint32_t partitions_with_other_salts(const test_run *t, loom_map *map)
     return others;
 }
 
-/* The partitions are so full that the first salt does not always lead to codes that place all keys: some 30 of 480
- * fail. Insertions get the keys that the build left over, and hardly ever reseed: a partition with another salt has it
- * from the build. Some keys may find no room. */
+/* The partitions are so full that the first salt often fails: in about 30 of 480 partitions no codes place all keys.
+ * The build then tries other salts. Insertions get the keys that the build left over and hardly ever reseed, so salts
+ * other than 0 come from the build. Some keys may be refused. */
 TEST(test_cuda_perfect_build_tries_other_salts)
 {
     need_cuda();

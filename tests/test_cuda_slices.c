@@ -64,7 +64,8 @@ static void free_rows(slice_rows *made)
     free(made);
 }
 
-/* The table holds the keys of the rows, with one of their values. After a call in order, it is known which one. */
+/* The table holds the keys of the rows, each with the value of one of its rows. After a call in order, the test knows
+ * which row. */
 static void check_values(loom_map *map, const slice_rows *made, uint32_t flags, uint64_t base)
 {
     batch got = copy_batch(&made->rows);
@@ -79,7 +80,7 @@ static void check_values(loom_map *map, const slice_rows *made, uint32_t flags, 
     free_batch(&got);
 }
 
-/* Each key has one OK, which is its first row's if the call was in order. */
+/* Exactly one row of each key has LOOM_OK. After a call in order, it is the first row of the key. */
 static void check_status(const slice_rows *made, uint32_t flags)
 {
     uint8_t *seen = test_allocate(KEYS);
@@ -113,7 +114,7 @@ static void build_and_insert(test_run *t, loom_context *context, loom_engine eng
     if (where->status)
         check_status(built, flags);
     checked_verify(map);
-    /* Further rows, overwriting: those of keys that were there, too. */
+    /* Inserts further rows that overwrite, some of them with keys of the build. */
     uint64_t added = 0;
     for (uint64_t i = 0; i < KEYS; i++)
         added += more->first[i] > 0 && built->first[i] == 0;
@@ -167,7 +168,7 @@ TEST(test_cuda_slices_of_perfect_tables, .timeout_seconds = 300)
     run_all(t, LOOM_ENGINE_PERFECT);
 }
 
-/* More keys than there is room for: a key that one slice refuses is refused in all its rows of later slices. */
+/* A batch that does not fit: if one slice refuses a key, all rows of this key in later slices are refused. */
 TEST(test_cuda_slices_of_too_many_keys)
 {
     need_cuda();
@@ -249,7 +250,8 @@ TEST(test_cuda_slices_of_filters)
     }
 }
 
-/* Rows with many equal keys, which are combined first: few keys, which need no split, and more, which do. */
+/* Batches with many equal keys, which the machine combines first: few keys, which need no split, and more keys, which
+ * do. */
 TEST(test_cuda_slices_of_counts)
 {
     static const uint64_t keys[] = {1000, 15000};

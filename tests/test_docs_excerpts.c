@@ -1,5 +1,5 @@
-/* Documentation shows the code of the tree as it is: a block that begins with ```c and a path is part of that file,
- * word for word. */
+/* Documentation quotes code of the tree. A block that begins with ```c and a path must occur in that file, word for
+ * word. */
 #include "harness/harness.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Makes the stored inputs of the fuzz target (tests/fuzz): `loom_tests --write-corpus tests/data/fuzz_corpus`. They are
- * the same on every run. */
+/* Writes the stored inputs of the fuzz target (tests/fuzz): `loom_tests --write-corpus tests/data/fuzz_corpus`. Every
+ * run writes the same inputs. */
 #include "harness/file_surgery.h"
 #include "harness/filter_fixture.h"
 
@@ -187,14 +187,14 @@ TEST_MODE(write_corpus, "--write-corpus")
     return 0;
 }
 
-/* The stored corpus is what the tool writes, so that it is never left behind when the format changes. */
+/* The stored corpus must equal what this program writes: a change of the format cannot leave it behind. */
 TEST(test_open_load_corpus_is_current)
 {
     char stored[512];
     unsigned files = write_corpus_to(t->directory);
     CHECK_GE(files, 24);
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
-    CHECK_GE(test_count_entries(stored), files); /* finds of the fuzzer may be added */
+    CHECK_GE(test_count_entries(stored), files); /* inputs found by the fuzzer may be added */
     static const char *const some[] = {"4_4_small_sound",   "4_8_small_noise",     "8_4_small_zeros",
                                        "8_8_full_sound",    "4_4_full_giant",      "4_0_small_sound",
                                        "8_0_full_noise",    "4_0_full_type_wrong", "filter_4_8_sound",

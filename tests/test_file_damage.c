@@ -1,4 +1,5 @@
-/* Files that are damaged, foreign or malicious: a status, a sentence, no table, no crash. */
+/* Files that are damaged, foreign or malicious. A load returns a status code and a sentence, makes no table, and does
+ * not crash. */
 #include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"
 #include "harness/saved_table.h"
@@ -55,7 +56,7 @@ TEST_EACH_KIND(test_open_load_every_byte_changed, .every_engine = 1)
     saved_free(&s);
 }
 
-/* The same somewhere in a file that is read in several pieces. */
+/* The same for bytes of a file that the library reads in several pieces. */
 TEST(test_open_load_large_file_damaged)
 {
     t->key_bytes = t->value_bytes = 8;
@@ -87,7 +88,7 @@ TEST(test_open_load_partitions_swapped)
         b[i] = x;
     }
     saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
-    surgery_sign(s.file, s.bytes); /* and with right checksums: the keys lie in the wrong partition */
+    surgery_sign(s.file, s.bytes); /* right checksums, but the keys lie in the wrong partition */
     saved_check_load(&s, s.file, s.bytes, LOOM_BAD_FILE, LOOM_BAD_FILE);
     saved_free(&s);
 }
@@ -168,9 +169,9 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.table.seed = good.table.seed + 1);
     BAD(header.table.max_load = 0);
     BAD(header.table.max_load = -1);
-    BAD(header.table.max_load = 0.00999); /* a table with that cannot grow */
+    BAD(header.table.max_load = 0.00999); /* a table with this load could not grow */
     BAD(header.table.max_load = 1e-300);
-    BAD(header.table.max_load = 0.96); /* no map can be made with that */
+    BAD(header.table.max_load = 0.96); /* loom_map_create refuses this load */
     BAD(header.table.max_load = 1.5);
     BAD(header.table.max_load = (double)NAN);
     BAD(header.table.max_load = (double)INFINITY);
@@ -192,19 +193,20 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.sections[0].checksums_at -= 64);
     BAD(header.sections[0].checksums_at = 0);
     BAD(header.sections[0].bytes = 0);
-    BAD(header.sections[0].bytes -= 1); /* which ends in the same place */
+    BAD(header.sections[0].bytes -= 1); /* the section still ends in the same place */
     BAD(header.sections[0].bytes = UINT64_MAX);
     BAD(header.sections[0].bytes = UINT64_MAX - 63);
     BAD(header.sections[0].reserved_8[0] = 1);
     BAD(header.sections[0].unit = good.sections[0].bytes); /* as many checksums as before */
     BAD(header.sections[0].unit = 1);
     BAD(header.sections[0].checksums_checksum ^= 1);
-    /* A map is not loaded as a set, nor a set as a map, if one of the two fields is wrong, or both. */
+    /* A file whose type or value width is wrong, or both, is refused: a map is not loaded as a set, nor a set as a
+     * map. */
     if (t->value_bytes) {
         BAD(header.table.type = LOOM_TYPE_SET);
         BAD(header.table.value_bytes = 0);
         BAD(header.table.type = LOOM_TYPE_SET; header.table.value_bytes = 0);
-        LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_OK, LOOM_OK); /* which is a map */
+        LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_OK, LOOM_OK); /* a counter is a map */
     } else {
         BAD(header.table.type = LOOM_TYPE_MAP);
         BAD(header.table.type = LOOM_TYPE_COUNTER);
@@ -216,7 +218,8 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     saved_free(&s);
 }
 
-/* A sound header of two tables is for a later version. */
+/* Later versions may store several tables in a file. This version returns LOOM_UNSUPPORTED for a sound header of two
+ * tables. */
 TEST(test_file_several_tables)
 {
     t->key_bytes = t->value_bytes = 4;
@@ -235,7 +238,8 @@ TEST(test_file_several_tables)
     saved_free(&s);
 }
 
-/* A file of gigabytes that is nothing but a header and a hole: refused for lack of memory or as damaged, at once. */
+/* A file of gigabytes that consists of a header and a hole. The load fails at once, for lack of memory or because the
+ * file is damaged. */
 TEST(test_open_load_giant_hole)
 {
     counting_allocator *counter = counting_create();
@@ -308,7 +312,7 @@ static uint64_t slots_of(const saved_table *s)
            open_slots(slot_kind_of(header.table.key_bytes, header.table.value_bytes));
 }
 
-/* The partition's empty key, from the table's own rule: the file must be read with it. */
+/* The empty key of the partition that holds the slot, computed as the table does. */
 static uint64_t empty_key(const saved_table *s, uint64_t slot)
 {
     surgery_head header = surgery_header(s->file);
@@ -343,7 +347,7 @@ static void toggle_word(unsigned char *line, unsigned bit)
     line[OPEN_WORD_OFFSET + bit / 8] = (unsigned char)(line[OPEN_WORD_OFFSET + bit / 8] ^ (1u << bit % 8));
 }
 
-/* Each invariant of the layout, broken one at a time. */
+/* Breaks each invariant of the layout, one at a time. */
 TEST_EACH_KIND(test_open_load_forged_contents)
 {
     saved_table s = saved_make(t, 40, 40);
@@ -355,13 +359,13 @@ TEST_EACH_KIND(test_open_load_forged_contents)
     for (uint64_t i = 0; i < slots; i++) {
         slot_place place = slot_at(&s, i);
         if (is_free(&s, i)) {
-            /* I3: a free slot has a value of zeros. */
+            /* I3: a value that is not zero in a free slot. */
             if (place.value) {
                 place.value[random_below(&t->random, header.table.value_bytes)] ^= 0x40;
                 check_forged(&s, original, "a value in a free slot");
                 done[0]++;
             }
-            /* I4: its ready bit is clear. */
+            /* I4: a ready bit that is set for a free slot. */
             if (slot_values_apart(kind)) {
                 toggle_word(place.line, place.slot);
                 check_forged(&s, original, "a ready bit on a free slot");
@@ -369,19 +373,19 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             }
             continue;
         }
-        /* I1: a key that belongs elsewhere. Most other keys do; a key that belongs here is no forgery. */
+        /* I1: a key that belongs elsewhere. By chance the new key may belong here, and then the file is sound. */
         memset(place.key, (int)(random_u64(&t->random) & 0xff), header.table.key_bytes);
         surgery_sign(s.file, s.bytes);
         if (saved_try_load(&s, s.file, s.bytes) != LOOM_OK)
             done[2]++;
         memcpy(s.file, original, s.bytes);
-        /* I4: its ready bit is set. */
+        /* I4: a ready bit that is clear for a key. */
         if (slot_values_apart(kind)) {
             toggle_word(place.line, place.slot);
             check_forged(&s, original, "no ready bit on a key");
             done[3]++;
         }
-        /* I1: the same key twice, in a free slot of the same bucket, and counted. */
+        /* I1: a second copy of the key in a free slot of the same bucket. The header counts it. */
         for (uint64_t j = i - i % open_slots(kind); j < i - i % open_slots(kind) + open_slots(kind); j++) {
             slot_place other = slot_at(&s, j);
             if (!is_free(&s, j))
@@ -399,7 +403,7 @@ TEST_EACH_KIND(test_open_load_forged_contents)
             break;
         }
     }
-    /* I2: bits of the filter, all of them gone, while keys were displaced. */
+    /* I2: all filter bits cleared, although keys are displaced. */
     loom_map *map = NULL;
     saved_check_load(&s, s.file, s.bytes, LOOM_OK, LOOM_OK);
     CHECK_OK(loom_map_load(s.context, s.nameless_path, &map, NULL));

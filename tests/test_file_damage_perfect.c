@@ -1,4 +1,5 @@
-/* Files of perfect tables whose headers or contents lie, with right checksums: refused, as those of open tables are. */
+/* Files of perfect tables whose headers or contents are wrong while all checksums are right. The library refuses them,
+ * as it refuses those of open tables. */
 #include "harness/file_surgery.h"
 #include "harness/saved_table.h"
 
@@ -25,14 +26,14 @@ TEST_EACH_KIND(test_perfect_load_lying_headers, .cpu_only = 1)
         saved_check_load(&s, s.file, s.bytes, wanted, or_else); \
     } while (0)
 #define BAD(change) LIE(change, LOOM_BAD_FILE, LOOM_BAD_FILE)
-    /* words of codes in a partition */
+    /* Words of codes in a partition. */
     BAD(header.table.parameters[0] = 0);
     BAD(header.table.parameters[0] = good.table.parameters[0] + 1);
     BAD(header.table.parameters[0] = good.table.parameters[0] - 1);
     BAD(header.table.parameters[0] = PERFECT_MOST_WORDS + 1);
     BAD(header.table.parameters[0] = good.table.parameters[0] + (UINT64_C(1) << 32));
     BAD(header.table.parameters[0] = UINT64_MAX);
-    /* pieces that they take */
+    /* The section of the codes. */
     BAD(header.table.parameters[1] = 1);
     BAD(header.sections[1].bytes = 0);
     BAD(header.sections[1].bytes -= 8);
@@ -44,7 +45,7 @@ TEST_EACH_KIND(test_perfect_load_lying_headers, .cpu_only = 1)
     BAD(header.sections[1].id = 1);
     BAD(header.sections[1].id = 3);
     BAD(header.sections[1].table = 1);
-    BAD(header.sections[0].id = 2; header.sections[1].id = 1); /* the other way round */
+    BAD(header.sections[0].id = 2; header.sections[1].id = 1); /* the sections exchanged */
     BAD(header.table.partitions = good.table.partitions - 1);
     BAD(header.table.partitions = good.table.partitions + 1);
     BAD(header.file.sections = 1);
@@ -72,7 +73,7 @@ TEST_EACH_KIND(test_perfect_load_lying_headers, .cpu_only = 1)
     BAD(header.table.size = UINT64_MAX);
     BAD(header.table.capacity = UINT64_MAX);
     BAD(header.table.seed = good.table.seed + 1);
-    BAD(header.table.max_load = 0.00999); /* a table with that cannot grow */
+    BAD(header.table.max_load = 0.00999); /* a table with this load could not grow */
     BAD(header.table.max_load = 1e-300);
     BAD(header.table.max_load = 0.96);
     LIE(header.table.engine = LOOM_ENGINE_OPEN, LOOM_BAD_FILE, LOOM_FOREIGN_VERSION);
@@ -88,7 +89,7 @@ TEST_EACH_KIND(test_perfect_load_lying_headers, .cpu_only = 1)
 
 /* ---- Contents ---- */
 
-/* The file as a table: a view whose memory lies in the file. */
+/* A view struct whose table is the file in memory. */
 static loom__perfect_view view_of(saved_table *s)
 {
     const surgery_head header = surgery_header(s->file);
@@ -133,7 +134,7 @@ static int is_free(const loom__perfect_view *view, slot_place place)
     return key == perfect_empty(view, place.partition);
 }
 
-/* The first free slot of the partition; in the given bucket, or in any other. */
+/* The first free slot of the partition: in the given bucket if `same_bucket`, otherwise in any other bucket. */
 static int find_free(const loom__perfect_view *view, slot_place from, int same_bucket, slot_place *found)
 {
     const uint64_t slots = (uint64_t)perfect_buckets(view->subrange) * perfect_slots((loom__slot_kind)view->kind);
@@ -178,7 +179,7 @@ static void check_forged(forgery *f, int64_t more_keys, const char *what)
     memcpy(f->s->file, f->original, f->s->bytes);
 }
 
-/* Each invariant of perfect_ops.h, broken one at a time. */
+/* Breaks each invariant of perfect_ops.h, one at a time. */
 TEST_EACH_KIND(test_perfect_load_forged_contents, .cpu_only = 1)
 {
     t->engine = LOOM_ENGINE_PERFECT;
@@ -214,7 +215,7 @@ TEST_EACH_KIND(test_perfect_load_forged_contents, .cpu_only = 1)
         }
         empty_slot(&view, place);
         check_forged(&f, 0, "a key less than the header says");
-        /* Most other keys belong elsewhere; one that does not is no forgery. */
+        /* A key that belongs elsewhere. By chance the new key may belong here, and then the file is sound. */
         memset(place.key, (int)(random_u64(&t->random) & 0xff), slot_key_bytes(kind));
         surgery_sign(s.file, s.bytes);
         strange += saved_try_load(&s, s.file, s.bytes) != LOOM_OK;
@@ -241,7 +242,7 @@ TEST_EACH_KIND(test_perfect_load_forged_codes, .cpu_only = 1)
         check_forged(&f, 0, "a word with a salt of its own");
         view.codes[i] ^= (1 + random_below(&t->random, 15)) << 4 * random_below(&t->random, 15);
         surgery_sign(s.file, s.bytes);
-        refused += saved_try_load(&s, s.file, s.bytes) != LOOM_OK; /* unless the cell has no keys */
+        refused += saved_try_load(&s, s.file, s.bytes) != LOOM_OK; /* a cell without keys may have any code */
         memcpy(s.file, f.original, s.bytes);
     }
     CHECK_GT(refused, words / 2);

@@ -1,5 +1,5 @@
-/* Files of format 1, which the library reads and no longer writes: the golden files of that format, unchanged, damaged,
- * and with wrong headers. */
+/* Files of format 1, which the library reads and no longer writes. The tests load the golden files of that format:
+ * unchanged, damaged, and with wrong headers. */
 #define _GNU_SOURCE 1
 #include "harness/filter_fixture.h"
 #include "harness/saved_table.h"
@@ -66,7 +66,7 @@ static void sign_header(unsigned char *file, loom__file_header_1 header)
     memcpy(file, &header, sizeof header);
 }
 
-/* With right checksums everywhere. */
+/* Makes all checksums of the file right. */
 static void sign(unsigned char *file)
 {
     loom__file_header_1 header;
@@ -153,7 +153,7 @@ TEST(test_file_format_1_padding_of_codes)
     saved_free(&s);
 }
 
-/* What is loaded from format 1 and saved is a file of format 2 with the same contents. */
+/* A table that is loaded from format 1 and saved becomes a file of format 2 with the same contents. */
 TEST(test_file_format_1_saved_again)
 {
     loom_context *context = make_context(t);

@@ -23,8 +23,8 @@ static uint64_t golden_capacity(const table_case *table, uint32_t value_bytes)
     return value_bytes ? table->golden_map_capacity : table->golden_set_capacity;
 }
 
-/* Pair i of the rows from which all steps draw: special keys first, then numbers, then scattered ones. Written out here
- * with arithmetic of its own, so that a change of the harness cannot change the files. */
+/* Pair i of the rows that all steps use: special keys first, then small numbers, then scattered ones. The arithmetic is
+ * written out here: a change of the harness cannot change the files. */
 static void golden_pair(uint32_t key_bytes, uint64_t i, uint64_t *key, uint64_t *value)
 {
     if (i < 4)
@@ -45,7 +45,7 @@ static void fill_golden(batch *b, uint64_t first)
     }
 }
 
-/* Build, erase, insert in order: three steps whose outcome does not depend on threads or SIMD. */
+/* Builds, erases and inserts in order. The outcome of these steps does not depend on threads or SIMD. */
 static loom_map *make_golden(loom_context *context, const table_case *table, uint32_t key_bytes, uint32_t value_bytes)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
@@ -117,11 +117,11 @@ static void check_golden_file(test_run *t, const char *directory)
     CHECK_EQ(stats.engine, t->table->engine);
     CHECK_EQ(stats.code_bytes > 0, t->table->one_access);
     if (t->value_bytes == 0 && !t->table->one_access)
-        CHECK_GT(stats.displaced, 0); /* filter bits are part of it */
+        CHECK_GT(stats.displaced, 0); /* the file has filter bits */
     CHECK_EQ(stats.key_bytes, t->key_bytes);
     CHECK_EQ(stats.value_bytes, t->value_bytes);
     CHECK_EQ(stats.type, t->value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET);
-    /* It can be written to like any other. */
+    /* The loaded table can be changed like any other. */
     CHECK_EQ(checked_erase(map, &wanted).ok, wanted.n);
     CHECK_EQ(checked_insert(map, &wanted, LOOM_KEEP).ok, wanted.n);
     check_contents(map, &wanted);
@@ -208,7 +208,7 @@ static void check_golden_filters(test_run *t, const char *directory)
         CHECK_EQ(report.blocks, GOLDEN_FILTER_BYTES / 64);
         CHECK_EQ(report.probes, filter_probes[p]);
         CHECK_EQ(report.key_bytes, t->key_bytes);
-        checked_filter_insert(context, filter, &b, 0); /* whose bits are all there */
+        checked_filter_insert(context, filter, &b, 0); /* the filter has all bits of these keys */
         CHECK_EQ(filter_report(filter).bits_set, report.bits_set);
         loom_filter_destroy(filter);
         loom_context_destroy(context);

@@ -1,4 +1,4 @@
-/* Temporary files of saves that were killed: the next save into the directory removes them, and no others. */
+/* Temporary files of saves that were killed. The next save into the directory removes these files and no others. */
 #define _GNU_SOURCE 1
 #include "core/file.h"
 #include "harness/map_fixture.h"
@@ -40,7 +40,7 @@ static int ended_by(pid_t child)
     return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 
-/* A save that begins in a process of its own, and continues on demand. */
+/* A save in a process of its own: it begins, waits, and continues when the test says so. */
 typedef struct saving {
     pid_t process;
     int begun[2], go_on[2];
@@ -99,7 +99,8 @@ TEST(test_file_killed_save_is_removed_by_the_next)
     CHECK(exists(t, "file"));
 }
 
-/* The file that was to be replaced could not be written to: its permissions are the temporary file's. */
+/* The save was to replace a read-only file. Its temporary file has the same permissions, and is removed all the
+ * same. */
 TEST(test_file_killed_save_over_a_read_only_file_is_removed)
 {
     saving s;
@@ -140,7 +141,7 @@ TEST(test_file_saves_of_many_processes, .timeout_seconds = 120)
     for (int i = 0; i < SAVERS; i++) {
         savers[i] = fork();
         CHECK(savers[i] >= 0);
-        for (uint64_t round = 0; savers[i] == 0 && (i < KILLED || round < rounds); round++) /* they end, or are ended */
+        for (uint64_t round = 0; savers[i] == 0 && (i < KILLED || round < rounds); round++) /* the others are killed */
             if (loom__file_begin(&file, path) != LOOM_OK || loom__file_write(&file, "table", 5, 0) != LOOM_OK ||
                 loom__file_commit(&file) != LOOM_OK) {
                 fprintf(stderr, "%s\n", loom_last_error());
@@ -166,7 +167,7 @@ TEST(test_file_killed_save_stays_while_a_child_lives)
     char temporary[LOOM__PATH_ROOM], byte = 0;
     CHECK_EQ(pipe(to_test), 0);
     CHECK_EQ(pipe(stop), 0);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) /* so that the child of a killed process becomes ours */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) /* the child of a killed process then becomes ours */
         SKIP("this system, or its emulator, has no subreapers");
     pid_t saver = fork();
     CHECK(saver >= 0);
@@ -174,7 +175,7 @@ TEST(test_file_killed_save_stays_while_a_child_lives)
         loom__new_file file;
         if (loom__file_begin(&file, test_path(t, "file")) != LOOM_OK)
             _exit(1);
-        if (fork() == 0) { /* ends when the test closes its end */
+        if (fork() == 0) { /* ends when the test closes its end of the pipe */
             close(stop[1]);
             ssize_t told = write(to_test[1], file.temporary, sizeof file.temporary);
             _exit(told < 0 || read(stop[0], &byte, 1) != 0);
@@ -195,7 +196,7 @@ TEST(test_file_killed_save_stays_while_a_child_lives)
 
 /* ---- Names ---- */
 
-/* The name that a save gives to its temporary file here. */
+/* Gets the name of the temporary file that a save makes here. */
 static void name_of_temporary(test_run *t, char name[NAME_LENGTH + 1])
 {
     loom__new_file file;
@@ -229,7 +230,7 @@ TEST(test_file_names_like_leftovers_stay)
         write_in(t, others[i]);
     for (int i = 0; i < CHANGED; i++)
         write_in(t, changed[i]);
-    /* Nor anything that is not a file. */
+    /* A directory or a symbolic link with the name of a leftover stays, too. */
     name[NAME_LENGTH - 1] = '0';
     CHECK_EQ(mkdir(test_path(t, name), 0755), 0);
     name[NAME_LENGTH - 1] = '1';
@@ -241,8 +242,8 @@ TEST(test_file_names_like_leftovers_stay)
     CHECK_EQ(test_count_entries(t->directory), KEPT + 1);
 }
 
-/* Some file systems do not show the locks of other hosts. A file of another host may then be in use, unless nobody
- * wrote to it for days. */
+/* Some file systems do not show the locks of other hosts. A file of another host may be in use: it is removed only if
+ * nobody has written to it for days. */
 TEST(test_file_leftovers_of_other_hosts_go_when_they_are_old)
 {
     char name[NAME_LENGTH + 1];

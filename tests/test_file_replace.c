@@ -1,4 +1,4 @@
-/* What a saved file takes over from the one it replaces, and what may stand in its way. */
+/* What a save keeps of the file that it replaces, and what can prevent a save. */
 #define _GNU_SOURCE 1
 #include "harness/map_fixture.h"
 
@@ -53,7 +53,8 @@ TEST_EACH(test_open_save_longest_name)
     loom_context_destroy(context);
 }
 
-/* The signal of the file-size limit would end the process; it must not reach it. */
+/* A write beyond the file-size limit raises a signal that would end the process. The library must not let the signal
+ * through. */
 TEST_EACH(test_open_save_size_limit_without_signal)
 {
     loom_context *context = make_context(t);

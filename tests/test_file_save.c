@@ -47,7 +47,7 @@ TEST_EACH_KIND(test_open_save_round_trip, .every_engine = 1)
             batch b;
             loom_map *map = make_filled(t, context, n, random_u64(&t->random), &b);
             const char *path = test_path(t, "round");
-            if (churned) { /* with traces of erased keys in it */
+            if (churned) { /* erased keys leave traces in the file */
                 uint64_t kept = n / 2;
                 b.n = kept;
                 checked_erase(map, &b);
@@ -68,7 +68,7 @@ TEST_EACH_KIND(test_open_save_round_trip, .every_engine = 1)
             CHECK_NEAR(x.accesses_per_miss, y.accesses_per_miss, 1e-12);
             loom_map_config config = LOOM_MAP_CONFIG_INIT, again = LOOM_MAP_CONFIG_INIT;
             CHECK_OK(loom_map_get_config(map, &config));
-            CHECK_OK(loom_map_set_growth(loaded, config.growth)); /* the file does not contain it */
+            CHECK_OK(loom_map_set_growth(loaded, config.growth)); /* the file does not store growth */
             CHECK_OK(loom_map_get_config(loaded, &again));
             CHECK_BYTES(&again, &config, sizeof config);
             CHECK_EQ(test_count_entries(t->directory), 1);
@@ -105,7 +105,8 @@ TEST_EACH_KIND(test_open_load_then_write, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Twice the same bytes, from the table, from a clone, from a loaded one, over any number of threads and SIMD kinds. */
+/* A table, its clone and its loaded copy give files with the same bytes, with any number of threads and any kind of
+ * SIMD. */
 TEST_EACH_KIND(test_open_save_same_bytes, .every_engine = 1, .cpu_only = 1)
 {
     loom_context *context = make_context(t);
@@ -169,7 +170,7 @@ TEST(test_open_save_replaces_existing_file)
     loom_context_destroy(context);
 }
 
-/* Paths without a directory, and names up to the longest that a directory takes. */
+/* Saves to paths without a directory, and to names up to the longest that a directory takes. */
 TEST(test_open_save_relative_and_long_names)
 {
     loom_context *context = make_context(t);
@@ -257,7 +258,7 @@ TEST(test_open_load_wrong_paths, .leak_check = 1)
     loom_context_destroy(context);
 }
 
-/* As a user without permission to read the file or to write to the directory. */
+/* Saves and loads as a user who may not read the file or write to the directory. */
 TEST(test_open_save_and_load_without_permission)
 {
     loom_context *context = make_context_with(t, 1, 1);
@@ -301,7 +302,8 @@ TEST(test_open_save_and_load_without_permission)
 
 /* ---- A disk that is full ------------------------------------------------------------------------------------ */
 
-/* Saves a larger table over a smaller one where it does not fit: IO, the old file as it was, no other file. */
+/* Saves a larger table over the file of a smaller one on a disk where it does not fit. The save returns LOOM_IO, the
+ * old file stays as it was, and no other file is left. */
 static void check_save_does_not_fit(test_run *t, const char *directory, void (*before)(uint64_t), uint64_t argument)
 {
     char path[512];
@@ -320,7 +322,7 @@ static void check_save_does_not_fit(test_run *t, const char *directory, void (*b
     CHECK_BYTES(now, old, bytes);
     CHECK_EQ(test_count_entries(directory), 1);
     check_contents(large, &b);
-    CHECK_OK(loom_map_save(small, path, NULL)); /* what fits still does */
+    CHECK_OK(loom_map_save(small, path, NULL)); /* the smaller table still fits */
     loom_map *loaded = load(context, path);
     check_contents(loaded, &a);
     loom_map_destroy(loaded);
@@ -362,7 +364,7 @@ TEST(test_open_save_full_disk)
 {
     const char *folder = test_path(t, "disk");
     CHECK_EQ(mkdir(folder, 0755), 0);
-    /* A file system of our own, in a name space of our own: it goes with this process. */
+    /* Mounts a file system in a name space of this process. It ends with the process. */
     if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", folder, "tmpfs", 0, "size=256k") != 0)
         SKIP("no file system can be mounted here: %s", strerror(errno));
@@ -372,7 +374,8 @@ TEST(test_open_save_full_disk)
 
 /* ---- Interruption ------------------------------------------------------------------------------------------- */
 
-/* A process that saves two tables by turns under one name is killed at any moment: the file is always one of them. */
+/* A process saves two tables in turn under one name, and is killed at any moment. The file always holds one of the two
+ * tables. */
 TEST(test_open_save_killed_at_any_moment, .timeout_seconds = 120)
 {
     loom_context *context = make_context_with(t, 1, 3);
@@ -402,7 +405,7 @@ TEST(test_open_save_killed_at_any_moment, .timeout_seconds = 120)
     }
     fprintf(stderr, "%d times the first, %d times the second\n", (int)seen[0], (int)seen[1]);
     CHECK_OK(loom_map_save(first, path, NULL));
-    CHECK_EQ(test_count_entries(t->directory), 1); /* what the killed ones left behind is gone */
+    CHECK_EQ(test_count_entries(t->directory), 1); /* the later saves removed the temporary files of killed ones */
     loom_map_destroy(first);
     loom_map_destroy(second);
     free_batch(&a);

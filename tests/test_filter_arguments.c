@@ -120,9 +120,9 @@ TEST_EACH_FILTER(test_filter_arguments_arrays)
     CHECK_REFUSED(loom_filter_contains(filter, words + 4, 4, bytes + 29, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(filter, words + 4, 4, bytes + 31 + 4 * t->key_bytes, NULL, NULL),
                   LOOM_INVALID_ARGUMENT);
-    CHECK_OK(loom_filter_contains(filter, words + 4, 4, bytes + 28, NULL, NULL)); /* side by side is fine */
+    CHECK_OK(loom_filter_contains(filter, words + 4, 4, bytes + 28, NULL, NULL)); /* arrays that only touch are legal */
     CHECK_OK(loom_filter_contains(filter, words + 4, 4, bytes + 32 + 4 * t->key_bytes, NULL, NULL));
-    /* More keys than memory has. */
+    /* More keys than the address space holds. */
     CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX, 0, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX / t->key_bytes, 0, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(filter, words, UINT64_C(1) << 63, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
@@ -200,7 +200,7 @@ TEST_EACH_FILTER(test_filter_arguments_streams, .cpu_only = 1)
     CHECK_OK(loom_filter_save(filter, path, NULL));
     CHECK_REFUSED(loom_filter_load(context, path, &other, stream), LOOM_INVALID_ARGUMENT);
     CHECK(other == NULL);
-    /* It has no kernels of users either. */
+    /* The cpu machine has no kernels of users, hence no views. */
     CHECK_REFUSED(loom_filter_view_begin(filter, &view, NULL), LOOM_UNSUPPORTED);
     memset(&view, 0, sizeof view);
     CHECK_REFUSED(loom_filter_view_end(filter, &view, NULL), LOOM_INVALID_ARGUMENT);

@@ -65,7 +65,7 @@ TEST(test_filter_bits_ways_agree, .long_tier = 1)
     }
 }
 
-/* Set with and without others about, then looked for; and nothing else was set. */
+/* Sets the bits of a key, with and without atomics, then looks for the key. No other bit is set. */
 TEST(test_filter_bits_set_and_look)
 {
     static const lane_group group;
@@ -85,7 +85,7 @@ TEST(test_filter_bits_set_and_look)
                 CHECK(filter_look(each, group, &line, lower));
                 CHECK_BYTES(blocks[shared], wanted, sizeof wanted);
             }
-            /* Without any one of its bits it is not there. */
+            /* A key that lacks some of its bits is not found. */
             const uint32_t at = (uint32_t)random_below(&t->random, 16);
             if (wanted[at]) {
                 lane_line line;
@@ -96,7 +96,8 @@ TEST(test_filter_bits_set_and_look)
         }
 }
 
-/* A block's survey: the share of keys that would be found there, against many numbers tried out. */
+/* filter_survey_block estimates the share of absent keys that the block would report. Random numbers measure this
+ * share. */
 TEST(test_filter_bits_survey_of_a_block)
 {
     for (int round = 0; round < 8; round++)
@@ -120,6 +121,6 @@ TEST(test_filter_bits_survey_of_a_block)
             const double told = filter_survey_block(each, words, &surveyed);
             CHECK_EQ(surveyed, bits);
             test_note("round %d, %u bits", round, each);
-            CHECK_NEAR(told, rate, 0.1 * rate + 1e-12); /* six times its noise, and more */
+            CHECK_NEAR(told, rate, 0.1 * rate + 1e-12); /* more than six standard deviations of the measured rate */
         }
 }

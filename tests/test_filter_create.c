@@ -1,4 +1,5 @@
-/* Sizes of filters: the smallest, the borders of blocks and partitions, the absurd; rates and probes. */
+/* Sizes of filters: the smallest, the borders of blocks and partitions, and impossible ones. Also rates and numbers of
+ * probes. */
 #include "harness/filter_fixture.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ static void use_filter(test_run *t, loom_context *context, const loom_filter_con
     CHECK_EQ(report.key_bytes, config->key_bytes);
     CHECK(report.estimated_keys == 0);
     fill_distinct(&b, random_u64(&t->random), 0);
-    CHECK_EQ(checked_filter_contains(context, filter, &b).ok, 0); /* nothing is in an empty one */
+    CHECK_EQ(checked_filter_contains(context, filter, &b).ok, 0); /* an empty filter finds nothing */
     checked_filter_insert(context, filter, &b, 0);
     check_all_in(filter, &b);
     CHECK_GE(filter_report(filter).bits_set, report.probes);
@@ -77,7 +78,7 @@ TEST_EACH_FILTER(test_filter_create_capacity_small)
     loom_context_destroy(context);
 }
 
-/* The rate that was asked for is kept, and not by a filter that is much too large. */
+/* A filter keeps the requested rate, and is not much larger than needed. */
 TEST_EACH_FILTER(test_filter_create_rates)
 {
     static const double rates[] = {1e-9, 1e-6, 1e-4, 0.001, 0.01, 0.1, 0.5};
@@ -91,18 +92,18 @@ TEST_EACH_FILTER(test_filter_create_rates)
             loom_filter *filter = make_filter_from(context, &config);
             loom_filter_report report = filter_report(filter);
             CHECK(report.designed_rate > 0 && report.designed_rate <= rates[i]);
-            CHECK_LE(report.blocks, last_blocks[p + 1]); /* a higher rate needs no more of them */
+            CHECK_LE(report.blocks, last_blocks[p + 1]); /* a higher rate needs no more blocks */
             last_blocks[p + 1] = report.blocks;
             loom_filter_destroy(filter);
             config.bytes = (report.blocks <= 1024 ? report.blocks - report.blocks / 64 - 1 : report.blocks - 1024) * 64;
             filter = make_filter_from(context, &config);
-            CHECK(filter_report(filter).designed_rate > rates[i]); /* a little smaller would not have done */
+            CHECK(filter_report(filter).designed_rate > rates[i]); /* a smaller filter misses the rate */
             loom_filter_destroy(filter);
         }
     loom_context_destroy(context);
 }
 
-/* Without a number of probes the best one is taken. */
+/* If the config names no number of probes, the library chooses the best one. */
 TEST(test_filter_create_probes_chosen)
 {
     loom_context *context = make_context(t);
@@ -121,7 +122,7 @@ TEST(test_filter_create_probes_chosen)
     }
     loom_filter_config config = make_sized_config(t, 1 << 17, 0);
     loom_filter *filter = make_filter_from(context, &config);
-    CHECK_EQ(filter_report(filter).probes, 8); /* where nothing is known of the keys */
+    CHECK_EQ(filter_report(filter).probes, 8); /* the default without a capacity */
     CHECK(filter_report(filter).designed_rate == 0);
     loom_filter_destroy(filter);
     loom_context_destroy(context);
@@ -182,7 +183,7 @@ TEST_EACH_FILTER(test_filter_create_absurd_sizes)
         CHECK(filter_report(filter).designed_rate == 1);
         loom_filter_destroy(filter);
     }
-    /* The largest that may be: it is only asked for. */
+    /* The largest filter that is allowed. The test asks only for its memory. */
     loom_memory memory = LOOM_MEMORY_INIT;
     loom_filter_config config = make_sized_config(t, (UINT64_C(1) << 38) - 65536, 8);
     CHECK_OK(loom_filter_memory_required(context, &config, &memory));

@@ -27,7 +27,8 @@ static void check_loaded(test_run *t, loom_filter *filter, loom_filter *loaded, 
     check_same_bits(t, filter, loaded);
 }
 
-/* Written by the kind under test and read by every kind, and the other way round. */
+/* The kind of SIMD under test writes the file and every kind reads it. Then every kind writes and the kind under test
+ * reads. */
 TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
 {
     static const uint64_t sizes[] = {64, 1000, 65537};
@@ -45,7 +46,7 @@ TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
         for (uint32_t i = 0; i <= t->simd_count; i++) {
             t->machine = i < t->simd_count ? LOOM_MACHINE_CPU : machine;
             t->simd = i < t->simd_count ? t->simds[i] : simd;
-            loom_context *reader = make_context(t); /* its own seed is another one */
+            loom_context *reader = make_context(t); /* its own seed is different */
             loom_filter *loaded = NULL, *back = NULL;
             test_note("%u probes, read by %s", filter_probes[p], test_simd_name(t->simd));
             CHECK_OK(loom_filter_load(reader, test_path(t, "file"), &loaded, NULL));
@@ -66,7 +67,7 @@ TEST_EACH_FILTER(test_filter_save_and_load, .timeout_seconds = 120)
     }
 }
 
-/* One that is read in several pieces; one that is empty. */
+/* Files of a filter that is read in several pieces, and of an empty filter. */
 TEST_EACH_FILTER(test_filter_save_large_and_empty, .long_tier = 1)
 {
     loom_context *context = make_context(t);
@@ -191,7 +192,7 @@ TEST_EACH_FILTER(test_filter_save_bits_as_documented)
 
 /* ---- Damage ---- */
 
-/* A saved filter in memory. Damaged ones are loaded from a file without a name. */
+/* A saved filter in memory. Damaged copies are loaded from a file without a name. */
 typedef struct saved {
     loom_context *context;
     unsigned char *file;
@@ -265,7 +266,7 @@ TEST_EACH_FILTER(test_filter_load_wrong_length)
     free_saved(&s);
 }
 
-/* Every byte of the file is covered. */
+/* If any byte of the file changes, the file is refused. */
 TEST_EACH_FILTER(test_filter_load_every_byte_changed)
 {
     saved s = save_filter(t, 200);
@@ -280,7 +281,7 @@ TEST_EACH_FILTER(test_filter_load_every_byte_changed)
     free_saved(&s);
 }
 
-/* Headers that lie, with right checksums. */
+/* Headers with one wrong field and right checksums are refused. */
 static void check_lying_headers(test_run *t, uint64_t filter_bytes)
 {
     saved s = save_filter(t, filter_bytes);
@@ -338,10 +339,10 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
     BAD(header.sections[0].bytes -= 64);
     BAD(header.sections[0].id = 2);
     BAD(header.sections[0].checksums_checksum ^= 1);
-    /* As many blocks in all, but cut into other partitions. */
+    /* The same number of blocks, divided into other partitions. */
     BAD(header.table.partitions = good.table.partitions * 2; header.table.buckets = good.table.buckets / 2;
         header.sections[0].unit /= 2);
-    /* These cannot be checked: any filter may have them. */
+    /* The library cannot check these fields: any filter may have them. */
     LIE(header.table.key_bytes = 12 - good.table.key_bytes, LOOM_OK);
     LIE(header.table.parameters[0] = 16, LOOM_OK);
     LIE(header.table.seed = 1, LOOM_OK);
@@ -356,7 +357,7 @@ TEST_EACH_FILTER(test_filter_load_lying_headers)
     check_lying_headers(t, 140000);
 }
 
-/* Partitions that must be refused: of two blocks each, with right checksums. */
+/* Partitions of two blocks each must be refused, even with right checksums. */
 TEST_EACH_FILTER(test_filter_load_small_partitions)
 {
     saved s = save_filter(t, 256); /* 4 blocks */
@@ -397,7 +398,7 @@ TEST_EACH_FILTER(test_filter_load_any_bits)
     free_saved(&s);
 }
 
-/* A giant that is nothing but a header and a hole: refused for lack of memory, at once. */
+/* A huge file that consists of a header and a hole. The load fails at once, for lack of memory. */
 TEST(test_filter_load_giant_hole)
 {
     counting_allocator *counter = counting_create();
@@ -425,7 +426,8 @@ TEST(test_filter_load_giant_hole)
 
 /* ---- Other files ---- */
 
-/* A map's file is no filter and a filter's no map; each sentence names the call that reads it. */
+/* The file of a map cannot be loaded as a filter, nor that of a filter as a map. The sentence names the call that can
+ * load it. */
 TEST_EACH_KIND(test_filter_load_wrong_type)
 {
     loom_context *context = make_context(t);

@@ -7,7 +7,7 @@
 
 static const uint32_t ways[] = {0, LOOM_DIRECTLY, LOOM_BY_PARTITION};
 
-/* Each alone in a filter of its own, and all together. */
+/* Inserts each special key alone into an empty filter, and all of them together. */
 TEST_EACH_FILTER(test_filter_insert_special_keys)
 {
     const uint64_t top = UINT64_C(1) << (8 * t->key_bytes - 1);
@@ -38,7 +38,7 @@ TEST_EACH_FILTER(test_filter_insert_special_keys)
                 CHECK_EQ(checked_filter_contains(context, filter, &one).ok, 0);
                 checked_filter_insert(context, filter, &one, ways[way]);
                 check_all_in(filter, &one);
-                CHECK_EQ(filter_report(filter).bits_set, filter_probes[p]); /* as many, and different ones */
+                CHECK_EQ(filter_report(filter).bits_set, filter_probes[p]); /* a key sets this many different bits */
                 CHECK_OK(loom_filter_clear(filter, NULL, NULL));
             }
             checked_filter_insert(context, filter, &all, ways[way]);
@@ -88,8 +88,8 @@ TEST_EACH_FILTER(test_filter_insert_random_model, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* Lengths around the number of keys in flight at once, and around the ranges that threads draw: no key is left out, and
- * none is added. */
+/* Batches of lengths around the number of keys in flight at once, and around the ranges that threads draw. The calls
+ * miss no key and add none. */
 TEST_EACH_FILTER(test_filter_contains_every_length, .threads = 1)
 {
     static const uint64_t long_ones[] = {16383, 16384, 16385, 32768, 32775, 40000};
@@ -111,7 +111,7 @@ TEST_EACH_FILTER(test_filter_contains_every_length, .threads = 1)
     loom_context_destroy(context);
 }
 
-/* Keys that are there and keys that are not, mixed: the answer to one does not depend on its neighbours. */
+/* Present and absent keys mixed in one batch: the answer for a key does not depend on its neighbours. */
 TEST_EACH_FILTER(test_filter_contains_mixed_batch)
 {
     loom_context *context = make_context(t);
@@ -143,7 +143,8 @@ TEST_EACH_FILTER(test_filter_contains_mixed_batch)
 }
 
 /* Batches that a split by partition cannot distribute evenly: one key alone, one key in half of the rows, a few keys.
- * In one pass, and in two (more than 1024 partitions). Arrays of the machine and of the host. */
+ * The split takes one pass, or two for more than 1024 partitions. Arrays lie in the machine's memory and on the
+ * host. */
 TEST_EACH_FILTER(test_filter_insert_skewed_batches, .long_tier = 1, .timeout_seconds = 180)
 {
     static const uint64_t sizes[] = {5 << 20, 80 << 20}, few[] = {1, 2, 40};
@@ -179,11 +180,11 @@ TEST_EACH_FILTER(test_filter_insert_skewed_batches, .long_tier = 1, .timeout_sec
     }
 }
 
-/* Directly or by partition, in one batch or in many, by one thread or several: the bits are the same. The filter is
- * large enough for several bins, and for the library to choose partitions by itself. */
+/* Keys set the same bits whether they are inserted directly or by partition, in one batch or in many, by one thread or
+ * several. The filter has several bins, and is large enough for the library to choose partitions by itself. */
 TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tier = 1, .timeout_seconds = 180)
 {
-    static const uint64_t sizes[] = {64, 65537, 5 << 20}; /* few: files are synced */
+    static const uint64_t sizes[] = {64, 65537, 5 << 20}; /* few sizes, since saves sync their files */
     for (int p = 0; p < FILTER_PROBES; p++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
             loom_filter *filters[4];
@@ -199,7 +200,7 @@ TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tie
             }
             for (int i = 0; i < 3; i++)
                 checked_filter_insert(i % 2 ? NULL : contexts[i], filters[i], &b, ways[i]);
-            for (uint64_t at = 0; at < n; at += 701) /* a few at a time, and twice */
+            for (uint64_t at = 0; at < n; at += 701) /* small batches, each inserted twice */
                 for (int twice = 0; twice < 2; twice++)
                     CHECK_OK(loom_filter_insert(filters[3], (unsigned char *)b.keys + at * b.key_bytes,
                                                 n - at < 701 ? n - at : 701, 0, NULL, NULL));
@@ -214,7 +215,7 @@ TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tie
         }
 }
 
-/* The kind under test, against scalar code on the cpu machine: the files are the same, byte for byte. */
+/* The SIMD kind or machine under test and scalar code on the cpu machine write the same file, byte for byte. */
 TEST_EACH_FILTER(test_filter_insert_kinds_give_same_bits)
 {
     const loom_machine machine = t->machine;
@@ -238,7 +239,7 @@ TEST_EACH_FILTER(test_filter_insert_kinds_give_same_bits)
                     checked_filter_insert(context, filter, &b, i ? ways[way] : LOOM_DIRECTLY);
                     checked_filter_contains(context, filter, &asked);
                     if (i)
-                        CHECK_BYTES(asked.found, answers, asked.n); /* false positives, too */
+                        CHECK_BYTES(asked.found, answers, asked.n); /* false positives are equal, too */
                     memcpy(answers, asked.found, asked.n);
                     files[i] = filter_file(t, filter, &bytes[i]);
                     loom_filter_destroy(filter);

@@ -1,4 +1,5 @@
-/* Merging: the union of two filters is what inserting the keys of both makes. Filters that differ are refused. */
+/* Merging two filters gives the filter that inserting the keys of both would give. Filters of different shapes or seeds
+ * are refused. */
 #include "harness/filter_fixture.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@ TEST_EACH_FILTER(test_filter_merge_is_union, .threads = 1, .long_tier = 1, .time
     static const uint64_t sizes[] = {64, 65537, 3 << 20};
     loom_context *context = make_context(t);
     for (int p = 0; p < FILTER_PROBES; p++)
-        for (size_t s = 0; s < (p == 1 ? 3 : 2); s++) { /* files are synced */
+        for (size_t s = 0; s < (p == 1 ? 3 : 2); s++) { /* few sizes, since saves sync their files */
             loom_filter_config config = make_sized_config(t, sizes[s], filter_probes[p]);
             loom_filter *a = make_filter_from(context, &config), *b = NULL, *both = make_filter_from(context, &config);
             batch keys_a = make_batch(t, 1 + sizes[s] / 50), keys_b = make_batch(t, 1 + sizes[s] / 70);
@@ -18,7 +19,7 @@ TEST_EACH_FILTER(test_filter_merge_is_union, .threads = 1, .long_tier = 1, .time
             test_note("%llu bytes, %u probes", (unsigned long long)sizes[s], filter_probes[p]);
             CHECK_OK(loom_filter_create_like(a, &b));
             fill_distinct(&keys_a, salt, 0);
-            fill_distinct(&keys_b, salt, keys_a.n / 2); /* some in both */
+            fill_distinct(&keys_b, salt, keys_a.n / 2); /* some of these keys are in both */
             checked_filter_insert(context, a, &keys_a, 0);
             checked_filter_insert(context, b, &keys_b, 0);
             checked_filter_insert(context, both, &keys_a, 0);
@@ -27,10 +28,10 @@ TEST_EACH_FILTER(test_filter_merge_is_union, .threads = 1, .long_tier = 1, .time
             CHECK_OK(loom_filter_clone(b, &old_b, NULL));
             CHECK_OK(loom_filter_merge(a, b, NULL));
             check_same_bits(t, a, both);
-            check_same_bits(t, b, old_b); /* stays as it is */
+            check_same_bits(t, b, old_b); /* the source of a merge does not change */
             check_all_in(a, &keys_a);
             check_all_in(a, &keys_b);
-            CHECK_OK(loom_filter_merge(a, b, NULL)); /* again: nothing new */
+            CHECK_OK(loom_filter_merge(a, b, NULL)); /* merging again changes nothing */
             check_same_bits(t, a, both);
             loom_filter *empty = NULL;
             CHECK_OK(loom_filter_create_like(a, &empty));
@@ -127,7 +128,7 @@ TEST_EACH_FILTER(test_filter_merge_different_refused)
     check_different(t, filter, other, "contexts");
     loom_filter_destroy(other);
     loom_context_destroy(other_context);
-    /* Of another seed, by way of a file. */
+    /* A filter with another seed, loaded from a file. */
     other_context = make_context_with(t, 2, 6);
     other = make_filter_from(other_context, &config);
     CHECK_OK(loom_filter_save(other, test_path(t, "file"), NULL));
@@ -142,7 +143,7 @@ TEST_EACH_FILTER(test_filter_merge_different_refused)
     loom_context_destroy(context);
 }
 
-/* Filters that get seeds of their own cannot be merged; create_like's can. */
+/* Filters with random seeds cannot be merged. Filters made by loom_filter_create_like can. */
 TEST_EACH_FILTER(test_filter_merge_random_seeds)
 {
     loom_context_config settings = LOOM_CONTEXT_CONFIG_INIT;
@@ -178,7 +179,7 @@ static void *merge_rounds(void *argument)
     return NULL;
 }
 
-/* a into b, b into a, both into c and c into both: no deadlock. */
+/* Threads merge a into b, b into a, both into c and c into both, at the same time. No deadlock occurs. */
 TEST_EACH_FILTER(test_filter_merge_crosswise_threads, .threads = 1, .timeout_seconds = 120)
 {
     enum { FILTERS = 3, THREADS = 6 };

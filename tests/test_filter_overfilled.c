@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Surely overfilled: header and estimate leave a sixty-fourth, and four roots of the capacity. */
+/* A number of keys that is always reported. The header allows a sixty-fourth and four square roots of the capacity, and
+ * the rest covers the error of the estimate. */
 static uint64_t surely_above(uint64_t capacity)
 {
     uint64_t root = 1;
@@ -29,14 +30,15 @@ static void overfill(test_run *t, loom_context *context, uint64_t capacity, uint
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
     CHECK_OK(loom_filter_insert(filter, first.keys, first.n, flags, NULL, NULL)); /* repeated keys */
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
-    /* With a result, the call succeeds and the result reports it. Without one, the call does, with a sentence. */
+    /* With a result, the call succeeds and the result reports LOOM_OVERFILLED. Without a result, the call returns it
+     * and sets a sentence. */
     CHECK_EQ(checked_filter_insert(context, filter, &rest, flags).status, LOOM_OVERFILLED);
     check_all_in(filter, &all);
     CHECK_REFUSED(loom_filter_insert(filter, rest.keys, 1, flags, NULL, NULL), LOOM_OVERFILLED);
     CHECK(strstr(loom_last_error(), "loom_filter_stats") != NULL);
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OVERFILLED); /* it still is */
     CHECK(filter_report(filter).estimated_keys > (double)capacity);
-    /* Clearing resets it. */
+    /* loom_filter_clear ends the state. */
     CHECK_OK(loom_filter_clear(filter, NULL, NULL));
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
     CHECK_REFUSED(loom_filter_insert(filter, rest.keys, rest.n, flags, NULL, NULL), LOOM_OVERFILLED);
@@ -58,7 +60,7 @@ TEST_EACH_FILTER(test_filter_overfilled_told, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* A few keys at a time: the report begins soon after the capacity and a sixty-fourth, and then does not stop. */
+/* With small batches the report begins soon after the capacity and a sixty-fourth, and does not stop afterwards. */
 TEST_EACH_FILTER(test_filter_overfilled_small_batches)
 {
     loom_context *context = make_context(t);
@@ -74,7 +76,8 @@ TEST_EACH_FILTER(test_filter_overfilled_small_batches)
             told_at = given + step;
         CHECK_EQ(overfilled, told_at != 0);
     }
-    /* 20000 + 312 + 566, an estimate that is right within 1 %, and a count only each 313 keys. */
+    /* The report may begin after 20000 + 312 + 566 keys. The estimate is right within 1 %, and bits are counted only
+     * every 313 keys. */
     CHECK_GT(told_at, 20400);
     CHECK_LT(told_at, 21600);
     free_batch(&b);
@@ -122,7 +125,8 @@ TEST_EACH_FILTER(test_filter_overfilled_never_without_capacity)
     loom_context_destroy(context);
 }
 
-/* Two that are not, and their union is; a union that a filter was before it took it still counts. */
+/* Merging equal keys does not overfill a filter. Merging different keys may: the call then returns LOOM_OVERFILLED, the
+ * filter has all keys, and later insertions return LOOM_OVERFILLED, too. */
 TEST_EACH_FILTER(test_filter_overfilled_by_merge)
 {
     loom_context *context = make_context(t);

@@ -1,10 +1,10 @@
-/* False positives: as many as were designed, as the report says, and as are measured. */
+/* The rate of false positives: the measured rate agrees with the designed rate and with the reported one. */
 #include "harness/filter_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Five times the noise of the measurement, and 5 % for that of the filter itself. */
+/* Five standard deviations of the measurement, and 5 % for the variation between filters. */
 static double tolerance(double rate, uint64_t asked)
 {
     return 5 * sqrt(rate * (1 - rate) / (double)asked) + 0.05 * rate;
@@ -63,7 +63,7 @@ TEST_EACH_FILTER(test_filter_rate_every_probes, .long_tier = 1, .timeout_seconds
     loom_context_destroy(context);
 }
 
-/* Keys that are not random at all: numbers in a row, and multiples of a power of two. */
+/* Structured keys: consecutive numbers, and multiples of a power of two. */
 TEST_EACH_FILTER(test_filter_rate_keys_in_a_row, .timeout_seconds = 120)
 {
     loom_context *context = make_context(t);
@@ -90,7 +90,7 @@ TEST_EACH_FILTER(test_filter_rate_keys_in_a_row, .timeout_seconds = 120)
     loom_context_destroy(context);
 }
 
-/* Repeated keys change nothing; so the estimate is of different ones. */
+/* Repeated keys change no bits: the estimate counts different keys. */
 TEST_EACH_FILTER(test_filter_rate_estimate_of_repeated_keys)
 {
     loom_context *context = make_context(t);
@@ -110,7 +110,7 @@ TEST_EACH_FILTER(test_filter_rate_estimate_of_repeated_keys)
     loom_context_destroy(context);
 }
 
-/* A filter with every bit set says yes to all, and does not fail to estimate. */
+/* A filter with every bit set reports every key as present, and its estimate of keys is still finite. */
 TEST_EACH_FILTER(test_filter_rate_all_bits_set)
 {
     loom_context *context = make_context(t);

@@ -39,7 +39,7 @@ static void *insert_steps(void *argument)
     batch b = make_batch(s->t, STEP);
     for (uint64_t first = 0; first < s->keys; first += STEP) {
         fill_step(&b, w->number, first);
-        /* Now and then by partition, which is alone. */
+        /* Some insertions go by partition: these calls run alone. */
         CHECK_OK(
             loom_filter_insert(s->filter, b.keys, b.n, first / STEP % 11 == 7 ? LOOM_BY_PARTITION : 0, NULL, NULL));
         atomic_store(&s->done[w->number], first + STEP);
@@ -56,7 +56,7 @@ static void *query_steps(void *argument)
     batch b = make_batch(s->t, STEP);
     int last;
     do {
-        last = atomic_load(&s->writing) == 0; /* once more after the end */
+        last = atomic_load(&s->writing) == 0; /* one more round after the last insertion */
         for (uint32_t writer = 0; writer < WRITERS; writer++) {
             const uint64_t done = atomic_load(&s->done[writer]);
             if (done == 0)
@@ -94,14 +94,15 @@ static void *use_whole(void *argument)
         CHECK_GE(filter_report(clone).bits_set, last);
         CHECK_OK(loom_filter_create_like(s->filter, &like));
         CHECK_OK(loom_filter_merge(like, clone, NULL));
-        CHECK_OK(loom_filter_merge(s->filter, like, NULL)); /* nothing new, but it writes */
+        CHECK_OK(loom_filter_merge(s->filter, like, NULL)); /* adds no bits, but writes */
         loom_filter_destroy(clone);
         loom_filter_destroy(like);
     }
     return NULL;
 }
 
-/* A key whose insertion ended before a query began is found, whoever else inserts meanwhile. */
+/* If the insertion of a key ends before a query begins, the query finds the key, whatever other threads insert
+ * meanwhile. */
 static void insert_and_query(test_run *t, uint32_t probes, uint64_t bytes, int with_whole)
 {
     loom_context *context = make_context(t);
@@ -121,7 +122,7 @@ static void insert_and_query(test_run *t, uint32_t probes, uint64_t bytes, int w
     test_note("%u probes, %llu bytes", probes, (unsigned long long)bytes);
     run(workers, WRITERS + READERS + (with_whole ? 1 : 0), functions);
     CHECK_GT(atomic_load(&all.asked), 0);
-    /* And nothing was lost: one thread alone makes the same bits. */
+    /* No bits were lost: one thread alone sets the same bits. */
     loom_filter *alone = make_filter_from(context, &config);
     batch b = make_batch(t, STEP);
     for (uint32_t writer = 0; writer < WRITERS; writer++)
@@ -166,7 +167,8 @@ static void *insert_all(void *argument)
     return NULL;
 }
 
-/* Threads count bits while others insert. In the end the report is the same as with one thread. */
+/* Threads count bits while others insert. In the end, the filter reports LOOM_OVERFILLED as it would with one
+ * thread. */
 TEST_EACH_FILTER(test_filter_threads_pass_the_capacity, .threads = 1)
 {
     for (int overfilled = 0; overfilled < 2; overfilled++) {
@@ -180,7 +182,7 @@ TEST_EACH_FILTER(test_filter_threads_pass_the_capacity, .threads = 1)
         all.keys = 40 * STEP;
         loom_filter_config config = make_filter_config(t, overfilled ? 20 * STEP : WRITERS * all.keys, 0);
         all.filter = make_filter_from(context, &config);
-        for (uint32_t round = 0; round < 3; round++) { /* the same keys, again and again */
+        for (uint32_t round = 0; round < 3; round++) { /* later rounds repeat the keys */
             for (uint32_t i = 0; i < WRITERS; i++)
                 workers[i] = (worker){&all, i, {0}};
             run(workers, WRITERS, functions);

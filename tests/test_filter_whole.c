@@ -19,7 +19,7 @@ TEST_EACH_FILTER(test_filter_clone_is_equal, .threads = 1)
         check_same_bits(t, filter, clone);
         loom_filter_report old = filter_report(filter), report = filter_report(clone);
         check_same_report(&report, &old);
-        /* A change to one does not show in the other. */
+        /* Insertions into the clone do not show in the original. The clone outlives the original. */
         checked_filter_insert(context, clone, &more, 0);
         CHECK_EQ(filter_report(filter).bits_set, old.bits_set);
         check_all_in(clone, &more);
@@ -271,7 +271,7 @@ TEST_EACH_FILTER(test_filter_memory_bulk_insertion_fails, .cpu_only = 1)
     CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, LOOM_BY_PARTITION, &result, NULL), LOOM_OUT_OF_MEMORY);
     CHECK_EQ(counting_requests(counter), requests + 2);
     CHECK_EQ(filter_report(filter).bits_set, 0);
-    CHECK_EQ(checked_filter_insert(NULL, filter, &b, 0).ok, b.n); /* which asks for memory, too, and does without */
+    CHECK_EQ(checked_filter_insert(NULL, filter, &b, 0).ok, b.n); /* asks for memory, and works without */
     CHECK_EQ(counting_requests(counter), requests + 3);
     check_all_in(filter, &b);
     counting_limit(counter, 0);

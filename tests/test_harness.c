@@ -1,4 +1,4 @@
-/* The harness and the reference map, tested like anything else: a harness that cannot fail proves nothing. */
+/* Tests of the harness and the reference map. A harness that cannot fail proves nothing. */
 #define _GNU_SOURCE 1
 #include "harness/harness.h"
 #include "harness/reference_map.h"
@@ -25,7 +25,7 @@ TEST(test_harness_example_fails, .hidden = 1)
 
 TEST(test_harness_example_crashes, .hidden = 1)
 {
-    raise(SIGKILL); /* any signal; this one no sanitizer turns into something else */
+    raise(SIGKILL); /* sanitizers do not intercept this signal */
 }
 
 TEST(test_harness_example_hangs, .hidden = 1, .timeout_seconds = 1)
@@ -115,7 +115,7 @@ TEST(test_harness_refuses_wrong_options)
         CHECK_EQ(status, 2);
     }
     free(run_self(t, "--filter no_test_has_this_name", &status));
-    CHECK_EQ(status, 1); /* nothing was run: that is no success */
+    CHECK_EQ(status, 1); /* a run without tests is a failure */
     char *list = run_self(t, "--list", &status);
     CHECK_EQ(status, 0);
     CHECK_HAS(list, "test_harness_replays_a_seed\n");
@@ -126,7 +126,7 @@ TEST(test_harness_refuses_wrong_options)
 
 /* ---- The reference map ------------------------------------------------------------------------------------- */
 
-/* Against an array over all keys of a small range: nothing is simpler. */
+/* Compares the reference map with an array that has one element for each key of a small range. */
 TEST(test_reference_map_against_an_array)
 {
     enum { RANGE = 2000 };

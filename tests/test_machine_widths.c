@@ -1,5 +1,5 @@
-/* Rows and pairs of any width and alignment on a machine: taken out, put back, retrieved from a table, and staged on
- * the cuda machine. No public call has these widths yet: the tests call the machine's own functions. */
+/* Rows and pairs of any width and alignment: taken out of an array, put back, retrieved from a table, and staged on the
+ * cuda machine. No public call has these widths yet. The tests call the machine's own functions. */
 #include "harness/cuda_driver.h"
 #include "harness/map_fixture.h"
 
@@ -15,7 +15,7 @@
 
 enum { ON_HOST, OF_MACHINE, PINNED }; /* PINNED: on the cuda machine alone */
 
-/* Bytes at an address that is `shift` behind one aligned to 16. */
+/* Bytes that begin `shift` bytes after an address aligned to 16. */
 typedef struct bytes_at {
     loom_context *context;
     int place;
@@ -38,7 +38,7 @@ static bytes_at make_bytes(loom_context *context, int place, const void *from, s
     return made;
 }
 
-/* What is there now must be this. */
+/* Checks that the array holds these bytes. */
 static void check_bytes_at(const bytes_at *made, const void *wanted)
 {
     unsigned char *got = test_allocate(made->bytes + 1);
@@ -69,7 +69,8 @@ static unsigned char *random_bytes(test_run *t, size_t bytes)
 
 /* ---- Rows --------------------------------------------------------------------------------------------- */
 
-/* `place`: where the call's own array lies. The other array is the machine's. */
+/* Takes rows out of an array and puts them back. `place`: where the array with all rows lies. The other array is in the
+ * machine's memory. */
 static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t shift, int place)
 {
     loom__machine *machine = context->machine;
@@ -77,7 +78,7 @@ static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t
     const size_t all_bytes = n * width, some_bytes = count * width;
     unsigned char *all = random_bytes(t, all_bytes), *some = random_bytes(t, some_bytes);
     uint64_t *numbers = test_allocate(count * sizeof *numbers);
-    for (uint64_t i = 0; i < count; i++) /* different ones, in no order */
+    for (uint64_t i = 0; i < count; i++) /* different row numbers, shuffled below */
         numbers[i] = (i * 3 + 7) % n;
     for (uint64_t i = count - 1; i > 0; i--) {
         const uint64_t j = random_below(&t->random, i + 1), other = numbers[j];
@@ -94,7 +95,7 @@ static void move_rows(test_run *t, loom_context *context, uint32_t width, size_t
         memcpy(taken + i * width, all + numbers[i] * width, width);
     check_bytes_at(&to, taken);
     check_bytes_at(&from, all);
-    /* Back again, other ones: rows between them stay. */
+    /* Puts other rows back. The rows between them do not change. */
     CHECK_OK(loom_array_copy(context, to.at, some, some_bytes, NULL));
     CHECK_OK(machine->ops->put_rows(machine, from.at, to.at, width, (const uint64_t *)rows.at, count, NULL));
     for (uint64_t i = 0; i < count; i++)
@@ -138,14 +139,15 @@ TEST(test_cuda_rows_of_any_width, .timeout_seconds = 300)
 
 /* ---- Retrieval ---------------------------------------------------------------------------------------- */
 
-/* A table of lines with 7 numbers of 8 bytes, and rows behind all lines of a partition, which begin at any address. */
+/* A table of 64-byte lines with 7 numbers of 8 bytes. The rows of values follow the lines of a partition, and may begin
+ * at any address. */
 enum { PARTITIONS = 3, SLOTS = 7, LINE = 64 };
 
 typedef struct wide_table {
     loom__table_slots slots;
-    unsigned char *memory; /* as it is on the host */
+    unsigned char *memory; /* the copy on the host */
     size_t bytes;
-    unsigned char *keys, *values; /* [n] in the order of slots */
+    unsigned char *keys, *values; /* [n], in slot order */
     uint64_t n;
 } wide_table;
 
@@ -207,7 +209,8 @@ static void retrieve_some(loom_context *context, const loom__table_slots *slots,
             context->machine, slots, position, keys, values, room, got, NULL));
 }
 
-/* All pairs, at most `room` at a time, into arrays at `place`, behind `shift` bytes. */
+/* Retrieves all pairs, at most `room` at a time, into arrays at `place` that begin `shift` bytes after an aligned
+ * address. */
 static void retrieve_table(test_run *t, loom_context *context, uint32_t key_bytes, uint32_t value_bytes, uint64_t room,
                            int place, size_t shift)
 {
@@ -254,7 +257,7 @@ TEST(test_machine_retrieve_of_any_width, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
-/* Several times the staging buffer, to the host; before, 4,096 bytes of value overran it. */
+/* Retrieves several times the size of the staging buffer to the host. Values of 4,096 bytes once overran the buffer. */
 TEST(test_cuda_retrieve_of_any_width, .timeout_seconds = 300)
 {
     need_cuda();
@@ -265,7 +268,7 @@ TEST(test_cuda_retrieve_of_any_width, .timeout_seconds = 300)
 
 /* ---- Staging ------------------------------------------------------------------------------------------ */
 
-/* Through a call with arrays of these places: from, to, offsets, to_offsets, whole. */
+/* Passes arrays through the staging of a call. `places`: of from, to, offsets, to_offsets and whole. */
 static void stage(test_run *t, loom_context *context, uint32_t width, uint64_t n, const int *places, size_t shift)
 {
     cuda_trial_stage_function *run = (cuda_trial_stage_function *)(uintptr_t)cuda_module_function(CUDA_TRIAL_STAGE);
@@ -302,7 +305,7 @@ static void stage(test_run *t, loom_context *context, uint32_t width, uint64_t n
     free(before);
 }
 
-/* Before a fix, chunks had no row for widths from 32 KiB on, and the call never ended. */
+/* Before a fix, a chunk held no row of 32 KiB or more, and the call never ended. */
 TEST(test_cuda_staging_of_any_width, .timeout_seconds = 300)
 {
     static const uint32_t widths[] = {3, 8, 24, 4096, 32 << 10, 40001, 5 << 20};

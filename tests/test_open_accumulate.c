@@ -21,7 +21,7 @@ TEST_EACH(test_open_find_or_insert_half_present, .every_engine = 1)
     for (uint64_t i = 0; i < n; i++)
         CHECK_EQ(all.status[i], i < n / 2 ? LOOM_EXISTS : LOOM_OK);
     model_compare(&m);
-    /* Without the optional arrays it is an insertion that keeps. */
+    /* Without the optional arrays the call inserts like LOOM_KEEP. */
     loom_result result;
     CHECK_OK(loom_map_find_or_insert(m.map, all.keys, all.values, n, NULL, NULL, &result, NULL));
     CHECK_EQ(result.exists, n);
@@ -35,7 +35,7 @@ TEST_EACH(test_open_find_or_insert_half_present, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* All entries of one key return the same value: that of the entry that stored it. */
+/* All entries with one key return the same value: that of the entry that stored the key. */
 TEST_EACH(test_open_find_or_insert_equal_keys, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -61,7 +61,7 @@ TEST_EACH(test_open_update_touches_only_what_is_there, .every_engine = 1)
     batch half = make_batch(t, n / 2), all = make_batch(t, n);
     fill_distinct(&half, 5, 0);
     fill_distinct(&all, 5, 0);
-    model_update(&m, &all); /* of an empty table */
+    model_update(&m, &all); /* an update of an empty table */
     CHECK_EQ(map_size(m.map), 0);
     model_insert(&m, &half, LOOM_KEEP);
     for (uint64_t i = 0; i < n; i++)
@@ -70,7 +70,7 @@ TEST_EACH(test_open_update_touches_only_what_is_there, .every_engine = 1)
     model_compare(&m);
     CHECK_OK(loom_map_update(m.map, all.keys, all.values, n, NULL, NULL, NULL)); /* absent keys are no failure */
     CHECK_OK(loom_map_update(m.map, NULL, NULL, 0, NULL, NULL, NULL));
-    for (uint64_t i = 0; i < n; i++) /* equal keys: one of the values stays */
+    for (uint64_t i = 0; i < n; i++) /* equal keys: any of the values may stay */
         set_pair(&all, i, distinct_key(all.key_bytes, 5, i % 10), i);
     model_update(&m, &all);
     model_compare(&m);
@@ -81,7 +81,7 @@ TEST_EACH(test_open_update_touches_only_what_is_there, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Counting: all entries of a key count, however many threads or lanes meet there. */
+/* Every entry of a key is added, however many threads or lanes work on the key. */
 TEST_EACH(test_open_accumulate_counts)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -89,7 +89,7 @@ TEST_EACH(test_open_accumulate_counts)
     model m = make_model(t, make_map(t, context, 5000), 5000);
     batch b = make_batch(t, n);
     for (int round = 0; round < 2; round++) {
-        for (uint64_t i = 0; i < n; i++) { /* half of the entries are one key */
+        for (uint64_t i = 0; i < n; i++) { /* half of the entries have the same key */
             uint64_t which = i & 1 ? 0 : random_below(&t->random, 5000);
             set_pair(&b, i, distinct_key(b.key_bytes, 3, which), 1);
         }
@@ -148,7 +148,7 @@ static double number_of(uint64_t bits, uint32_t bytes)
     return bytes == 4 ? narrow : number;
 }
 
-/* Whole numbers, small enough for every sum to be exact in any order. */
+/* Whole numbers that are small enough for every sum to be exact in any order. */
 TEST_EACH(test_open_accumulate_floats)
 {
     enum { KEYS = 50 };
@@ -183,7 +183,7 @@ TEST_EACH(test_open_accumulate_floats)
     loom_context_destroy(context);
 }
 
-/* A NaN that comes is ignored; one that is there stays. */
+/* A NaN in the batch is ignored. A NaN in the table stays. */
 TEST_EACH(test_open_accumulate_not_a_number)
 {
     loom_context *context = make_context(t);
@@ -203,7 +203,7 @@ TEST_EACH(test_open_accumulate_not_a_number)
         checked_accumulate(map, &b, (loom_combine)combine, number);
         checked_find(map, &b);
         CHECK(isnan(number_of(batch_value(&b, 0), b.value_bytes)));
-        /* Nor does one hide a number that comes with it. */
+        /* A NaN does not hide a number of the same batch. */
         batch both = make_batch(t, 64);
         double best = combine == LOOM_COMBINE_MIN ? -5 : 5;
         for (uint64_t i = 0; i < both.n; i++)
@@ -219,7 +219,7 @@ TEST_EACH(test_open_accumulate_not_a_number)
     loom_context_destroy(context);
 }
 
-/* More keys than there is room for: those that fit are right, the others are refused and reported. */
+/* A batch that does not fit: stored keys have the right values, and all other keys get LOOM_FULL. */
 TEST_EACH(test_open_accumulate_full)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -235,7 +235,7 @@ TEST_EACH(test_open_accumulate_full)
                   LOOM_FULL);
     checked_verify(m.map);
     free_model(&m);
-    m = make_model(t, m.map, 1000); /* find_or_insert: refused keys return no value */
+    m = make_model(t, m.map, 1000); /* find_or_insert returns no value for refused keys */
     model_clear(&m);
     model_find_or_insert(&m, &b);
     CHECK_GE(map_size(m.map), 1000);
@@ -247,7 +247,8 @@ TEST_EACH(test_open_accumulate_full)
     loom_context_destroy(context);
 }
 
-/* Numbers of 4 bytes into values of 8: near both ends, so that sums leave 32 bits and signs matter. */
+/* Numbers of 4 bytes for values of 8. The numbers are near both ends of the range: sums exceed 32 bits, and signs
+ * matter. */
 TEST_EACH(test_open_accumulate_narrow_integers, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -296,7 +297,7 @@ TEST_EACH(test_open_accumulate_narrow_full, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Floats: sums that need more than 24 bits are exact, and so are the smallest numbers. */
+/* Numbers of 4 bytes for values of 8: sums that need more than 24 bits are exact, and so are the smallest numbers. */
 TEST_EACH(test_open_accumulate_narrow_floats)
 {
     enum { KEYS = 50 };
@@ -326,7 +327,7 @@ TEST_EACH(test_open_accumulate_narrow_floats)
             CHECK(number_of(batch_value(&got, i), 8) == wanted[i]);
         free_batch(&b);
         free_batch(&got);
-        b = make_batch_of(t->key_bytes, 4, SPECIAL); /* each alone: stored as it is */
+        b = make_batch_of(t->key_bytes, 4, SPECIAL); /* one entry per key: stored as it is */
         got = make_batch(t, SPECIAL);
         for (uint64_t i = 0; i < SPECIAL; i++) {
             set_pair(&b, i, distinct_key(b.key_bytes, 9, KEYS + i), float_bits(special[i], 4));
@@ -348,7 +349,7 @@ TEST_EACH(test_open_accumulate_narrow_floats)
     loom_context_destroy(context);
 }
 
-/* Sum and count up to their bounds, and what takes a value apart. */
+/* LOOM_COMBINE_ADD_AND_COUNT: sum and count up to their largest values, and the macros that read both from a value. */
 TEST_EACH(test_open_accumulate_add_and_count)
 {
     if (t->value_bytes != 8)
@@ -369,7 +370,7 @@ TEST_EACH(test_open_accumulate_add_and_count)
     CHECK_EQ(LOOM_COUNT_OF(batch_value(&got, 0)), b.n);
     CHECK_EQ(LOOM_SUM_OF(LOOM_COUNTED(UINT32_MAX)), UINT32_MAX);
     CHECK_EQ(LOOM_COUNT_OF(LOOM_COUNTED(UINT32_MAX)), 1);
-    /* All bits of both but one row's. */
+    /* The stored value is one row below the largest sum and count. */
     set_pair(&got, 0, 7, UINT64_MAX - LOOM_COUNTED(5));
     checked_insert(map, &got, LOOM_OVERWRITE);
     set_pair(&b, 0, 7, 5);

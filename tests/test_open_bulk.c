@@ -1,8 +1,7 @@
-/* Builds and insertions, by partition and directly: which keys are in the table afterwards, which row's value each has,
- * and what the call reports.
- *
- * The value of row i tells i. Whichever row wins among equal keys, its value names it, and this row must have had the
- * key. The number of refused keys follows from the table's own hash: a partition takes keys up to its last slot. */
+/* Builds and insertions, by partition and directly: which keys are in the table afterwards, which row's value each key
+ * has, and what the call reports. Row i stores a value that names i. If equal keys compete, the stored value names the
+ * row that won, and this row must have had the key. The test computes the number of refused keys with the table's own
+ * hash: a partition takes keys up to its last slot. */
 #include "harness/cuda_driver.h"
 #include "harness/map_model.h"
 #include "harness/placed_batch.h"
@@ -18,7 +17,7 @@ typedef struct subject {
     model m; /* the map, and its contents */
     loom_context *context;
     loom_stats shape;
-    loom__open_view view; /* of the same shape and seed: for its hash */
+    loom__open_view view; /* of the same shape and seed, to compute hashes */
     uint64_t salt, round;
 } subject;
 
@@ -62,7 +61,7 @@ static uint64_t value_of_row(const subject *s, uint64_t row)
     return cut_word(s->round * MOST_ROWS + row + 1, s->m.value_bytes);
 }
 
-/* Free slots of each partition, as far as the reference knows. */
+/* Free slots of each partition, according to the reference. */
 static uint64_t *count_room(const subject *s)
 {
     uint64_t *room = test_allocate(s->shape.partitions * sizeof *room), position = 0, key, value;
@@ -73,7 +72,7 @@ static uint64_t *count_room(const subject *s)
     return room;
 }
 
-/* Different keys that are not there yet, by partition. */
+/* For each partition: different keys of the batch that the table does not hold yet. */
 static uint64_t *count_new_keys(const subject *s, const batch *b)
 {
     uint64_t *wanted = test_allocate(s->shape.partitions * sizeof *wanted);
@@ -86,7 +85,7 @@ static uint64_t *count_new_keys(const subject *s, const batch *b)
     return wanted;
 }
 
-/* The value came from a row of this batch that has the key. */
+/* The row of this batch that brought the value. The row must have the key. */
 static uint64_t row_of_value(const subject *s, const batch *b, uint64_t key, uint64_t value)
 {
     uint64_t row = cut_word(value - value_of_row(s, 0), b->value_bytes);
@@ -99,7 +98,7 @@ static uint64_t row_of_value(const subject *s, const batch *b, uint64_t key, uin
 static reference_map *find_winners(const batch *b, uint32_t flags)
 {
     reference_map *winners = reference_create();
-    for (uint64_t i = 0; i < b->n; i++) { /* whoever comes last here */
+    for (uint64_t i = 0; i < b->n; i++) { /* the last row put here wins */
         uint64_t row = flags & LOOM_OVERWRITE ? i : b->n - 1 - i;
         reference_put(winners, batch_key(b, row), row);
     }
@@ -143,7 +142,7 @@ static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom
         if (with_status && b->value_bytes && !(flags & LOOM_OVERWRITE))
             CHECK_EQ(b->status[from], LOOM_OK); /* the row that stored the key keeps its value */
         if (with_status && status == LOOM_OK)
-            CHECK(reference_put(told, key, 0)); /* once for each key */
+            CHECK(reference_put(told, key, 0)); /* one LOOM_OK for each key */
         CHECK(!with_status || status == LOOM_OK || status == LOOM_EXISTS);
         if (reference_put(stored, key, value))
             ok++;
@@ -167,7 +166,7 @@ static void check_outcome(subject *s, const batch *b, uint32_t flags, const loom
     free(wanted);
 }
 
-/* Keys of this salt that no test stores. */
+/* Looks up keys that no test stores. None may be found. */
 static void check_absent_keys(subject *s)
 {
     batch absent = make_batch_of(s->m.key_bytes, s->m.value_bytes, 300);
@@ -176,7 +175,7 @@ static void check_absent_keys(subject *s)
     free_batch(&absent);
 }
 
-/* A build or an insertion of the batch's keys, with new values. */
+/* Builds or inserts the keys of the batch, with new values. */
 static loom_result run_call(subject *s, batch *b, int builds, uint32_t flags, const placement *where)
 {
     s->round++;
@@ -212,7 +211,7 @@ static loom_result insert_by_partition(subject *s, batch *b, uint32_t flags, con
 
 /* ---- Different keys ------------------------------------------------------------------------------------------- */
 
-/* Keys first, first + 1, … of the subject's. */
+/* Keys number first, first + 1, and so on, of the subject. */
 static void fill_keys(const subject *s, batch *b, uint64_t first)
 {
     for (uint64_t i = 0; i < b->n; i++)
@@ -240,7 +239,7 @@ TEST_EACH_KIND(test_open_build_by_partition_distinct_keys, .long_tier = 1, .ever
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 3; j++) {
-            if (i == 3 && j == 1) /* the largest: few keys in many buckets, and many in few */
+            if (i == 3 && j == 1) /* the largest table runs with the lowest and the highest load only */
                 continue;
             subject s = make_subject(t, context, shapes[i].capacity, loads[j], shapes[i].buckets);
             batch b = make_batch(t, shapes[i].capacity);
@@ -279,7 +278,7 @@ TEST_EACH_KIND(test_open_build_by_partition_batch_lengths, .long_tier = 1, .ever
     loom_context_destroy(context);
 }
 
-/* So many that builds go by partition wherever that is faster. */
+/* Builds of so many keys that every machine goes by partition where that is faster. */
 TEST_EACH_KIND(test_open_build_many_keys, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
@@ -294,7 +293,7 @@ TEST_EACH_KIND(test_open_build_many_keys, .threads = 1, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* The odd ones of the keys go, and leave what erasures leave. */
+/* Erases the keys with odd numbers. Later calls meet the traces that erasures leave. */
 static void erase_some(subject *s, uint64_t keys)
 {
     batch gone = make_batch_of(s->m.key_bytes, s->m.value_bytes, keys / 2);
@@ -304,7 +303,8 @@ static void erase_some(subject *s, uint64_t keys)
     free_batch(&gone);
 }
 
-/* So many that inserts do, too: into an empty table, beside others, and those that are there already. */
+/* Insertions of so many keys that they may go by partition, too: into an empty table, beside other keys, and of keys
+ * that exist. */
 TEST_EACH_KIND(test_open_insert_many_keys, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
@@ -370,7 +370,7 @@ TEST_EACH_KIND(test_open_build_by_partition_equal_keys, .threads = 1, .long_tier
     loom_context_destroy(context);
 }
 
-/* Few rows, so that no partition gets more than it has slots, although keys come twice. */
+/* Keys come twice, but the rows are few: no partition gets more rows than it has slots. */
 TEST_EACH_KIND(test_open_build_by_partition_equal_keys_with_room, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -414,7 +414,8 @@ TEST_EACH_KIND(test_open_build_by_partition_overfull, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* As many rows as there are slots, and one more or less: of those, some partitions get more, some fewer. */
+/* Batches of as many keys as slots, and of one more or one less. Some partitions get more keys than slots, others
+ * fewer. */
 TEST_EACH_KIND(test_open_build_by_partition_as_many_as_slots)
 {
     loom_context *context = make_context(t);
@@ -434,7 +435,7 @@ TEST_EACH_KIND(test_open_build_by_partition_as_many_as_slots)
 
 /* ---- Keys of one partition, of one bucket --------------------------------------------------------------------- */
 
-/* The next different keys whose home is in this partition, and among its first `homes` buckets. */
+/* Fills the batch with different keys whose home is one of the first `homes` buckets of this partition. */
 static void fill_colliding(const subject *s, batch *b, uint32_t partition, uint32_t homes)
 {
     uint64_t next = 0;
@@ -446,8 +447,8 @@ static void fill_colliding(const subject *s, batch *b, uint32_t partition, uint3
     }
 }
 
-/* Rows that the slots of the partition hold, and more; rows that its region of the split holds, rows that spill, and so
- * many rows that the split gives up. */
+/* All rows belong to one partition. Four batches: the partition has slots for all rows; its region of the split has
+ * room for them; some rows spill; there are so many rows that the split gives up. */
 TEST_EACH_KIND(test_open_build_by_partition_one_partition)
 {
     static const uint64_t rows[] = {50, 210, 900, 5000};
@@ -504,8 +505,8 @@ TEST_EACH_KIND(test_open_build_by_partition_one_bucket)
 
 /* ---- Other ways to build -------------------------------------------------------------------------------------- */
 
-/* Rows that go by partition, rows that repeat keys, rows that find no room, and rows that all belong to one partition.
- * Little memory means waves, and the last rows make a later wave give up. */
+/* Five batches: rows that go by partition, rows that repeat keys, more rows than slots, rows of one partition, and one
+ * key in half of the rows. With little memory a build goes in waves, and the last batches make a later wave give up. */
 static void build_each(test_run *t, loom_context *context, double load, uint32_t flags)
 {
     const uint64_t keys = open_slots(slot_kind_of(t->key_bytes, t->value_bytes)) * (uint64_t)2861;
@@ -522,7 +523,7 @@ static void build_each(test_run *t, loom_context *context, double load, uint32_t
             fill_colliding(&s, &b, (uint32_t)s.shape.partitions - 2, s.view.buckets);
         else
             fill_keys(&s, &b, (uint64_t)i * 100000);
-        if (i == 4) /* one key in many rows, besides others */
+        if (i == 4) /* one key in every second row */
             for (uint64_t row = 0; row < b.n; row += 2)
                 set_pair(&b, row, nth_key(&s, 7), 0);
         for (uint32_t mode = LOOM_KEEP; mode <= LOOM_OVERWRITE; mode++) {
@@ -565,7 +566,7 @@ TEST_EACH_KIND(test_open_insert_by_partition_beside_others, .threads = 1, .long_
             batch first = make_batch(t, n / 2), second = make_batch(t, n / 2), doubled = make_batch(t, n);
             test_note("capacity %llu, %s", (unsigned long long)n, placements[w].name);
             fill_keys(&s, &first, 0);
-            fill_keys(&s, &second, n / 4); /* half of them are there */
+            fill_keys(&s, &second, n / 4); /* half of these keys are in the table */
             CHECK_EQ(insert_by_partition(&s, &first, LOOM_KEEP, &placements[w]).ok, first.n);
             CHECK_EQ(insert_by_partition(&s, &second, LOOM_KEEP, &placements[w]).ok, n / 4 + second.n - first.n);
             CHECK_EQ(insert_by_partition(&s, &first, LOOM_OVERWRITE, &placements[w]).exists, first.n);
@@ -639,7 +640,7 @@ TEST_EACH_KIND(test_open_insert_ways_that_exclude_each_other, .every_engine = 1)
                       LOOM_INVALID_ARGUMENT);
     }
     check_contents(map, &b);
-    /* Statuses on the host: the machine does it, or says that it cannot and does nothing. */
+    /* With statuses on the host, the machine either goes by partition or refuses the call and does nothing. */
     loom_status status =
         loom_map_build(map, other.keys, other.values, other.n, LOOM_BY_PARTITION, other.status, NULL, NULL);
     CHECK(status == LOOM_OK || (t->machine == LOOM_MACHINE_CUDA && status == LOOM_UNSUPPORTED));

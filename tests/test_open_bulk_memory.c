@@ -11,7 +11,8 @@ static const struct {
     uint32_t buckets; /* 0: chosen by the library */
 } shapes[] = {{1500, 0}, {3001, 31}, {7919, 0}, {60013, 7}};
 
-/* Allocates memory of the machine under test, counts temporary memory, and refuses it on demand. */
+/* Allocates memory of the machine under test and counts temporary memory. The test can make it refuse temporary
+ * memory. */
 typedef struct temporary_counter {
     int on_device, refuses;
     uint64_t out, peak, refused;
@@ -94,7 +95,8 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
     }
     CHECK_EQ(counter.refused, 8);
     CHECK_EQ(counter.out, 0);
-    /* Without a flag for either way, a machine takes the other way, or leaves the table as it was. */
+    /* Without LOOM_BY_PARTITION and LOOM_DIRECTLY, a build that gets no memory goes directly, or leaves the table as it
+     * was. */
     loom_status status = loom_map_build(map, b.keys, b.values, n, LOOM_KEEP, NULL, NULL, NULL);
     CHECK(status == LOOM_OK || (t->machine == LOOM_MACHINE_CPU && status == LOOM_OUT_OF_MEMORY));
     check_contents(map, status == LOOM_OK ? &b : &stored);
@@ -109,7 +111,8 @@ TEST_EACH_KIND(test_open_build_temporary_memory_refused)
     loom_context_destroy(context);
 }
 
-/* What builds were said to take, in order or not, they take at most; an insertion directly takes nothing. */
+/* A build takes at most the temporary memory that loom_map_memory_required reports, in order or not. With LOOM_DIRECTLY
+ * it takes none. */
 TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes, .long_tier = 1)
 {
     temporary_counter counter = {0};
@@ -149,7 +152,7 @@ TEST_EACH_KIND(test_open_build_by_partition_temporary_bytes, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* What the largest builds take for each pair: nothing is made, so any size will do. */
+/* Temporary memory of a build for each pair of a large table. The test makes no table. */
 TEST_EACH_KIND(test_open_build_memory_of_a_pair)
 {
     loom_context *context = make_context(t);
@@ -173,7 +176,7 @@ TEST_EACH_KIND(test_open_build_memory_of_a_pair)
     loom_context_destroy(context);
 }
 
-/* With a workspace that is large enough calls allocate nothing, with one that is too small as without. */
+/* With a workspace that is large enough, calls allocate nothing. A workspace that is too small is ignored. */
 TEST_EACH_KIND(test_open_build_workspace)
 {
     temporary_counter counter = {0};

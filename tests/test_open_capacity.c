@@ -1,4 +1,4 @@
-/* Edge capacities, the promise that a table made for n keys holds any n keys, and tables that are exactly full. */
+/* Edge capacities. A table made for n keys holds any n keys. Tables that are exactly full. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -17,7 +17,7 @@ static loom_map *make_loaded_map(test_run *t, loom_context *context, uint64_t ca
     return make_map_from(context, &config);
 }
 
-/* Fills a table with `n` keys in one way or the other and finds all of them. */
+/* Fills a table with n keys, by a build or by insertions, and finds all of them. */
 static void fill_and_check(test_run *t, loom_context *context, uint64_t n, double load, uint64_t salt, int by_build)
 {
     loom_map *map = make_loaded_map(t, context, n, load);
@@ -76,8 +76,8 @@ TEST_EACH_KIND(test_open_create_capacity_zero, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* The promise, over all small capacities and many seeds: any n keys fit. Without a status array and a result, as most
- * programs call. */
+/* Any n keys fit into a table made for n: all small capacities, and many seeds. The calls have neither status array nor
+ * result, as in most programs. */
 TEST_EACH(test_open_insert_any_n_keys_fit, .long_tier = 1, .timeout_seconds = 120)
 {
     uint64_t seeds = test_scaled(t, 12, 2);
@@ -173,7 +173,7 @@ TEST_EACH_KIND(test_open_insert_any_n_keys_fit_medium, .every_engine = 1)
     }
 }
 
-/* Whatever partition size the user asks for, the promise stands. */
+/* Any n keys fit for every partition size that the user asks for. */
 TEST_EACH_KIND(test_open_create_partition_sizes)
 {
     static const uint32_t sizes[] = {2, 3, 5, 7, 11, 31, 127, 509, 1747, 3499};
@@ -200,8 +200,8 @@ TEST_EACH_KIND(test_open_create_partition_sizes)
 
 /* ---- Exactly full --------------------------------------------------------------------------------------- */
 
-/* Inserts random keys until every slot is taken. Each refused key must be absent. A partition that is not full gets a
- * given key with probability 1 / partitions: the loop ends, and its bound is far beyond chance. */
+/* Inserts random keys until every slot is taken. Each refused key must be absent. A random key belongs to a given
+ * partition with probability 1 / partitions: the last free slot is found far sooner than the bound of the loop. */
 static void fill_to_the_last_slot(model *m, uint64_t slots, uint32_t flags)
 {
     uint64_t salt = random_u64(&m->t->random), thrown = 0;
@@ -230,7 +230,7 @@ static void exercise_full_table(test_run *t, loom_map *map, uint64_t capacity, u
     CHECK_EQ(stats.fullest_partition * stats.partitions, slots);
     CHECK_NEAR(stats.load, 1.0, 1e-12);
 
-    /* Full and one more: every new key is refused, alone and in a batch, with and without a result. */
+    /* In a full table every new key is refused, alone and in a batch, with and without a result. */
     batch news = make_batch(t, 100), one = make_batch(t, 1);
     fill_distinct(&news, UINT64_C(0x55aa55aa00000000) ^ slots, 1u << 30);
     model_find(&m, &news);
@@ -248,14 +248,14 @@ static void exercise_full_table(test_run *t, loom_map *map, uint64_t capacity, u
     }
     model_compare(&m);
 
-    /* Old keys can still be overwritten, and are said to exist. */
+    /* Keys of the table can still be overwritten, with the status LOOM_EXISTS. */
     batch all = retrieve(map, t->key_bytes, t->value_bytes);
     for (uint64_t i = 0; i < all.n; i++)
         set_word(all.values, all.value_bytes, i, random_u64(&t->random));
     CHECK_EQ(model_insert(&m, &all, LOOM_OVERWRITE | (flags & LOOM_IN_ORDER)).exists, slots);
     model_compare(&m);
 
-    /* What is erased makes room: put the same keys back, one by one and then together. */
+    /* Erased keys make room: the same keys fit again, one by one and then together. */
     for (uint64_t i = 0; i < 20 && i < slots; i++) {
         uint64_t which = random_below(&t->random, slots);
         set_pair(&one, 0, batch_key(&all, which), random_u64(&t->random));
@@ -331,7 +331,7 @@ TEST_EACH_KIND(test_open_build_overfull)
         model m = make_model(t, map, capacity);
         batch b = make_batch(t, capacity * 3);
         fill_distinct(&b, random_u64(&t->random), 0);
-        for (uint64_t i = 0; i < b.n; i += 5) /* some twice */
+        for (uint64_t i = 0; i < b.n; i += 5) /* some keys twice */
             set_word(b.keys, b.key_bytes, i, batch_key(&b, random_below(&t->random, b.n)));
         test_note("flags %u", flags);
         CHECK_GE(model_build(&m, &b, flags).ok, capacity);

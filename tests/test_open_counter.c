@@ -14,7 +14,8 @@ static loom_map *make_counter(test_run *t, loom_context *context, uint64_t capac
     return counter;
 }
 
-/* Keys 0 .. keys - 1 of the row, the lower ones more often: each half of them draws as often as the half above it. */
+/* Draws a number below `keys`. Small numbers come more often: the bound of the draw is halved with probability 1/2,
+ * again and again. */
 static uint64_t skewed(test_run *t, uint64_t keys)
 {
     uint64_t bound = keys;
@@ -23,7 +24,7 @@ static uint64_t skewed(test_run *t, uint64_t keys)
     return random_below(&t->random, bound);
 }
 
-/* The table's counts are those given, and nothing else is in it. */
+/* The table holds these counts and no other keys. */
 static void check_counts(loom_map *map, const test_run *t, uint64_t salt, const uint64_t *counts, uint64_t keys)
 {
     batch all = make_batch(t, keys);
@@ -58,7 +59,7 @@ TEST_EACH(test_open_count_skewed_keys, .every_engine = 1)
             set_pair(&b, i, distinct_key(b.key_bytes, salt, which), 0);
         }
         loom_result result = checked_count(counter, &b);
-        CHECK_EQ(result.ok, new); /* counted for the first time, by one entry each */
+        CHECK_EQ(result.ok, new); /* the first entry of each key */
         CHECK_EQ(result.exists, n - new);
         check_counts(counter, t, salt, counts, KEYS);
     }
@@ -67,7 +68,7 @@ TEST_EACH(test_open_count_skewed_keys, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* One key makes up half of the batch, or all of it: every thread and lane meets there. */
+/* One key has half of the entries, or all of them: every thread and lane works on this key. */
 TEST_EACH(test_open_count_one_key_half_of_the_batch)
 {
     enum { KEYS = 3000 };
@@ -78,7 +79,7 @@ TEST_EACH(test_open_count_one_key_half_of_the_batch)
     for (int round = 0; round < 4; round++) {
         for (uint64_t i = 0; i < n; i++) {
             uint64_t which = random_below(&t->random, KEYS);
-            if (round == 0 ? i & 1 : round == 1 ? i < n / 2 : round == 2) /* scattered, together, nothing else */
+            if (round == 0 ? i & 1 : round == 1 ? i < n / 2 : round == 2) /* every other entry; the first half; all */
                 which = 17;
             counts[which]++;
             set_pair(&b, i, distinct_key(b.key_bytes, salt, which), 0);
@@ -92,15 +93,15 @@ TEST_EACH(test_open_count_one_key_half_of_the_batch)
     loom_context_destroy(context);
 }
 
-/* Counts are unsigned numbers of value_bytes and wrap around, modulo 2^32 or 2^64. The carry does not reach the
- * neighbours in the bucket, nor the key, which shares a word with a count of 4 bytes. */
+/* Counts are unsigned numbers of value_bytes and wrap around modulo 2^32 or 2^64. The carry changes neither other slots
+ * of the bucket nor the key, which shares a word with a count of 4 bytes. */
 TEST_EACH(test_open_count_wraps_around)
 {
     loom_context *context = make_context(t);
     loom_map *counter = make_counter(t, context, 40);
     batch start = make_batch(t, 40), b = make_batch(t, 7 * 40);
     fill_distinct(&start, random_u64(&t->random), 0);
-    for (uint64_t i = 0; i < start.n; i++) /* every other one is five below the end */
+    for (uint64_t i = 0; i < start.n; i++) /* every other count is five below the end */
         set_pair(&start, i, batch_key(&start, i), i & 1 ? UINT64_MAX - 4 : 100);
     CHECK_EQ(checked_insert(counter, &start, LOOM_KEEP).ok, start.n);
     for (uint64_t i = 0; i < b.n; i++)
@@ -127,7 +128,8 @@ TEST_EACH(test_open_count_wraps_around)
     loom_context_destroy(context);
 }
 
-/* A count of 4 bytes beyond 2^32 by counting alone would take minutes; from 2^32 - n / 2 on it takes a batch. */
+/* Counting to 2^32 from 0 would take minutes. The count starts at -n / 2 instead, and one batch makes it wrap
+ * around. */
 TEST_EACH(test_open_count_wraps_around_in_parallel, .threads = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -148,7 +150,7 @@ TEST_EACH(test_open_count_wraps_around_in_parallel, .threads = 1)
     loom_context_destroy(context);
 }
 
-/* On a plain map it is an accumulation of ones, beside all other calls. */
+/* On a plain map, loom_map_count accumulates ones. It mixes with all other calls. */
 TEST_EACH(test_open_count_on_a_map)
 {
     loom_context *context = make_context(t);
@@ -165,7 +167,7 @@ TEST_EACH(test_open_count_on_a_map)
         model_count(&m, &b);
         model_compare(&m);
         check_same_contents(m.map, ones.map, t->key_bytes, t->value_bytes);
-        model_erase(&m, &some); /* those begin with one again */
+        model_erase(&m, &some); /* erased keys start again with 1 */
         model_erase(&ones, &some);
     }
     CHECK_EQ(map_stats(m.map).type, LOOM_TYPE_MAP);
@@ -178,7 +180,7 @@ TEST_EACH(test_open_count_on_a_map)
     loom_context_destroy(context);
 }
 
-/* More keys than there is room for: those that fit are counted right, the others are refused and reported. */
+/* A batch that does not fit: stored keys have the right counts, and all other keys get LOOM_FULL. */
 TEST_EACH(test_open_count_full)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
@@ -189,7 +191,7 @@ TEST_EACH(test_open_count_full)
         set_pair(&b, i, distinct_key(b.key_bytes, 3, i % 4000), 1);
     model_count(&m, &b);
     CHECK_GE(map_size(m.map), 1000);
-    model_count(&m, &b); /* those that are there go on */
+    model_count(&m, &b); /* keys of the table are still counted */
     CHECK_REFUSED(loom_map_count(m.map, b.keys, n, NULL, NULL, NULL), LOOM_FULL);
     CHECK_REFUSED(loom_map_count(m.map, b.keys, n, b.status, NULL, NULL), LOOM_FULL);
     loom_result result;
@@ -222,7 +224,7 @@ TEST_EACH(test_open_count_optional_outputs)
         if (outputs & 2)
             CHECK_EQ(result.exists, 100);
     }
-    /* No keys, in every way. */
+    /* Batches of no keys. */
     batch none = make_batch(t, 0);
     CHECK_EQ(checked_count(counter, &none).keys, 0);
     CHECK_OK(loom_map_count(counter, NULL, 0, NULL, NULL, NULL));
@@ -238,7 +240,7 @@ TEST_EACH(test_open_count_optional_outputs)
     loom_context_destroy(context);
 }
 
-/* A counter stays one through clones, files and configs, and goes on counting there. */
+/* A counter keeps its type through clones, files and configs, and continues to count. */
 TEST_EACH(test_open_counter_keeps_its_type, .every_engine = 1)
 {
     loom_context *context = make_context(t), *other = make_context(t);
@@ -271,7 +273,7 @@ TEST_EACH(test_open_counter_keeps_its_type, .every_engine = 1)
     loom_context_destroy(other);
 }
 
-/* The other calls of a map are a counter's, too. */
+/* Counters support all calls of maps. */
 TEST_EACH(test_open_counter_random_operations, .every_engine = 1)
 {
     loom_context *context = make_context(t);

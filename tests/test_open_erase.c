@@ -1,4 +1,4 @@
-/* Erase: no tombstones, no duplicates, and a table that lives through many turnovers. */
+/* Erase: no tombstones, no duplicates, and a table whose keys are replaced many times. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -12,7 +12,7 @@ TEST_EACH_KIND(test_open_erase_present_and_absent, .every_engine = 1)
     model m = make_model(t, map, n);
     batch in = make_batch(t, n), mixed = make_batch(t, n);
     fill_distinct(&in, 21, 0);
-    fill_distinct(&mixed, 21, n / 2); /* half of them are there */
+    fill_distinct(&mixed, 21, n / 2); /* half of these keys are in the table */
     model_insert(&m, &in, LOOM_KEEP);
     model_erase(&m, &mixed);
     CHECK_EQ(map_size(map), n / 2);
@@ -32,7 +32,7 @@ TEST_EACH_KIND(test_open_erase_present_and_absent, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Of equal keys in the batch one gets OK. */
+/* Among equal keys in the batch, one gets LOOM_OK. */
 TEST_EACH_KIND(test_open_erase_equal_keys, .threads = 1, .every_engine = 1)
 {
     for (uint32_t threads = 1; threads <= 8; threads *= 2) {
@@ -72,9 +72,9 @@ static void erase_one(loom_map *map, batch *one, uint64_t key, loom_status wante
     CHECK_EQ(one->status[0], wanted);
 }
 
-/* The sequence that stores a key twice in tables that put a key into the first free slot they see: k1 in, k2 in behind
- * it, k1 out, k2 in again. In a tiny table all pairs share buckets. Other keys keep the table nearly full, so that
- * chains are long. */
+/* Tables that put a key into the first free slot they see store a key twice in this sequence: insert k1, insert k2
+ * behind it, erase k1, insert k2 again. In a tiny table all pairs of keys share buckets. Other keys keep the table
+ * nearly full: probe sequences are long. */
 TEST_EACH_KIND(test_open_erase_then_insert_stores_once, .every_engine = 1)
 {
     enum { KEYS = 12 };
@@ -85,7 +85,7 @@ TEST_EACH_KIND(test_open_erase_then_insert_stores_once, .every_engine = 1)
         batch one = make_batch(t, 1), filler = make_batch(t, slots);
         fill_distinct(&filler, salt, 100);
         if (filled) {
-            /* As many as fit, then some of them out again. */
+            /* Fills the table, then erases some of the keys. */
             checked_insert(map, &filler, LOOM_KEEP);
             filler.n = filled == 1 ? 3 * slots / 4 : slots / 4;
             checked_erase(map, &filler);
@@ -120,8 +120,7 @@ TEST_EACH_KIND(test_open_erase_then_insert_stores_once, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Turnover of several times the table, at load 0.9: every lookup stays right, and misses stay cheap enough that the
- * loops are known to end early. */
+/* Replaces all keys several times at load 0.9. Every lookup stays right, and misses stay cheap. */
 TEST_EACH_KIND(test_open_erase_churn, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -132,7 +131,7 @@ TEST_EACH_KIND(test_open_erase_churn, .every_engine = 1)
     batch all = make_batch(t, n);
     fill_distinct(&all, salt, 0);
     CHECK_EQ(checked_build(map, &all, LOOM_KEEP).ok, n);
-    /* A window over an endless row of keys moves on: the oldest tenth goes, a new one comes. */
+    /* A window moves over an endless sequence of keys: each step erases the oldest tenth and inserts new keys. */
     for (uint64_t first = 0; first < 6 * n; first += batch_size) {
         batch gone = make_batch(t, batch_size), come = make_batch(t, batch_size);
         fill_distinct(&gone, salt, first);
@@ -153,7 +152,7 @@ TEST_EACH_KIND(test_open_erase_churn, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* The same, one key at a time in a small table that is kept full: freed slots are used again. */
+/* The same in a small table that is kept full, one key at a time: freed slots are used again. */
 TEST_EACH_KIND(test_open_erase_churn_full_table)
 {
     loom_context *context = make_context_with(t, 1, random_u64(&t->random));

@@ -1,9 +1,9 @@
-/* Partitions without a free slot: keys are refused without a walk through the partition, and only while it is full. */
+/* Full partitions: new keys are refused without reading the whole partition, and only while it is full. */
 #include "harness/map_fixture.h"
 
 #include <stdlib.h>
 
-/* Keys until every slot is taken, in batches, some of which are refused. Returns the slots. */
+/* Inserts batches until every slot is taken. Returns the number of slots. */
 static uint64_t fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t batch_size)
 {
     uint64_t slots = map_stats(map).slots;
@@ -25,8 +25,8 @@ TEST_EACH_KIND(test_open_insert_full_partition_marked_then_freed)
     CHECK_EQ(all.n, slots);
     fill_distinct(&more, salt + 1, 0);
     loom_result refused = checked_insert(map, &more, LOOM_KEEP);
-    CHECK_EQ(refused.full + refused.exists, 500); /* 4-byte keys of another salt may be there by chance */
-    /* Each freed slot takes exactly one key again, although its partition had been marked. */
+    CHECK_EQ(refused.full + refused.exists, 500); /* 4-byte keys may already exist by chance */
+    /* Each freed slot takes exactly one key, although its partition was marked full. */
     for (uint64_t i = 0; i < 200; i++) {
         batch one = make_batch(t, 1);
         set_pair(&one, 0, batch_key(&all, i), batch_value(&all, i));
@@ -35,10 +35,10 @@ TEST_EACH_KIND(test_open_insert_full_partition_marked_then_freed)
         free_batch(&one);
     }
     CHECK_EQ(map_size(map), slots);
-    /* Existing keys are still overwritten in a marked partition, wherever on their chain they lie. */
+    /* Existing keys of a marked partition can be overwritten, wherever they lie on their probe sequence. */
     CHECK_EQ(checked_insert(map, &all, LOOM_OVERWRITE).exists, slots);
     check_contents(map, &all);
-    /* A clone and a cleared table start from what they hold. */
+    /* Clones and cleared tables have the marks that their contents require. */
     loom_map *clone = NULL;
     CHECK_OK(loom_map_clone(map, &clone, NULL));
     CHECK_EQ(checked_erase(clone, &all).ok, slots);
@@ -75,7 +75,7 @@ TEST(test_open_insert_many_refused, .timeout_seconds = 30)
     loom_context_destroy(context);
 }
 
-/* A table of the smallest load can grow. Below it no table is made, for any capacity. */
+/* A table with the smallest max_load can grow. Smaller loads are refused for any capacity. */
 TEST_EACH_KIND(test_open_create_tiny_max_load, .every_engine = 1)
 {
     static const double loads[] = {0.00999, 1e-3, 1e-9, 1e-100, 1e-300, 1e-308, 5e-324};
@@ -124,8 +124,8 @@ TEST_EACH_KIND(test_open_retrieve_all_no_room_at_all)
     loom_context_destroy(context);
 }
 
-/* Several threads insert few keys many times into tables that fill up meanwhile. A full partition stays full for the
- * rest of the call: the rows of a key get one LOOM_OK and LOOM_EXISTS for the others, or LOOM_FULL for all. */
+/* Several threads insert few keys many times into tables that become full meanwhile. A full partition stays full for
+ * the rest of the call. The rows of a key get one LOOM_OK and otherwise LOOM_EXISTS, or all of them get LOOM_FULL. */
 TEST_EACH_KIND(test_open_insert_overfull_equal_keys_in_parallel, .threads = 1)
 {
     enum { ENTRIES = 1 << 16, KEYS = 64 };

@@ -1,4 +1,4 @@
-/* Tables that become larger or smaller: reserve, shrink, and growth by itself. */
+/* Tables that change their size: reserve, shrink, and automatic growth. */
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 
@@ -19,7 +19,7 @@ static loom_map *make_growing(test_run *t, loom_context *context, uint64_t capac
     return make_map_from(context, &config);
 }
 
-/* Larger and smaller by all sorts of factors: the contents stay, and lookups cost what they cost in a fresh table. */
+/* Resizes by many factors: the contents stay, and lookups cost what they cost in a new table. */
 TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
 {
     static const double factors[] = {1.01, 2, 3.7, 0.5, 10, 0.11};
@@ -47,7 +47,7 @@ TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
     CHECK_OK(loom_map_clear(map, NULL, NULL));
     checked_insert(map, &b, LOOM_KEEP);
     CHECK_NEAR(grown.accesses_per_hit, map_stats(map).accesses_per_hit, 0.1);
-    /* What is there is found, erased and comes back as in any table. */
+    /* Keys of the table are found, erased and inserted again, as in any table. */
     CHECK_EQ(checked_erase(map, &b).ok, n);
     CHECK_OK(loom_map_shrink(map, NULL));
     CHECK_EQ(map_size(map), 0);
@@ -59,7 +59,8 @@ TEST_EACH_KIND(test_open_resize_keeps_contents, .threads = 1, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* A table has more slots than capacity, and may hold more keys. Room for fewer than it holds is there already. */
+/* A table has more slots than its capacity and may hold more keys. Reserving room for fewer keys than it holds does
+ * nothing. */
 TEST_EACH_KIND(test_open_reserve_less_than_held, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -78,7 +79,7 @@ TEST_EACH_KIND(test_open_reserve_less_than_held, .every_engine = 1)
         CHECK_EQ(capacity_of(map), made_for);
     }
     check_contents(map, &held);
-    /* Reserves for the keys it holds: this number of any keys has room from now on. */
+    /* After a reserve for the number of stored keys, any keys of this number fit. */
     CHECK_OK(loom_map_reserve(map, ok, NULL));
     CHECK_EQ(capacity_of(map), ok);
     check_contents(map, &held);
@@ -117,7 +118,7 @@ TEST_EACH_KIND(test_open_growth_takes_all, .long_tier = 1, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* The same rows again and again do not make a table grow; and sums are right although a batch goes in by parts. */
+/* Repeated rows do not make a table grow. Sums stay right although growth divides the batch into parts. */
 TEST_EACH_KIND(test_open_growth_of_few_keys)
 {
     if (t->value_bytes == 0)
@@ -144,7 +145,8 @@ TEST_EACH_KIND(test_open_growth_of_few_keys)
     loom_context_destroy(context);
 }
 
-/* Parts of a batch begin where their numbers do, which are narrower than values. */
+/* Growth divides a batch into parts. The numbers of a part begin at the right address, although numbers are narrower
+ * than values. */
 TEST_EACH(test_open_growth_narrow_numbers)
 {
     if (t->value_bytes != 8)
@@ -183,7 +185,8 @@ TEST_EACH_KIND(test_open_growth_of_a_build, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Memory for half of the growth: keys that fit are stored, the rest is refused, and the sentence names the bytes. */
+/* There is memory for half of the growth: keys that fit are stored, the others are refused, and the sentence names the
+ * missing bytes. */
 TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
 {
     counting_allocator *counter = counting_create();
@@ -212,7 +215,7 @@ TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
     counting_destroy(counter);
 }
 
-/* While a table moves, both are in memory, and nothing else of that order. */
+/* While a table moves, memory holds the old and the new table, and little else. */
 TEST_EACH_KIND(test_open_resize_peak_memory)
 {
     counting_allocator *counter = counting_create();
@@ -254,8 +257,8 @@ TEST(test_open_growth_config)
     CHECK_OK(loom_map_clone(map, &clone, NULL));
     batch b = make_batch_of(4, 4, 5000);
     fill_distinct(&b, 1, 0);
-    CHECK_EQ(checked_insert(clone, &b, LOOM_KEEP).ok, 5000); /* a clone grows, too, … */
-    CHECK_EQ(map_size(map), 0);                              /* … by itself */
+    CHECK_EQ(checked_insert(clone, &b, LOOM_KEEP).ok, 5000); /* a clone grows, too */
+    CHECK_EQ(map_size(map), 0);                              /* the original does not */
     loom_map_config got = LOOM_MAP_CONFIG_INIT;
     CHECK_OK(loom_map_get_config(clone, &got));
     CHECK_NEAR(got.growth, 2, 0);
@@ -267,7 +270,7 @@ TEST(test_open_growth_config)
     loom_context_destroy(context);
 }
 
-/* A cursor notices that its table has moved. */
+/* A cursor returns LOOM_CHANGED after its table has moved. */
 TEST(test_open_resize_ends_cursors)
 {
     loom_context *context = make_context(t);

@@ -1,4 +1,4 @@
-/* Tables as LOOM_MAP_CONFIG_INIT makes them: they grow by themselves, for keys that come and for nothing else. */
+/* Tables made with LOOM_MAP_CONFIG_INIT grow automatically, for new keys only. */
 #include "core/hash.h"
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
@@ -31,7 +31,7 @@ static loom_map_config config_of(loom_map *map)
 
 /* ---- Keys that come ------------------------------------------------------------------------------------- */
 
-/* One call brings many more keys than the table was made for, with and without statuses and result. */
+/* One call inserts many more keys than the table was made for, with and without statuses and result. */
 TEST_EACH_KIND(test_open_growth_is_the_default)
 {
     loom_context *context = make_context(t);
@@ -58,8 +58,7 @@ TEST_EACH_KIND(test_open_growth_is_the_default)
     loom_context_destroy(context);
 }
 
-/* A batch that passes the capacity by a little fits into the slots that are free. The table must have grown all the
- * same. */
+/* A batch that exceeds the capacity by a little would fit into the free slots. The table must grow all the same. */
 TEST_EACH_KIND(test_open_growth_leaves_no_table_overfull)
 {
     loom_context *context = make_context(t);
@@ -80,7 +79,8 @@ TEST_EACH_KIND(test_open_growth_leaves_no_table_overfull)
     loom_context_destroy(context);
 }
 
-/* Of a batch in order the first or the last of equal keys wins, though its rows went in at different times. */
+/* In a batch in order, the first or the last of equal keys wins, although growth inserts the rows at different
+ * times. */
 TEST_EACH(test_open_growth_in_order, .cpu_only = 1)
 {
     loom_context *context = make_context(t);
@@ -110,7 +110,7 @@ TEST_EACH(test_open_growth_in_order, .cpu_only = 1)
 
 /* ---- Rows of keys that are there ------------------------------------------------------------------------ */
 
-/* A table made for exactly its keys does not grow, however many rows come, and in any order. */
+/* A table made for exactly its keys does not grow, however many rows repeat them, and in any order. */
 TEST_EACH_KIND(test_open_growth_not_for_rows)
 {
     loom_context *context = make_context(t);
@@ -139,7 +139,7 @@ TEST_EACH_KIND(test_open_growth_not_for_rows)
     loom_context_destroy(context);
 }
 
-/* New keys, and one of them with nearly all the rows: there is no need for room for as many keys as rows. */
+/* Among new keys, one key has nearly all rows. The table must not reserve room for as many keys as rows. */
 TEST_EACH(test_open_growth_not_for_one_key)
 {
     loom_context *context = make_context(t);
@@ -177,7 +177,7 @@ static loom_status call_model(loom_map *map, int operation, const batch *b, void
     }
 }
 
-/* Every row with a key that is not refused; with FETCH all rows of a key have the same value. */
+/* Applies one row to the model. With MODEL_FETCH a stored value does not change. */
 static void put_model(reference_map *model, int operation, uint64_t key, uint64_t value, uint32_t value_bytes)
 {
     uint64_t old;
@@ -192,7 +192,7 @@ static void put_model(reference_map *model, int operation, uint64_t key, uint64_
     reference_put(model, key, cut_word(value, value_bytes));
 }
 
-/* Rows of `keys` keys, of some many, of most few. */
+/* Rows of `keys` keys. A few keys have many rows, and most have few. */
 static void fill_rows(test_run *t, batch *b, uint64_t salt, uint64_t keys)
 {
     for (uint64_t i = 0; i < b->n; i++) {
@@ -255,7 +255,7 @@ TEST_EACH(test_open_growth_against_a_model, .long_tier = 1, .every_engine = 1)
 
 /* ---- Short of memory ------------------------------------------------------------------------------------ */
 
-/* A row was either combined, once, or refused, and then all rows of its key were. */
+/* Every row was combined exactly once, or refused. If one row of a key was refused, all were. */
 static void check_outcome(loom_map *map, int operation, const batch *b, const void *found, const uint8_t *status,
                           const loom_result *result)
 {
@@ -286,13 +286,13 @@ static void check_outcome(loom_map *map, int operation, const batch *b, const vo
     reference_destroy(model);
 }
 
-/* Each request for memory fails once; returns how many there are. */
+/* Makes each request for memory fail, one run at a time. Returns the number of requests. */
 static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator *counter, batch *b, int way)
 {
     const int operation = way % MODEL_OPERATIONS, told = way / MODEL_OPERATIONS;
     uint64_t short_of = 0, requests = 1;
     void *found = test_allocate(b->n * b->value_bytes);
-    for (uint64_t failing = 0; failing <= requests; failing++) { /* the first time none does */
+    for (uint64_t failing = 0; failing <= requests; failing++) { /* in the first run none fails */
         loom_map *map = make_growing(t, context, 300);
         uint64_t bytes = counting_bytes(counter), before = counting_requests(counter), used, now;
         loom_result result = {.status = -1};
@@ -305,7 +305,7 @@ static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator
         if (failing == 0)
             requests = counting_requests(counter) - before;
         CHECK_OK(loom_map_memory_used(map, &now));
-        CHECK_EQ(counting_bytes(counter), bytes - used + now); /* nothing else is left */
+        CHECK_EQ(counting_bytes(counter), bytes - used + now); /* no other memory is held */
         if (result.status == LOOM_FULL) {
             CHECK(strstr(loom_last_error(), "bytes") != NULL);
             short_of++;
@@ -352,7 +352,7 @@ TEST_EACH(test_open_growth_nth_allocation_fails_later, .long_tier = 1, .cpu_only
     counting_destroy(counter);
 }
 
-/* As the header states it. */
+/* The peak memory of growth is as loom.h states it. */
 TEST_EACH(test_open_growth_peak_memory, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
@@ -379,7 +379,7 @@ TEST_EACH(test_open_growth_peak_memory, .cpu_only = 1)
     counting_destroy(counter);
 }
 
-/* All keys fall into one partition, at every size of the table: growth ends. */
+/* All keys belong to one partition, whatever the size of the table. Growth ends, and the keys are refused. */
 TEST(test_open_growth_ends_for_keys_that_collide)
 {
     enum { KEYS = 60000 };
@@ -452,7 +452,7 @@ static void run_inserters(test_run *t, loom_map *map, int threads, uint64_t batc
     free_batch(&b);
 }
 
-/* Many batches, and the table moves again and again meanwhile. */
+/* Several threads insert many batches while the table moves again and again. */
 TEST_EACH_KIND(test_open_growth_with_threads, .threads = 1)
 {
     loom_context *context = make_context(t);
@@ -462,7 +462,7 @@ TEST_EACH_KIND(test_open_growth_with_threads, .threads = 1)
     loom_context_destroy(context);
 }
 
-/* Two batches, each of which fits, but not both. */
+/* Two threads insert one batch each. Each batch fits alone, but not both. */
 TEST_EACH_KIND(test_open_growth_of_two_that_fit_alone, .threads = 1)
 {
     loom_context *context = make_context(t);
@@ -487,7 +487,7 @@ TEST_EACH_KIND(test_open_growth_of_loaded_and_cloned, .every_engine = 1)
     fill_distinct(&all, 5, 0);
     checked_insert(map, &half, LOOM_KEEP);
     CHECK_OK(loom_map_save(map, path, NULL));
-    CHECK_OK(loom_map_load(context, path, &loaded, NULL)); /* from a table without growth */
+    CHECK_OK(loom_map_load(context, path, &loaded, NULL)); /* saved by a table without growth */
     CHECK_NEAR(config_of(loaded).growth, 2, 0);
     CHECK_OK(loom_map_set_growth(loaded, 3));
     CHECK_OK(loom_map_clone(loaded, &clone, NULL));

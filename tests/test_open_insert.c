@@ -1,4 +1,5 @@
-/* Insert and build: keep and overwrite, equal keys in a batch, order, and how outcomes are reported. */
+/* Insert and build: LOOM_KEEP and LOOM_OVERWRITE, equal keys in a batch, LOOM_IN_ORDER, and how outcomes are
+ * reported. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -60,7 +61,7 @@ TEST_EACH_KIND(test_open_build_replaces_contents, .every_engine = 1)
 
 /* ---- Equal keys in one batch ------------------------------------------------------------------------------ */
 
-/* How the duplicates lie: the model knows what must come of them. */
+/* Fills a batch with equal keys in one of six patterns. The model computes the right outcome. */
 static void fill_with_duplicates(test_run *t, batch *b, int pattern)
 {
     uint64_t salt = random_u64(&t->random), few = 1 + random_below(&t->random, 20);
@@ -103,7 +104,7 @@ TEST_EACH_KIND(test_open_insert_equal_keys, .every_engine = 1)
             for (int round = 0; round < 3; round++) {
                 fill_with_duplicates(t, &b, pattern);
                 model_insert(&m, &b, flags);
-                /* And again, in another order: now all of them exist. */
+                /* The same rows in another order: now all keys exist. */
                 for (uint64_t i = 0; i < n; i++)
                     set_word(b.values, b.value_bytes, i, random_u64(&t->random));
                 CHECK_EQ(model_insert(&m, &b, flags).exists, n);
@@ -148,7 +149,7 @@ static uint64_t count_different(const batch *b)
     return different;
 }
 
-/* Many threads at one key: a large batch, so that they meet. */
+/* A large batch of equal keys: many threads work on one key. */
 TEST_EACH(test_open_insert_equal_keys_many_threads, .threads = 1, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 8, random_u64(&t->random));
@@ -159,7 +160,7 @@ TEST_EACH(test_open_insert_equal_keys_many_threads, .threads = 1, .long_tier = 1
             loom_map *map = make_map(t, context, n);
             fill_with_duplicates(t, &b, pattern);
             test_note("pattern %d, flags %u", pattern, flags);
-            if (pattern == 0 || pattern == 5) { /* the model is slow */
+            if (pattern == 0 || pattern == 5) { /* two patterns only: the model is slow */
                 model m = make_model(t, map, n);
                 model_insert(&m, &b, flags);
                 model_compare(&m);
@@ -178,7 +179,7 @@ TEST_EACH(test_open_insert_equal_keys_many_threads, .threads = 1, .long_tier = 1
 
 /* ---- How an outcome is told ------------------------------------------------------------------------------- */
 
-/* The same calls with and without status and result do the same. */
+/* Calls have the same effect with and without status array and result. */
 TEST_EACH_KIND(test_open_insert_optional_outputs)
 {
     loom_context *context = make_context(t);
@@ -246,7 +247,7 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .long_tier = 1, .e
             CHECK_EQ(size, result.ok);
             CHECK_OK(loom_map_clear(map, NULL, NULL));
             CHECK_REFUSED(call(map, b.keys, b.values, b.n, flags, NULL, NULL, NULL), LOOM_FULL);
-            CHECK_EQ(map_size(map), size); /* a partition fills up to its last slot, whoever comes first */
+            CHECK_EQ(map_size(map), size); /* a partition fills up to its last slot */
             CHECK_OK(loom_map_clear(map, NULL, NULL));
             CHECK_REFUSED(call(map, b.keys, b.values, b.n, flags, b.status, NULL, NULL), LOOM_FULL);
             uint64_t full = 0;
@@ -259,7 +260,7 @@ TEST_EACH_KIND(test_open_insert_full_with_and_without_result, .long_tier = 1, .e
     loom_context_destroy(context);
 }
 
-/* Clear writes its result, too, and so do calls that read. */
+/* loom_map_clear writes a result, and so do calls that read. */
 TEST_EACH_KIND(test_open_clear_result_and_contents, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -286,7 +287,7 @@ TEST_EACH_KIND(test_open_clear_result_and_contents, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Batches of every length around the sizes that prefetching rings and blocks like to have. */
+/* Batches of lengths around the sizes of prefetching rings and thread blocks. */
 TEST_EACH_KIND(test_open_insert_batch_lengths, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -308,7 +309,7 @@ TEST_EACH_KIND(test_open_insert_batch_lengths, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* With a fixed seed two runs agree, even in the order of retrieved pairs. */
+/* With a fixed seed, two runs give the same table, including the order of retrieved pairs. */
 TEST_EACH_KIND(test_open_build_fixed_seed_reproducible, .cpu_only = 1)
 {
     uint64_t seed = random_u64(&t->random), n = test_scaled(t, 50000, 8000);
@@ -332,7 +333,7 @@ TEST_EACH_KIND(test_open_build_fixed_seed_reproducible, .cpu_only = 1)
         free_batch(&all[0]);
         free_batch(&all[1]);
     }
-    /* Another seed, another order. */
+    /* Another seed gives another order. */
     loom_context *context = make_context_with(t, 1, seed);
     loom_context *other = make_context_with(t, 1, seed + 1);
     loom_map *map = make_map(t, context, n), *second = make_map(t, other, n);

@@ -1,4 +1,4 @@
-/* Every key value is legal. An internal pattern marks empty slots, and a key may be equal to it. */
+/* Every key value is legal. Internal patterns mark empty slots, and a key may be equal to one of them. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -93,7 +93,7 @@ TEST_EACH(test_open_insert_special_values, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* All keys of the lowest 16 bits, in a table that holds them all, and one after the other in the smallest table. */
+/* All keys below 2^16: together in a table that holds them all, and one after the other in the smallest table. */
 TEST_EACH(test_open_insert_all_low_keys)
 {
     uint64_t n = 1 << 16;
@@ -125,7 +125,8 @@ TEST_EACH(test_open_insert_all_low_keys)
     loom_context_destroy(context);
 }
 
-/* The patterns themselves, from the table's own rule: of all keys these are the ones that could go wrong. */
+/* Keys equal to the patterns of empty and retired slots, computed as the table does: the only keys that could be
+ * mistaken for empty slots. */
 TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
 {
     for (uint64_t seed = 0; seed < test_scaled(t, 300, 60); seed++) {
@@ -141,7 +142,7 @@ TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
         loom__open_view view = loom__open_view_make(&shape, seed);
         batch b = make_batch(t, 4), filler = make_batch(t, stats.slots * 2);
         for (uint64_t i = 0; i < 2; i++) {
-            set_pair(&b, i, view.empty[i], 0); /* a value of zeros, as an empty slot has */
+            set_pair(&b, i, view.empty[i], 0); /* empty slots have a value of zeros, too */
             set_pair(&b, 2 + i, view.retired[i], 0);
         }
         test_note("seed %llu, patterns 0x%llx, 0x%llx, retired 0x%llx, 0x%llx", (unsigned long long)seed,
@@ -154,7 +155,7 @@ TEST_EACH_KIND(test_open_insert_keys_equal_to_empty_patterns)
         CHECK_EQ(checked_erase(map, &b).not_found, 4);
         CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 4);
         check_contents(map, &b);
-        /* With the rest of the table full, too. */
+        /* The same with the rest of the table full. */
         fill_distinct(&filler, random_u64(&t->random), 0);
         CHECK_GT(checked_insert(map, &filler, LOOM_KEEP).full, 0);
         checked_verify(map);
@@ -211,14 +212,15 @@ TEST_EACH_KIND(test_open_contains_sweep_of_empty_tables)
     loom_context_destroy(context);
 }
 
-/* A million different keys of all shapes together in one table. */
+/* A million different keys of several structures in one table. */
 TEST_EACH(test_open_insert_million_keys, .long_tier = 1, .every_engine = 1)
 {
     uint64_t n = test_scaled(t, 1 << 20, 1 << 15);
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
     loom_map *map = make_map(t, context, n);
     batch b = make_batch(t, n);
-    /* A quarter each: from 0 up, from the top down, around the sign bit, and strided by a bit beyond all of these. */
+    /* A quarter each: from 0 up, from the top down, around the sign bit, and every third number from 2^40 or 2^30
+     * up. */
     uint64_t quarter = n / 4, sign = b.key_bytes == 8 ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
     for (uint64_t i = 0; i < quarter; i++) {
         set_pair(&b, 4 * i, i, i);

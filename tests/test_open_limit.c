@@ -24,7 +24,7 @@ static void check_refused(loom_context *context, const loom_map_config *config)
     CHECK(map == NULL);
 }
 
-/* The limit decides about the load, where that was left to the library. */
+/* If the config leaves max_load to the library, the memory limit decides about the load. */
 TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .long_tier = 1, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 200000, 100000);
@@ -54,7 +54,7 @@ TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .long_tier = 1, .every_engin
     check_refused(context, &config);
     config.memory_limit = 1;
     check_refused(context, &config);
-    config.memory_limit = usual - 1; /* the load is the caller's */
+    config.memory_limit = usual - 1; /* the caller's own load is not changed */
     config.max_load = 0.8;
     check_refused(context, &config);
     config.memory_limit = usual;
@@ -63,7 +63,7 @@ TEST_EACH_KIND(test_open_limit_makes_tables_fuller, .long_tier = 1, .every_engin
     loom_context_destroy(context);
 }
 
-/* Those that were stored, in front. */
+/* Moves the stored pairs to the front of the batch and drops the others. */
 static void keep_stored(batch *b)
 {
     uint64_t stored = 0;
@@ -73,8 +73,8 @@ static void keep_stored(batch *b)
     b->n = stored;
 }
 
-/* A table grows as far as its limit allows, whatever the batch. Keys that do not fit then are refused, and everything
- * else stays as it is. */
+/* A table grows as far as its limit allows, for any batch. Further keys are refused, and everything else stays as it
+ * is. */
 TEST_EACH_KIND(test_open_limit_ends_growth, .long_tier = 1, .every_engine = 1)
 {
     const uint64_t n = test_scaled(t, 30000, 10000);
@@ -99,7 +99,7 @@ TEST_EACH_KIND(test_open_limit_ends_growth, .long_tier = 1, .every_engine = 1)
             CHECK_GT(result.full, 0);
             CHECK(config_of(map).capacity > 2 * n && result.ok > 2 * n);
             CHECK(used > config.memory_limit * 9 / 10);
-            CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0); /* once more, when that is known */
+            CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0); /* now the table is known to be at its limit */
             CHECK_EQ(config_of(map).memory_limit, config.memory_limit);
             for (uint64_t i = 0; i < b.n; i++)
                 b.status[i] = b.status[i] == LOOM_EXISTS ? LOOM_OK : b.status[i];
@@ -118,7 +118,7 @@ TEST_EACH_KIND(test_open_limit_ends_growth, .long_tier = 1, .every_engine = 1)
     }
 }
 
-/* Made for no keys at all, and none was refused so far: it grows. */
+/* A table made for no keys, with a memory limit, grows. */
 TEST_EACH_KIND(test_open_limit_of_a_table_for_no_keys, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -135,7 +135,7 @@ TEST_EACH_KIND(test_open_limit_of_a_table_for_no_keys, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Room is made by request as long as the limit allows it. */
+/* reserve succeeds as long as the limit allows it. shrink always succeeds. */
 TEST_EACH_KIND(test_open_limit_of_reserve_and_shrink, .every_engine = 1)
 {
     const uint64_t n = 20000;
@@ -158,7 +158,7 @@ TEST_EACH_KIND(test_open_limit_of_reserve_and_shrink, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* A limit that comes later, goes up and goes. */
+/* A limit is set on a loaded table, raised, and removed. */
 TEST_EACH_KIND(test_open_limit_set_later, .every_engine = 1)
 {
     const uint64_t n = 5000;
@@ -178,7 +178,7 @@ TEST_EACH_KIND(test_open_limit_set_later, .every_engine = 1)
     CHECK_REFUSED(loom_map_set_memory_limit(NULL, used), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_set_memory_limit(map, used - 1), LOOM_OUT_OF_MEMORY);
     CHECK_EQ(config_of(map).memory_limit, 0);
-    CHECK_OK(loom_map_set_memory_limit(map, used)); /* it stays as large as it is */
+    CHECK_OK(loom_map_set_memory_limit(map, used)); /* allows the present size and no more */
     CHECK_EQ(config_of(map).memory_limit, used);
     CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0);
     CHECK_OK(loom_map_memory_used(map, &grown));
@@ -186,7 +186,7 @@ TEST_EACH_KIND(test_open_limit_set_later, .every_engine = 1)
     CHECK_REFUSED(loom_map_reserve(map, 3 * n, NULL), LOOM_OUT_OF_MEMORY);
 
     const uint64_t limit = bytes_of(context, &medium);
-    CHECK_OK(loom_map_set_memory_limit(map, limit)); /* what was known of the old one is forgotten */
+    CHECK_OK(loom_map_set_memory_limit(map, limit)); /* the table tries to grow again */
     CHECK_GT(checked_insert(map, &b, LOOM_KEEP).full, 0);
     CHECK(config_of(map).capacity > 2 * n);
     CHECK_OK(loom_map_memory_used(map, &grown));

@@ -13,7 +13,7 @@ TEST_EACH_KIND(test_open_memory_required_is_what_is_taken, .every_engine = 1)
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 3);
     uint64_t context_bytes = counting_bytes(counter);
-    CHECK_GT(context_bytes, 0); /* the context itself comes from the callbacks, too */
+    CHECK_GT(context_bytes, 0); /* the context itself is allocated by the callbacks */
     static const uint64_t capacities[] = {0, 1, 7, 100, 5000, 100000};
     for (size_t i = 0; i < test_scaled(t, 6, 5); i++)
         for (double load = 0.5; load < 1; load += 0.45) {
@@ -64,7 +64,7 @@ TEST_EACH_KIND(test_open_memory_required_is_what_is_taken, .every_engine = 1)
     counting_destroy(counter);
 }
 
-/* The promise for order: n * (key + value + 8) bytes, and bookkeeping that does not grow with n as fast. */
+/* LOOM_IN_ORDER takes n * (key + value + 8) bytes, and at most 64 KiB more. */
 TEST_EACH_KIND(test_open_memory_in_order_cost)
 {
     counting_allocator *counter = counting_create();
@@ -84,7 +84,7 @@ TEST_EACH_KIND(test_open_memory_in_order_cost)
     counting_destroy(counter);
 }
 
-/* Calls that say they do not allocate. */
+/* Calls that do not allocate, according to the header. */
 TEST_EACH_KIND(test_open_memory_calls_that_do_not_allocate)
 {
     counting_allocator *counter = counting_create();
@@ -115,7 +115,7 @@ TEST_EACH_KIND(test_open_memory_calls_that_do_not_allocate)
     CHECK_OK(loom_context_describe(context, &info));
     CHECK_STATUS(loom_map_insert(map, NULL, b.values, n, LOOM_KEEP, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_EQ(counting_requests(counter), requests);
-    /* An erasure may be followed by upkeep, which does. */
+    /* Upkeep may follow an erasure, and allocates. */
     uint64_t bytes = counting_bytes(counter);
     CHECK_EQ(checked_erase(map, &b).ok, n);
     CHECK_EQ(counting_bytes(counter), bytes);
@@ -131,7 +131,7 @@ TEST_EACH_KIND(test_open_memory_calls_that_do_not_allocate)
 
 /* ---- The n-th request is refused --------------------------------------------------------------------------- */
 
-/* One operation, to be tried with the 1st, 2nd, 3rd ... request refused until it succeeds. */
+/* One operation. The test repeats it with the 1st, 2nd, 3rd, ... request refused until it succeeds. */
 typedef struct trial {
     test_run *t;
     counting_allocator *counter;
@@ -312,7 +312,7 @@ static uint64_t try_type(test_run *t, trial_call call, uint64_t batch_size, uint
         counting_fail_at(x.counter, refused + 1);
         loom_status status = call(&x, &changed);
         counting_fail_at(x.counter, 0);
-        CHECK_EQ(counting_bytes(x.counter), bytes); /* nothing leaked, whatever the outcome */
+        CHECK_EQ(counting_bytes(x.counter), bytes); /* no leak, whatever the outcome */
         CHECK_EQ(counting_pieces(x.counter), pieces);
         if (status == LOOM_OK) {
             if (!changed)
@@ -324,7 +324,7 @@ static uint64_t try_type(test_run *t, trial_call call, uint64_t batch_size, uint
         }
         test_check_refused(__FILE__, __LINE__, "call with a refused request", status, LOOM_OUT_OF_MEMORY,
                            LOOM_OUT_OF_MEMORY);
-        check_contents(x.map, &x.stored); /* as it was */
+        check_contents(x.map, &x.stored); /* the table is as it was */
         refused++;
         CHECK_LT(refused, 1000);
     }
@@ -427,7 +427,7 @@ TEST(test_api_context_nth_allocation_fails, .leak_check = 1)
     counting_destroy(counter);
 }
 
-/* A table that cannot be had, and the context goes on working. */
+/* A table that does not fit the memory is refused, and the context continues to work. */
 TEST_EACH_KIND(test_open_create_memory_limit)
 {
     counting_allocator *counter = counting_create();

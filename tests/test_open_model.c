@@ -65,7 +65,7 @@ TEST_EACH_KIND(test_open_model_random_operations, .long_tier = 1, .every_engine 
     }
 }
 
-/* The same with tables of several partitions of the usual size and batches that are split. */
+/* The same with tables of several partitions of the usual size, and with batches that are split. */
 TEST_EACH_KIND(test_open_model_random_operations_large, .threads = 1, .every_engine = 1, .timeout_seconds = 180)
 {
     uint64_t steps = test_scaled(t, 40, 12);

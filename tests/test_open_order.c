@@ -1,8 +1,7 @@
-/* Insertions and builds in order: of equal keys in a batch exactly the first (keep) or the last (overwrite) wins, and
- * every record gets the status that it would get if the batch came record by record.
- *
- * Each call is checked that way: its records go into the reference one after the other. If a batch does not fit, the
- * table chooses the keys that it refuses, and the test asks the table. */
+/* Insertions and builds in order. Among equal keys of a batch, exactly the first wins with LOOM_KEEP, and the last with
+ * LOOM_OVERWRITE. Every record gets the status that it would get if the records came one by one. The reference takes
+ * the records one by one. If a batch does not fit, the table chooses the keys that it refuses, and the test asks the
+ * table for them. */
 #include "harness/map_model.h"
 #include "harness/placed_batch.h"
 
@@ -40,7 +39,7 @@ static void fill_values(subject *s, batch *b)
         set_word(b->values, b->value_bytes, i, (s->round << 20) + i + 1);
 }
 
-/* Record by record. */
+/* Applies the batch to the reference, record by record, and compares statuses and counts. */
 static void replay(subject *s, const batch *b, uint32_t flags, int with_status, const loom_result *result)
 {
     batch got = copy_batch(b);
@@ -64,7 +63,7 @@ static void replay(subject *s, const batch *b, uint32_t flags, int with_status, 
     free_batch(&got);
 }
 
-/* A build or an insertion of the batch's keys, with new values. */
+/* Builds or inserts the keys of the batch in order, with new values. */
 static loom_result run_in_order(subject *s, batch *b, int builds, uint32_t flags, const placement *where)
 {
     fill_values(s, b);
@@ -132,7 +131,7 @@ TEST_EACH_KIND(test_open_order_patterns, .long_tier = 1)
                 fill_pattern(t, &s, &b, pattern, 0);
                 run_in_order(&s, &b, 1, flags, &placements[w]);
                 CHECK_EQ(run_in_order(&s, &b, 0, flags, &placements[w]).exists, n);
-                fill_pattern(t, &s, &b, pattern, n / 2); /* some are there, some are not */
+                fill_pattern(t, &s, &b, pattern, n / 2); /* some keys are in the table */
                 run_in_order(&s, &b, 0, flags, &placements[w]);
             }
     free_batch(&b);
@@ -165,7 +164,7 @@ TEST_EACH_KIND(test_open_order_batch_lengths)
     loom_context_destroy(context);
 }
 
-/* So many that every thread and block has something to do, and runs of equal keys cross from one to the next. */
+/* Batches so long that every thread and thread block gets records, and runs of equal keys cross their borders. */
 TEST_EACH_KIND(test_open_order_many_keys, .threads = 1, .long_tier = 1, .every_engine = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -184,7 +183,7 @@ TEST_EACH_KIND(test_open_order_many_keys, .threads = 1, .long_tier = 1, .every_e
     loom_context_destroy(context);
 }
 
-/* More different keys than there is room for: all records of a key are refused, or none. */
+/* A batch with more different keys than the table holds: all records of a key are refused, or none. */
 TEST_EACH_KIND(test_open_order_overfull, .long_tier = 1)
 {
     static const uint64_t capacities[] = {0, 1, 100, 2000};
@@ -195,7 +194,7 @@ TEST_EACH_KIND(test_open_order_overfull, .long_tier = 1)
             uint64_t slots = map_stats(s.m.map).slots;
             batch some = make_batch(t, capacities[i] / 2), b = make_batch(t, times * (slots + slots / 4 + 100));
             fill_pattern(t, &s, &some, DISTINCT, 0);
-            for (uint64_t row = 0; row < b.n; row++) /* with keys that are there before, and one key again and again */
+            for (uint64_t row = 0; row < b.n; row++) /* keys of the table, and one key that repeats */
                 set_pair(&b, row, nth_key(&s, row % 5 == 4 ? slots : row % (b.n / times)), 0);
             for (int w = 0; w < PLACEMENTS; w++) {
                 uint32_t flags = w % 2 ? LOOM_OVERWRITE : LOOM_KEEP;
@@ -213,7 +212,7 @@ TEST_EACH_KIND(test_open_order_overfull, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* Erased keys come back in order, too, and calls in order mix with the other ways to insert. */
+/* Erased keys are inserted again in order. Calls in order mix with the other ways to insert. */
 TEST_EACH_KIND(test_open_order_after_erasures)
 {
     loom_context *context = make_context(t);
@@ -242,7 +241,7 @@ TEST_EACH_KIND(test_open_order_after_erasures)
     loom_context_destroy(context);
 }
 
-/* LOOM_BY_PARTITION beside it is no reason to refuse, wherever the statuses are. */
+/* LOOM_BY_PARTITION together with LOOM_IN_ORDER is accepted, wherever the statuses lie. */
 TEST_EACH_KIND(test_open_order_by_partition)
 {
     loom_context *context = make_context(t);
@@ -265,7 +264,7 @@ TEST_EACH_KIND(test_open_order_by_partition)
     loom_context_destroy(context);
 }
 
-/* A table with `growth` takes a batch by parts; order holds across them. */
+/* Growth divides a batch into parts. Calls in order stay in order across the parts. */
 TEST_EACH_KIND(test_open_order_growing)
 {
     loom_context *context = make_context(t);

@@ -1,15 +1,15 @@
-/* Threads inside one call: the same keys, several times in a batch that is long enough to be divided, so that threads
- * come to the same slots at the same moment. */
+/* Threads inside one call. A batch that is long enough to be divided repeats the same keys: threads come to the same
+ * slots at the same moment. */
 #include "harness/map_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A multiple of the piece of a batch that a thread takes at once (16,384 keys), so that all pieces begin with the same
- * key. */
+/* The keys repeat after PERIOD rows. A thread takes 16,384 keys at once, and PERIOD is a multiple of this: all pieces
+ * begin with the same key. */
 enum { PERIOD = 1 << 14, COPIES = 4 };
 
-/* `different` keys in a row, again and again. The value is the number of the copy. */
+/* Repeats `different` keys. The value contains the number of the copy. */
 static void fill_periodic(batch *b, uint64_t salt, uint64_t different, uint64_t round)
 {
     for (uint64_t i = 0; i < b->n; i++) {
@@ -18,7 +18,7 @@ static void fill_periodic(batch *b, uint64_t salt, uint64_t different, uint64_t 
     }
 }
 
-/* How many copies of each key got LOOM_OK: one, if the key was new. Also the value of that copy. */
+/* Exactly one copy of each key got LOOM_OK. */
 static void check_one_ok_each(const batch *b, uint64_t different)
 {
     uint8_t *told = test_allocate(different);
@@ -63,23 +63,23 @@ TEST_EACH(test_open_parallel_equal_keys_in_step, .threads = 1, .long_tier = 1)
             config.max_load = 0.95;
             loom_map *map = make_map_from(context, &config);
             test_note("%llu different keys, %u threads", (unsigned long long)different, threads);
-            /* new keys */
+            /* Inserts new keys. */
             fill_periodic(&b, salt, different, round);
             CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, different);
             check_one_ok_each(&b, different);
             check_values(map, &b, different);
-            /* the copy that stored a key kept its value */
+            /* The value is that of the copy with LOOM_OK. */
             for (uint64_t i = 0; i < b.n; i++)
                 if (b.status[i] == LOOM_OK)
                     set_pair(&kept, i % PERIOD % different, batch_key(&b, i), batch_value(&b, i));
             kept.n = different;
             check_all_found(map, &kept);
-            /* keys that are there */
+            /* Overwrites existing keys. */
             fill_periodic(&b, salt, different, round + 1);
             CHECK_EQ(checked_insert(map, &b, LOOM_OVERWRITE).exists, b.n);
             check_values(map, &b, different);
             CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).exists, b.n);
-            /* and out again */
+            /* Erases the keys and inserts them again. */
             CHECK_EQ(checked_erase(map, &b).ok, different);
             check_one_ok_each(&b, different);
             CHECK_EQ(map_size(map), 0);
@@ -107,7 +107,7 @@ TEST_EACH(test_open_parallel_full_table, .threads = 1)
         batch b = make_batch(t, PERIOD * COPIES);
         fill_periodic(&b, random_u64(&t->random), PERIOD, round);
         loom_result result = checked_insert(map, &b, round & 2 ? LOOM_OVERWRITE : LOOM_KEEP);
-        CHECK_EQ(result.ok, stats.slots); /* thousands of keys for each partition: every one of them is full */
+        CHECK_EQ(result.ok, stats.slots); /* every partition is full: thousands of keys belong to each */
         CHECK_EQ(result.exists % (COPIES - 1), 0);
         CHECK_EQ(result.exists, stats.slots * (COPIES - 1));
         CHECK_EQ(map_size(map), stats.slots);
@@ -123,7 +123,8 @@ TEST_EACH(test_open_parallel_full_table, .threads = 1)
     loom_context_destroy(context);
 }
 
-/* Long batches of different keys, so that all threads find work: the readers' side. */
+/* Lookups of long batches of different keys, by all threads. Small batches, which one thread handles, give the same
+ * answers. */
 TEST_EACH(test_open_parallel_long_batches, .threads = 1)
 {
     uint64_t n = PERIOD * COPIES + 12345;
@@ -138,7 +139,7 @@ TEST_EACH(test_open_parallel_long_batches, .threads = 1)
         check_contents(map, &b);
         check_none_found(map, &absent);
         CHECK_OK(loom_map_count_accesses(map, b.keys, n, &total, NULL));
-        for (uint64_t i = 0, part = 0; i < n; i += 5000) { /* the same in small pieces, which one thread does */
+        for (uint64_t i = 0, part = 0; i < n; i += 5000) { /* small batches are handled by one thread */
             uint64_t count = n - i < 5000 ? n - i : 5000;
             CHECK_OK(loom_map_count_accesses(map, (const char *)b.keys + i * b.key_bytes, count, &part, NULL));
             one += part;

@@ -1,4 +1,4 @@
-/* All pairs at once, in chunks and visited; clones. */
+/* Retrieves all pairs: at once, in chunks, and by visits. Also clones. */
 #include "harness/map_fixture.h"
 #include "harness/map_model.h"
 
@@ -30,7 +30,7 @@ TEST_EACH_KIND(test_open_retrieve_all_sizes, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* More room than pairs: the rest of the arrays is left alone. Values may be left out. */
+/* With more room than pairs, the rest of the arrays is not written. Values are optional. */
 TEST_EACH(test_open_retrieve_all_room_and_optional_values)
 {
     loom_context *context = make_context(t);
@@ -79,7 +79,7 @@ TEST_EACH_KIND(test_open_retrieve_all_too_small)
         count = 0;
         CHECK_REFUSED(loom_map_retrieve_all(m.map, all.keys, NULL, rooms[i], &count, NULL, NULL), LOOM_TOO_SMALL);
         CHECK_EQ(count, n);
-        /* With a result the outcome may be in the result, as for other bulk calls. */
+        /* With a result, the outcome may be in the result, as for other bulk calls. */
         memset(&result, 0, sizeof result);
         loom_status status = loom_map_retrieve_all(m.map, all.keys, all.values, rooms[i], &count, &result, NULL);
         CHECK(status == LOOM_TOO_SMALL || (status == LOOM_OK && result.status == LOOM_TOO_SMALL));
@@ -94,7 +94,7 @@ TEST_EACH_KIND(test_open_retrieve_all_too_small)
     loom_context_destroy(context);
 }
 
-/* A table of many buckets, so that retrieving proceeds in several stretches; few keys, so that it is quick. */
+/* A table of many buckets is retrieved in several stretches. It has few keys, to be quick. */
 TEST_EACH_KIND(test_open_retrieve_all_many_buckets, .threads = 1)
 {
     loom_context *context = make_context(t);
@@ -138,7 +138,7 @@ TEST_EACH_KIND(test_open_cursor_chunk_sizes, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-/* Chunks of changing length, without values, two cursors side by side, reads in between. */
+/* Chunks of varying length, without values, with two cursors at the same time and lookups in between. */
 TEST_EACH_KIND(test_open_cursor_mixed_use)
 {
     loom_context *context = make_context(t);
@@ -167,7 +167,7 @@ TEST_EACH_KIND(test_open_cursor_mixed_use)
         done[c] += got;
         CHECK_LE(done[c], n);
         ended[c] |= got == 0;
-        /* Readers do not disturb it. */
+        /* Calls that read do not disturb a cursor. */
         model_find(&m, &probe);
         map_stats(m.map);
         checked_verify(m.map);
@@ -184,18 +184,18 @@ TEST_EACH_KIND(test_open_cursor_mixed_use)
     loom_context_destroy(context);
 }
 
-/* After any call that wrote to the table, its cursors return LOOM_CHANGED, and go on doing so. */
+/* After any call that writes to the table, its cursors return LOOM_CHANGED, now and later. */
 TEST_EACH_KIND(test_open_cursor_changed)
 {
     loom_context *context = make_context(t);
-    for (int writer = 0; writer < (t->value_bytes ? 10 : 6); writer++) { /* the last ones are not for sets */
+    for (int writer = 0; writer < (t->value_bytes ? 10 : 6); writer++) { /* the last calls are not for sets */
         model m = make_filled(t, context, 200, 100);
         loom_cursor *cursor = NULL;
         uint64_t got = 0;
         batch chunk = make_batch(t, 10), new = make_batch(t, 5);
         fill_distinct(&new, 0x1234567, 1 << 20);
         CHECK_OK(loom_map_cursor_open(m.map, &cursor, NULL, NULL));
-        if (writer & 1) { /* also before the first chunk */
+        if (writer & 1) { /* half of the writes come before the first chunk */
             CHECK_OK(loom_cursor_next(cursor, chunk.keys, chunk.values, 10, &got, NULL));
             CHECK_GT(got, 0);
         }
@@ -243,7 +243,7 @@ TEST_EACH_KIND(test_open_cursor_changed)
         for (int again = 0; again < 3; again++)
             CHECK_REFUSED(loom_cursor_next(cursor, chunk.keys, chunk.values, 10, &got, NULL), LOOM_CHANGED);
         loom_cursor_close(cursor);
-        model_compare_cursor(&m, 9); /* another one works */
+        model_compare_cursor(&m, 9); /* a new cursor works */
         free_batch(&chunk);
         free_batch(&new);
         loom_map_destroy(m.map);
@@ -254,7 +254,7 @@ TEST_EACH_KIND(test_open_cursor_changed)
 
 /* ---- Visits --------------------------------------------------------------------------------------------- */
 
-/* What a visit gets and does. */
+/* What a visitor counts and does. */
 typedef struct visitor {
     model *m;
     reference_map *seen;
@@ -299,7 +299,7 @@ static void write_while_visiting(visitor *v, const void *keys, const void *value
     free_batch(&new);
 }
 
-/* Every pair is in the reference and comes once, on this thread. Sets have no values. */
+/* Every pair is in the reference and is visited once, on the calling thread. Sets have no values. */
 static int visit(void *user, const void *keys, const void *values, uint64_t n)
 {
     visitor *v = user;
@@ -335,7 +335,7 @@ TEST_EACH_KIND(test_open_for_each_sizes, .every_engine = 1)
         CHECK_OK(loom_map_for_each(m.map, visit, &v, &stopped, NULL));
         CHECK_EQ(stopped, 0);
         CHECK_EQ(v.pairs, sizes[i]);
-        CHECK_LE(v.calls, sizes[i] / 1000 + 1); /* some thousand at a time */
+        CHECK_LE(v.calls, sizes[i] / 1000 + 1); /* a visit gets some thousand pairs */
         if (sizes[i] == 0)
             CHECK_EQ(v.calls, 0);
         model_compare(&m);
@@ -364,7 +364,7 @@ TEST_EACH_KIND(test_open_for_each_stopping_early)
             CHECK(stopped == (i == 2 ? 99 : answers[i]));
             reference_destroy(v.seen);
         }
-    visitor v = make_visitor(&m); /* and afterwards all of them come */
+    visitor v = make_visitor(&m); /* afterwards, a full run visits all pairs */
     CHECK_OK(loom_map_for_each(m.map, visit, &v, NULL, NULL));
     CHECK_EQ(v.pairs, 20000);
     reference_destroy(v.seen);
@@ -373,7 +373,8 @@ TEST_EACH_KIND(test_open_for_each_stopping_early)
     loom_context_destroy(context);
 }
 
-/* Whichever call writes, in the first visit or the last: no pair of the changed table is given out. */
+/* If the visitor writes to the table, no further pair is visited and the call returns LOOM_CHANGED, for every call that
+ * writes. */
 TEST_EACH_KIND(test_open_for_each_changed)
 {
     loom_context *context = make_context(t);
@@ -394,7 +395,7 @@ TEST_EACH_KIND(test_open_for_each_changed)
             loom_map_destroy(m.map);
             free_model(&m);
         }
-    /* A visitor that writes and stops has got all pairs it asked for. */
+    /* A visitor that writes and stops gets no error: it has all pairs that it asked for. */
     model m = make_filled(t, context, 110, 100);
     visitor v = make_visitor(&m);
     int stopped = 0;
@@ -408,7 +409,8 @@ TEST_EACH_KIND(test_open_for_each_changed)
     loom_context_destroy(context);
 }
 
-/* Every reading call from within a visit, another round of visits among them: the table is not locked meanwhile. */
+/* Makes every call that reads from within a visit, including another loom_map_for_each: the table is not locked during
+ * a visit. */
 static int read_while_visiting(void *user, const void *keys, const void *values, uint64_t n)
 {
     visitor *v = user;
@@ -427,7 +429,7 @@ static int read_while_visiting(void *user, const void *keys, const void *values,
         reference_destroy(inner.seen);
         model_compare_cursor(m, 1000);
     }
-    for (uint64_t i = 0; i < n; i++) /* the visited pairs stay valid through all this */
+    for (uint64_t i = 0; i < n; i++) /* the visited pairs stay valid meanwhile */
         CHECK_EQ(batch_key(&b, i), get_word(keys, m->key_bytes, i));
     free_batch(&b);
     v->pairs += n;
@@ -464,7 +466,7 @@ TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .threads = 1, .every_en
         reference_destroy(twin.reference);
         twin.reference = reference_copy(m.reference);
         model_compare(&twin);
-        /* same shape and seed, so the same order */
+        /* The clone has the same shape and seed, hence the same order. */
         batch a = retrieve(m.map, t->key_bytes, t->value_bytes), b = retrieve(twin.map, t->key_bytes, t->value_bytes);
         CHECK_BYTES(a.keys, b.keys, a.n * a.key_bytes);
         loom_stats x = map_stats(m.map), y = map_stats(twin.map);
@@ -474,7 +476,7 @@ TEST_EACH_KIND(test_open_clone_is_equal_and_independent, .threads = 1, .every_en
         CHECK_EQ(x.seed, y.seed);
         CHECK_EQ(x.displaced, y.displaced);
         CHECK_EQ(x.memory_bytes, y.memory_bytes);
-        /* A change to one does not show in the other. */
+        /* A change to the clone does not show in the original, nor the other way round. */
         batch other = make_batch(t, 100);
         fill_distinct(&other, 99, 1 << 25);
         model_insert(&twin, &other, LOOM_KEEP);

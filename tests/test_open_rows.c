@@ -14,7 +14,7 @@
 
 enum { LEAST_ROWS = (1 << 16) + 77, ROWS_PER_SLOT = 4, SPECIAL_KEYS = 4 };
 
-/* Keys 0 .. keys - 1, and what the table must have for each. */
+/* Keys number 0 to keys - 1, and the value that the table must have for each. */
 typedef struct grouping {
     test_run *t;
     loom_context *context;
@@ -71,7 +71,7 @@ static void free_grouping(grouping *g)
     free(g->which);
 }
 
-/* One row in this many has the same key; 0: keys come equally often. */
+/* One row in `one_of` has the same key. 0: all keys are equally likely. */
 static void choose_keys_with(grouping *g, uint64_t one_of)
 {
     uint64_t hot_key = random_below(&g->t->random, g->keys);
@@ -82,7 +82,7 @@ static void choose_keys_with(grouping *g, uint64_t one_of)
     }
 }
 
-/* Half of the rows may have one key. */
+/* With `hot`, half of the rows have the same key. */
 static void choose_keys(grouping *g, int hot)
 {
     choose_keys_with(g, hot ? 2 : 0);
@@ -136,7 +136,7 @@ static uint32_t bytes_of(loom_number number)
     return number >= LOOM_NUMBER_U64 ? 8 : 4;
 }
 
-/* Is a below b? False if one is no number. */
+/* Whether a is below b. False if one of them is a NaN. */
 static int is_below(loom_number number, uint64_t a, uint64_t b)
 {
     switch (number) {
@@ -163,7 +163,7 @@ static uint64_t combined(loom_combine combine, loom_number number, uint64_t ther
     return cut_word(there + comes, bytes_of(number));
 }
 
-/* The values of a map whose rows bring numbers of this kind. */
+/* The kind of number that a map stores when rows bring numbers of this kind. */
 static loom_number stored_as(const test_run *t, loom_number number)
 {
     return bytes_of(number) == 4 && t->value_bytes == 8 ? (loom_number)(number + LOOM_NUMBER_U64) : number;
@@ -180,14 +180,14 @@ static uint64_t widened(const test_run *t, loom_combine combine, loom_number num
     return number == LOOM_NUMBER_I32 ? (uint64_t)(int64_t)(int32_t)(uint32_t)bits : bits;
 }
 
-/* A value for a row. `safe`: its key has a value already, so that a NaN is ignored whenever it comes. */
+/* Draws a value for a row. `safe`: the key has a value already, so that a NaN in any row is ignored. */
 static uint64_t draw_value(test_run *t, loom_combine combine, loom_number number, int safe)
 {
     uint64_t draw = random_below(&t->random, 64);
     if (combine == LOOM_COMBINE_ADD_AND_COUNT) /* sums beyond 32 bits, but not beyond 40 */
         return draw == 0 ? UINT32_MAX >> 4 : draw * 1000;
     double small = (double)random_below(&t->random, 21) - 10;
-    if (is_float(number)) { /* sums: no infinities of both signs */
+    if (is_float(number)) { /* sums never mix infinities of both signs */
         if (combine != LOOM_COMBINE_ADD && draw == 0 && safe)
             return bits_of(number, NAN);
         if (draw == 1)
@@ -203,7 +203,7 @@ static uint64_t draw_value(test_run *t, loom_combine combine, loom_number number
 
 /* ---- Calls ----------------------------------------------------------------------------------------------------- */
 
-/* Every third key is there before, some with something that is no number. */
+/* Stores every third key before the call. Some get a NaN. */
 static void store_some(grouping *g, loom_combine combine, loom_number number)
 {
     batch b = make_batch(g->t, (g->keys + 2) / 3);
@@ -223,7 +223,7 @@ static uint32_t partition_of(const grouping *g, uint64_t id)
     return loom__hash_partition(loom__hash_key(g->key[id], g->t->key_bytes, g->view.seed), g->view.partitions);
 }
 
-/* How many of the rows' keys that are not there yet find room: a partition takes keys up to its last slot. */
+/* How many new keys of the rows find room: a partition takes keys up to its last slot. */
 static uint64_t count_stored(const grouping *g)
 {
     uint64_t *room = test_allocate(g->view.partitions * sizeof *room), stored = 0;
@@ -270,7 +270,7 @@ static void check_statuses(const grouping *g, const batch *got)
     free(counts);
 }
 
-/* After a call with the rows: values, counts, statuses, and nothing else in the table. */
+/* Checks the table after a call: values, counts and statuses. The table must hold nothing else. */
 static void check_rows(grouping *g, loom_combine combine, loom_number number, const loom_result *result,
                        int with_status)
 {
@@ -330,7 +330,7 @@ static void count_rows(grouping *g, const placement *where)
 
 /* ---- Tests ----------------------------------------------------------------------------------------------------- */
 
-/* A table that a block of the cuda machine holds, and one for which rows are split. */
+/* A table that fits one thread block of the cuda machine, and one for which rows are split. */
 static const uint64_t capacities[] = {500, 20000};
 
 TEST_EACH(test_open_accumulate_many_rows_each_number, .long_tier = 1)
@@ -373,8 +373,8 @@ TEST_EACH(test_open_accumulate_many_rows_arrays_everywhere, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* Numbers that are narrower than the values, and numbers that are not. One key has so many rows that the region of the
- * split has no room for them, and its spill list does. */
+/* Numbers that are narrower than the values, and numbers of the same width. One key has more rows than its region of
+ * the split holds: the rows spill, and the spill list has room for them. */
 TEST_EACH(test_open_accumulate_many_rows_one_key_more_often, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 2, random_u64(&t->random));
@@ -391,7 +391,7 @@ TEST_EACH(test_open_accumulate_many_rows_one_key_more_often, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* Nothing but a few keys, then nothing but one. */
+/* Rows of a few keys, then rows of one key. */
 TEST_EACH(test_open_accumulate_many_rows_few_keys, .threads = 1, .long_tier = 1)
 {
     static const uint64_t keys[] = {SPECIAL_KEYS, SPECIAL_KEYS + 1, 40};
@@ -435,7 +435,7 @@ TEST_EACH(test_open_count_many_rows, .threads = 1, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* More keys than the table holds, a few more and far more: a key has all of its rows or none. */
+/* A few more keys than the table holds, and far more. All rows of a key are combined, or none. */
 TEST_EACH(test_open_accumulate_many_rows_full, .long_tier = 1)
 {
     loom_context *context = make_context_with(t, 3, random_u64(&t->random));
@@ -443,7 +443,7 @@ TEST_EACH(test_open_accumulate_many_rows_full, .long_tier = 1)
     for (int size = 0; size < 2; size++)
         for (int w = 1; w <= PLACED_STATUS; w += PLACED_STATUS - 1)
             for (uint64_t times = 1; times <= 4; times += 3) {
-                if (size == 1 && (times == 1) == (w == 1)) /* a large table: each once */
+                if (size == 1 && (times == 1) == (w == 1)) /* large table: each variant once */
                     continue;
                 grouping g = make_grouping(t, context, capacities[size], capacities[size] * times * 9 / 5);
                 test_note("capacity %llu, %llu keys, %s", (unsigned long long)capacities[size],
@@ -454,7 +454,7 @@ TEST_EACH(test_open_accumulate_many_rows_full, .long_tier = 1)
                 if (t->value_bytes == 8)
                     accumulate_rows(&g, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, &placements[w]);
                 count_rows(&g, &placements[w]);
-                CHECK_LT(map_size(g.map), g.keys); /* how many fit exactly, check_rows knows */
+                CHECK_LT(map_size(g.map), g.keys); /* check_rows computes how many fit */
                 free_grouping(&g);
             }
     loom_context_destroy(context);

@@ -83,7 +83,7 @@ TEST_EACH_SET(test_open_set_exactly_full_plus_one)
         uint64_t slots = map_stats(set).slots, salt = random_u64(&t->random), tried = 0;
         batch one = make_batch(t, 1), all = make_batch(t, slots), more = make_batch(t, 3 * slots);
         test_note("capacity %llu, %llu slots", (unsigned long long)capacities[c], (unsigned long long)slots);
-        for (uint64_t used = 0; used < slots; tried++) { /* ends when chance has found the last free slot's partition */
+        for (uint64_t used = 0; used < slots; tried++) { /* ends when random keys have reached every partition */
             fill_distinct(&one, salt, tried);
             loom_result result = checked_insert(set, &one, LOOM_KEEP);
             CHECK(result.ok == 1 || used >= capacities[c]);
@@ -99,7 +99,7 @@ TEST_EACH_SET(test_open_set_exactly_full_plus_one)
         CHECK_EQ(one.status[0], LOOM_FULL);
         CHECK_EQ(checked_contains(set, &one).not_found, 1);
         CHECK_EQ(checked_insert(set, &all, LOOM_OVERWRITE).exists, slots);
-        /* What goes makes room for itself. */
+        /* An erased key fits again. */
         set_pair(&one, 0, batch_key(&all, slots / 2), 0);
         CHECK_EQ(checked_erase(set, &one).ok, 1);
         CHECK_EQ(checked_contains(set, &one).not_found, 1);
@@ -140,7 +140,7 @@ TEST_EACH_SET(test_open_set_values_refused)
     INVALID(loom_map_find(set, b.keys, 50, values, NULL, NULL, NULL));
     INVALID(loom_map_retrieve_all(set, b.keys, values, 50, &count, NULL, NULL));
     INVALID(loom_cursor_next(cursor, b.keys, values, 50, &count, NULL));
-    /* And keys are no less needed for that. */
+    /* A set still needs keys. */
     INVALID(loom_map_insert(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_find(set, NULL, 50, NULL, NULL, NULL, NULL));
@@ -148,7 +148,7 @@ TEST_EACH_SET(test_open_set_values_refused)
 #undef INVALID
     for (int i = 0; i < 50; i++)
         CHECK_EQ(values[i], 0);
-    CHECK_OK(loom_cursor_next(cursor, b.keys, NULL, 50, &count, NULL)); /* which nothing has disturbed */
+    CHECK_OK(loom_cursor_next(cursor, b.keys, NULL, 50, &count, NULL)); /* no refused call has disturbed the cursor */
     CHECK_EQ(count, 50);
     loom_cursor_close(cursor);
     check_contents(set, &b);
@@ -168,7 +168,7 @@ TEST_EACH_SET(test_open_set_calls_on_values_unsupported, .every_engine = 1)
     fill_distinct(&more, 3, 50);
     CHECK_EQ(checked_insert(set, &b, LOOM_KEEP).ok, 50);
 #define UNSUPPORTED(call) CHECK_REFUSED(call, LOOM_UNSUPPORTED)
-    for (uint64_t n = 0; n <= 50; n += 50) { /* with any arrays, and without */
+    for (uint64_t n = 0; n <= 50; n += 50) { /* with arrays, and without */
         void *keys = n ? more.keys : NULL, *v = n ? values : NULL;
         UNSUPPORTED(loom_map_find_or_insert(set, keys, v, n, found, more.status, &result, NULL));
         UNSUPPORTED(loom_map_find_or_insert(set, keys, NULL, n, NULL, NULL, NULL, NULL));
@@ -190,7 +190,7 @@ TEST_EACH_SET(test_open_set_calls_on_values_unsupported, .every_engine = 1)
 
 /* ---- Flags ---------------------------------------------------------------------------------------------- */
 
-/* All flags are taken, and with order the first of equal keys is the one that stored them. */
+/* Sets accept all flags. In order, the first of equal keys gets LOOM_OK. */
 TEST_EACH_SET(test_open_set_flags)
 {
     loom_context *context = make_context(t);
@@ -218,7 +218,7 @@ TEST_EACH_SET(test_open_set_flags)
     loom_context_destroy(context);
 }
 
-/* Few keys, many times, by several threads or lanes at once: each is stored by one entry, and erased by one. */
+/* Several threads or lanes insert and erase few keys many times. One entry stores each key, and one erases it. */
 TEST_EACH_SET(test_open_set_equal_keys_many_threads, .threads = 1)
 {
     enum { KEYS = 64 };
@@ -253,7 +253,7 @@ TEST_EACH_SET(test_open_set_equal_keys_many_threads, .threads = 1)
 
 enum { UNIVERSE = 1200 };
 
-/* Key number i of the universe: small numbers and their opposites, the rest scattered. */
+/* Key number i of the universe: small numbers, their complements, and scattered numbers. */
 static uint64_t universe_key(const test_run *t, uint64_t i)
 {
     uint64_t key = i < 100 ? i : i < 200 ? 0 - (i - 99) : UINT64_C(0x9e3779b97f4a7c15) * i >> (64 - 8 * t->key_bytes);
@@ -276,7 +276,7 @@ static uint64_t number_of(const flagged *f, uint64_t key)
     FAIL("key 0x%llx was never stored", (unsigned long long)key);
 }
 
-/* The keys given are those of the set, each once. */
+/* The batch has each key of the set once. */
 static void check_flagged(flagged *f, const batch *keys, uint64_t n)
 {
     uint8_t seen[UNIVERSE] = {0};
@@ -351,7 +351,7 @@ static void flagged_step(flagged *f)
     uint64_t n = random_below(&t->random, 400), range = 1 + random_below(&t->random, UNIVERSE);
     uint64_t *numbers = test_allocate(n * sizeof *numbers), op = random_below(&t->random, 20);
     batch b = make_batch(t, n);
-    for (uint64_t i = 0; i < n; i++) { /* from part of the universe, so that keys meet */
+    for (uint64_t i = 0; i < n; i++) { /* from part of the universe: keys repeat */
         numbers[i] = random_below(&t->random, range);
         set_pair(&b, i, universe_key(t, numbers[i]), 0);
     }
@@ -429,7 +429,7 @@ TEST_EACH_SET(test_open_set_save_round_trip)
         CHECK_EQ(map_stats(loaded).type, LOOM_TYPE_SET);
         CHECK_EQ(map_stats(loaded).value_bytes, 0);
         check_contents(loaded, &b);
-        /* What docs/format.md says of sets. */
+        /* The fields that docs/format.md prescribes for sets. */
         unsigned char *file = test_read_file(test_path(t, "set"), &bytes);
         surgery_head header = surgery_header(file);
         CHECK_EQ(header.table.type, 2);
@@ -438,7 +438,7 @@ TEST_EACH_SET(test_open_set_save_round_trip)
         CHECK_EQ(header.sections[0].unit, 64 * (uint64_t)header.table.buckets);
         CHECK_EQ(map_stats(set).slots,
                  (uint64_t)header.table.partitions * header.table.buckets * (t->key_bytes == 4 ? 14 : 7));
-        /* It is still a set: it takes keys, and no values. */
+        /* The loaded table is a set: it accepts keys and no values. */
         uint64_t value = 0;
         if (n > 0) {
             CHECK_REFUSED(loom_map_find(loaded, b.keys, 1, &value, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);

@@ -41,7 +41,7 @@ TEST_EACH_KIND(test_open_stats_of_an_empty_table)
     loom_context_destroy(context);
 }
 
-/* Everything that can be computed from single keys' accesses agrees with the table's own statistics. */
+/* The statistics of the table agree with the accesses counted key by key. */
 TEST_EACH_KIND(test_open_stats_agree_with_accesses)
 {
     loom_context *context = make_context(t);
@@ -80,7 +80,7 @@ TEST_EACH_KIND(test_open_stats_agree_with_accesses)
     loom_context_destroy(context);
 }
 
-/* The expectation for absent keys is what absent keys cost, also after churn. */
+/* accesses_per_miss agrees with the measured cost of absent keys, also after churn. */
 TEST_EACH_KIND(test_open_stats_misses_as_expected)
 {
     loom_context *context = make_context(t);
@@ -97,7 +97,7 @@ TEST_EACH_KIND(test_open_stats_misses_as_expected)
         loom_stats stats = map_stats(map);
         test_note("round %d: %g expected, %g measured", round, stats.accesses_per_miss, measured);
         CHECK_NEAR(stats.accesses_per_miss - 1, measured - 1, 0.02 + (measured - 1) * 0.15);
-        /* A turnover of half the table. */
+        /* Replaces half of the keys. */
         b.n = n / 2;
         fill_distinct(&b, 1, (uint64_t)round * (n / 2));
         CHECK_EQ(checked_erase(map, &b).ok, b.n);
@@ -127,7 +127,7 @@ TEST(test_open_stats_promised_costs)
             config.max_load = promised[i].load;
             loom_map *map = make_map_from(context, &config);
             loom_stats stats = map_stats(map);
-            /* Up to the promised load exactly. */
+            /* Fills the table to exactly the promised load. */
             uint64_t keys = (uint64_t)((double)stats.slots * promised[i].load);
             CHECK_GE(keys, n);
             CHECK_LE(keys, n + n / 8);

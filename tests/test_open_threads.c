@@ -26,7 +26,7 @@ typedef struct worker {
     atomic_int *ready;
 } worker;
 
-/* Runs the same function in several threads, one worker each. */
+/* Runs one function in each of several threads, with one worker each. */
 static void run_threads(worker *workers, int count, void *(*const *functions)(void *))
 {
     pthread_t threads[MOST_THREADS];
@@ -164,7 +164,7 @@ static void *read_settings(void *argument)
     return NULL;
 }
 
-/* A race here is for the thread sanitizer to see: the numbers alone would hardly be torn. */
+/* Only the thread sanitizer can see a race here: the numbers alone would hardly be torn. */
 TEST_EACH_KIND(test_open_threads_change_settings, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -184,7 +184,7 @@ TEST_EACH_KIND(test_open_threads_change_settings, .threads = 1, .every_engine = 
 
 #define VERSIONED_KEYS 1500
 
-/* The value of key i after round r. A reader can derive the round, and garbage gives no round. */
+/* The value of key i after round r. A reader can compute the round from it. A torn value gives no valid round. */
 static uint64_t versioned_value(uint64_t key, uint64_t round)
 {
     return (uint32_t)(mix_u64(key) << 12) ^ (uint32_t)round;
@@ -209,7 +209,7 @@ static void *write_rounds(void *argument)
     return NULL;
 }
 
-/* A call that writes runs alone, so a call that reads sees all of a round or nothing of it. */
+/* A call that writes runs alone: a call that reads sees all changes of a round, or none. */
 static void *read_rounds(void *argument)
 {
     worker *w = argument;
@@ -231,7 +231,8 @@ static void *read_rounds(void *argument)
     return NULL;
 }
 
-/* Also a test of fairness: readers follow each other without a pause and end only when the writer has had its turns. */
+/* This is also a test of fairness: readers call without a pause, and end only after the writer has made all its
+ * calls. */
 TEST_EACH(test_open_threads_readers_and_writer, .threads = 1, .every_engine = 1)
 {
     loom_context *context = make_context(t);
@@ -370,7 +371,7 @@ static void *count_subsets(void *argument)
     return NULL;
 }
 
-/* All that was counted is there, whoever counted it. */
+/* The table has all counts of all threads. */
 TEST_EACH(test_open_threads_count_same_handle, .threads = 1, .every_engine = 1)
 {
     enum { THREADS = 4 };
@@ -435,12 +436,12 @@ TEST_EACH_KIND(test_open_threads_tables_of_one_context, .threads = 1)
 
 /* ---- Destroying waits -------------------------------------------------------------------------------------- */
 
-/* An allocator that holds the calling thread inside its call for a while, at the n-th request from now on: the only way
- * to know from outside that a call has begun. */
+/* An allocator that holds the calling thread for a while at the n-th request. It is the only way to know from outside
+ * that a call has begun. */
 typedef struct holding_allocator {
     atomic_int countdown; /* 1: the next request is held; 0 or less: none is */
     atomic_int inside;    /* a call is being held */
-    atomic_int left;      /* it was let go */
+    atomic_int left;      /* the held call was let go */
 } holding_allocator;
 
 static void *hold_and_allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
@@ -451,7 +452,7 @@ static void *hold_and_allocate(void *user, size_t bytes, size_t alignment, loom_
     if (atomic_fetch_sub(&h->countdown, 1) == 1) {
         struct timespec wait = {0, 40 * 1000 * 1000};
         atomic_store(&h->inside, 1);
-        nanosleep(&wait, NULL); /* long enough for a destroy that does not wait to come back */
+        nanosleep(&wait, NULL); /* a destroy that does not wait would return meanwhile */
         atomic_store(&h->left, 1);
     }
     return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory : NULL;
@@ -496,7 +497,8 @@ static void *make_held_call(void *argument)
     return NULL;
 }
 
-/* Destroys a table while a call on it is held at its n-th request for memory. 0: it made fewer requests. */
+/* Destroys a table while a call on it is held at its n-th request for memory. Returns 0 if the call made fewer
+ * requests. */
 static int destroy_during(test_run *t, loom_context *context, holding_allocator *h, int kind, int request)
 {
     held_call call = {.t = t, .map = make_map(t, context, 20000), .kind = kind, .b = make_batch(t, 20000)};
@@ -516,7 +518,7 @@ static int destroy_during(test_run *t, loom_context *context, holding_allocator 
     int held = atomic_load(&h->inside);
     if (held) {
         loom_map_destroy(call.map);
-        CHECK(atomic_load(&h->left)); /* the call was still held when we began to destroy */
+        CHECK(atomic_load(&h->left)); /* destroy waited until the held call was let go */
     }
     CHECK_EQ(pthread_join(thread, NULL), 0);
     atomic_store(&h->countdown, 0);
@@ -564,7 +566,7 @@ TEST_EACH_KIND(test_open_fork_child_uses_table, .threads = 1, .cpu_only = 1)
     batch b = make_batch(t, n / 2), more = make_batch(t, n / 2);
     fill_distinct(&b, 1, 0);
     fill_distinct(&more, 1, n / 2);
-    checked_build(map, &b, LOOM_KEEP); /* the pool's threads have worked */
+    checked_build(map, &b, LOOM_KEEP); /* starts the threads of the pool */
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -586,7 +588,7 @@ TEST_EACH_KIND(test_open_fork_child_uses_table, .threads = 1, .cpu_only = 1)
     CHECK_EQ(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status));
     CHECK_EQ(WEXITSTATUS(status), 42);
-    /* The parent's table is its own, and its threads still work. */
+    /* The table of the parent has not changed, and its threads still work. */
     check_contents(map, &b);
     CHECK_EQ(checked_build(map, &more, LOOM_KEEP).ok, n / 2);
     check_contents(map, &more);

@@ -12,16 +12,16 @@
 
 /* ---- Churn ---------------------------------------------------------------------------------------------- */
 
-/* A table and all its keys, and another to be built from them. */
+/* A table with all its keys, and a second table that the test builds from the same keys. */
 typedef struct churn {
     test_run *t;
     loom_map *map, *fresh;
     batch live;
-    uint64_t salt, next; /* where new keys come from */
+    uint64_t salt, next; /* the source of new keys */
     uint64_t oldest;     /* in `live` */
 } churn;
 
-/* At exactly this load, as near as a whole number of keys comes. */
+/* Fills the table to this load, as near as whole keys allow. */
 static churn make_churn(test_run *t, loom_context *context, uint64_t capacity, double load)
 {
     churn c = {.t = t, .salt = random_u64(&t->random)};
@@ -50,7 +50,7 @@ static void swap_keys(batch *b, uint64_t i, uint64_t j)
     set_pair(b, j, key, value);
 }
 
-/* Keys first .. first + n - 1 go, and as many new ones come in their place. */
+/* Erases the keys first to first + n - 1 and inserts as many new ones. */
 static void replace_range(churn *c, uint64_t first, uint64_t n)
 {
     batch part = c->live;
@@ -64,7 +64,7 @@ static void replace_range(churn *c, uint64_t first, uint64_t n)
     CHECK_EQ(checked_insert(c->map, &part, LOOM_KEEP).ok, n);
 }
 
-/* n keys, drawn at random. */
+/* Replaces n random keys. */
 static void replace_keys(churn *c, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
@@ -86,7 +86,7 @@ static void replace_oldest(churn *c, uint64_t n)
  * the cost of a hit in the built table. */
 static double check_churned(churn *c, double hits)
 {
-    check_contents(c->map, &c->live); /* and verify */
+    check_contents(c->map, &c->live); /* also verifies the table */
     CHECK_EQ(checked_build(c->fresh, &c->live, LOOM_KEEP).ok, c->live.n);
     loom_stats worn = map_stats(c->map), fresh = map_stats(c->fresh);
     test_note("%llu keys: %.4f buckets per hit, %.4f fresh; %.4f per miss, %.4f fresh", (unsigned long long)c->live.n,
@@ -149,7 +149,7 @@ static void churn_by(test_run *t, uint64_t batches, who_goes who, double on_aver
     loom_context_destroy(context);
 }
 
-/* Batches long enough to be shared out to threads. */
+/* The batches are long enough to be divided among threads. */
 TEST_EACH_KIND(test_open_upkeep_churn_by_halves, .threads = 1, .long_tier = 1)
 {
     churn_by(t, 2, ANY, 1.02, 1.05);
@@ -180,8 +180,8 @@ TEST_EACH_KIND(test_open_upkeep_churn_of_the_oldest_by_hundredths, .long_tier = 
     churn_by(t, 100, THE_OLDEST, 1.1, 1.2);
 }
 
-/* One key at a time, in tables of a few partitions: upkeep may run between any two calls, and not too often to be of
- * use. Tables this small differ from one another by some percent, whatever is done to them. */
+/* Replaces one key at a time, in tables of a few partitions. Upkeep may run between any two calls, and must still be
+ * useful. Tables this small differ from one another by some percent in any case. */
 TEST_EACH_KIND(test_open_upkeep_churn_by_single_keys)
 {
     loom_context *context = make_context(t);
@@ -195,8 +195,8 @@ TEST_EACH_KIND(test_open_upkeep_churn_by_single_keys)
     loom_context_destroy(context);
 }
 
-/* Without memory for its list, upkeep does what it can: the contents are right, and misses are cheap, since all filter
- * bits are set anew. Measured: 1.02 to 1.07 buckets per miss, 1.12 to 1.58 per hit. */
+/* Without memory for its list, upkeep does less: the contents stay right, and misses stay cheap, since all filter bits
+ * are set anew. Measured: 1.02 to 1.07 buckets per miss, 1.12 to 1.58 per hit. */
 TEST_EACH_KIND(test_open_upkeep_out_of_memory)
 {
     counting_allocator *counter = counting_create();
@@ -217,8 +217,9 @@ TEST_EACH_KIND(test_open_upkeep_out_of_memory)
 }
 
 /* Upkeep reads whole partitions and must not run in every call. Without upkeep, an erasure leaves all filter bits as
- * they are, and an insertion sets more: where there are fewer bits, upkeep has run. Measured in a turnover of two
- * partitions by 100 batches: upkeep runs after 12 to 25 calls, with 14 slots to a bucket after 22 to 44. */
+ * they are, and an insertion sets more. If there are fewer bits than before, upkeep has run. Measured in a turnover of
+ * two partitions by 100 batches: upkeep runs after 12 to 25 calls, and after 22 to 44 in tables with 14 slots to a
+ * bucket. */
 TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due, .long_tier = 1)
 {
     enum { BATCHES = 100 };
@@ -249,7 +250,7 @@ TEST_EACH_KIND(test_open_upkeep_only_when_it_is_due, .long_tier = 1)
     loom_context_destroy(context);
 }
 
-/* A clone knows how worn it is, and a table that is built or cleared is as good as new. */
+/* A clone has the wear of its original. A build or a clear resets the wear. */
 TEST_EACH_KIND(test_open_upkeep_clones_and_builds)
 {
     loom_context *context = make_context(t);
@@ -263,7 +264,7 @@ TEST_EACH_KIND(test_open_upkeep_clones_and_builds)
     }
     check_churned(&c, 1.25);
     CHECK_EQ(checked_build(c.map, &c.live, LOOM_KEEP).ok, c.live.n);
-    check_churned(&c, 1.02); /* build keeps no order among threads on every machine, so a little may differ */
+    check_churned(&c, 1.02); /* threads may build in any order: costs differ a little */
     CHECK_OK(loom_map_clear(c.map, NULL, NULL));
     CHECK_NEAR(map_stats(c.map).accesses_per_miss, 1.0, 1e-12);
     CHECK_EQ(checked_insert(c.map, &c.live, LOOM_KEEP).ok, c.live.n);
@@ -292,7 +293,7 @@ TEST_EACH_KIND(test_open_upkeep_saved_and_loaded)
 
 /* ---- Keys that lie where we want them ------------------------------------------------------------------------ */
 
-/* The table's hash, from its own rule and the seed that its context was given. */
+/* A view struct with the hash of the table, from the seed of its context. */
 static loom__open_view view_of(const test_run *t, loom_map *map)
 {
     loom_stats stats = map_stats(map);
@@ -310,8 +311,8 @@ typedef struct target {
     uint32_t step;  /* 0: any */
 } target;
 
-/* Draws keys until one hits the target: partitions * buckets / homes of them, times the number of steps if the target
- * names a step. */
+/* Draws keys until one hits the target. On average this takes partitions * buckets / homes draws, times the number of
+ * steps if the target names a step. */
 static uint64_t draw_key(const test_run *t, const loom__open_view *view, const target *aim, uint64_t salt,
                          uint64_t *next)
 {
@@ -335,7 +336,7 @@ static void draw_keys(const test_run *t, const loom__open_view *view, const targ
     }
 }
 
-/* Replaces the keys of one partition after the other. This does not wear the other partitions. */
+/* Replaces the keys of one partition after the other. Other partitions do not wear. */
 TEST_EACH_KIND(test_open_upkeep_churn_of_single_partitions)
 {
     loom_context *context = make_context(t);
@@ -362,7 +363,7 @@ TEST_EACH_KIND(test_open_upkeep_churn_of_single_partitions)
 
 /* ---- Refused insertions --------------------------------------------------------------------------------- */
 
-/* Keys until every slot is taken; returns them. */
+/* Inserts keys until every slot is taken. Returns the keys. */
 static batch fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t *next)
 {
     uint64_t slots = map_stats(map).slots;
@@ -376,7 +377,7 @@ static batch fill_up(test_run *t, loom_map *map, uint64_t salt, uint64_t *next)
     return retrieve(map, t->key_bytes, t->value_bytes);
 }
 
-/* New keys by one of the calls that insert; all of them are refused. */
+/* Inserts new keys by one of the calls that insert. All keys are refused. */
 static void be_refused(loom_map *map, batch *b, int call)
 {
     loom_result result;
@@ -396,8 +397,8 @@ static void be_refused(loom_map *map, batch *b, int call)
     CHECK_EQ(result.full, b->n);
 }
 
-/* Ten thousand keys that find no room in a full table leave it as cheap as a table that was built full: at most 1.06
- * times the buckets per miss, as measured (1.0 to 1.4 buckets; the larger a partition, the more). */
+/* A full table refuses ten thousand keys. Afterwards misses cost at most 1.06 times what they cost in a table that was
+ * built full, as measured: 1.0 to 1.4 buckets, more for larger partitions. */
 TEST_EACH_KIND(test_open_upkeep_refused_by_a_full_table)
 {
     static const struct {
@@ -430,8 +431,8 @@ TEST_EACH_KIND(test_open_upkeep_refused_by_a_full_table)
     }
 }
 
-/* The same while keys go and come. Each erasure makes a full partition look for room again. A key that is refused
- * before the partition is known to be full leaves filter bits behind. */
+/* The same while keys are erased and inserted. After each erasure, a full partition looks for room again. A key that is
+ * refused before the partition is known to be full leaves filter bits behind. */
 TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
 {
     static const uint64_t capacities[] = {0, 100, 3000};
@@ -448,7 +449,7 @@ TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
             next += more.n;
             loom_result result = checked_insert(map, &more, LOOM_KEEP);
             CHECK_LE(result.ok, 1);
-            if (result.ok == 0) /* none belongs into the partition that has room */
+            if (result.ok == 0) /* no key belongs to the partition with room */
                 CHECK_EQ(checked_insert(map, &one, LOOM_KEEP).ok, 1);
             for (uint64_t j = 0; j < more.n; j++)
                 if (more.status[j] == LOOM_OK)
@@ -471,8 +472,8 @@ TEST_EACH_KIND(test_open_upkeep_refused_between_erasures)
 
 /* ---- Keys made to collide ------------------------------------------------------------------------------- */
 
-/* More keys are away from home than any list takes (4096 on the cpu machine, half of the slots on the cuda machine).
- * The keys that stay set their filter bits anew. */
+/* More keys are away from home than the list of upkeep takes: 4096 on the cpu machine, half of the slots on the cuda
+ * machine. Keys that are not on the list stay, and set their filter bits anew. */
 TEST_EACH_KIND(test_open_upkeep_list_too_short)
 {
     loom_context *context = make_context(t);
@@ -495,7 +496,7 @@ TEST_EACH_KIND(test_open_upkeep_list_too_short)
         checked_verify(map);
         double after = map_stats(map).accesses_per_miss;
         test_note("round %d: %g buckets per miss before, %g after", round, before, after);
-        CHECK(after < before); /* an erasure alone takes no bit away: the partition was put in order */
+        CHECK(after < before); /* fewer bits: upkeep has run */
         CHECK_EQ(map_size(map), all.n - part.n);
         batch rest = make_batch(t, all.n - part.n);
         for (uint64_t i = 0; i < rest.n; i++)
@@ -512,15 +513,16 @@ TEST_EACH_KIND(test_open_upkeep_list_too_short)
     loom_context_destroy(context);
 }
 
-/* More keys than their partition has slots, all of one kind. As many as there are slots are stored. The others are
- * refused while the rest of the table is empty, and stay refused while keys go and come. */
+/* All keys have one target, and there are more keys than their partition has slots. The table stores as many as there
+ * are slots. The others are refused while the rest of the table is empty, and stay refused while keys are erased and
+ * inserted. */
 static void exercise_collisions(test_run *t, uint32_t buckets, target aim, int rounds)
 {
     loom_context *context = make_context(t);
     loom_map_config config = make_config(t, 100);
     config.buckets_per_partition = buckets;
     loom_map *map = make_map_from(context, &config);
-    model m = make_model(t, map, 0); /* these keys are refused before the table holds its capacity */
+    model m = make_model(t, map, 0); /* keys are refused below the capacity */
     loom__open_view view = view_of(t, map);
     uint64_t salt = random_u64(&t->random), next = 0, slots = map_stats(map).slots / view.partitions;
     batch all = make_batch(t, slots + slots / 4), twice = make_batch(t, 2 * all.n);
@@ -539,7 +541,7 @@ static void exercise_collisions(test_run *t, uint32_t buckets, target aim, int r
         checked_verify(map);
         if (round & 1)
             draw_keys(t, &view, &aim, salt, &next, &part);
-        for (uint64_t i = 0; i < twice.n; i++) /* equal keys in the batch, too */
+        for (uint64_t i = 0; i < twice.n; i++) /* with equal keys in the batch */
             set_pair(&twice, i, batch_key(&all, i % all.n), batch_value(&all, i % all.n));
         model_insert(&m, &twice, round & 2 ? LOOM_OVERWRITE : LOOM_KEEP);
         CHECK_EQ(map_size(map), slots);
@@ -561,7 +563,7 @@ TEST_EACH_KIND(test_open_upkeep_keys_of_one_bucket)
     exercise_collisions(t, 127, (target){1, 1, 0}, 6);
 }
 
-/* The worst there is: one home and one step, so that all chains are one. */
+/* The worst case: one home bucket and one step, hence one probe sequence for all keys. */
 TEST_EACH_KIND(test_open_upkeep_keys_of_one_chain)
 {
     exercise_collisions(t, 3, (target){0, 1, 1}, 12);

@@ -1,11 +1,11 @@
-/* Perfect tables where the memory for dealing a partition anew cannot be had. */
+/* Perfect tables that get no memory to reseed a partition. */
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 
 #include "engines/perfect/perfect_layout.h"
 
-/* Keys of one cell with equal rotations, one more than a bucket has slots: no code places them, until another salt
- * deals them anew. */
+/* Keys of one cell with equal rotations, one more than a bucket has slots. No code places all of them until the
+ * partition gets another salt. */
 static batch make_crowd(test_run *t, const loom_map_config *config, uint64_t seed)
 {
     loom__perfect_shape shape;
@@ -32,7 +32,7 @@ static batch part_of(const batch *b, uint64_t first, uint64_t n)
     return part;
 }
 
-/* The key that does not fit is refused, and its copy in the same call, too. The next call gets memory, and stores the
+/* The key that does not fit is refused, and so is its copy in the same call. The next call gets memory and stores the
  * key. */
 TEST_EACH_KIND(test_perfect_insert_without_spare_memory, .cpu_only = 1)
 {
@@ -51,7 +51,7 @@ TEST_EACH_KIND(test_perfect_insert_without_spare_memory, .cpu_only = 1)
     CHECK_EQ(checked_insert(map, &first, LOOM_DIRECTLY).ok, first.n);
     CHECK_EQ(counting_requests(counter), requests); /* nothing was needed so far */
     counting_limit(counter, 1);
-    /* They may still go to the stash, which is as large as a bucket; but they are one more than it holds. */
+    /* The stash does not help: it is as large as a bucket, and the cell has one key more. */
     CHECK_EQ(checked_insert(map, &twice, LOOM_DIRECTLY).full, 2);
     CHECK_GT(counting_requests(counter), requests);
     check_contents(map, &first);

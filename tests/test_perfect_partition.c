@@ -1,4 +1,4 @@
-/* Perfect partitions from within: what a lookup reads, how full a partition gets, and every way to make room. */
+/* Internals of perfect partitions: what a lookup reads, how full a partition gets, and every way to make room. */
 #define LOOM_LANES_HEADER "harness/counting_lanes.h"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
@@ -14,7 +14,7 @@ typedef struct fixture {
     loom__slot_kind kind;
     perfect_scratch *scratch;
     perfect_owner owner;
-    uint64_t *keys; /* that were stored */
+    uint64_t *keys; /* the stored keys */
     uint32_t count, slots;
 } fixture;
 
@@ -86,7 +86,7 @@ static uint64_t value_of(const fixture *f, uint64_t key)
     return value_for(key, slot_value_bytes(f->kind));
 }
 
-/* As a machine does it. */
+/* Inserts a key as a machine does. */
 static perfect_outcome insert_key(fixture *f, uint64_t key)
 {
     perfect_outcome outcome = insert_directly(f, key, value_of(f, key));
@@ -139,7 +139,8 @@ static uint32_t stashed(const fixture *f)
 
 /* ---- What a lookup reads ---- */
 
-/* One word of codes and one bucket: for keys in every place, those in the stash, and absent ones. */
+/* A lookup reads one word of codes and one bucket: for keys in every place, for keys in the stash, and for absent
+ * keys. */
 TEST_EACH_KIND(test_perfect_find_reads_one_bucket, .cpu_only = 1)
 {
     fixture f;
@@ -247,7 +248,7 @@ TEST_EACH_KIND(test_perfect_create_load_as_asked, .cpu_only = 1)
     }
     config.max_load = 0.95;
     CHECK_OK(loom__perfect_choose_shape(&config, 0, &shape));
-    /* Partitions with values beside the lines have fewer buckets, and spread more. */
+    /* Partitions whose values lie outside of the lines have fewer buckets, and the numbers of their keys vary more. */
     const double most = !slot_values_apart(shape.kind) ? 0.948 : t->key_bytes + t->value_bytes == 16 ? 0.926 : 0.935;
     CHECK((double)config.capacity / (double)shape.slots > most);
 }
@@ -264,8 +265,8 @@ static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
     return key;
 }
 
-/* More keys with equal rotations than a bucket has slots: no code places them, and neither does the stash. Another salt
- * deals them anew. */
+/* More keys with equal rotations than a bucket has slots: no code places them, and the stash is too small. The
+ * insertion reseeds the partition. */
 TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
 {
     fixture f;
@@ -290,8 +291,7 @@ TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
     free_fixture(&f);
 }
 
-/* More keys in a cell than its buckets hold: some are refused, and none is lost. After an erasure there is room
- * again. */
+/* More keys in a cell than its buckets hold: some are refused, and none is lost. After an erasure, a key fits again. */
 TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
 {
     fixture f;
@@ -318,7 +318,7 @@ TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
     free_fixture(&f);
 }
 
-/* Keys come and go, five times as many as there are slots: the partition stays as good as new. */
+/* Replaces keys, five times as many as there are slots. The partition stays as good as new. */
 TEST_EACH_KIND(test_perfect_erase_churn_no_drift, .cpu_only = 1, .timeout_seconds = 120)
 {
     const uint32_t subrange = t->quick ? 8 : 64;

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* A table in memory of the test's own, with more keys than it is made for, so that stashes are in use. */
+/* A table in the test's own memory. It gets more keys than it is made for, so that stashes are in use. */
 typedef struct overfull_table {
     loom__perfect_view view;
     loom__slot_kind kind;
@@ -60,7 +60,7 @@ static void free_overfull(overfull_table *table)
     free(table->view.marks);
 }
 
-/* Looks up key i alone. Returns whether it was found; *stashed: in the stash. */
+/* Looks up key i alone. Returns whether it was found. *stashed: the key is in the stash. */
 static int check_reads_of(const overfull_table *table, const batch *b, uint64_t i, int *stashed)
 {
     const perfect_seek seek = perfect_seek_key(table->kind, &table->view, batch_key(b, i));
@@ -86,7 +86,8 @@ static int check_reads_of(const overfull_table *table, const batch *b, uint64_t 
     return found;
 }
 
-/* One bucket and one word of codes: for every key, for keys in stashes, for refused keys, and for other absent keys. */
+/* A lookup reads one bucket and one word of codes: for stored keys, keys in stashes, refused keys, and other absent
+ * keys. */
 TEST_EACH_KIND(test_perfect_find_bulk_reads_one_bucket, .cpu_only = 1)
 {
     const uint64_t n = test_scaled(t, 20000, 4000), misses = n / 2;
@@ -107,7 +108,7 @@ TEST_EACH_KIND(test_perfect_find_bulk_reads_one_bucket, .cpu_only = 1)
     for (uint64_t i = 0; i < misses; i++)
         CHECK_EQ(check_reads_of(&table, &absent, i, &stashed), 0);
 
-    /* All in one call, where groups of keys go through stages: not one read more. */
+    /* One call for all keys, which handles groups of keys in stages, reads no more. */
     loom__cpu_counts counts = {0};
     const loom__batch all = {.keys = b.keys, .found_values = b.values, .status = b.status, .n = n};
     lines_taken = words_loaded = 0;

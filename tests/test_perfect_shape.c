@@ -1,4 +1,4 @@
-/* How large the cells of perfect tables are: as a device's cache asks, or as the caller does. */
+/* The size of the cells of perfect tables: chosen for the cache of a device, or by the caller. */
 #include "harness/map_fixture.h"
 
 #include <math.h>
@@ -20,8 +20,8 @@ static void check_same_shape(loom__perfect_shape a, loom__perfect_shape b)
     CHECK_EQ(a.slots, b.slots);
 }
 
-/* Large tables get fewer codes. Other tables, and tables at high loads, keep theirs. The table is as full either
- * way. */
+/* Large tables have larger cells, hence fewer codes. Other tables, and tables at high loads, keep small cells. Both
+ * kinds are equally full. */
 TEST_EACH_KIND(test_perfect_create_cells_for_a_cache, .cpu_only = 1)
 {
     static const double loads[] = {0.3, 0.53, 0.8, 0.85, 0.9, 0.95};
@@ -64,7 +64,7 @@ TEST(test_perfect_create_partitions_for_larger_cells)
     CHECK((double)config.capacity / (double)asked.slots > 0.898);
 }
 
-/* The config of a table makes an equal table, however small it is and however few its cells. */
+/* The config of a table makes an equal table, even if the table is small and has few cells. */
 TEST_EACH_KIND(test_perfect_create_from_own_config, .cpu_only = 1)
 {
     static const double loads[] = {0.1, 0.53, 0.8, 0.95}, cells[] = {0, 0.7, 5, 12};

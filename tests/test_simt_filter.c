@@ -1,4 +1,4 @@
-/* The filter's algorithms in the lane simulator: insertions and queries, which all may overlap. */
+/* The filter's algorithms in the lane simulator: insertions and queries. All of them may overlap. */
 #include "simt/sim_test.h"
 
 TEST(test_simt_filter_insert_beside_insert, .timeout_seconds = 240)

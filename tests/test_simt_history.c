@@ -1,4 +1,4 @@
-/* The judge of concurrent histories. */
+/* sim_history_possible: whether an order of the operations explains their answers. */
 #include "harness/harness.h"
 #include "simt/sim_history.h"
 
@@ -19,11 +19,11 @@ TEST(test_simt_history_overlapping_inserts)
     sim_operation both[] = {OPERATION(SIMT_MAP_KEEP, 1, LOOM_OK, 1, 10),
                             OPERATION(SIMT_MAP_KEEP, 2, LOOM_EXISTS, 2, 9)};
     CHECK(sim_history_possible(both, 2, absent, holds(1)));
-    CHECK(!sim_history_possible(both, 2, absent, holds(2))); /* keep keeps */
+    CHECK(!sim_history_possible(both, 2, absent, holds(2))); /* the second insertion must not overwrite */
     CHECK(!sim_history_possible(both, 2, absent, absent));
     CHECK(!sim_history_possible(both, 2, holds(3), holds(3)));
     both[1].status = LOOM_OK;
-    CHECK(!sim_history_possible(both, 2, absent, holds(1))); /* stored as new twice */
+    CHECK(!sim_history_possible(both, 2, absent, holds(1))); /* both stored the key as new */
 }
 
 TEST(test_simt_history_order_in_time)
@@ -59,7 +59,7 @@ TEST(test_simt_history_overwrites_and_erases)
     CHECK(!sim_history_possible(&full, 1, holds(1), holds(1)));
 }
 
-/* Many overlapping operations without an explanation: the search must end. */
+/* Many overlapping operations that no order explains: the search must end. */
 TEST(test_simt_history_hopeless_search_ends)
 {
     sim_operation calls[SIM_MOST_OPERATIONS];
@@ -75,7 +75,7 @@ TEST(test_simt_history_find_or_insert)
                             OPERATION(SIMT_MAP_FETCH, 2, LOOM_EXISTS, 2, 9)};
     both[0].found = both[1].found = 1;
     CHECK(sim_history_possible(both, 2, absent, holds(1)));
-    both[1].found = 2; /* it got its own value, which is not in the table */
+    both[1].found = 2; /* the answer is not in the table */
     CHECK(!sim_history_possible(both, 2, absent, holds(1)));
     both[1].found = 1;
     CHECK(!sim_history_possible(both, 2, absent, holds(2)));
@@ -88,9 +88,9 @@ TEST(test_simt_history_accumulations)
                              OPERATION(SIMT_MAP_COMBINE, 7, LOOM_EXISTS, 2, 9),
                              OPERATION(SIMT_MAP_FIND, 5, LOOM_OK, 3, 8)};
     CHECK(sim_history_possible(calls, 3, absent, holds(12)));
-    CHECK(!sim_history_possible(calls, 3, absent, holds(7))); /* one was lost */
+    CHECK(!sim_history_possible(calls, 3, absent, holds(7))); /* one addend was lost */
     calls[2].value = 7;
-    CHECK(!sim_history_possible(calls, 3, absent, holds(12))); /* what came second was never there alone */
+    CHECK(!sim_history_possible(calls, 3, absent, holds(12))); /* 7 was never in the table */
     calls[2].value = 12;
     CHECK(sim_history_possible(calls, 3, absent, holds(12)));
     for (int i = 0; i < 2; i++)
@@ -107,7 +107,7 @@ TEST(test_simt_history_updates)
     CHECK(sim_history_possible(calls, 2, holds(1), holds(5)));
     CHECK(sim_history_possible(calls, 2, holds(1), holds(7)));
     CHECK(!sim_history_possible(calls, 2, holds(1), holds(1)));
-    CHECK(!sim_history_possible(calls, 2, absent, holds(5))); /* it was not there to be updated */
+    CHECK(!sim_history_possible(calls, 2, absent, holds(5))); /* the updated key was absent */
     calls[0].status = calls[1].status = LOOM_NOT_FOUND;
     CHECK(sim_history_possible(calls, 2, absent, absent));
     CHECK(!sim_history_possible(calls, 2, holds(1), holds(1)));

@@ -1,4 +1,5 @@
-/* The lane simulator itself: what its memory allows and forbids (litmus tests), and its errors of collectives. */
+/* Tests of the lane simulator: which outcomes its memory allows and forbids (litmus tests), and which misuse of
+ * collectives it reports. */
 #include "harness/harness.h"
 #include "simt/machine/simt.h"
 
@@ -28,7 +29,7 @@ static int run_kernels(const simt_config *config, void (*left)(void *), void (*r
     return simt_run();
 }
 
-/* Every outcome (seen[0], seen[1]) of two lanes, each below 4, that some schedule brings. */
+/* The set of outcomes (seen[0], seen[1]), each below 4, that schedules of two lanes bring. */
 static uint32_t outcomes(void (*left)(void *), void (*right)(void *), int weak)
 {
     simt_config config = lone_lanes;
@@ -99,7 +100,7 @@ TEST(test_simt_memory_message_passing)
     CHECK_EQ(outcomes(pass_plain, receive_plain, 0), ordered);
 }
 
-/* A read-modify-write in between carries the release on. */
+/* A read-modify-write between the store and the load carries the release on. */
 static void pass_swapped(void *argument)
 {
     pass_released(argument);
@@ -112,8 +113,8 @@ TEST(test_simt_memory_release_sequence)
              OUTCOME(0, 0) | OUTCOME(0, 1) | OUTCOME(1, 1) | OUTCOME(2, 1));
 }
 
-/* Two halves of one word, each with a writer. What was released before a store to one half comes with this half, also
- * after a store to the other half. */
+/* Two halves of one word, with one writer each. A load of a half brings what its writer released before, even after a
+ * store to the other half. */
 static void pass_half(void *argument)
 {
     (void)argument;
@@ -192,7 +193,7 @@ TEST(test_simt_memory_coherence)
              OUTCOME(0, 0) | OUTCOME(0, 1) | OUTCOME(0, 2) | OUTCOME(1, 1) | OUTCOME(1, 2) | OUTCOME(2, 2));
 }
 
-/* A lane sees its own stores, whether they are visible to others or not. */
+/* A lane sees its own stores, visible to others or not. */
 static void write_and_read(void *argument)
 {
     (void)argument;
@@ -287,7 +288,7 @@ static const simt_config one_warp = {.group_lanes = 4, .warp_lanes = SIMT_WARP, 
 static int run_warp(const simt_config *config, void (*kernel)(void *), uint64_t seed)
 {
     simt_schedule_random(&schedule, seed);
-    return run_kernels(config, kernel, NULL, 16); /* two warps of 8 groups: one block */
+    return run_kernels(config, kernel, NULL, 16); /* one block: two warps of 8 groups */
 }
 
 static void vote_and_shuffle(void *argument)
@@ -308,7 +309,7 @@ TEST(test_simt_collective_results)
             FAIL("%s", simt.failure);
 }
 
-/* What lane 0 wrote before, all see after: with a sync of the warp, with a barrier of the block. */
+/* After a sync of the warp, or a barrier of the block, all lanes see what lane 0 wrote before. */
 static int use_barrier, use_neither;
 
 static void write_then_meet(void *argument)
@@ -340,7 +341,7 @@ TEST(test_simt_collective_sync_orders)
     CHECK_GT(missed, 0);
 }
 
-/* Bytes of a team's memory: each of eight lanes stores one of a word, and a barrier counts those that did. */
+/* Bytes of a team's memory: each of eight lanes stores one byte of a word, and a barrier counts these lanes. */
 static int one_byte_for_all;
 
 static void store_bytes(void *argument)
@@ -370,7 +371,7 @@ TEST(test_simt_team_bytes_and_counts)
     CHECK(strstr(simt.failure, "another lane touches, too") != NULL);
 }
 
-/* Lanes may part and meet again, as long as each collective finds the lanes of its mask. */
+/* Lanes may diverge and meet again, as long as every lane of a collective's mask arrives there. */
 static void part_and_meet(void *argument)
 {
     (void)argument;
@@ -430,7 +431,7 @@ static void barrier_without_a_warp(void *argument)
         (void)simt_barrier(0, SIMT_HERE);
 }
 
-/* A chain of waiting that no pair of lanes shows. */
+/* Lanes wait in a circle: no two of them wait for each other. */
 static void wait_in_a_circle(void *argument)
 {
     (void)argument;
@@ -472,7 +473,7 @@ TEST(test_simt_machine_stray_access_is_told)
     check_failure(stray_access, "outside the table");
 }
 
-/* Loads that only a table at rest allows, beside a writer. */
+/* Loads that are not coherent, which only a table at rest allows, beside a writer. */
 static void read_at_rest(void *argument)
 {
     (void)argument;

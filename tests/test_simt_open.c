@@ -90,8 +90,9 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
     run_case(t, "upkeep", RUNS);
 }
 
-/* All schedules of small scenarios, with up to three detours from running one lane after the other. Two detours where
- * there are three calls, and in upkeep, which takes more steps. One detour where a team makes room or repairs codes. */
+/* Explores all schedules of small scenarios of every case: open tables, filters and perfect tables. A schedule runs one
+ * lane after the other, with up to three detours. Exceptions: two detours in cases with three calls and in upkeep,
+ * which takes more steps; one detour where a team makes room or repairs codes. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};
@@ -99,7 +100,7 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
     for (uint32_t i = 0; i < sim_case_count; i++) {
         if (sim_cases[i].forbidden)
             continue;
-        /* Every width twice; more often where the operations of calls differ. */
+        /* Every width twice, and six times in mixed cases, whose calls draw different operations. */
         uint64_t seeds = sim_cases[i].mixed ? 36 : sim_cases[i].sets ? 12 : 8;
         if (t->short_tier && t->quick)
             seeds /= 4;

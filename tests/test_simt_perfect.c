@@ -1,5 +1,5 @@
-/* The perfect engine's algorithms in the lane simulator: groups that write, or move cells, beside each other; a team
- * that makes room; and what a lookup reads. */
+/* The perfect engine's algorithms in the lane simulator: groups that write or move cells at the same time, teams that
+ * make room or repair codes, and what a lookup reads. */
 #include "simt/machine/simt_perfect.h"
 #include "simt/sim_perfect_table.h"
 #include "simt/sim_test.h"
@@ -42,14 +42,14 @@ TEST(test_simt_perfect_repair, .timeout_seconds = 240)
 
 TEST(test_simt_perfect_room, .timeout_seconds = 240)
 {
-    run_case(t, "perfect/room", RUNS / 4); /* its runs are long */
+    run_case(t, "perfect/room", RUNS / 4); /* fewer runs: they are long */
 }
 
 /* ---- What a lookup reads ---- */
 
 enum { MOST_STORED = 17 * 16 };
 
-/* Different words of the memory that the last run has loaded: of lines, of rows of values, of codes. */
+/* Words that the last run has loaded: of lines, of rows of values, of codes. */
 typedef struct words_read {
     uint32_t lines, line_words, value_words, code_words, others;
 } words_read;
@@ -74,7 +74,7 @@ static words_read read_by_the_last_run(void)
     CHECK(simt.traced <= SIMT_TRACE);
     for (uint64_t i = 0; i < simt.traced; i++) {
         const simt_event *event = &simt.trace[i];
-        CHECK(event->word < 0 || event->op == SIMT_LOAD); /* a lookup does nothing else to memory */
+        CHECK(event->word < 0 || event->op == SIMT_LOAD); /* a lookup only loads */
         if (event->word < 0)
             continue;
         const uint64_t offset = 8 * (uint64_t)event->word, inside = offset % view->partition_bytes;
@@ -88,7 +88,7 @@ static words_read read_by_the_last_run(void)
         } else {
             uint64_t line = offset / PERFECT_LINE_BYTES; /* lines are aligned */
             read.line_words += !again;
-            read.others += (uint32_t)again; /* more than was needed */
+            read.others += (uint32_t)again; /* a word that was loaded before */
             if (line != last_line)
                 read.lines++;
             last_line = line;
@@ -118,16 +118,16 @@ static words_read look_up(uint32_t lanes, uint64_t key, loom_status *status)
     return read_by_the_last_run();
 }
 
-/* A lookup reads one bucket, each word of its line once, and one word of codes, whatever the width of a group. This
- * holds for keys in every place, for keys in the stash, and for absent keys, also those of stashed cells. A hit also
- * reads its value if values lie outside of the slots. */
+/* A lookup reads one bucket, each word of its line once, and one word of codes, for groups of any width. This holds for
+ * keys in every place, for keys in the stash, and for absent keys, including those of stashed cells. A hit also reads
+ * its value if values lie outside of the slots. */
 TEST(test_simt_perfect_find_reads_one_bucket)
 {
     for (uint32_t kind = SLOT_PAIR_4_4; kind <= SLOT_KEY_8; kind++) {
         static uint64_t keys[MOST_STORED];
         uint32_t stored = 0, found_in_stash = 0, missed_in_stash = 0;
         sim_perfect_make((loom__slot_kind)kind, 2, 2 * perfect_slots((loom__slot_kind)kind) / 8, 5 + kind, 0);
-        while (stored < MOST_STORED) { /* until a key is refused: then plans have used the stash */
+        while (stored < MOST_STORED) { /* when a key is refused, the stash is in use */
             uint64_t key = random_u64(&t->random) >> (slot_key_bytes((loom__slot_kind)kind) == 4 ? 32 : 0);
             if (sim_perfect_partition_of(key) != 0 || sim_perfect_read(key).present)
                 continue;

@@ -1,10 +1,10 @@
-/* The lane simulator sees: every planted fault of tests/simt/plants.cmake is found. */
+/* The lane simulator finds every planted fault of tests/simt/plants.cmake. */
 #include "harness/harness.h"
 #include "simt/sim_case.h"
 
 #include <string.h>
 
-/* From seed 0 on, plants are found after 0 to 35,065 seeds. */
+/* A search from seed 0 needs 0 to 35,065 further seeds, depending on the plant. */
 enum { MOST_SEEDS = 60000 };
 
 static uint32_t tested;
@@ -188,8 +188,8 @@ PLANT(perfect_left_counted_before_it_is_zero)
 PLANT(perfect_left_written_over_items)
 PLANT(perfect_left_counted_too_early)
 
-/* One call sees that slot 5 is free. Slot 2 is erased. Another call puts the same key into slot 2. The swap of the
- * first call on slot 5 succeeds. */
+/* Why the header forbids insertions beside erasures. One call sees that slot 5 is free. Slot 2 is erased. Another call
+ * puts the same key into slot 2. The swap of the first call on slot 5 succeeds: the key is in the table twice. */
 TEST(test_simt_plant_insert_beside_erase_makes_a_duplicate, .timeout_seconds = 240)
 {
     const sim_case *c = sim_case_named("insert+erase");
@@ -200,8 +200,8 @@ TEST(test_simt_plant_insert_beside_erase_makes_a_duplicate, .timeout_seconds = 2
     FAIL("no duplicate in %d runs", MOST_SEEDS);
 }
 
-/* Exhaustive searches (test_simt_open.c) find faults, too: missing fences of the mark show after three detours, and
- * faults with a key that is erased and comes back. */
+/* Exhaustive searches (test_simt_open.c) find faults, too: missing fences of a mark, which show after three detours,
+ * and faults that need a key to be erased and inserted again. */
 TEST(test_simt_open_exhaustive_finds_plants, .timeout_seconds = 240)
 {
     static const char *const names[] = {"no_second_look_at_a_mark", "mark_not_acquired", "mark_not_released",

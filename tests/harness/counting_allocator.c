@@ -45,7 +45,7 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
         c->bytes += bytes;
         if (c->bytes > c->peak)
             c->peak = c->bytes;
-        /* Whoever counts on fresh memory being zero is found out. */
+        /* Fresh memory is never zero: code that counts on zeros fails. */
         memset(memory, 0xa5, bytes);
     } else {
         memory = NULL;

@@ -22,13 +22,15 @@ void cuda_memory_destroy(cuda_memory kind, void *memory);
 /* Launches a kernel that fails, as a user's might: the device is of no use to this process afterwards. */
 void cuda_run_faulty_kernel(void);
 
-/* The cuda machine's steps fail, as if the device were lost, from the n-th on; 0: it is there again. */
+/* From the n-th step on, every step of the cuda machine fails, as if the device were lost. 0: the device works
+ * again. */
 void cuda_lose_device(uint64_t steps);
 
-/* The most keys of a slice in batches that go by partition on the cuda machine; 0: as many as it can take. */
+/* The most keys of a slice, for batches that go by partition on the cuda machine. 0: as many as the machine can
+ * take. */
 void cuda_set_slice(loom_context *context, uint64_t keys);
 
-/* A function of the cuda machine's module that is there for tests (machines/cuda/core/cuda_trial.h). */
+/* A function that the cuda machine's module has for tests (machines/cuda/core/cuda_trial.h). */
 void *cuda_module_function(const char *name);
 
 #endif

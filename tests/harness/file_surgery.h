@@ -1,5 +1,5 @@
-/* Saved tables, taken apart and put together again: the header and the sections of a file in memory, and the checksums,
- * made right after a change. Used by the tests of damaged files, the stored fuzz corpus and the fuzz target. For files
+/* Reads and changes files of saved tables in memory: the header, the sections, and the checksums, which can be made
+ * right after a change. The tests of damaged files, the stored fuzz corpus and the fuzz target use it. Only for files
  * of format 2 with one table. */
 #ifndef LOOM_TESTS_FILE_SURGERY_H
 #define LOOM_TESTS_FILE_SURGERY_H
@@ -33,7 +33,7 @@ uint64_t surgery_place(surgery_head *head);
 
 /* Makes the header's own checksum right. */
 void surgery_sign_header(unsigned char *file);
-/* Makes all checksums right, as far as the file is as long as its header says; otherwise only the header's. */
+/* Makes all checksums right if the file is as long as its header says, otherwise only that of the header. */
 void surgery_sign(unsigned char *file, size_t bytes);
 
 #endif

@@ -56,7 +56,8 @@ void check_same_report(const loom_filter_report *got, const loom_filter_report *
 
 /* ---- Calls ---- */
 
-/* An array of n elements, one behind the beginning; `content`, if there is any, is copied there. */
+/* Makes an array of n elements that begins one element after an aligned address, and copies `content` there unless it
+ * is NULL. */
 static unsigned char *place(loom_context *context, const void *content, uint64_t n, size_t width, void **piece)
 {
     if (context != NULL)

@@ -9,12 +9,13 @@
 enum { FILTER_PROBES = 4 };
 extern const uint32_t filter_probes[FILTER_PROBES];
 
-/* For keys of the width under test: as many keys, at the usual rate; or as many bytes, without a capacity. */
+/* Configs for keys of the width under test: a filter for `capacity` keys at the usual rate, or a filter of `bytes`
+ * without a capacity. */
 loom_filter_config make_filter_config(const test_run *t, uint64_t capacity, uint32_t probes);
 loom_filter_config make_sized_config(const test_run *t, uint64_t bytes, uint32_t probes);
 loom_filter *make_filter_from(loom_context *context, const loom_filter_config *config);
 loom_filter_report filter_report(loom_filter *filter);
-/* The same, except for rounding: blocks are added up in any order. */
+/* Checks that the reports are equal. Rates may differ by rounding: blocks are added up in any order. */
 void check_same_report(const loom_filter_report *got, const loom_filter_report *wanted);
 
 /* The call with a result, which is checked and returned. `context` is NULL for arrays on the host. Otherwise the arrays
@@ -22,12 +23,12 @@ void check_same_report(const loom_filter_report *got, const loom_filter_report *
 loom_result checked_filter_insert(loom_context *context, loom_filter *filter, const batch *b, uint32_t flags);
 /* Fills in b->found. */
 loom_result checked_filter_contains(loom_context *context, loom_filter *filter, batch *b);
-/* All keys of the batch are there. */
+/* Checks that all keys of the batch are found. */
 void check_all_in(loom_filter *filter, batch *b);
 
 /* The whole file of the filter; the caller frees it. */
 unsigned char *filter_file(test_run *t, loom_filter *filter, size_t *bytes);
-/* They have the same shape, seed and bits. Not compared: the capacity, and how many keys were given. */
+/* Checks that both filters have the same shape, seed and bits. Capacity and number of inserted keys may differ. */
 void check_same_bits(test_run *t, loom_filter *a, loom_filter *b);
 
 #endif

@@ -139,7 +139,7 @@ void test_check_status(const char *file, int line, const char *text, loom_status
               (int)got, loom_status_name(wanted), (int)wanted, loom_last_error());
 }
 
-/* No sentence of the library is about a machine of this number, except the one made here. */
+/* The sentence of test_poison_last_error. It names a machine number that no test uses. */
 static char poison_sentence[512];
 
 void test_poison_last_error(void)

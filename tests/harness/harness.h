@@ -81,10 +81,10 @@ typedef struct test_entry {
     test_body body;
     int each;            /* once for each of the widths that these types have; 0: once */
     int timeout_seconds; /* 0: 60 */
-    int every_engine;    /* it holds for all engines that have these types, but partial ones */
+    int every_engine;    /* runs for all engines that have these types, except partial ones */
     int long_tier;       /* in the short tier it runs with the sizes of --quick */
-    int threads;         /* several threads meet in it, its own or those that the library shares a batch out to */
-    int cpu_only;        /* TEST_EACH: of no meaning, or not yet offered, on the cuda machine */
+    int threads;         /* uses several threads, its own or those of the library */
+    int cpu_only;        /* TEST_EACH: meaningless, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so
                             it is for a few tests that between them use everything; the counting allocator, which
@@ -130,7 +130,7 @@ void test_register_mode(test_mode *mode);
 
 /* ---- Assertions --------------------------------------------------------------------------------------- */
 
-/* All of them end the process when they fail, on any thread. */
+/* A check that fails ends the process, on any thread. */
 _Noreturn void test_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void test_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* What this thread is doing, shown when a check fails. */
@@ -174,7 +174,7 @@ void test_check_refused(const char *file, int line, const char *text, loom_statu
 #define CHECK_STATUS(call, wanted) test_check_status(__FILE__, __LINE__, #call, call, wanted)
 #define CHECK_OK(call)             CHECK_STATUS(call, LOOM_OK)
 
-/* The call fails with this status, and loom_last_error() got a sentence of its own from it. */
+/* The call must fail with this status and set a sentence in loom_last_error(). */
 #define CHECK_REFUSED(call, wanted)                                          \
     do {                                                                     \
         test_poison_last_error();                                            \
@@ -189,13 +189,14 @@ void test_check_refused(const char *file, int line, const char *text, loom_statu
 #define FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 #define SKIP(...) test_skip(__VA_ARGS__)
 
-/* Makes loom_last_error() a sentence that no call under test can produce by itself, so that a call which fails
- * without setting one is noticed. */
+/* Sets loom_last_error() to a sentence that no call under test produces. A call that fails without setting its own
+ * sentence is then noticed. */
 void test_poison_last_error(void);
 
 /* ---- Small things that tests share --------------------------------------------------------------------- */
 
-/* malloc that ends the test when there is no memory. Exact sizes, so that a sanitizer sees one byte too many. */
+/* malloc that fails the test if there is no memory. It allocates exactly `bytes`: a sanitizer sees an access one byte
+ * beyond. */
 void *test_allocate(size_t bytes);
 /* `directory`/`name`, in one of eight static buffers of this thread. */
 const char *test_path(const test_run *t, const char *name);
@@ -205,10 +206,10 @@ void test_write_file(const char *path, const void *data, size_t bytes);
 /* Number of entries in a directory, . and .. not counted. */
 size_t test_count_entries(const char *directory);
 void test_remove_tree(const char *path);
-/* The smaller one in quick mode. */
+/* Returns `quick` in quick mode, otherwise `normal`. */
 uint64_t test_scaled(const test_run *t, uint64_t normal, uint64_t quick);
-/* Sets the range *first to *end - 1 of ways to try: all `count` in the long tier, and one that the seed chooses in the
- * short tier. */
+/* Chooses the ways to try, *first to *end - 1: all `count` in the long tier, one that the seed chooses in the short
+ * tier. */
 void test_sample(test_run *t, uint32_t count, uint32_t *first, uint32_t *end);
 const char *test_simd_name(loom_simd simd);
 
@@ -217,7 +218,8 @@ const char *test_simd_name(loom_simd simd);
 #define TEST_EXIT_FAILED  1
 #define TEST_EXIT_SKIPPED 77
 
-/* A directory made for a test that runs in this process: if the test fails, it goes unless something is in it. */
+/* Registers the directory of a test that runs in this process. If the test fails, the directory is removed if it is
+ * empty. */
 void test_own_directory(const char *path);
 test_entry *test_entries(void);
 test_mode *test_modes(void);

@@ -42,7 +42,8 @@
 #endif
 
 #if SANITIZED_ADDRESS
-/* Where ASAN_OPTIONS says nothing: failed allocations are for the library to handle; leaks as in test_entry. */
+/* Defaults for ASAN_OPTIONS: failed allocations return NULL, since the library handles them. Only tests with
+ * .leak_check look for leaks. */
 const char *__asan_default_options(void);
 __attribute__((visibility("default"), used)) const char *__asan_default_options(void)
 {
@@ -76,7 +77,7 @@ typedef struct options {
     double timeout_scale;
 } options;
 
-/* One test as it is run and counted: other entries than those of TEST make several. */
+/* One test as it is run and counted. An entry of TEST_EACH and its kin makes several. */
 typedef struct test_case {
     char name[128];
     test_entry *entry;
@@ -150,7 +151,8 @@ static int is_meant(const test_entry *entry, const table_case *table, const tabl
            (entry->every_engine && !table->partial);
 }
 
-/* test_open_x becomes test_perfect_x_4_8 there; TEST_EACH_CASE: test_x becomes test_x_perfect_map_4_8. */
+/* Names the case. For an engine other than the default, test_open_x becomes test_perfect_x_4_8. With TEST_EACH_CASE,
+ * test_x becomes test_x_perfect_map_4_8. */
 static void name_case(test_case *test)
 {
     const table_form *form = &test->form;
@@ -320,7 +322,7 @@ static int open_output(void)
     return file;
 }
 
-/* For the program that is about to be executed: the tests that look for leaks do so. */
+/* Makes the program that is about to be executed look for leaks. */
 static void ask_for_leaks(void)
 {
     const char *given = getenv("ASAN_OPTIONS");
@@ -358,14 +360,14 @@ static void execute(const options *o, const test_case *test, const char *directo
     if (o->one_kind)
         arguments[count++] = "--one-kind";
     arguments[count] = NULL;
-    /* exec does not write to its arguments; its type only predates const. */
     if (SANITIZED_ADDRESS && test->entry->leak_check)
         ask_for_leaks();
+    /* exec does not write to its arguments: the casts only remove const. */
     if (o->wrapper_words)
         execvp(arguments[0], (char *const *)(uintptr_t)arguments);
     else
         execv(arguments[0], (char *const *)(uintptr_t)arguments);
-    if (errno == ENOEXEC) { /* an emulator runs us, and the system cannot start it by itself: a fork must do */
+    if (errno == ENOEXEC) { /* under an emulator that the system cannot start: runs the test in the fork */
         options own = *o;
         own.directory = directory;
         exit(run_here(&own, test));

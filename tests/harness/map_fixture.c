@@ -181,7 +181,8 @@ static loom_result blank_result(void)
     return result;
 }
 
-/* What the statuses say, counted; only these four may occur, and only those in `allowed` (a bit for each). */
+/* Checks the result against the statuses. Only the four statuses of keys may occur, and only those in `allowed`, which
+ * has a bit for each. */
 static void check_against_statuses(const batch *b, const loom_result *result, unsigned allowed)
 {
     uint64_t counts[4] = {0, 0, 0, 0};
@@ -370,7 +371,7 @@ static word_pair *sorted_pairs(const batch *b)
     return pairs;
 }
 
-/* Equal for equal sets of pairs in any order; for others, by chance once in 2^64. */
+/* A fingerprint of a set of pairs, in any order. Different sets have equal fingerprints once in 2^64. */
 static uint64_t pairs_fingerprint(const batch *b)
 {
     uint64_t sum = 0;

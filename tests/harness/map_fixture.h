@@ -1,5 +1,5 @@
-/* What the map's tests share: contexts and tables that replay from the seed, batches of keys of any width, calls that
- * check what must hold for every call. */
+/* Shared by the tests of maps: contexts and tables that follow from the seed, batches of keys of any width, and calls
+ * that check what must hold for every call. */
 #ifndef LOOM_TESTS_MAP_FIXTURE_H
 #define LOOM_TESTS_MAP_FIXTURE_H
 
@@ -7,7 +7,7 @@
 
 /* ---- Contexts and tables ------------------------------------------------------------------------------ */
 
-/* A context on the machine, and with the SIMD kind, under test, a seed from t->random, and 1 to 4 threads. */
+/* A context for the machine and SIMD kind under test, with a seed from t->random and 1 to 4 threads. */
 loom_context *make_context(test_run *t);
 loom_context *make_context_with(test_run *t, uint32_t threads, uint64_t seed);
 /* A config for tables of the widths under test that do not grow: most tests check what a table refuses. */
@@ -40,14 +40,14 @@ batch copy_batch(const batch *b);
 
 uint64_t get_word(const void *array, uint32_t bytes, uint64_t i);
 void set_word(void *array, uint32_t bytes, uint64_t i, uint64_t word);
-/* The word as an element of that width holds it. */
+/* The word, cut to an element of this width. */
 uint64_t cut_word(uint64_t word, uint32_t bytes);
 
 uint64_t batch_key(const batch *b, uint64_t i);
 uint64_t batch_value(const batch *b, uint64_t i);
 void set_pair(batch *b, uint64_t i, uint64_t key, uint64_t value);
-/* Different keys, in an order and of a set that depend on `salt`: mix_u64 of a range, so they look random at 8 bytes;
- * for 4 bytes the same with a bijection of 32 bits. Values are value_for(key). */
+/* Fills the batch with different keys number first, first + 1, and so on, of the sequence that `salt` names: a
+ * bijection of 64 or 32 bits, hence they look random. Values are value_for(key). */
 void fill_distinct(batch *b, uint64_t salt, uint64_t first);
 uint64_t distinct_key(uint32_t key_bytes, uint64_t salt, uint64_t i);
 uint64_t value_for(uint64_t key, uint32_t value_bytes);
@@ -69,7 +69,7 @@ void checked_verify(loom_map *map);
 /* Every key of the batch is found with the batch's value. */
 void check_all_found(loom_map *map, const batch *b);
 void check_none_found(loom_map *map, const batch *b);
-/* The table holds exactly these pairs, says every way of asking. Keys of the batch must differ. */
+/* Checks in every way that the table holds exactly these pairs. The keys of the batch must differ. */
 void check_contents(loom_map *map, const batch *b);
 /* All pairs, in the order of retrieve_all. */
 batch retrieve(loom_map *map, uint32_t key_bytes, uint32_t value_bytes);

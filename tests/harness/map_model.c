@@ -29,7 +29,7 @@ batch random_batch(test_run *t, uint64_t universe, uint64_t longest)
     uint64_t range = 1 + random_below(&t->random, universe), start = random_below(&t->random, universe - range + 1);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t which = start + random_below(&t->random, range);
-        /* Small numbers as they are, the rest scattered; and now and then one of the special ones. */
+        /* Odd numbers as they are, even numbers scattered, and sometimes a special key. */
         uint64_t key = which & 1 ? which : distinct_key(b.key_bytes, 5, which);
         if (random_below(&t->random, 50) == 0)
             key = random_u64(&t->random) & 1 ? UINT64_MAX : UINT64_C(1) << (b.key_bytes * 8 - 1);
@@ -65,7 +65,8 @@ static occurrence *group_keys(const batch *b)
     return all;
 }
 
-/* What became of one key that the batch has `count` times. `after` and `after_value` are what the table says now. */
+/* Checks one key that the batch has `count` times. `after`: whether the table has the key now, with the value
+ * `after_value`. */
 static void check_group(model *m, const batch *b, const occurrence *group, uint64_t count, uint32_t flags, int after,
                         uint64_t after_value)
 {
@@ -91,7 +92,7 @@ static void check_group(model *m, const batch *b, const occurrence *group, uint6
         CHECK_EQ(counts[LOOM_EXISTS], count - 1);
         if (flags & LOOM_IN_ORDER)
             CHECK_EQ(stored_by, group[0].index);
-        if (!(flags & LOOM_OVERWRITE)) /* whoever stored the key keeps it */
+        if (!(flags & LOOM_OVERWRITE)) /* the row with LOOM_OK set the value */
             CHECK_EQ(after_value, batch_value(b, stored_by));
     }
     if (!before || flags & LOOM_OVERWRITE) {
@@ -144,7 +145,7 @@ loom_result model_build(model *m, batch *b, uint32_t flags)
     return result;
 }
 
-/* As an insertion that keeps. Every entry got the value that its key has afterwards. */
+/* Checked like an insertion with LOOM_KEEP. Every entry must return the value that its key has afterwards. */
 void model_find_or_insert(model *m, batch *b)
 {
     void *found = test_allocate(b->n * b->value_bytes);
@@ -185,10 +186,10 @@ void model_update(model *m, batch *b)
     free_batch(&got);
 }
 
-/* Integers, in no hurry, and by no code of the library. */
+/* Combines integers without code of the library. */
 static uint64_t combine_integers(uint64_t a, uint64_t b, uint32_t bytes, loom_combine combine, int is_signed)
 {
-    uint64_t flip = is_signed ? UINT64_C(1) << (bytes * 8 - 1) : 0; /* then signed order is unsigned order */
+    uint64_t flip = is_signed ? UINT64_C(1) << (bytes * 8 - 1) : 0; /* signed comparison by unsigned numbers */
     if (combine == LOOM_COMBINE_ADD)
         return cut_word(a + b, bytes);
     int smaller = (b ^ flip) < (a ^ flip);
@@ -360,7 +361,7 @@ void model_compare_cursor(model *m, uint64_t room)
             set_pair(&all, taken, batch_key(&chunk, i), batch_value(&chunk, i));
     }
     CHECK_EQ(taken, count);
-    /* And it stays at its end. */
+    /* The cursor stays at its end. */
     CHECK_OK(loom_cursor_next(cursor, chunk.keys, chunk.values, room, &got, NULL));
     CHECK_EQ(got, 0);
     loom_cursor_close(cursor);

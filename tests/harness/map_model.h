@@ -5,7 +5,7 @@
 #include "map_fixture.h"
 #include "reference_map.h"
 
-/* A batch from a small universe of keys, so that they meet: in the table, and within the batch. */
+/* A batch from a small universe of keys: keys repeat in the table and within the batch. */
 batch random_batch(test_run *t, uint64_t universe, uint64_t longest);
 
 typedef struct model {
@@ -32,7 +32,7 @@ void model_count(model *m, batch *b); /* the batch's values become ones */
 void model_find(model *m, const batch *keys);
 void model_erase(model *m, batch *b);
 void model_clear(model *m);
-/* The map becomes a copy of itself, and the former one goes. */
+/* Replaces the map by a clone of itself. */
 void model_clone(model *m);
 void model_save_and_load(model *m, loom_context *context);
 /* Size, verify, and all pairs by retrieve_all. */

@@ -1,5 +1,5 @@
-/* Arrays of a batch where the machine under test works, or on the host, or some here and some there. On the cuda
- * machine the path of a bulk call depends on it. On the cpu machine all of them are host memory. */
+/* Arrays of a batch in the machine's memory, on the host, or some in each. On the cuda machine the path of a bulk call
+ * depends on the placement. On the cpu machine all arrays lie in host memory. */
 #ifndef LOOM_TESTS_PLACED_BATCH_H
 #define LOOM_TESTS_PLACED_BATCH_H
 

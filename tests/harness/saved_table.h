@@ -4,7 +4,7 @@
 
 #include "map_fixture.h"
 
-/* Damaged ones are loaded from a file without a name: thousands of them pass by. */
+/* Damaged copies are loaded from a file without a name, since there are thousands of them. */
 typedef struct saved_table {
     loom_context *context;
     const char *path;
@@ -19,7 +19,7 @@ saved_table saved_make(test_run *t, uint64_t capacity, uint64_t keys);
 void saved_free(saved_table *s);
 
 loom_status saved_try_load(saved_table *s, const unsigned char *file, size_t bytes);
-/* It is refused with one of these, and a sentence; or with wanted = LOOM_OK, loaded. */
+/* Loads the file. The load must fail with one of these statuses and a sentence, or succeed if `wanted` is LOOM_OK. */
 void saved_check_load(saved_table *s, const unsigned char *file, size_t bytes, loom_status wanted, loom_status or_else);
 
 #endif

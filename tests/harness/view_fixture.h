@@ -6,7 +6,8 @@
 
 /* Makes a context of the cpu machine lend views of open tables. Nothing may use the views. */
 void make_open_lend(loom_context *context);
-/* The same for filters and perfect tables: they ask the machine, where open tables ask for a kernel. */
+/* The same for filters and perfect tables. These ask the machine whether it lends views, while open tables look for a
+ * kernel. */
 void make_others_lend(loom_context *context);
 /* A context of the cpu machine that lends views of open tables. */
 loom_context *make_lending_context(test_run *t);

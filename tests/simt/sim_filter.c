@@ -105,7 +105,7 @@ static void draw_filter(uint64_t seed)
         add_bits(&now.before, now.keys[0]);
 }
 
-/* Which items insert: all, none, or as the dice say. */
+/* Draws which items insert: all, none, or each at random. */
 static void draw_items(scenario_call *call, uint32_t from, uint32_t hot)
 {
     uint32_t inserting = 0;
@@ -167,8 +167,8 @@ static const scenario_call *call_of(uint32_t item)
     return &now.calls[i];
 }
 
-/* Was `first` over when `second` began, and did something see to the order: the end of a call, the same lanes, or a
- * flag? */
+/* Whether `first` ended before `second` began and an order between them is certain: by the end of a call, by the same
+ * lanes, or because memory is not weak. heard_from covers flags. */
 static int comes_before(uint32_t first, uint32_t second)
 {
     const scenario_call *a = call_of(first), *b = call_of(second);
@@ -183,11 +183,10 @@ static int comes_before(uint32_t first, uint32_t second)
     return !now.config.weak_memory && one->ended < other->began;
 }
 
-/* Item a is known to b: through any chain of items each of which comes before the next. */
+/* known[a][b]: item a comes before b, through any chain of items. */
 static int known[MOST_ALL][MOST_ALL];
 
-/* Did this insertion, and no other, tell the query that the key is there? With several insertions of the key this is
- * unknown. */
+/* Whether this insertion told the query that the key is there. Unknown, hence 0, if several insertions have the key. */
 static int heard_from(uint32_t query, uint32_t insertion)
 {
     uint32_t tellers = 0;

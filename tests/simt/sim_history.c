@@ -9,7 +9,7 @@ static uint64_t combined(const sim_operation *operation, uint64_t value)
     return loom__combine_8(operation->rule, value, operation->value);
 }
 
-/* Applies one operation to a key that stands alone. 0: it could not have answered so. */
+/* Applies one operation to the state of its key. Returns 0 if the operation could not have given its answer. */
 static int apply(const sim_operation *operation, sim_state *state)
 {
     switch (operation->op) {

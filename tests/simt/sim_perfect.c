@@ -40,7 +40,7 @@ static int is_set(void)
 
 /* ---- Scenarios ---- */
 
-/* A key that none is equal to: of partition 0 and this bucket of it, or, with UINT32_MAX, of any. */
+/* Draws a new key: of the given bucket of partition 0, or of any place if `bucket` is UINT32_MAX. */
 static scenario_key *draw_key(uint32_t bucket)
 {
     for (;;) {
@@ -63,8 +63,8 @@ static void store(scenario_key *key, uint64_t value)
         key->before = (sim_state){1, value};
 }
 
-/* Codes are any, so that some cells lie in the stash. One bucket is that of all hot keys but, sometimes, one; it
- * has few free slots, in any place. */
+/* Draws random codes: some cells lie in the stash. All hot keys belong to one bucket, except sometimes one key. This
+ * bucket has few free slots, in any place. */
 static void draw_table(uint64_t seed, int tiny)
 {
     loom__slot_kind kind = (loom__slot_kind)(seed % (now.c->sets ? SLOT_KEY_8 + 1 : SLOT_KEY_8_VALUE_8 + 1));
@@ -145,7 +145,7 @@ void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny)
     now.config.weak_memory = tiny || seed / 32 % 4 != 0;
     now.config.step_limit = SIM_STEP_LIMIT;
     now.warps_per_block = 1 + below(2);
-    /* Sets are never overwritten, and their turn is every third seed. */
+    /* Sets never overwrite. One seed in three draws a set. */
     int overwrites = c->streams[0] == SIM_INSERT && seed % (SLOT_KEY_8 + 1) < SLOT_KEY_4 && below(2);
     now.op = overwrites ? SIMT_MAP_OVERWRITE : (simt_map_op)__builtin_ctz(c->streams[0]);
     draw_table(seed, tiny);
@@ -158,7 +158,7 @@ void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny)
 static const char *const op_names[] = {"find", "keep", "overwrite", "fetch", "accumulate", "update", "erase"};
 static uint32_t key_at_fault; /* the last one judged; UINT32_MAX: none in particular */
 
-/* perfect_may_claim, by the words above it in perfect_ops.h. */
+/* What perfect_may_claim decides, according to its comment in perfect_ops.h. */
 static int left_to_the_owner(void)
 {
     return slot_values_apart(sim_perfect.kind) && (now.op == SIMT_MAP_FETCH || now.op == SIMT_MAP_COMBINE);
@@ -174,8 +174,8 @@ static void judge_refusal(const scenario_key *key)
         simt_fail("key %#llx was left to the owner, but its bucket has room", (unsigned long long)key->key);
 }
 
-/* Of equal keys whose values lie apart, any one that no later call has overwritten wins: one that finds the key may
- * store its value before the one that brought the key stores its own. */
+/* Overwrites of one key whose values lie outside of the slots: any value may win unless a later call has overwritten
+ * it. A call that finds the key may store its value before the call that brought the key stores its own. */
 static int any_may_win(const sim_operation *operations, uint32_t count, sim_state before, sim_state after)
 {
     sim_operation plain[SIM_MOST_OPERATIONS];
@@ -229,7 +229,7 @@ static void judge_key(uint32_t index)
         simt_fail("no order of the calls explains what was answered for key %#llx", (unsigned long long)key->key);
 }
 
-/* Whatever was erased: the partition may have room again. Nothing else touches a mark. */
+/* If a key was erased, the partition may have room, and its mark must be gone. Nothing else changes a mark. */
 static void judge_mark(void)
 {
     int erased = 0;
@@ -263,7 +263,7 @@ static void judge(void)
         judge_key(i);
 }
 
-/* Of a run that came to its end: what the lanes that worked on the key at fault did to memory. */
+/* For the trace of a run that came to its end: shows the memory accesses of lanes that worked on the key at fault. */
 static int matters(const simt_event *event)
 {
     if (event->op == SIMT_BALLOT || event->op == SIMT_SHUFFLE || event->item == UINT32_MAX)

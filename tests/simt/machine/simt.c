@@ -133,7 +133,7 @@ static void drain_one(simt_lane *lane, uint32_t index)
         lane_is_through(lane);
 }
 
-/* Lets some waiting store become visible. Returns 0 if there is none. */
+/* Lets a buffered store become visible. Returns 0 if there is none. */
 static int drain_some(void)
 {
     uint32_t with_stores[SIMT_MOST_LANES], count = 0;
@@ -191,7 +191,7 @@ static simt_lane *pick(simt_lane *current)
     return &simt.lanes[simt.runnable[simt_schedule_choose(schedule, simt.runnable_count, 0)]];
 }
 
-/* Goes on with some lane, perhaps the one that calls. Comes back when that one is chosen again. */
+/* Continues with some lane, perhaps the calling one. Returns when the calling lane is chosen again. */
 static void reschedule(void)
 {
     simt_lane *current = simt.current;
@@ -205,7 +205,7 @@ static void reschedule(void)
     if (simt.schedule->kind == SIMT_EXHAUSTIVE ? simt.steps % PATIENCE == 0
                                                : simt_schedule_chance(simt.schedule, simt.schedule->drain))
         drain_some();
-    while (simt.runnable_count == 0) { /* every round empties a buffer further, or is the last */
+    while (simt.runnable_count == 0) { /* ends: each round drains a store, or is the last */
         if (drain_some())
             continue;
         simt_lane *waiting = NULL;
@@ -229,7 +229,7 @@ static void reschedule(void)
                       current != NULL && current->state == SIMT_ENDED);
 }
 
-/* Does `waiting`, at its collective, wait for `lane`? */
+/* Whether `waiting`, at its collective, waits for `lane`. */
 static int concerns(const simt_lane *waiting, const simt_lane *lane)
 {
     if (waiting->call != lane->call)
@@ -331,7 +331,7 @@ static uint64_t with_part(uint64_t word, simt_part part, uint64_t value)
     return (word & ~(low_bytes(part.bytes) << part.shift)) | value << part.shift;
 }
 
-/* Before every access to memory and every fence. */
+/* The scheduling point before every access to memory and every fence. */
 static simt_lane *point(simt_op op, const simt_site *site)
 {
     simt_lane *lane = simt.current;
@@ -361,7 +361,7 @@ static uint32_t choose_age(uint32_t choices)
     return simt_schedule_choose(simt.schedule, choices, 1);
 }
 
-/* With shared = 0 no lane may be writing. */
+/* A load with shared = 0 is an error while any call writes. */
 static void check_unshared(const simt_lane *lane)
 {
     for (uint32_t i = 0; i < simt.call_count; i++) {
@@ -384,7 +384,7 @@ uint64_t simt_load(const void *at, uint32_t bytes, int shared, const simt_site *
     return value;
 }
 
-/* What was put into the buffer last stays there, or becomes visible at once. */
+/* The store that was buffered last stays in the buffer, or becomes visible at once. */
 static void leave_buffered(simt_lane *lane)
 {
     int waits = simt.config.weak_memory;
@@ -465,7 +465,7 @@ uint64_t simt_add(void *at, uint64_t addend, const simt_site *site)
     return modify(SIMT_ADD, at, 8, addend, site);
 }
 
-/* Who has touched a byte of a team's memory, in each way, since when. */
+/* The lane that touched a byte of a team's memory in each way, and when. */
 typedef struct team_touch {
     uint64_t age[3];
     uint32_t lane[3];
@@ -513,7 +513,7 @@ void simt_acquire(const simt_site *site)
 
 /* ---- Collectives ---- */
 
-/* The lanes that a collective can concern lie beside each other. */
+/* Lanes that a collective may concern are neighbours in simt.lanes. */
 typedef struct lane_range {
     simt_lane *first, *end;
 } lane_range;
