@@ -1,4 +1,4 @@
-/* Device views of open tables, as far as the host knows of them: which calls are refused while a view is out, how
+/* Device views of open tables, as far as the host knows of them: which calls are refused while a view is lent, how
  * views are counted, and which views loom_map_view_end refuses. tests/device/ tests the kernels that use views.
  *
  * The cpu machine lends no views. The tests tell one of its contexts that it does (view_fixture.h), so that
@@ -140,7 +140,7 @@ static void check_rules(test_run *t, loom_context *context, uint32_t value_bytes
             if (other != r)
                 refuse_view(map, rules[other].access, LOOM_IN_USE);
         END_VIEW(map, &first);
-        END_VIEW_INVALID(map, &first); /* each view ends once, whatever else is out */
+        END_VIEW_INVALID(map, &first); /* each view ends once, whatever else is lent */
         check_calls(t, map, &b, goes);
         END_VIEW(map, &second);
         END_VIEW_INVALID(map, &second);
@@ -300,7 +300,7 @@ static void check_failed_end(loom_context *context)
     loom_map_destroy(map);
 }
 
-/* Upkeep waits until no view is out: erasures beside a view wear the table, and keys move when the last view ends. */
+/* Upkeep waits until no view is lent: erasures beside a view wear the table, and keys move when the last view ends. */
 static void check_upkeep_waits(test_run *t, loom_context *context)
 {
     loom_map *map = make_open_table(context, 4, 0);

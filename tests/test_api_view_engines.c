@@ -83,7 +83,7 @@ static void check_filter_rules(test_run *t, loom_context *context)
         but_for_serial.serial = first.serial;
         CHECK_BYTES(&but_for_serial, &first, sizeof first);
         END_FILTER(filter, &first);
-        END_FILTER_INVALID(filter, &first); /* each view ends once, whatever else is out */
+        END_FILTER_INVALID(filter, &first); /* each view ends once, whatever else is lent */
         check_filter_calls(t, filter, like, &b, 0);
         END_FILTER(filter, &second);
         END_FILTER_INVALID(filter, &second);

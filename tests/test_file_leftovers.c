@@ -141,7 +141,8 @@ TEST(test_file_saves_of_many_processes, .timeout_seconds = 120)
     for (int i = 0; i < SAVERS; i++) {
         savers[i] = fork();
         CHECK(savers[i] >= 0);
-        for (uint64_t round = 0; savers[i] == 0 && (i < KILLED || round < rounds); round++) /* the others are killed */
+        for (uint64_t round = 0; savers[i] == 0 && (i < KILLED || round < rounds);
+             round++) /* savers 0 .. KILLED - 1: until killed */
             if (loom__file_begin(&file, path) != LOOM_OK || loom__file_write(&file, "table", 5, 0) != LOOM_OK ||
                 loom__file_commit(&file) != LOOM_OK) {
                 fprintf(stderr, "%s\n", loom_last_error());

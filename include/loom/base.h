@@ -46,7 +46,7 @@ LOOM_API uint32_t loom_version(void);
     X(TOO_SMALL, 20, "an output array is too small")                                \
     X(NO_MACHINE, 21, "the machine asked for is not present")                       \
     X(DEVICE, 22, "the device reported an error")                                   \
-    X(IN_USE, 23, "a device view of the table is out")                              \
+    X(IN_USE, 23, "a device view of the table is lent")                             \
     X(OVERFILLED, 24, "the filter holds more keys than it was made for")            \
     X(IO, 32, "a file could not be read or written")                                \
     X(BAD_FILE, 33, "the file is damaged or is not a hashloom file")                \

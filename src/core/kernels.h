@@ -38,8 +38,8 @@ typedef struct loom__map_kernels {
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
 
     /* Replaces the contents of `to` by the keys of `from`. Fills whole partitions, and waits. The caller sets the
-     * totals. *refused counts the keys that found no room; if there are any, `to` must not be used.
-     * UNSUPPORTED: these partitions cannot be filled whole. Optional. */
+     * totals. *refused is 0 if all keys found room; otherwise `to` must not be used. A lack of room is
+     * reported by *refused, never as FULL. UNSUPPORTED: these partitions cannot be filled whole. Optional. */
     loom_status (*refill)(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
                           loom_stream stream);
 

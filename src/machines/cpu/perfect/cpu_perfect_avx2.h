@@ -86,8 +86,8 @@ LOOM_LANE __m256i fours_bucket(const loom__perfect_view *view, const uint64_t *c
     /* perfect_rotation: bits 29 and up with one mapping, bits 26 and up with the other. */
     const __m256i spread = fours_times(_mm256_xor_si256(remainder, fours_times(salt, 0x9e3779b9u)), 0x85ebca6bu);
     const __m256i thrice = _mm256_add_epi64(mapping, _mm256_slli_epi64(mapping, 1));
-    const __m256i turn = _mm256_srlv_epi64(spread, _mm256_sub_epi64(_mm256_set1_epi64x(29), thrice));
-    const __m256i number = _mm256_and_si256(_mm256_add_epi64(turn, code), seven);
+    const __m256i rotation = _mm256_srlv_epi64(spread, _mm256_sub_epi64(_mm256_set1_epi64x(29), thrice));
+    const __m256i number = _mm256_and_si256(_mm256_add_epi64(rotation, code), seven);
 
     /* perfect_bucket_in */
     const __m256i low =

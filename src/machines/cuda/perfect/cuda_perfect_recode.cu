@@ -73,11 +73,11 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) recode_kernel(const __grid_co
             else
                 tell_item<kind>(chunk, index, outcome, value, &counts);
         }
-        uint32_t turn = 0; /* a counter hands out items, since they take different times */
+        uint32_t item = 0; /* a counter hands out items, since they take different times */
         if (begins && lane_leads(group))
-            turn = gridDim.x * GROUPS + atomicAdd(&lists.counters->recoded, 1u);
-        turn = (uint32_t)lane_sum(group, turn);
-        next = begins ? turn : next;
+            item = gridDim.x * GROUPS + atomicAdd(&lists.counters->recoded, 1u);
+        item = (uint32_t)lane_sum(group, item);
+        next = begins ? item : next;
     }
     __syncwarp();
     if (chunk.batch.counts != NULL)

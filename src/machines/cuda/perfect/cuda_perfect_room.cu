@@ -22,7 +22,7 @@ enum { TEAM = 32, GROUPS = TEAM / CUDA_LANES, MOST_OWNERS = 4096, LATE_THREADS =
 
 static_assert(sizeof(perfect_scratch) + (PERFECT_SUBRANGES * PERFECT_MOST_SUBRANGE + 2) / 2 * sizeof(uint32_t) <=
                   MOST_SCRATCH_BYTES,
-              "a block has so much without being asked");
+              "a block has this much shared memory without opting in");
 
 /* ---- owners ---- */
 
