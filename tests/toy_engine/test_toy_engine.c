@@ -27,7 +27,7 @@ TEST_EACH_KIND(test_toy_model_nearly_full, .cpu_only = 1)
     t->engine = TOY_ENGINE;
     model m = make_model(t, make_map(t, context, 40), 40);
     for (uint64_t i = 0; i < test_scaled(t, 300, 60); i++) {
-        batch in = random_batch(t, 70, 60), out = random_batch(t, 70, 20);
+        batch in = random_batch(t, 70, 90), out = random_batch(t, 70, 20);
         refused += model_insert(&m, &in, i % 2 ? LOOM_KEEP : LOOM_OVERWRITE).full;
         model_compare(&m);
         model_erase(&m, &out);
