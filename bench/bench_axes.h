@@ -6,13 +6,19 @@
 
 #define BENCH_DEFAULT_N           (UINT64_C(1) << 24)
 #define BENCH_DEFAULT_LOADS       0.53, 0.8, 0.9, 0.95
-#define BENCH_DEFAULT_HITS        0, 50, 100 /* percent of the lookups that find their key */
-#define BENCH_DEFAULT_SKEW        0.0        /* Zipf exponent; 0: every key once */
-#define BENCH_DEFAULT_HOT         0.0        /* share of the entries that are one key */
-#define BENCH_DEFAULT_MORE        0.09       /* share of the keys that `extend` inserts */
+#define BENCH_DEFAULT_HITS        0, 50, 100                        /* percent of the lookups that find their key */
+#define BENCH_DEFAULT_SKEW        0.0                               /* Zipf exponent; 0: every key once */
+#define BENCH_DEFAULT_HOT         0.0                               /* share of the entries that are one key */
+#define BENCH_DEFAULT_MORE        0.09                              /* share of the keys that `extend` inserts */
+#define BENCH_DEFAULT_FROM        0, 0.0001, 0.01, 0.1, 0.5, 0.9, 1 /* first capacity of `grow_from`, as a share of n */
 #define BENCH_DEFAULT_KEY_BYTES   4
 #define BENCH_DEFAULT_VALUE_BYTES 4
 #define BENCH_DEFAULT_REPEAT      5
+
+/* The case `threads`. */
+#define BENCH_MOST_CALLERS    64
+#define BENCH_DEFAULT_CALLERS 1, 2, 4, 8, 16, 32
+#define BENCH_THREADS_BATCHES 1, 64, 1024, 65536
 
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
@@ -53,6 +59,9 @@
 
 /* `erase` erases this share of the keys: half, so that the same run can check that the others stay. */
 #define BENCH_ERASE_DIVISOR 2
+
+/* In `grow_from_repeats` every key comes so many times: 90 % of the entries repeat a key. */
+#define BENCH_REPEATS 10
 
 /* The operation `churn` replaces all keys this many times, a tenth of them at a time. */
 #define BENCH_TURNOVERS   10

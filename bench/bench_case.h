@@ -58,5 +58,6 @@ extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
 extern const bench_case bench_case_perfect;
 extern const bench_case bench_case_filter;
+extern const bench_case bench_case_threads;
 
 #endif

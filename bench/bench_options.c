@@ -97,6 +97,9 @@ static const bench_option table[] = {
     {"--hit", "percentages", .kind = BENCH_REALS, AT(hits), RANGE(0, 100), .bit = BENCH_USES_HIT},
     {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100), .bit = BENCH_USES_SKEW},
     {"--more", "a share of the keys", .kind = BENCH_REAL, AT(more), RANGE(0.000001, 1), .bit = BENCH_USES_MORE},
+    {"--from", "shares of the keys", .kind = BENCH_REALS, AT(from), RANGE(0, 1), .bit = BENCH_USES_FROM},
+    {"--callers", "numbers of threads", .kind = BENCH_REALS, AT(callers), RANGE(1, BENCH_MOST_CALLERS),
+     .bit = BENCH_USES_CALLERS},
     {"--hot", "a share of the keys", .kind = BENCH_REAL, AT(hot), RANGE(0, 1), .bit = BENCH_USES_HOT},
     {"--batch", "a number of keys per call", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(batch), RANGE(1, MOST_KEYS),
      .bit = BENCH_USES_BATCH},
@@ -357,6 +360,7 @@ static bool check_sweep(const bench_options *options, char error[256])
 bool bench_options_parse(bench_options *options, int argc, char **argv, char error[256])
 {
     static const bench_list loads = BENCH_LIST(BENCH_DEFAULT_LOADS), hits = BENCH_LIST(BENCH_DEFAULT_HITS),
+                            from = BENCH_LIST(BENCH_DEFAULT_FROM), callers = BENCH_LIST(BENCH_DEFAULT_CALLERS),
                             bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY);
     uint32_t given;
     *options = (bench_options){.type = LOOM_TYPE_MAP,
@@ -375,6 +379,10 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         options->loads = loads;
     if (options->hits.count == 0)
         options->hits = hits;
+    if (options->from.count == 0)
+        options->from = from;
+    if (options->callers.count == 0)
+        options->callers = callers;
     if (options->bits_per_key.count == 0)
         options->bits_per_key = bits_per_key;
     if (options->case_count == 0) {

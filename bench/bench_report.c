@@ -54,6 +54,11 @@ static const struct column {
     {"lanes", COUNT, offsetof(bench_row, lanes), NULL, 0, 0, NO_FILTERS},
     {"figure", TEXT_POINTER, offsetof(bench_row, figure), NULL, 0, 0, NO_FILTERS},
     {"core_share", REAL, offsetof(bench_row, core_share), NULL, 0, 0, ALL},
+    {"from", REAL, offsetof(bench_row, from), NULL, 0, 0, NO_FILTERS},
+    {"callers", COUNT, offsetof(bench_row, callers), NULL, 0, 0, NO_FILTERS},
+    {"median_us", REAL, offsetof(bench_row, median_us), NULL, 0, 0, NO_FILTERS},
+    {"p99_us", REAL, offsetof(bench_row, p99_us), NULL, 0, 0, NO_FILTERS},
+    {"longest_us", REAL, offsetof(bench_row, longest_us), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -79,6 +84,10 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .code_bytes = BENCH_NO_COUNT,
                      .stashed = BENCH_NO_COUNT,
                      .core_share = NAN,
+                     .from = NAN,
+                     .median_us = NAN,
+                     .p99_us = NAN,
+                     .longest_us = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

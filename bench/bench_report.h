@@ -56,6 +56,11 @@ typedef struct bench_row {
      *   on the cuda machine, whose host threads only wait for the device,
      *   in the case `limits`, where one call of the library tries one thread and all of them in turn. */
     double core_share;
+    double from; /* first capacity, as a share of n; NAN: the table does not grow */
+
+    /* The case `threads`; printed in the note. */
+    uint64_t callers;                     /* host threads that call at the same time */
+    double median_us, p99_us, longest_us; /* of calls */
 
     char note[192]; /* printed only: no column of the files */
 } bench_row;

@@ -19,19 +19,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static loom_status make_table(map_bench *bench, double load, loom_stats *stats)
+loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = bench->key_bytes;
     config.value_bytes = bench->value_bytes;
     config.type = bench->session->options->type;
-    config.capacity = bench->n;
-    config.max_load = load;
-    config.growth = 0; /* tables are measured as made; only the operation `grow` grows them */
+    config.capacity = capacity;
+    config.max_load = bench->max_load;
+    config.growth = growth;
     config.engine = bench->session->options->engine;
     config.concurrent_reads = bench->session->options->concurrent_reads;
     bench->holds = MAP_HOLDS_OTHER;
-    loom_status status = loom_map_create(bench->session->context, &config, &bench->map);
+    loom_map_destroy(bench->map);
+    bench->map = NULL;
+    return loom_map_create(bench->session->context, &config, &bench->map);
+}
+
+/* Tables are measured as made; only the operations `grow` and `grow_from` grow them. */
+static loom_status make_first_table(map_bench *bench, loom_stats *stats)
+{
+    loom_status status = map_make_table(bench, bench->n, 0);
     if (status == LOOM_OK)
         status = loom_map_stats(bench->map, stats, NULL);
     if (status == LOOM_OK)
@@ -70,6 +78,8 @@ static void note_contents(map_bench *bench, const map_op *op, bench_row *row)
     const uint64_t wanted = op->keys_held(bench);
     row->refused = stats.size < wanted ? wanted - stats.size : 0;
     row->load = stats.load; /* the table may have grown since it was made */
+    if (op->traits & MAP_OP_PER_FROM)
+        bench_row_note(row, "from capacity %" PRIu64, (uint64_t)((double)bench->n * bench->from));
     if (op->traits & MAP_OP_ADDS)
         bench_row_note(row, "from load %.3f", (double)(wanted - bench->operations) / (double)stats.slots);
     if (stats.code_bytes == 0)
@@ -207,6 +217,7 @@ static void measure(map_bench *bench, const map_op *op, double hit, const loom_s
     row.n = bench->n;
     row.load = (double)op->keys_held(bench) / (double)bench->slots;
     row.hit = hit;
+    row.from = bench->from;
     row.skew = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->skew;
     row.hot = op->traits & MAP_OP_PLAIN_KEYS ? 0 : session->options->hot;
     row.lanes = session->options->lanes;
@@ -279,12 +290,25 @@ static void say_what_is_left_out(const bench_session *session)
     }
 }
 
+/* All rows of an operation. */
+static void measure_all(map_bench *bench, const map_op *op, const loom_stats *stats)
+{
+    const bench_options *options = bench->session->options;
+    const bool per_hit = op->traits & MAP_OP_PER_HIT, per_from = op->traits & MAP_OP_PER_FROM;
+    const size_t rows = per_hit ? options->hits.count : per_from ? options->from.count : 1;
+    for (size_t i = 0; i < rows; i++) {
+        bench->from = per_from ? options->from.at[i] : NAN;
+        measure(bench, op, per_hit ? options->hits.at[i] : NAN, stats);
+    }
+}
+
 static void run_load(map_bench *bench, double load)
 {
     const bench_options *options = bench->session->options;
     loom_stats stats = LOOM_STATS_INIT;
     bench_progress("%s: making a table for load %.2f", type_name(bench), load);
-    if (make_table(bench, load, &stats) != LOOM_OK) {
+    bench->max_load = load;
+    if (make_first_table(bench, &stats) != LOOM_OK) {
         bench_row row = bench_row_new(type_name(bench), bench->session->info.machine_name, "create");
         row.n = bench->n;
         row.load = load;
@@ -298,9 +322,7 @@ static void run_load(map_bench *bench, double load)
                 continue;
             if ((op->traits & MAP_OP_AFTER_CHURN) && bench->holds != MAP_HOLDS_CHURNED)
                 continue; /* the row of the churn has failed and says why */
-            const bool per_hit = op->traits & MAP_OP_PER_HIT;
-            for (size_t i = 0; i < (per_hit ? options->hits.count : 1); i++)
-                measure(bench, op, per_hit ? options->hits.at[i] : NAN, &stats);
+            measure_all(bench, op, &stats);
         }
     }
     loom_map_destroy(bench->map);
@@ -352,7 +374,7 @@ uint32_t map_op_uses(size_t index)
     return (traits & MAP_OP_PER_HIT ? BENCH_USES_HIT | BENCH_USES_QUERIES : 0u) |
            (traits & MAP_OP_PLAIN_KEYS ? 0u : BENCH_USES_SKEW | BENCH_USES_HOT) |
            (traits & MAP_OP_WHOLE ? 0u : BENCH_USES_BATCH | BENCH_USES_WAIT) |
-           (traits & MAP_OP_ADDS ? BENCH_USES_MORE : 0u);
+           (traits & MAP_OP_ADDS ? BENCH_USES_MORE : 0u) | (traits & MAP_OP_PER_FROM ? BENCH_USES_FROM : 0u);
 }
 
 const bench_case bench_case_map = {.name = "map",

@@ -29,6 +29,8 @@ typedef struct map_bench {
     uint32_t key_bytes, value_bytes; /* value_bytes is 0 in sets, and arrays of values are NULL */
     uint64_t most;                   /* keys that the arrays of the current operation have room for */
     uint64_t batch;                  /* keys per call */
+    double max_load;                 /* that tables are made for */
+    double from;                     /* this row's --from; NAN: none */
     map_contents holds;
 
     void *base_keys, *base_values; /* [n] all keys, by index */
@@ -83,7 +85,8 @@ typedef enum map_traits {
     MAP_OP_PLAIN_KEYS = 32,  /* ignores --skew and --hot */
     MAP_OP_AFTER_CHURN = 64, /* needs the table that churn left; comes right after churn */
     MAP_OP_FILLS = 128,      /* inserts keys, and leaves `keys_held` of them in the table unless some were refused */
-    MAP_OP_ADDS = 256        /* inserts into a table that has all the other keys already */
+    MAP_OP_ADDS = 256,       /* inserts into a table that has all the other keys already */
+    MAP_OP_PER_FROM = 512    /* one row for each --from; makes tables of its own, so it comes last */
 } map_traits;
 
 /* One call, with n keys of the input from `at` on. */
@@ -125,6 +128,9 @@ enum {
                BENCH_USES_REPEAT
 };
 
+/* Makes the table anew, for `capacity` keys. It grows by the factor `growth`, or not at all: 0. */
+loom_status map_make_table(map_bench *bench, uint64_t capacity, double growth);
+
 /* ---- Arrays (map_arrays.c) ---- */
 
 /* Makes and fills all arrays except those of the current operation. False: no memory; free them all the same. */
@@ -146,6 +152,7 @@ void map_make_plain(map_bench *bench, double hit);        /* the same without --
 void map_make_counted(map_bench *bench, double hit);      /* as map_make_all, and `times` */
 void map_make_half_present(map_bench *bench, double hit); /* as map_make_all; also marks all keys of even index */
 void map_make_new_values(map_bench *bench, double hit);   /* as map_make_all with values of later rounds */
+void map_make_repeated(map_bench *bench, double hit);     /* each key BENCH_REPEATS times */
 void map_make_erased(map_bench *bench, double hit);       /* as map_make_all with fewer draws */
 void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` percent of them in the table */
 
@@ -159,6 +166,7 @@ loom_status map_call_build_low_memory(map_bench *bench, uint64_t at, uint64_t n,
 loom_status map_call_build_in_order(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_build_with_status(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_insert_any_way(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find_or_insert(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_accumulate(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);

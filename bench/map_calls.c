@@ -66,6 +66,11 @@ loom_status map_call_insert(map_bench *bench, uint64_t at, uint64_t n, loom_resu
                            result, NULL);
 }
 
+loom_status map_call_insert_any_way(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    return loom_map_insert(bench->map, keys_at(bench, at), values_at(bench, at), n, LOOM_KEEP, NULL, result, NULL);
+}
+
 /* Doubles the capacity, whatever the keys. */
 loom_status map_call_grow(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
 {

@@ -20,6 +20,7 @@ typedef struct map_input {
     bool each_once;  /* every index comes once: no need to record them in draw order, a walk all over memory */
     bool plain;      /* each key once, without --skew and --hot */
     bool counted;    /* `times` is wanted */
+    bool repeated;   /* each of n / BENCH_REPEATS keys comes BENCH_REPEATS times */
     uint32_t rounds; /* values have the rounds 1 to this in turn; 0: round 0 */
     double hit;      /* percent; queries only */
     double hot;      /* share of entries that are HOT_INDEX */
@@ -36,6 +37,8 @@ static bool is_hot(const map_input *input, uint64_t at)
 static uint64_t next_index(const map_input *input, bench_draw *draw, uint64_t at)
 {
     const uint64_t index = bench_draw_index(draw);
+    if (input->repeated)
+        return index % ((input->bench->n + BENCH_REPEATS - 1) / BENCH_REPEATS);
     return is_hot(input, at) ? HOT_INDEX : index;
 }
 
@@ -44,7 +47,7 @@ static uint64_t next_index(const map_input *input, bench_draw *draw, uint64_t at
  * each. */
 static bool is_alone(const map_input *input, uint64_t index)
 {
-    return input->draw.skew == 0 && index >= OFTEN;
+    return input->draw.skew == 0 && index >= OFTEN && !input->repeated;
 }
 
 /* If all marks are equal, any thread may write one. Frequent indices are mostly marked already: they are only read, so
@@ -117,7 +120,7 @@ static void start_draws(map_bench *bench, map_input *input)
 static void make_draws(map_bench *bench, map_input *input, uint64_t count)
 {
     start_draws(bench, input);
-    input->each_once = input->draw.skew == 0 && input->hot == 0 && count == bench->n;
+    input->each_once = input->draw.skew == 0 && input->hot == 0 && !input->repeated && count == bench->n;
     if (input->each_once && input->rounds > 1)
         input->rounds = 1; /* no equal keys could come with different values */
     if (input->counted)
@@ -144,6 +147,14 @@ void map_make_all(map_bench *bench, double hit)
 void map_make_plain(map_bench *bench, double hit)
 {
     map_input input = {.plain = true};
+    (void)hit;
+    bench_fill(bench->marked, 0, bench->n);
+    make_draws(bench, &input, bench->n);
+}
+
+void map_make_repeated(map_bench *bench, double hit)
+{
+    map_input input = {.plain = true, .repeated = true};
     (void)hit;
     bench_fill(bench->marked, 0, bench->n);
     make_draws(bench, &input, bench->n);

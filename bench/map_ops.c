@@ -36,6 +36,11 @@ static loom_status reset_small(map_bench *bench)
     return status == LOOM_OK ? reset_filled(bench) : status;
 }
 
+static loom_status reset_growing(map_bench *bench)
+{
+    return map_make_table(bench, (uint64_t)((double)bench->n * bench->from), 2);
+}
+
 /* Keeps the answers of one repetition from passing for those of the next. */
 static loom_status spoil_answers(map_bench *bench)
 {
@@ -120,7 +125,7 @@ static uint64_t hold_all(const map_bench *bench)
  *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
  *   churn    an erase and an insert
  *   grow     the table read, and one of twice its size written
- *   extend   as insert */
+ *   extend, grow_from  as insert */
 
 enum { BUCKET = 64 };
 
@@ -175,7 +180,9 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
  * keys. `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with
  * LOOM_OVERWRITE) replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same
  * keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last keys, as many as --more
- * says, directly, `extend_by_partition` by partition, `insert_more` in the way that the library chooses. */
+ * says, directly, `extend_by_partition` by partition, `insert_more` in the way that the library chooses. `grow_from`
+ * inserts all keys into an empty table that grows, from each first capacity that --from names; in `grow_from_repeats`
+ * nine of ten entries repeat a key. */
 const map_op map_ops[] = {
     {.name = "build",
      .needs = LOOM_FEATURE_BUILD,
@@ -394,5 +401,30 @@ const map_op map_ops[] = {
      .check = map_check_found,
      .keys_held = hold_all,
      .bytes = bytes_of_find},
+    {.name = "grow_from",
+     .needs = LOOM_FEATURE_GROW,
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_PER_FROM,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_plain,
+     .reset = reset_growing,
+     .call = map_call_insert_any_way,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_insert},
+    {.name = "grow_from_repeats",
+     .needs = LOOM_FEATURE_GROW,
+     .asked_as = "grow_from",
+     .traits = MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS | MAP_OP_FILLS | MAP_OP_PER_FROM,
+     .accesses = MAP_ACCESSES_AFTER,
+     .limit = MAP_LIMIT_NONE,
+     .make_input = map_make_repeated,
+     .reset = reset_growing,
+     .call = map_call_insert_any_way,
+     .check = check_filled,
+     .check_all = check_marked_present,
+     .keys_held = hold_distinct,
+     .bytes = bytes_of_insert},
     {0},
 };

@@ -159,7 +159,7 @@ ranged --value-bytes '4 or 8' 4 8 0 16
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
-refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter.' bench --n 1
+refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, threads.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5
@@ -205,21 +205,23 @@ unused_by_ops() {
         "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
 }
 
-all='map, perfect and filter'
+tables='map, perfect and filter' all='map, perfect, filter and threads'
 unused limits --load 'map and perfect' 0.5
 unused limits --n "$all" 5
-unused limits --repeat "$all" 3
+unused limits --repeat "$tables" 3
 unused limits --ops "$all" find
 unused limits --engine "$all" open
-unused limits --lanes "$all" 4
+unused limits --lanes "$tables" 4
 unused limits --key-bytes "$all" 8
 unused filter --load 'map and perfect' 0.8
 unused filter --skew 'map and perfect' 1
 unused filter --hot 'map and perfect' 0.5
 unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
-unused filter --value-bytes 'map and perfect' 8
-unused filter --concurrent-reads 'map and perfect' yes
+unused filter --value-bytes 'map, perfect and threads' 8
+unused filter --concurrent-reads 'map, perfect and threads' yes
+unused threads --load 'map and perfect' 0.5
+unused map --callers threads 2
 unused map --bits-per-key filter 8
 unused map --bytes filter 1Mi
 unused map --absent filter 5
@@ -232,6 +234,8 @@ runs tool_used_map map --type counter --engine open --n 10 --queries 10 --load 0
     --batch 5 --wait last --concurrent-reads yes --key-bytes 8 --value-bytes 8 --repeat 1
 runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bits-per-key 8 --hit 5 --batch 5 \
     --wait last --key-bytes 8 --repeat 1
+runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
+    --value-bytes 8
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
 
@@ -244,7 +248,7 @@ unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --op
 unused_by_ops sweep --queries find perfect --sweep --queries 50 --ops insert
 for option in --batch=5 --wait=last; do
     unused_by_ops "${option//[-=]/_}" "${option%=*}" \
-        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase or churn' \
+        'insert, find_or_insert, accumulate, count, update, overwrite, find, erase, churn or grow_from' \
         map "$option" --ops build,grow
 done
 for option in --skew=1 --hot=0.5; do
@@ -252,6 +256,7 @@ for option in --skew=1 --hot=0.5; do
         map --type set "$option" --ops grow,extend
 done
 runs tool_used_more map --more 0.5 --ops insert_more
+runs tool_used_from map --from 0,0.5 --ops grow_from
 runs tool_used_hit_of_churn map --hit 50 --ops churn
 runs tool_used_batch map --batch 5 --ops build,find
 
@@ -309,6 +314,18 @@ run bench map "${tiny[@]}" --load 0.8 --hit 50 --skew 1 --batch 10 --ops insert,
 holds tool_plain_keys_are_right exits_with 0
 holds tool_plain_keys_checked are check ok
 holds tool_plain_keys_in_one_call are batch '10 1000 90'
+run bench threads --machine cpu --n 1000 --batch 10 --callers 1,3 --csv rows.csv
+holds tool_threads_is_right exits_with 0
+holds tool_threads_checked are check ok
+holds tool_threads_callers are callers '1 3'
+holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host'
+for engine in open perfect; do
+    run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --ops grow_from
+    holds tool_grow_from_${engine}_is_right exits_with 0
+    holds tool_grow_from_${engine}_checked are check ok
+    holds tool_grow_from_${engine}_capacities are from '0.0000 0.0100 1.0000'
+    holds tool_grow_from_${engine}_keys are op 'grow_from grow_from_repeats'
+done
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 
@@ -316,7 +333,7 @@ holds tool_engine_of_the_other_case are engine 'bloom open'
 
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
-columns+=,core_share
+columns+=,core_share,from,callers,median_us,p99_us,longest_us
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
@@ -329,12 +346,12 @@ share_is_told() {
         awk 'NF != 2 || $1 <= 0 || $1 >= 0.9 || $2 > 100 * $1 + 0.6 || $2 < 100 * $1 - 0.6 { exit 1 }'
 }
 
-json_is_csv() { diff <(sed -n 's/.*"core_share": \([0-9.]*\)}.*/\1/p' rows.json) <(cells core_share); }
+json_is_csv() { diff <(sed -n 's/.*"core_share": \([0-9.]*\)[,}].*/\1/p' rows.json) <(cells core_share); }
 
 run bench map perfect filter "${tiny[@]}" --n 5000 --threads 2 --load 0.8 --hit 50 --skew 1 --bits-per-key 8 \
     --absent 1000 --ops find,bulk
 holds tool_core_share_exit_code exits_with 0
-holds tool_core_share_is_last columns_are "$columns"
+holds tool_columns_of_the_files columns_are "$columns"
 holds tool_core_share_cases are engine 'bloom open perfect'
 holds tool_core_share_is_told share_is_told
 holds tool_core_share_in_json json_is_csv
