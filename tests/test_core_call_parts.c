@@ -4,7 +4,6 @@
 
 #include "api/check.h"
 #include "core/call_parts.h"
-#include "core/key_sample.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -122,28 +121,4 @@ TEST(test_api_check_arrays_of_their_own_length)
     CHECK_OK(loom__check_arrays(arrays, 3, N));
     arrays[2].count = 1;
     CHECK_REFUSED(loom__check_arrays(arrays, 3, N), LOOM_INVALID_ARGUMENT);
-}
-
-/* Counts the different keys of a sample, for keys of any width at any address. The keys differ only in their first two
- * bytes, in their last two, or in two in the middle. */
-TEST(test_core_key_sample_counts_keys_of_any_width)
-{
-    static const uint32_t widths[] = {4, 8, 12, 24, 100, 4096};
-    enum { KEYS = 500, TIMES = 3, SEATS = 4 * KEYS * TIMES };
-    uint64_t *seats = test_allocate(SEATS * sizeof *seats);
-    for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
-        for (uint32_t where = 0; where < 3; where++) {
-            const uint32_t width = widths[w], at = where == 0 ? 0 : where == 1 ? width - 2 : width / 2;
-            unsigned char *memory = test_allocate((size_t)width * KEYS * TIMES + 1), *keys = memory + 1;
-            memset(memory, 0, (size_t)width * KEYS * TIMES + 1);
-            for (uint32_t i = 0; i < KEYS * TIMES; i++) {
-                const uint16_t number = (uint16_t)(i % KEYS); /* a key of zeros is counted, too */
-                memcpy(keys + (size_t)i * width + at, &number, 2);
-            }
-            test_note("%u bytes, %u", width, where);
-            CHECK_EQ(loom__count_different(keys, width, KEYS * TIMES, seats, SEATS), KEYS);
-            CHECK_EQ(loom__count_different(keys, width, 0, seats, SEATS), 0);
-            free(memory);
-        }
-    free(seats);
 }

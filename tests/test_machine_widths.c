@@ -137,6 +137,63 @@ TEST(test_cuda_rows_of_any_width, .timeout_seconds = 300)
     loom_context_destroy(context);
 }
 
+/* ---- Sketches ----------------------------------------------------------------------------------------- */
+
+/* Sketches keys that differ only in some bytes of their width. All keys come `times` times; they are at any address. */
+static void sketch_keys(loom_context *context, uint32_t width, size_t shift, int place, uint64_t keys, uint64_t times)
+{
+    loom__machine *machine = context->machine;
+    const uint32_t part = width < 4 ? width : 4;
+    for (uint32_t at = 0; at + part <= width; at += width > part ? width - part : 1) { /* the first bytes, the last */
+        unsigned char *all = test_allocate(keys * times * width + 1);
+        loom__key_sketch sketch;
+        memset(all, 0x5a, keys * times * width);
+        for (uint64_t i = 0; i < keys * times; i++) {
+            const uint32_t number = (uint32_t)(i % keys);
+            memcpy(all + i * width + at, &number, part);
+        }
+        bytes_at from = make_bytes(context, place, all, keys * times * width, shift);
+        CHECK_OK(machine->ops->sketch_keys(machine, from.at, width, keys * times, &sketch, NULL));
+        const double estimate = loom__sketch_estimate(&sketch);
+        test_note("%u bytes from %u on, shifted by %zu, place %d: %llu keys, estimated %.1f", width, at, shift, place,
+                  (unsigned long long)keys, estimate);
+        CHECK_NEAR(estimate, (double)keys, keys < 20 ? 0.5 : 0.05 * (double)keys);
+        free_bytes(&from);
+        free(all);
+    }
+}
+
+static void sketch_all_widths(test_run *t, loom_context *context, int places)
+{
+    static const uint32_t widths[] = {2, 4, 6, 8, 12, 24, 100, 4096};
+    static const uint64_t numbers[] = {0, 1, 2, 10, 100, 3000, 20000, 60000};
+    const uint64_t many = test_scaled(t, 3000000, 300000);
+    for (int place = 0; place < places; place++) {
+        for (uint32_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (size_t shift = 0; shift < 2; shift++)
+                sketch_keys(context, widths[w], shift, place, 3000, 1 + w % 3);
+        for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+            sketch_keys(context, 8, 0, place, numbers[i], 3);
+        sketch_keys(context, 4, 0, place, many, 1);
+        sketch_keys(context, 8, 0, place, many, 2);
+    }
+}
+
+TEST(test_machine_sketch_of_keys_of_any_width, .long_tier = 1, .timeout_seconds = 180)
+{
+    loom_context *context = make_context(t);
+    sketch_all_widths(t, context, 1);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_sketch_of_keys_of_any_width, .timeout_seconds = 300)
+{
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    sketch_all_widths(t, context, 3);
+    loom_context_destroy(context);
+}
+
 /* ---- Retrieval ---------------------------------------------------------------------------------------- */
 
 /* A table of 64-byte lines with 7 numbers of 8 bytes. The rows of values follow the lines of a partition, and may begin

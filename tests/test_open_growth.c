@@ -255,17 +255,20 @@ TEST_EACH(test_open_growth_against_a_model, .long_tier = 1, .every_engine = 1)
 
 /* ---- Short of memory ------------------------------------------------------------------------------------ */
 
-/* Every row was combined exactly once, or refused. If one row of a key was refused, all were. */
-static void check_outcome(loom_map *map, int operation, const batch *b, const void *found, const uint8_t *status,
-                          const loom_result *result)
+/* The table was given `first`, which may be NULL, and then b. Every row was combined exactly once, or refused. If one
+ * row of a key was refused, all were. `result` and `status` are those of b. */
+static void check_outcome(loom_map *map, int operation, const batch *first, const batch *b, const void *found,
+                          const uint8_t *status, const loom_result *result)
 {
-    reference_map *model = reference_create();
+    reference_map *model = reference_create(), *sums = reference_create();
     batch stored = retrieve(map, b->key_bytes, b->value_bytes);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < stored.n; i++)
         reference_put(model, batch_key(&stored, i), 0);
     free_batch(&stored);
-    reference_map *sums = reference_create();
+    for (uint64_t i = 0; first != NULL && i < first->n; i++)
+        put_model(sums, operation, batch_key(first, i), batch_value(first, i), first->value_bytes);
+    const uint64_t before = reference_size(sums);
     for (uint64_t i = 0; i < b->n; i++) {
         int there = reference_get(model, batch_key(b, i), NULL);
         refused += !there;
@@ -278,7 +281,7 @@ static void check_outcome(loom_map *map, int operation, const batch *b, const vo
     }
     CHECK_EQ(result->full, refused);
     CHECK_EQ(result->status, refused > 0 ? LOOM_FULL : LOOM_OK);
-    CHECK_EQ(result->ok, reference_size(model));
+    CHECK_EQ(result->ok, reference_size(model) - before);
     CHECK_EQ(result->ok + result->exists + result->full, b->n);
     check_model(map, sums, b->key_bytes, b->value_bytes);
     checked_verify(map);
@@ -286,20 +289,26 @@ static void check_outcome(loom_map *map, int operation, const batch *b, const vo
     reference_destroy(model);
 }
 
-/* Makes each request for memory fail, one run at a time. Returns the number of requests. */
-static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator *counter, batch *b, int way)
+/* Gives b to a table that was given `first` before. Makes each request for memory fail, one run at a time; in every run
+ * request number `also` fails, too, if it is not 0. Returns the number of requests, and in *short_of the number of runs
+ * in which keys were refused. */
+static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator *counter, const batch *first, batch *b,
+                          int way, uint64_t also, uint64_t *short_of)
 {
     const int operation = way % MODEL_OPERATIONS, told = way / MODEL_OPERATIONS;
-    uint64_t short_of = 0, requests = 1;
+    uint64_t requests = 1;
     void *found = test_allocate(b->n * b->value_bytes);
-    for (uint64_t failing = 0; failing <= requests; failing++) { /* in the first run none fails */
+    *short_of = 0;
+    for (uint64_t failing = 0; failing <= requests; failing++) { /* in the first run only `also` fails */
         loom_map *map = make_growing(t, context, 300);
-        uint64_t bytes = counting_bytes(counter), before = counting_requests(counter), used, now;
         loom_result result = {.status = -1};
+        if (first != NULL)
+            CHECK_OK(call_model(map, operation, first, NULL, NULL, &result));
+        uint64_t bytes = counting_bytes(counter), before = counting_requests(counter), used, now;
         CHECK_OK(loom_map_memory_used(map, &used));
-        test_note("way %d, request %llu fails", way, (unsigned long long)failing);
+        test_note("way %d, requests %llu and %llu fail", way, (unsigned long long)also, (unsigned long long)failing);
         test_poison_last_error();
-        counting_fail_at(counter, failing);
+        counting_fail_at_both(counter, also, failing);
         CHECK_OK(call_model(map, operation, b, told ? found : NULL, told ? b->status : NULL, &result));
         counting_fail_at(counter, 0);
         if (failing == 0)
@@ -308,16 +317,17 @@ static uint64_t fail_each(test_run *t, loom_context *context, counting_allocator
         CHECK_EQ(counting_bytes(counter), bytes - used + now); /* no other memory is held */
         if (result.status == LOOM_FULL) {
             CHECK(strstr(loom_last_error(), "bytes") != NULL);
-            short_of++;
+            ++*short_of;
         }
-        check_outcome(map, operation, b, found, told ? b->status : NULL, &result);
+        check_outcome(map, operation, first, b, found, told ? b->status : NULL, &result);
         loom_map_destroy(map);
     }
-    CHECK_GE(short_of, 3);
     free(found);
     return requests;
 }
 
+/* The table grows before the batch comes. If one request fails, the batch goes to the small table, and the table grows
+ * for the refused rows. If another request fails then, keys are refused. */
 TEST_EACH(test_open_growth_nth_allocation_fails, .long_tier = 1, .every_engine = 1, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
@@ -326,27 +336,36 @@ TEST_EACH(test_open_growth_nth_allocation_fails, .long_tier = 1, .every_engine =
     fill_rows(t, &b, random_u64(&t->random), 5000);
     uint32_t first, end;
     test_sample(t, 2 * MODEL_OPERATIONS, &first, &end);
-    for (uint32_t way = first; way < end; way++)
-        CHECK_GE(fail_each(t, context, counter, &b, (int)way), 4);
+    for (uint32_t way = first; way < end; way++) {
+        uint64_t short_of;
+        CHECK_GE(fail_each(t, context, counter, NULL, &b, (int)way, 0, &short_of), 2);
+        CHECK_EQ(short_of, 0);
+        CHECK_GE(fail_each(t, context, counter, NULL, &b, (int)way, 1, &short_of), 4);
+        CHECK_GE(short_of, 3);
+    }
     free_batch(&b);
     loom_context_destroy(context);
     counting_destroy(counter);
 }
 
-/* Every second row has one of a few keys, and these keys come too late for the first table. A sample of the refused
- * rows estimates too few keys, and the table grows more than once. */
+/* Nearly all rows have one of a few keys, which the table has. A sample of the rows finds next to no new key, so the
+ * table does not grow beforehand. It grows for the refused rows. */
 TEST_EACH(test_open_growth_nth_allocation_fails_later, .long_tier = 1, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);
-    batch b = make_batch(t, 80000);
+    batch first = make_batch(t, 20), b = make_batch(t, 80000);
     const uint64_t salt = random_u64(&t->random);
+    for (uint64_t i = 0; i < first.n; i++)
+        set_pair(&first, i, distinct_key(b.key_bytes, salt, i), i + 1);
     for (uint64_t i = 0; i < b.n; i++)
-        set_pair(&b, i, distinct_key(b.key_bytes, salt, i % 2 ? i : 1000000 + i / 4096), i + 1);
-    const uint64_t once = fail_each(t, context, counter, &b, MODEL_OPERATIONS);
-    CHECK_GE(once, 9); /* two rounds of growth; one takes 6 */
-    if (!t->short_tier)
-        fail_each(t, context, counter, &b, 0);
+        set_pair(&b, i, distinct_key(b.key_bytes, salt, i % 80 == 0 ? 100 + i : i % first.n), i + 1);
+    for (int way = 0; way < (t->short_tier ? 1 : 2); way++) {
+        uint64_t short_of;
+        CHECK_GE(fail_each(t, context, counter, &first, &b, way * MODEL_OPERATIONS, 0, &short_of), 5);
+        CHECK_GE(short_of, 3);
+    }
+    free_batch(&first);
     free_batch(&b);
     loom_context_destroy(context);
     counting_destroy(counter);
@@ -357,7 +376,7 @@ TEST_EACH(test_open_growth_peak_memory, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);
-    const uint64_t n = 50000, width = t->key_bytes + t->value_bytes, some = 8192, sample = 3 << 19;
+    const uint64_t n = 50000, some = 8192;
     batch b = make_batch(t, n);
     fill_distinct(&b, random_u64(&t->random), 0);
     for (int told = 0; told < 2; told++) {
@@ -368,10 +387,11 @@ TEST_EACH(test_open_growth_peak_memory, .cpu_only = 1)
         counting_reset_peak(counter);
         CHECK_OK(loom_map_insert(map, b.keys, b.values, n, LOOM_KEEP, told ? b.status : NULL, NULL, NULL));
         CHECK_OK(loom_map_memory_used(map, &after));
-        uint64_t kept = n * (width + (told ? 9 : 0)), first = kept + n * 8 + (told ? 0 : n), moving = kept + after;
-        if (first < kept + sample)
-            first = kept + sample;
-        CHECK_LE(counting_peak(counter), others + before + (first > moving ? first : moving) + some);
+        const loom_map_config config = growing_config(t, n);
+        loom_memory memory = LOOM_MEMORY_INIT;
+        CHECK_OK(loom_map_memory_required(context, &config, &memory));
+        const uint64_t temporary = told ? memory.status_bytes : memory.build_bytes;
+        CHECK_LE(counting_peak(counter), others + before + after + temporary + some);
         loom_map_destroy(map);
     }
     free_batch(&b);

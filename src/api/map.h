@@ -56,11 +56,30 @@ int loom__map_is_limited(const loom_map *map);
 /* Lowers *capacity to the capacity that the limit allows. OUT_OF_MEMORY and a sentence if that is less than `least`. */
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity);
 
+/* ---- How many keys (map_estimate.c) ---- */
+
+/* A number of keys, as estimated: the truth is likely to be neither below `least` nor above `most`. */
+typedef struct loom__key_range {
+    uint64_t least, most;
+} loom__key_range;
+
+/* Both estimate, change nothing but their range, and wait. They may fail for lack of memory.
+ *   keys      the distinct keys among n
+ *   new_keys  the keys of the batch that the table does not have. It holds `stored` keys. If the number is surely at
+ *             most `enough`, the estimate is rough and costs less */
+loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n, loom__key_range *distinct,
+                                    loom_stream stream);
+loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch, uint64_t stored, uint64_t enough,
+                                        loom__key_range *new_keys);
+
+/* ---- Growth (map_grow.c) ---- */
+
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);
 
-/* Runs a batch that may not fit, and grows the table as needed. The caller has the table alone. *outcome is the final
- * outcome of the batch. */
-loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome);
+/* Runs a batch that may not fit, and grows the table as needed. The caller has the table alone, which holds `stored`
+ * keys; a build ignores that number. *outcome is the final outcome of the batch. */
+loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
+                                  loom_result *outcome);
 
 #endif

@@ -56,13 +56,13 @@ static int inserts(loom__access access)
 static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__batch *batch)
 {
     loom_result outcome;
-    uint64_t keys;
+    uint64_t stored = 0;
     if (work != loom__map_table_build) {
-        RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
+        RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &stored, batch->stream));
         if (loom__map_table_surely_fits(map->handle.table, batch->n)) /* it fits after all */
             return work(map->handle.table, batch);
     }
-    RETURN_IF_FAILED(loom__map_run_growing(map, work, batch, &outcome));
+    RETURN_IF_FAILED(loom__map_run_growing(map, work, stored, batch, &outcome));
     return loom__handle_tell(&map->handle, &outcome, batch->result, batch->stream);
 }
 

@@ -2,38 +2,38 @@
  *
  * Automatic growth. A batch surely fits if the keys given to the table so far and the keys of the batch do not exceed
  * the table's capacity. This file does not handle batches that surely fit: they overlap other calls and return as in
- * any table. A batch that might exceed the capacity has the table alone and runs in rounds:
+ * any table. A batch that might exceed the capacity has the table alone:
  *
- *   1. The first round gives the whole batch to the table. A batch that groups rows has many more rows than keys, and
- *      nobody knows beforehand which keys are new. Two alternatives are worse. Parts of the batch that surely fit would
- *      ruin grouping, for which the machine needs the whole batch. Room for all rows would make tables large for
- *      nothing. A table has more slots than its capacity, so a few keys beyond the capacity are stored, too.
- *   2. The table grows, and the next round gives it the refused rows. They are copied, in the order of the batch, into
- *      arrays of their own. A stored row is not given again, so each row is combined once. If the batch has a status
- *      array, the statuses say which rows were refused. Otherwise this file does not ask for statuses: they cost time,
- *      and a status array keeps the cuda machine from combining rows first. Without statuses, the refused rows are the
- *      rows whose keys are not in the table now. This is exact because one call stores either all rows of a key or
- *      none: a partition without a free slot stays without one until the call ends (open_ops.h, Insert), and a full
- *      bucket of an exhausted partition gets no room (perfect_room.h).
- *   3. Rounds repeat until no row is refused or memory is short. In each round the table grows at least by the map's
- *      factor, so a few rounds are enough. It also grows to at least the number of keys that a sample of the refused
- *      rows predicts, so one round is mostly enough.
- *   4. If the table holds more keys than its capacity in the end, it grows once more. No call leaves a table overfull
+ *   1. Room is made before the batch comes (map_estimate.c). A table is built at the size that its keys need: a new
+ *      table takes the place of the small one, whose contents are discarded anyway. An insertion into an empty table is
+ *      such a build. Before any other insertion the table grows if even a low estimate of the new keys exceeds its
+ *      capacity. An estimate costs far less than refused keys do: it reads the batch once, while a refused key walks
+ *      all buckets of a full partition.
+ *   2. The whole batch goes to the table. Parts of the batch would ruin grouping, for which the machine needs the whole
+ *      batch. A table has more slots than its capacity, so a few keys beyond the capacity are stored, too.
+ *   3. If keys are refused all the same, the table grows, and a further round gives it the refused rows. They are
+ *      copied, in the order of the batch, into arrays of their own. A stored row is not given again, so each row is
+ *      combined once. If the batch has a status array, the statuses say which rows were refused. Otherwise this file
+ *      does not ask for statuses: they cost time, and a status array keeps the cuda machine from combining rows first.
+ *      Without statuses, the refused rows are the rows whose keys are not in the table now. This is exact because one
+ *      call stores either all rows of a key or none: a partition without a free slot stays without one until the call
+ *      ends (open_ops.h, Insert), and a full bucket of an exhausted partition gets no room (perfect_room.h).
+ *   4. Rounds repeat until no row is refused or memory is short. In each round the table grows at least by the map's
+ *      factor, and at least to the number of keys that a sketch of the refused rows predicts.
+ *   5. If the table holds more keys than its capacity in the end, it grows once more. No call leaves a table overfull
  *      if there is memory.
  *
- * A table therefore grows only for keys that have come: when it begins to grow, it holds more keys than its capacity or
- * has refused a key. A table that refuses keys while it is less than half full does not grow: the hashes of these keys
- * are made to collide, and would collide in any table.
+ * How large a table gets. An estimate is at most the number of distinct keys in the batch, plus the error of the sketch.
+ * So a table grows to the map's factor times its capacity, or to room for at most twice the keys that it holds
+ * afterwards. A table that refuses keys while it is less than half full does not grow: the hashes of these keys are made
+ * to collide, and would collide in any table.
  *
- * All memory for the next round is allocated before the table begins to grow. If an allocation fails, the rows stay
- * refused, as reported. */
+ * Short of memory. If the larger table of step 1 cannot be had, the batch goes to the table as it is. All memory for a
+ * further round is allocated before the table begins to grow. If an allocation fails, the rows stay refused, as
+ * reported. */
 #include "api/map.h"
 #include "core/error.h"
-#include "core/hash.h"
-#include "core/key_sample.h"
 #include "core/memory.h"
-
-#include <math.h>
 
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
@@ -86,85 +86,25 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
     return LOOM_OK;
 }
 
-/* Grows the table to the largest of three capacities: the map's factor times the capacity, LEAST_MORE keys more than
+/* The capacity to which the table grows: the largest of the map's factor times the capacity, LEAST_MORE keys more than
  * the capacity, and `keys`. The map's memory limit may lower the result. */
-static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+static loom_status choose_capacity(loom_map *map, uint64_t keys, uint64_t *wanted)
 {
     enum { LEAST_MORE = 64 };
-    uint64_t capacity = map->handle.table->is.capacity;
-    double larger = (double)capacity * map->growth;
-    uint64_t wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
-    wanted = wanted > capacity + LEAST_MORE ? wanted : capacity + LEAST_MORE;
-    wanted = wanted > keys ? wanted : keys;
-    RETURN_IF_FAILED(loom__map_limit_growth(map, capacity + LEAST_MORE, &wanted));
+    const uint64_t capacity = map->handle.table->is.capacity;
+    const double larger = (double)capacity * map->growth;
+    *wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
+    *wanted = *wanted > capacity + LEAST_MORE ? *wanted : capacity + LEAST_MORE;
+    *wanted = *wanted > keys ? *wanted : keys;
+    return loom__map_limit_growth(map, capacity + LEAST_MORE, wanted);
+}
+
+/* Makes room for `keys` keys at least. */
+static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+{
+    uint64_t wanted;
+    RETURN_IF_FAILED(choose_capacity(map, keys, &wanted));
     return loom__map_table_resize(map->handle.table, wanted, stream);
-}
-
-/* ---- how many keys ---- */
-
-enum {
-    SAMPLE = 1 << 15, /* rows: in a table of K keys about 2^30 / K of them share a key, enough to tell K = 100 M */
-    SAMPLE_BYTES = 1 << 24, /* of wide keys fewer rows are drawn */
-    SEATS = 2 * SAMPLE
-};
-
-typedef struct sample {
-    uint64_t rows[SAMPLE];
-    uint64_t seats[SEATS];
-    unsigned char keys[]; /* [sample_rows(key_bytes)] */
-} sample;
-
-static uint64_t sample_rows(uint32_t key_bytes)
-{
-    const uint64_t fit = SAMPLE_BYTES / key_bytes;
-    return fit < 1 ? 1 : fit < SAMPLE ? fit : SAMPLE;
-}
-
-/* Estimates the number of keys K among `rows` rows, if `drawn` random rows have `different` distinct keys. On average
- * they have K (1 - e^(-drawn / K)) distinct keys, if all keys have equally many rows. If some keys have more rows than
- * others, the estimate is too small, and the table grows once more. */
-static uint64_t keys_from_sample(uint64_t drawn, uint64_t different, uint64_t rows)
-{
-    double low = (double)different, high = (double)rows;
-    for (int step = 0; step < 60; step++) {
-        double middle = (low + high) / 2;
-        if (-middle * expm1(-(double)drawn / middle) < (double)different)
-            low = middle;
-        else
-            high = middle;
-    }
-    double some_more = high * 1.125; /* for the sample's error: a tenth at a few million keys */
-    return some_more < (double)rows ? (uint64_t)some_more : rows;
-}
-
-/* Estimates the number of distinct keys among n. 0: unknown. */
-static uint64_t estimate_keys(loom_map *map, const void *keys, uint64_t n, loom_stream stream)
-{
-    loom__machine *machine = map->handle.context->machine;
-    const loom_allocator *allocator = &machine->allocator;
-    const uint64_t key_bytes = map->key_bytes, most = sample_rows(map->key_bytes);
-    const size_t drawn_bytes = most * (sizeof(uint64_t) + key_bytes), bytes = sizeof(sample) + most * key_bytes;
-    uint64_t estimate = 0;
-    unsigned char *drawn = NULL;
-    sample *one = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
-    if (one == NULL)
-        return 0;
-    if (n <= most) { /* the sample is all rows */
-        if (machine->ops->read_table(machine, one->keys, keys, n * key_bytes, stream) == LOOM_OK)
-            estimate = loom__count_different(one->keys, key_bytes, n, one->seats, SEATS);
-    } else if ((drawn = loom__allocate(allocator, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream)) != NULL) {
-        uint64_t *rows = (uint64_t *)drawn;
-        void *taken = rows + most;
-        for (uint64_t i = 0; i < most; i++)
-            one->rows[i] = loom__mix64(i + 1) % n; /* at random: batches often repeat their keys at regular distances */
-        if (machine->ops->write_table(machine, rows, one->rows, most * sizeof *rows, stream) == LOOM_OK &&
-            machine->ops->take_rows(machine, taken, keys, map->key_bytes, rows, most, stream) == LOOM_OK &&
-            machine->ops->read_table(machine, one->keys, taken, most * key_bytes, stream) == LOOM_OK)
-            estimate = keys_from_sample(most, loom__count_different(one->keys, key_bytes, most, one->seats, SEATS), n);
-        loom__release(allocator, drawn, drawn_bytes, LOOM_MEMORY_TEMPORARY, stream);
-    }
-    loom__release(allocator, one, bytes, LOOM_MEMORY_HOST, NULL);
-    return estimate;
 }
 
 /* ---- rounds ---- */
@@ -285,8 +225,11 @@ static loom_status prepare(loom_map *map, const loom__batch *whole, const round_
     if (status == LOOM_OK)
         status = take_rows(map, last, rows, next);
     loom__release(allocator, rows, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    loom__key_range distinct = {0}; /* if the estimate fails, the table grows by the map's factor */
     if (status == LOOM_OK)
-        status = grow(map, keys + estimate_keys(map, next->batch.keys, refused, whole->stream), whole->stream);
+        (void)loom__map_estimate_keys(map, next->batch.keys, refused, &distinct, whole->stream);
+    if (status == LOOM_OK)
+        status = grow(map, keys + distinct.most, whole->stream);
     if (status != LOOM_OK)
         release_round(map, next);
     return status;
@@ -312,7 +255,57 @@ static int is_shortage(loom_status status)
     return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
 }
 
-loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom__batch *batch, loom_result *outcome)
+/* ---- room beforehand ---- */
+
+/* Builds the table from the batch. If the keys surely exceed the capacity, builds a larger table, which takes the place
+ * of the old one. */
+static loom_status build_with_room(loom_map *map, const loom__batch *batch)
+{
+    loom__table *table = map->handle.table;
+    loom__key_range distinct;
+    if (loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
+        distinct.least > table->is.capacity) {
+        uint64_t wanted;
+        loom_status status = choose_capacity(map, distinct.most, &wanted);
+        if (status == LOOM_OK)
+            status = loom__map_table_build_resized(table, wanted, batch);
+        if (!is_shortage(status))
+            return status;
+    }
+    return loom__map_table_build(table, batch);
+}
+
+/* Makes the table larger if the new keys of the batch surely exceed its capacity. A failure changes nothing: the batch
+ * may then be refused. */
+static void make_room(loom_map *map, uint64_t stored, loom__batch *batch)
+{
+    loom__table *table = map->handle.table;
+    const uint64_t capacity = table->is.capacity, free = stored < capacity ? capacity - stored : 0;
+    loom__key_range new_keys;
+    if (loom__map_is_limited(map) || loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK ||
+        new_keys.least <= free)
+        return;
+    if (grow(map, stored + new_keys.most, batch->stream) == LOOM_OK)
+        (void)loom__map_table_access(table, batch, LOOM__ACCESS_ALONE); /* the batch may now go by partition */
+}
+
+/* The first round: the whole batch. An insertion into an empty table is a build, unless a build takes more temporary
+ * memory than there is. */
+static loom_status begin(loom_map *map, loom__map_work work, uint64_t stored, loom__batch *batch)
+{
+    const int writes_pairs = batch->write == LOOM__WRITE_KEEP || batch->write == LOOM__WRITE_OVERWRITE;
+    const int builds = work == loom__map_table_build;
+    if (builds || (stored == 0 && writes_pairs)) {
+        const loom_status status = build_with_room(map, batch);
+        if (builds || !is_shortage(status))
+            return status;
+    }
+    make_room(map, stored, batch);
+    return work(map->handle.table, batch);
+}
+
+loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
+                                  loom_result *outcome)
 {
     round_of_rows round = {.batch = *batch}, next = {0};
     loom_result result;
@@ -321,7 +314,8 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
     *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
     for (;;) {
         round.batch.result = &result;
-        status = work(map->handle.table, &round.batch);
+        status = round.memory == NULL ? begin(map, work, stored, &round.batch)
+                                      : loom__map_table_write(map->handle.table, &round.batch);
         if (status == LOOM_OK)
             status = tell(map, batch, &round);
         if (status != LOOM_OK)
@@ -336,7 +330,6 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, const loom
             break;
         release_round(map, &round);
         round = next;
-        work = loom__map_table_write;
     }
     const int first = round.memory == NULL; /* nothing was reported so far */
     release_round(map, &round);

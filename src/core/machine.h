@@ -6,12 +6,13 @@
 #define LOOM_CORE_MACHINE_H
 
 #include "core/access.h"
+#include "core/key_sketch.h"
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, totals.h, an engine's *_layout.h or a
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's *_layout.h or a
      * header that these include changes: their structs cross between the library and a module. */
-    LOOM__MACHINE_INTERFACE = 10
+    LOOM__MACHINE_INTERFACE = 11
 };
 
 typedef struct loom__order loom__order;
@@ -80,6 +81,10 @@ typedef struct loom__machine_ops {
                              uint64_t count, loom_stream stream);
     loom_status (*put_rows)(loom__machine *machine, void *to, const void *from, uint32_t width, const uint64_t *rows,
                             uint64_t count, loom_stream stream);
+
+    /* Makes *sketch the sketch of n keys of any width. The keys may lie wherever a call's arrays may. Waits. */
+    loom_status (*sketch_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
+                               loom__key_sketch *sketch, loom_stream stream);
 
     /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: without other
      * threads the calling thread runs every task. */

@@ -249,24 +249,50 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
     return loom__table_set_totals(to, keys, stream);
 }
 
-loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream)
+/* Makes a table like this one for `capacity` keys; its contents are undefined. */
+static loom_status make_resized(const loom__table *table, uint64_t capacity, loom__table **made, loom_stream stream)
 {
     const loom_map_config config = loom__map_table_config(table, capacity);
     loom__description is;
-    loom__table *made;
-    uint64_t keys;
     RETURN_IF_FAILED(describe(table->machine, &config, table->is.seed, &is));
-    RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
-    RETURN_IF_FAILED(loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, &made, stream));
-    loom_status status = refill(table, made, keys, stream);
+    return loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, made, stream);
+}
+
+/* If status is OK, `made` takes the place of `table`. Destroys the other one. Returns `status`. */
+static loom_status replace_table(loom__table *table, loom__table *made, loom_status status)
+{
     if (status == LOOM_OK) {
         loom__table old = *table;
         *table = *made;
         *made = old;
-        table->most = keys;
     }
     loom__table_destroy(made);
     return status;
+}
+
+loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream)
+{
+    loom__table *made;
+    uint64_t keys;
+    RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
+    RETURN_IF_FAILED(make_resized(table, capacity, &made, stream));
+    loom_status status;
+    if (keys > 0)
+        status = refill(table, made, keys, stream);
+    else if ((status = loom__table_clear(made, stream)) == LOOM_OK)
+        status = loom__table_set_totals(made, 0, stream);
+    made->most = keys;
+    return replace_table(table, made, status);
+}
+
+loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity, const loom__batch *batch)
+{
+    loom__table *made;
+    RETURN_IF_FAILED(make_resized(table, capacity, &made, batch->stream));
+    loom_status status = loom__table_set_totals(made, 0, batch->stream);
+    if (status == LOOM_OK)
+        status = loom__map_table_build(made, batch);
+    return replace_table(table, made, status);
 }
 
 /* ---- whole tables ---- */

@@ -68,6 +68,16 @@ LOOM_LANE uint32_t loom__lowest_bit(uint32_t bits)
 #endif
 }
 
+/* The number of zeros above the highest set bit; `word` is not 0. */
+LOOM_LANE uint32_t loom__leading_zeros(uint64_t word)
+{
+#if defined(__CUDACC__)
+    return (uint32_t)__clzll((long long)word);
+#else
+    return (uint32_t)__builtin_clzll(word);
+#endif
+}
+
 /* The dot product of the bytes of a and b. */
 LOOM_LANE uint32_t loom__dot_bytes(uint64_t a, uint64_t b)
 {

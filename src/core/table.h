@@ -171,6 +171,10 @@ loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_str
  * fit, since too many fall into one partition. */
 loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream);
 
+/* Builds a table for `capacity` keys from the batch; it takes the place of this table. batch->result must be in host
+ * memory, so that the call waits. A failure leaves the table unchanged. */
+loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity, const loom__batch *batch);
+
 loom_status loom__map_table_size(loom__table *table, uint64_t *size, loom_stream stream);
 loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
                                      uint64_t room, uint64_t *got, loom_stream stream);

@@ -19,7 +19,7 @@ struct counting_allocator {
     uint64_t bytes;
     uint64_t peak;
     uint64_t requests;
-    uint64_t fail_in; /* 1: the next request fails */
+    uint64_t fail_in[2]; /* 1: the next request fails */
     uint64_t limit;
 };
 
@@ -33,7 +33,9 @@ static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_ki
     CHECK(stream == NULL);
     pthread_mutex_lock(&c->lock);
     c->requests++;
-    int refused = (c->fail_in && --c->fail_in == 0) || (c->limit && (bytes > c->limit || c->bytes > c->limit - bytes));
+    int refused = c->limit && (bytes > c->limit || c->bytes > c->limit - bytes);
+    for (int i = 0; i < 2; i++)
+        refused |= c->fail_in[i] && --c->fail_in[i] == 0;
     if (!refused && posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0) {
         piece *p = test_allocate(sizeof *p);
         p->memory = memory;
@@ -143,7 +145,15 @@ void counting_reset_peak(counting_allocator *c)
 
 void counting_fail_at(counting_allocator *c, uint64_t n)
 {
-    write_locked(c, &c->fail_in, n);
+    counting_fail_at_both(c, n, 0);
+}
+
+void counting_fail_at_both(counting_allocator *c, uint64_t n, uint64_t m)
+{
+    pthread_mutex_lock(&c->lock);
+    c->fail_in[0] = n;
+    c->fail_in[1] = m;
+    pthread_mutex_unlock(&c->lock);
 }
 
 void counting_limit(counting_allocator *c, uint64_t bytes)

@@ -18,6 +18,8 @@ uint64_t counting_peak(counting_allocator *c);     /* most bytes out since the l
 void counting_reset_peak(counting_allocator *c);
 /* The n-th request from now on fails, n = 1, 2, ...; 0: none does. */
 void counting_fail_at(counting_allocator *c, uint64_t n);
+/* Two requests fail; each number as above. */
+void counting_fail_at_both(counting_allocator *c, uint64_t n, uint64_t m);
 /* Every request fails that would bring the bytes out above the limit. 0: no limit. */
 void counting_limit(counting_allocator *c, uint64_t bytes);
 loom_context *make_counting_context(test_run *t, counting_allocator *c, uint32_t threads);

@@ -5,6 +5,7 @@
 #include "machines/cpu/core/cpu_limits.h"
 #include "machines/cpu/core/cpu_memory.h"
 #include "machines/cpu/core/cpu_rows.h"
+#include "machines/cpu/core/cpu_sketch.h"
 #include "machines/cpu/filter/cpu_filter.h"
 #include "machines/cpu/open/cpu_open.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
@@ -280,6 +281,7 @@ const loom__machine_ops loom__cpu_machine = {
     .select_rows = loom__cpu_select_rows,
     .take_rows = loom__cpu_take_rows,
     .put_rows = loom__cpu_put_rows,
+    .sketch_keys = loom__cpu_sketch_keys,
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
 };

@@ -399,6 +399,7 @@ const loom__machine_ops cuda_machine = {
     cuda_select_rows,
     cuda_move_rows<false>,
     cuda_move_rows<true>,
+    cuda_sketch_keys,
     host_parallel,
     cuda_measure_limit,
 };

@@ -30,6 +30,7 @@
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
+ *   cuda_sketch.cu       sketches the keys of a batch
  *   cuda_trial.cu        functions for tests
  *   cuda_order.cu        orders calls on one table across streams
  *   cuda_kept_streams.h  remembers the last call of each stream
@@ -285,6 +286,8 @@ loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, u
 /* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
                              uint64_t count, cudaStream_t stream);
+loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
+                             loom__key_sketch *sketch, loom_stream stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
 
 #endif
