@@ -250,7 +250,10 @@ loom_status loom_filter_contains(loom_filter *filter, const void *keys, uint64_t
     RETURN_IF_FAILED(loom__handle_enter(&filter->handle, LOOM__ACCESS_FIND, stream));
     loom_status status =
         kernels_of(filter)->contains(filter->handle.table->machine, filter->handle.table->view, &batch);
-    loom__handle_leave(&filter->handle, LOOM__ACCESS_FIND, stream);
+    if (result == NULL && status == LOOM_OK && n > 0) /* the call has waited */
+        loom__handle_leave_ended(&filter->handle, LOOM__ACCESS_FIND, stream);
+    else
+        loom__handle_leave(&filter->handle, LOOM__ACCESS_FIND, stream);
     return status;
 }
 

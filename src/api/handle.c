@@ -86,10 +86,10 @@ loom_status loom__handle_order_begin(loom__handle *handle, loom__access access, 
     return handle->order == NULL ? LOOM_OK : handle->context->machine->ops->order_begin(handle->order, access, stream);
 }
 
-void loom__handle_order_end(loom__handle *handle, loom__access access, loom_stream stream)
+void loom__handle_order_end(loom__handle *handle, int ended, loom_stream stream)
 {
     if (handle->order != NULL)
-        handle->context->machine->ops->order_end(handle->order, access, stream);
+        handle->context->machine->ops->order_end(handle->order, ended, stream);
 }
 
 /* A lent view counts as a call in flight that never ends. */
@@ -120,7 +120,13 @@ loom_status loom__handle_enter(loom__handle *handle, loom__access access, loom_s
 
 void loom__handle_leave(loom__handle *handle, loom__access access, loom_stream stream)
 {
-    loom__handle_order_end(handle, access, stream);
+    loom__handle_order_end(handle, 0, stream);
+    loom__handle_leave_gate(handle, access);
+}
+
+void loom__handle_leave_ended(loom__handle *handle, loom__access access, loom_stream stream)
+{
+    loom__handle_order_end(handle, 1, stream);
     loom__handle_leave_gate(handle, access);
 }
 

@@ -53,6 +53,9 @@ loom_status loom__handle_check_stream(const loom__handle *handle, loom_stream st
 loom_status loom__handle_enter(loom__handle *handle, loom__access access, loom_stream stream);
 void loom__handle_leave(loom__handle *handle, loom__access access, loom_stream stream);
 
+/* Leaves after a call that has waited for its work: no later call need wait for it. */
+void loom__handle_leave_ended(loom__handle *handle, loom__access access, loom_stream stream);
+
 /* Entering in two halves, for a call that looks at the table before it knows its access. The first half enters the
  * gate. The second half is `admit`, which leaves the gate if it fails. The accesses passed to both halves must enter
  * the gate the same way, as a reader or as a writer. */
@@ -60,9 +63,10 @@ void loom__handle_enter_gate(loom__handle *handle, loom__access access);
 void loom__handle_leave_gate(loom__handle *handle, loom__access access);
 loom_status loom__handle_admit(loom__handle *handle, loom__access access, loom_stream stream);
 
-/* Begin and end a call in the order of calls, inside the gate. They do nothing on machines without an order. */
+/* Begin and end a call in the order of calls, inside the gate. They do nothing on machines without an order. `ended`:
+ * the call has waited for its work. */
 loom_status loom__handle_order_begin(loom__handle *handle, loom__access access, loom_stream stream);
-void loom__handle_order_end(loom__handle *handle, loom__access access, loom_stream stream);
+void loom__handle_order_end(loom__handle *handle, int ended, loom_stream stream);
 
 /* OK, or IN_USE and a sentence if a device view is lent that a call with this access may not overlap. Call this inside
  * the gate. */

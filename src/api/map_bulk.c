@@ -38,11 +38,11 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
 static void leave_written(loom_map *map, loom__access access, loom_stream stream)
 {
     loom__handle *handle = &map->handle;
-    loom__handle_order_end(handle, access, stream);
+    loom__handle_order_end(handle, 0, stream);
     if (handle->lent == 0 && loom__map_table_wants_upkeep(handle->table) &&
         loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
         (void)loom__map_table_upkeep(handle->table, stream);
-        loom__handle_order_end(handle, LOOM__ACCESS_ALONE, stream);
+        loom__handle_order_end(handle, 0, stream);
     }
     loom__handle_leave_gate(handle, access);
 }
@@ -81,8 +81,11 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
-    if (access == LOOM__ACCESS_FIND) {
-        loom__handle_leave(&map->handle, access, batch->stream);
+    if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
+        if (given == NULL && status == LOOM_OK && batch->n > 0)
+            loom__handle_leave_ended(&map->handle, access, batch->stream);
+        else
+            loom__handle_leave(&map->handle, access, batch->stream);
     } else { /* A batch that did not begin leaves cursors valid. An empty batch changes the table only in a build. */
         map->handle.generation += (status == LOOM_OK || grows) && (batch->n > 0 || work == loom__map_table_build);
         leave_written(map, access, batch->stream);

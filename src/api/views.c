@@ -33,7 +33,7 @@ static uint64_t next_serial(void)
 static loom_status pass(loom__handle *handle, loom__access access, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_order_begin(handle, access, stream));
-    loom__handle_order_end(handle, access, stream);
+    loom__handle_order_end(handle, 0, stream);
     return LOOM_OK;
 }
 
@@ -65,7 +65,7 @@ static loom_status take_back(loom__handle *handle, const loom_map_view *view, lo
 {
     RETURN_IF_FAILED(loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = loom__map_table_take_back(handle->table, view->access == LOOM_VIEW_MIXED, stream);
-    loom__handle_order_end(handle, LOOM__ACCESS_ALONE, stream);
+    loom__handle_order_end(handle, 0, stream);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* Brings the arrays of a bulk call to where kernels can reach them, for any engine.
  *
- * Kernels use arrays in device or managed memory directly. Host arrays pass through two buffers in chunks. One chunk is
+ * Kernels use arrays in device or managed memory directly. Host arrays pass through the two buffers of a stage in chunks. One chunk is
  * copied while a kernel works on the other. */
 #include "machines/cuda/core/cuda_call.cuh"
 
@@ -66,6 +66,7 @@ struct chunk {
 
 struct staged_call {
     cuda_state *cuda;
+    const cuda_stage *stage;
     const cuda_call_arrays *arrays;
     cuda_chunk_work *work;
     void *argument;
@@ -114,16 +115,20 @@ void copy_piece(void *argument, uint64_t index)
     memcpy(copy->to + begin, copy->from + begin, left < HOST_PIECE ? left : HOST_PIECE);
 }
 
-/* All host threads copy: one thread is slower than the link. */
+/* All host threads copy: one thread is slower than the link. A small array is not worth waking them. */
 void copy_on_host(cuda_state *cuda, void *to, const void *from, size_t bytes)
 {
+    if (bytes <= HOST_PIECE) {
+        memcpy(to, from, bytes);
+        return;
+    }
     host_copy copy = {(unsigned char *)to, (const unsigned char *)from, bytes};
     cuda->host->ops->host_parallel(cuda->host, (bytes + HOST_PIECE - 1) / HOST_PIECE, copy_piece, &copy);
 }
 
 cudaError_t launch_chunk(staged_call *call, int buffer, uint64_t first)
 {
-    cuda_stage *stage = &call->cuda->stage;
+    const cuda_stage *stage = call->stage;
     cudaStream_t stream = stage->stream[buffer];
     chunk *c = &call->chunks[buffer];
     c->first = first;
@@ -166,7 +171,7 @@ cudaError_t finish_chunk(staged_call *call, int buffer)
     chunk *c = &call->chunks[buffer];
     if (c->count == 0)
         return cudaSuccess;
-    const cudaError_t error = cudaEventSynchronize(call->cuda->stage.done[buffer]);
+    const cudaError_t error = cudaEventSynchronize(call->stage->done[buffer]);
     for (int i = 0; i < CALL_ARRAYS && error == cudaSuccess; i++) {
         const cuda_call_array *array = &call->arrays->all[i];
         if (call->comes_home(i) && array->place == PLACE_PAGEABLE)
@@ -179,7 +184,7 @@ cudaError_t finish_chunk(staged_call *call, int buffer)
 
 cudaError_t run_chunks(staged_call *call, cudaStream_t stream)
 {
-    cuda_stage *stage = &call->cuda->stage;
+    const cuda_stage *stage = call->stage;
     cudaError_t error = cudaEventRecord(stage->begun, stream);
     for (int i = 0; i < STAGE_BUFFERS && error == cudaSuccess; i++)
         error = cudaStreamWaitEvent(stage->stream[i], stage->begun, 0);
@@ -229,11 +234,13 @@ loom_status bring_whole_home(staged_call *call, cudaStream_t stream)
     return LOOM_OK;
 }
 
-loom_status run_staged(staged_call *call, cudaStream_t stream)
+loom_status run_staged(staged_call *call, bool small, cudaStream_t stream)
 {
     RETURN_IF_FAILED(take_whole(call, stream));
     {
-        ON_STAGE(call->cuda);
+        cuda_stage_scope scope(call->cuda, small);
+        RETURN_IF_FAILED(scope.status);
+        call->stage = scope.stage;
         RETURN_IF_FAILED(cuda_status(cuda_step(run_chunks(call, stream)), "working on a batch of host arrays"));
     }
     return bring_whole_home(call, stream);
@@ -251,7 +258,7 @@ loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, ui
         arrays->addresses(at);
         return cuda_status(cuda_step(work(argument, at, 0, n, stream)), "working on a batch");
     }
-    staged_call call = {cuda, arrays, work, argument, writes_back, one_at_a_time, n, 0, {}, {}};
+    staged_call call = {cuda, NULL, arrays, work, argument, writes_back, one_at_a_time, n, 0, {}, {}};
     loom__chunk_column columns[CALL_ARRAYS];
     uint32_t staged = 0;
     for (int i = 0; i < CALL_ARRAYS; i++)
@@ -263,7 +270,8 @@ loom_status cuda_run_arrays(cuda_state *cuda, const cuda_call_arrays *arrays, ui
                     "staging buffer; give arrays on the device",
                     (int)STAGE_BYTES);
     call.per_chunk = fit < n ? fit : n;
-    loom_status status = run_staged(&call, stream);
+    const bool small = loom__chunk_items(columns, staged, SMALL_STAGE_BYTES) >= n;
+    loom_status status = run_staged(&call, small, stream);
     for (int i = 0; i < CALL_ARRAYS; i++)
         cuda_give_workspace(&cuda->base, &call.whole[i], (loom_stream)stream);
     return status;

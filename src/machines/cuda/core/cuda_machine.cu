@@ -249,6 +249,8 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     if (config->allocator.allocate == NULL)
         CUDA_TRY(make_pool(cuda));
     CUDA_TRY(make_tickets(cuda));
+    for (cudaStream_t &stream : cuda->find_streams)
+        CUDA_TRY(cudaStreamCreate(&stream));
     return LOOM_OK;
 }
 
@@ -260,8 +262,12 @@ static void close_machine(loom__machine *machine)
         cuda_device_scope scope(cuda);
         if (scope.status == LOOM_OK) {
             free_tickets(cuda);
-            cuda_stage_free(&cuda->stage);
-            pthread_mutex_destroy(&cuda->stage_lock);
+            cuda_stages_free(cuda);
+            pthread_cond_destroy(&cuda->stage_given);
+            pthread_mutex_destroy(&cuda->stages_lock);
+            for (cudaStream_t stream : cuda->find_streams)
+                if (stream != NULL)
+                    cudaStreamDestroy(stream);
             if (cuda->temporary != NULL)
                 cudaMemPoolDestroy(cuda->temporary);
         }
@@ -279,7 +285,8 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     *cuda = cuda_state{};
     pthread_mutex_init(&cuda->tickets_lock, NULL);
     pthread_cond_init(&cuda->ticket_given, NULL);
-    pthread_mutex_init(&cuda->stage_lock, NULL);
+    pthread_mutex_init(&cuda->stages_lock, NULL);
+    pthread_cond_init(&cuda->stage_given, NULL);
     cuda->base.ops = &cuda_machine;
     cuda->base.allocator = *allocator;
     if (allocator == &own_allocator)

@@ -27,6 +27,17 @@ cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t f
     return cudaSuccess;
 }
 
+/* The stream of a lookup that is waited for. Lookups in the default stream would run one after the other, whatever
+ * thread they come from. A stream made by cudaStreamCreate is ordered with the default stream: what it is given waits
+ * for earlier work there, and later work there waits for it. */
+cudaStream_t stream_to_wait_for(const cuda_map_call *call)
+{
+    if (call->stream != NULL || call->arrays.staged)
+        return call->stream;
+    return call->cuda
+        ->find_streams[__atomic_fetch_add(&call->cuda->next_find_stream, 1, __ATOMIC_RELAXED) % FIND_STREAMS];
+}
+
 struct split_work {
     const cuda_map_call *call;
     const bulk_target *target;
@@ -99,6 +110,7 @@ loom_status cuda_run_call(cuda_map_call *call)
             RETURN_IF_FAILED(cuda_run_items(call));
             return cuda_finish_call(call);
         });
+    call->stream = stream_to_wait_for(call);
     RETURN_IF_FAILED(cuda_run_items(call));
     if (!call->arrays.staged && call->batch.n > 0)
         CUDA_TRY(cudaStreamSynchronize(call->stream));

@@ -4,7 +4,12 @@
  * its stream, for every call of the previous phase. A call that joins the current phase also waits for the previous
  * phase, whose calls waited for all earlier phases. So a lookup that joins the phase of an erasure has ended before a
  * later insertion begins, as open_ops.h requires. The host waits for the device here only if a phase has more than
- * KEPT_STREAMS streams. */
+ * KEPT_STREAMS streams.
+ *
+ * The lock is held for the bookkeeping alone, not while a call launches its work and waits for it. Calls that join a
+ * phase run beside each other. A call that opens a phase waits on the host until every call of the current phase has
+ * come to its end, where it records its event. Callers pass in the order of arrival: a call that waits to open a phase
+ * is not overtaken by calls that would join the current one. */
 #include "machines/cuda/core/cuda_kept_streams.h"
 #include "machines/cuda/core/cuda_state.cuh"
 
@@ -16,8 +21,11 @@ typedef struct phase {
 struct loom__order {
     cuda_state *cuda;
     int concurrent_reads;
-    pthread_mutex_t lock; /* held from begin to end of a call: its event must be recorded before the next begins */
-    loom__access writes;  /* how the current phase writes; READ: it does not write */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;       /* signalled when `admitted` or `inside` changes */
+    uint64_t arrived, admitted; /* arrival numbers handed out, and callers admitted, as in core/gate.h */
+    uint32_t inside;            /* calls of the current phase between begin and end */
+    loom__access writes;        /* how the current phase writes; READ: it does not write */
     phase at_hand, before;
 };
 
@@ -33,6 +41,7 @@ loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom
     order->concurrent_reads = concurrent_reads;
     order->writes = LOOM__ACCESS_READ;
     pthread_mutex_init(&order->lock, NULL);
+    pthread_cond_init(&order->moved, NULL);
     for (phase *p : {&order->at_hand, &order->before})
         for (int i = 0; i < KEPT_STREAMS; i++) {
             cudaError_t error = cudaEventCreateWithFlags(&p->events[i], cudaEventDisableTiming);
@@ -58,6 +67,7 @@ void cuda_order_destroy(loom__order *order)
             cudaEventDestroy(p->events[i]);
         }
     const loom_allocator *allocator = &order->cuda->base.allocator;
+    pthread_cond_destroy(&order->moved);
     pthread_mutex_destroy(&order->lock);
     allocator->release(allocator->user, order, sizeof *order, LOOM_MEMORY_HOST, NULL);
 }
@@ -72,17 +82,12 @@ static cudaError_t wait_for(const phase *p, cudaStream_t stream)
     return error;
 }
 
-loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream given)
+/* Enters a call into its phase. The caller holds the lock. */
+static cudaError_t enter_phase(loom__order *order, loom__access access, int joins, cudaStream_t stream)
 {
-    ON_DEVICE(order->cuda);
-    cudaStream_t stream = (cudaStream_t)given;
-    pthread_mutex_lock(&order->lock);
-    const int joins = loom__may_overlap(access, order->writes, order->concurrent_reads);
-    cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
-    if (error != cudaSuccess) { /* nothing has changed: the next call waits for the same calls */
-        pthread_mutex_unlock(&order->lock);
-        return cuda_status(error, "waiting for earlier calls on the table");
-    }
+    const cudaError_t error = cuda_step(wait_for(joins ? &order->before : &order->at_hand, stream));
+    if (error != cudaSuccess) /* nothing has changed: the next call waits for the same calls */
+        return error;
     if (!joins) {
         phase old = order->before;
         order->before = order->at_hand;
@@ -92,22 +97,48 @@ loom_status cuda_order_begin(loom__order *order, loom__access access, loom_strea
     }
     if (access != LOOM__ACCESS_FIND)
         order->writes = access;
-    return LOOM_OK;
+    order->inside++;
+    return cudaSuccess;
 }
 
-void cuda_order_end(loom__order *order, loom__access access, loom_stream given)
+loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream given)
+{
+    ON_DEVICE(order->cuda);
+    int joins;
+    pthread_mutex_lock(&order->lock);
+    const uint64_t arrival = order->arrived++;
+    for (;;) {
+        joins = loom__may_overlap(access, order->writes, order->concurrent_reads);
+        if (order->admitted == arrival && (joins || order->inside == 0))
+            break;
+        pthread_cond_wait(&order->moved, &order->lock);
+    }
+    const cudaError_t error = enter_phase(order, access, joins, (cudaStream_t)given);
+    order->admitted++;
+    pthread_cond_broadcast(&order->moved);
+    pthread_mutex_unlock(&order->lock);
+    return cuda_status(error, "waiting for earlier calls on the table");
+}
+
+void cuda_order_end(loom__order *order, int ended, loom_stream given)
 {
     cuda_device_scope scope(order->cuda);
     cudaStream_t stream = (cudaStream_t)given;
-    phase *p = &order->at_hand;
+    phase *p = &order->at_hand; /* no other phase begins while this call is inside */
     unsigned long long id = 0;
     int evicts;
-    (void)access;
-    /* If one of these calls fails, the device is lost; the next step reports it. */
-    cudaStreamGetId(stream, &id);
-    int place = kept_streams_place(&p->streams, id, &evicts);
-    if (evicts) /* more streams than events: wait for the oldest call */
-        cudaEventSynchronize(p->events[place]);
-    cudaEventRecord(p->events[place], stream);
+    pthread_mutex_lock(&order->lock);
+    if (ended) {
+        order->before.streams.count = 0; /* this call's work waited for the phase before: it has ended, too */
+    } else {
+        /* If one of these calls fails, the device is lost; the next step reports it. */
+        cudaStreamGetId(stream, &id);
+        int place = kept_streams_place(&p->streams, id, &evicts);
+        if (evicts) /* more streams than events: wait for the oldest call */
+            cudaEventSynchronize(p->events[place]);
+        cudaEventRecord(p->events[place], stream);
+    }
+    order->inside--;
+    pthread_cond_broadcast(&order->moved);
     pthread_mutex_unlock(&order->lock);
 }

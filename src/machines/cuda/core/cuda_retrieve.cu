@@ -164,15 +164,15 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
                             stream);
 }
 
-/* Copies into arrays on the device. The caller holds the staging lock. Waits for the device. */
-loom_status retrieve_here(cuda_state *cuda, const loom__table_slots *table, loom__position *position, void *keys,
+/* Copies into arrays on the device. The caller has the stage. Waits for the device. */
+loom_status retrieve_here(const cuda_stage *stage, const loom__table_slots *table, loom__position *position, void *keys,
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
-    unsigned long long *counts = (unsigned long long *)cuda->stage.scratch;
+    unsigned long long *counts = (unsigned long long *)stage->scratch;
     retrieve_end *end = (retrieve_end *)(counts + WINDOW), reached;
     uint64_t *rows = (uint64_t *)(end + 1);
     const bool listed = loom__slots_have_rows(table) != 0;
-    unsigned long long *on_host = (unsigned long long *)cuda->stage.pinned[0];
+    unsigned long long *on_host = (unsigned long long *)stage->pinned[0];
     const uint64_t buckets = (uint64_t)table->partitions * table->buckets, slots = table->slots;
     *got = 0;
     while (position->bucket < buckets && *got < room) { /* each round passes a window or ends */
@@ -241,9 +241,9 @@ loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom
     do { /* each round brings pairs, or is the last */
         const uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
         void *to_keys = element(keys, *got, key_bytes), *to_values = element(values, *got, value_bytes);
-        void *device_keys = keys_pass ? cuda->stage.device[0] : to_keys;
-        void *device_values = values_pass ? cuda->stage.device[1] : to_values;
-        RETURN_IF_FAILED(retrieve_here(cuda, table, position, device_keys, device_values, left, &got_now, stream));
+        void *device_keys = keys_pass ? stage->device[0] : to_keys;
+        void *device_values = values_pass ? stage->device[1] : to_values;
+        RETURN_IF_FAILED(retrieve_here(stage, table, position, device_keys, device_values, left, &got_now, stream));
         if (keys_pass)
             CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
         if (values_pass)

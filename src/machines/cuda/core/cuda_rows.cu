@@ -183,8 +183,8 @@ loom_status move_staged(cuda_state *cuda, void *to, const void *from, uint32_t w
     cudaError_t error = cudaSuccess;
     ON_STAGE(cuda);
     for (uint64_t first = 0; first < count && error == cudaSuccess; first += at_once)
-        error = cuda_step(fit == 0 ? move_one<put>(&cuda->stage, there, here, width, rows, first, stream)
-                                   : move_on_host<put>(&cuda->stage, there, here, width, rows, first,
+        error = cuda_step(fit == 0 ? move_one<put>(stage, there, here, width, rows, first, stream)
+                                   : move_on_host<put>(stage, there, here, width, rows, first,
                                                        count - first < at_once ? count - first : at_once, stream));
     return cuda_status(error, "moving rows of a batch");
 }

@@ -1,9 +1,11 @@
-/* Staging memory for host arrays on their way to and from the device, and scratch memory for scans of whole tables. The
- * first call that needs either allocates both. The memory is kept until the context is destroyed. One call at a time
- * uses it. */
+/* Staging memory for host arrays on their way to and from the device, and scratch memory for scans of whole tables.
+ *
+ * A call that needs a stage takes a free one. A stage gets its memory when it is first taken, and keeps it until the
+ * context is destroyed. So a program with one thread has one stage, and a program whose threads make small calls at the
+ * same time has a small stage for each. */
 #include "machines/cuda/core/cuda_state.cuh"
 
-void cuda_stage_free(cuda_stage *stage)
+static void free_stage(cuda_stage *stage)
 {
     for (int i = 0; i < STAGE_BUFFERS; i++) {
         if (stage->stream[i] != NULL) {
@@ -21,13 +23,21 @@ void cuda_stage_free(cuda_stage *stage)
     *stage = cuda_stage{};
 }
 
-static cudaError_t allocate_memory(cuda_stage *stage)
+void cuda_stages_free(cuda_state *cuda)
 {
-    RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->scratch, SCRATCH_BYTES));
+    for (cuda_stage &stage : cuda->stages)
+        free_stage(&stage);
+}
+
+static cudaError_t allocate_stage(cuda_stage *stage, bool small)
+{
+    stage->bytes = small ? SMALL_STAGE_BYTES : STAGE_BYTES;
+    if (!small)
+        RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->scratch, SCRATCH_BYTES));
     RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&stage->begun, cudaEventDisableTiming));
     for (int i = 0; i < STAGE_BUFFERS; i++) {
-        RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->device[i], STAGE_BYTES));
-        RETURN_IF_CUDA_FAILED(cudaMallocHost(&stage->pinned[i], STAGE_BYTES));
+        RETURN_IF_CUDA_FAILED(cudaMalloc(&stage->device[i], stage->bytes));
+        RETURN_IF_CUDA_FAILED(cudaMallocHost(&stage->pinned[i], stage->bytes));
         RETURN_IF_CUDA_FAILED(cudaStreamCreateWithFlags(&stage->stream[i], cudaStreamNonBlocking));
         RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&stage->done[i], cudaEventDisableTiming));
     }
@@ -35,18 +45,66 @@ static cudaError_t allocate_memory(cuda_stage *stage)
     return cudaSuccess;
 }
 
-cuda_stage_scope::cuda_stage_scope(cuda_state *cuda) : lock(&cuda->stage_lock), status(LOOM_OK)
+/* The stages of one size that are free: the first one with memory, otherwise the first one. NULL: all are taken.
+ * *ready counts those with memory, taken or not. The caller holds the lock. */
+static cuda_stage *find_free_stage(cuda_state *cuda, bool small, int *ready)
 {
-    pthread_mutex_lock(lock);
-    if (cuda->stage.ready)
-        return;
-    const cudaError_t error = allocate_memory(&cuda->stage);
-    if (error != cudaSuccess)
-        cuda_stage_free(&cuda->stage);
-    status = cuda_status(error, "allocating memory to stage host arrays");
+    cuda_stage *first = cuda->stages + (small ? LARGE_STAGES : 0), *found = NULL;
+    *ready = 0;
+    for (int i = 0; i < (small ? SMALL_STAGES : LARGE_STAGES); i++) {
+        cuda_stage *stage = first + i;
+        *ready += stage->ready;
+        if (!stage->taken && (found == NULL || stage->ready > found->ready))
+            found = stage;
+    }
+    return found;
+}
+
+/* If memory for a further stage cannot be had, the call waits for one that has memory. Without any, a call that would
+ * do with a small stage takes a large one. */
+cuda_stage_scope::cuda_stage_scope(cuda_state *cuda_, bool small) : cuda(cuda_), stage(NULL), status(LOOM_OK)
+{
+    bool short_of_memory = false;
+    pthread_mutex_lock(&cuda->stages_lock);
+    while (stage == NULL && status == LOOM_OK) {
+        int ready;
+        cuda_stage *found = find_free_stage(cuda, small, &ready);
+        if (found == NULL || (short_of_memory && !found->ready && ready > 0)) {
+            pthread_cond_wait(&cuda->stage_given, &cuda->stages_lock); /* ends: a call gives its stage back */
+            continue;
+        }
+        found->taken = 1;
+        stage = found;
+        if (found->ready)
+            continue;
+        pthread_mutex_unlock(&cuda->stages_lock); /* others need not wait for an allocation */
+        const cudaError_t error = allocate_stage(found, small);
+        if (error != cudaSuccess)
+            free_stage(found);
+        pthread_mutex_lock(&cuda->stages_lock);
+        if (error == cudaSuccess)
+            continue;
+        found->taken = 0;
+        stage = NULL;
+        short_of_memory = true;
+        (void)find_free_stage(cuda, small, &ready);
+        if (ready == 0 && !small)
+            status = cuda_status(error, "allocating memory to stage host arrays");
+        if (ready == 0 && small) {
+            cudaGetLastError();
+            small = short_of_memory = false;
+        }
+        pthread_cond_broadcast(&cuda->stage_given);
+    }
+    pthread_mutex_unlock(&cuda->stages_lock);
 }
 
 cuda_stage_scope::~cuda_stage_scope()
 {
-    pthread_mutex_unlock(lock);
+    if (stage == NULL)
+        return;
+    pthread_mutex_lock(&cuda->stages_lock);
+    stage->taken = 0;
+    pthread_cond_broadcast(&cuda->stage_given);
+    pthread_mutex_unlock(&cuda->stages_lock);
 }

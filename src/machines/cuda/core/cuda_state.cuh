@@ -121,21 +121,28 @@ typedef struct cuda_ticket {
 
 enum {
     STAGE_BUFFERS = 2,
-    STAGE_BYTES = 16 << 20, /* bytes of each buffer, on the device and pinned */
-    SCRATCH_BYTES = 1 << 20 /* on the device, for scans of whole tables */
+    STAGE_BYTES = 16 << 20,      /* bytes of each buffer of a large stage, on the device and pinned */
+    SMALL_STAGE_BYTES = 1 << 20, /* of a small stage: calls with few keys need not wait for large ones */
+    LARGE_STAGES = 2,
+    SMALL_STAGES = 16,
+    SCRATCH_BYTES = 1 << 20 /* of a large stage, on the device, for scans of whole tables */
 };
 
-/* Used under the staging lock. */
+/* Staging memory of one call at a time. */
 typedef struct cuda_stage {
-    int ready; /* memory is allocated */
+    int ready;      /* memory is allocated */
+    int taken;      /* a call uses it */
+    uint64_t bytes; /* of each buffer */
     unsigned char *device[STAGE_BUFFERS], *pinned[STAGE_BUFFERS];
     cudaStream_t stream[STAGE_BUFFERS];
     cudaEvent_t done[STAGE_BUFFERS];
     cudaEvent_t begun;
-    unsigned char *scratch;
+    unsigned char *scratch; /* NULL in a small stage */
 } cuda_stage;
 
 /* ---- The machine ---- */
+
+enum { FIND_STREAMS = 16 };
 
 typedef struct cuda_state {
     loom__machine base;
@@ -153,8 +160,11 @@ typedef struct cuda_state {
     uint32_t next_ticket;
     cuda_counts *ticket_memory;
     loom_result *ticket_results;
-    pthread_mutex_t stage_lock;
-    cuda_stage stage;
+    pthread_mutex_t stages_lock;
+    pthread_cond_t stage_given;                     /* signalled when a stage is given back */
+    cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
+    cudaStream_t find_streams[FIND_STREAMS];        /* lookups that are waited for (cuda_map_call.cu) */
+    uint32_t next_find_stream;
 } cuda_state;
 
 /* Makes the state's device the current device of the thread while the scope lives. `status` tells whether that
@@ -181,24 +191,27 @@ typedef enum cuda_place {
 loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at, cuda_place *place);
 
 /* Waits on the host while other threads hold all tickets. This cannot deadlock: a thread has at most one ticket, and
- * takes none while it holds the staging lock. While it has a ticket, it waits only for the staging lock and for the
- * table of its own call. */
+ * takes none while it has a stage. While it has a ticket, it waits only for a stage and for the table of its own
+ * call. */
 loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
 void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
 
-/* Holds the staging lock while the scope lives. If the status is OK, the staging memory is allocated. */
+/* Has a stage while the scope lives, unless the status tells a failure. Waits while other calls have all stages. Once a
+ * scope succeeded, later ones do not fail for lack of memory. `small`: a small stage is enough. */
 struct cuda_stage_scope {
-    pthread_mutex_t *lock;
+    cuda_state *cuda;
+    cuda_stage *stage;
     loom_status status;
-    explicit cuda_stage_scope(cuda_state *cuda);
+    explicit cuda_stage_scope(cuda_state *cuda, bool small = false);
     ~cuda_stage_scope();
 };
 
-#define ON_STAGE(cuda)             \
-    cuda_stage_scope stage_(cuda); \
-    RETURN_IF_FAILED(stage_.status)
+#define ON_STAGE(cuda)                  \
+    cuda_stage_scope on_stage_(cuda);   \
+    RETURN_IF_FAILED(on_stage_.status); \
+    cuda_stage *const stage = on_stage_.stage
 
-void cuda_stage_free(cuda_stage *stage);
+void cuda_stages_free(cuda_state *cuda);
 
 /* ---- Batches ---- */
 
@@ -274,7 +287,7 @@ extern const loom__map_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
 void cuda_order_destroy(loom__order *order);
 loom_status cuda_order_begin(loom__order *order, loom__access access, loom_stream stream);
-void cuda_order_end(loom__order *order, loom__access access, loom_stream stream);
+void cuda_order_end(loom__order *order, int ended, loom_stream stream);
 
 loom_status cuda_select_rows(loom__machine *machine, const uint8_t *status, uint8_t wanted, uint64_t n, uint64_t *rows,
                              uint64_t room, uint64_t *count, loom_stream stream);

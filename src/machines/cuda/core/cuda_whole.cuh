@@ -31,8 +31,8 @@ template <class view_type> loom_status cuda_check_bytes(const view_type *view)
     return LOOM_OK;
 }
 
-/* Calls launch(cuda, sums, stream), which adds to sums on the device. These sums are zero before. Holds the staging
- * lock, and waits for the sums. */
+/* Calls launch(stage, sums, stream), which adds to sums on the device. These sums are zero before. Takes a
+ * stage, and waits for the sums. */
 template <class sums_type, class launch_type>
 loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream given, launch_type launch)
 {
@@ -40,9 +40,9 @@ loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream giv
     cudaStream_t stream = (cudaStream_t)given;
     ON_DEVICE(cuda);
     ON_STAGE(cuda);
-    sums_type *on_device = (sums_type *)cuda->stage.scratch;
+    sums_type *on_device = (sums_type *)stage->scratch;
     CUDA_TRY(cudaMemsetAsync(on_device, 0, sizeof *on_device, stream));
-    RETURN_IF_FAILED(launch(cuda, on_device, stream));
+    RETURN_IF_FAILED(launch(stage, on_device, stream));
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemcpyAsync(sums, on_device, sizeof *sums, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));

@@ -78,8 +78,8 @@ loom_status cuda_filter_survey(loom__machine *machine, const void *any_view, loo
 {
     const loom__filter_view *view = static_cast<const loom__filter_view *>(any_view);
     RETURN_IF_FAILED(
-        cuda_sum_up(machine, survey, stream, [&](cuda_state *cuda, loom__filter_survey *sums, cudaStream_t in) {
-            survey_kernel<<<blocks_for(cuda, view->blocks), THREADS, 0, in>>>(*view, sums);
+        cuda_sum_up(machine, survey, stream, [&](const cuda_stage *, loom__filter_survey *sums, cudaStream_t in) {
+            survey_kernel<<<blocks_for((const cuda_state *)machine, view->blocks), THREADS, 0, in>>>(*view, sums);
             return LOOM_OK;
         }));
     survey->false_positive_rate /= view->blocks;

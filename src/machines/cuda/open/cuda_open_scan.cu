@@ -75,8 +75,8 @@ __global__ void __launch_bounds__(THREADS)
         atomicAdd(sum, (unsigned long long)accesses);
 }
 
-loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void *keys, cuda_place place, uint64_t n,
-                       unsigned long long *sum, cudaStream_t stream)
+loom_status count_here(const cuda_stage *stage, const loom__open_view *view, const void *keys, cuda_place place,
+                       uint64_t n, unsigned long long *sum, cudaStream_t stream)
 {
     uint64_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
@@ -84,8 +84,8 @@ loom_status count_here(cuda_state *cuda, const loom__open_view *view, const void
         uint64_t count = n - first < per_chunk ? n - first : per_chunk;
         const void *at = (const unsigned char *)keys + first * key_bytes;
         if (place != PLACE_DEVICE) {
-            CUDA_TRY(cudaMemcpyAsync(cuda->stage.device[0], at, count * key_bytes, cudaMemcpyHostToDevice, stream));
-            at = cuda->stage.device[0];
+            CUDA_TRY(cudaMemcpyAsync(stage->device[0], at, count * key_bytes, cudaMemcpyHostToDevice, stream));
+            at = stage->device[0];
         }
         unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
 #define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, at, count, sum)
@@ -132,7 +132,7 @@ loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom_
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
     open_sums sums;
     const loom_status status =
-        cuda_sum_up(machine, &sums, stream, [&](cuda_state *, open_sums *on_device, cudaStream_t in) {
+        cuda_sum_up(machine, &sums, stream, [&](const cuda_stage *, open_sums *on_device, cudaStream_t in) {
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*view, on_device)
             SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
@@ -152,7 +152,7 @@ loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_vie
     ON_DEVICE(cuda);
     RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &place));
     return cuda_sum_up(machine, (unsigned long long *)accesses, stream,
-                       [&](cuda_state *, unsigned long long *sum, cudaStream_t in) {
-                           return count_here(cuda, view, keys, place, n, sum, in);
+                       [&](const cuda_stage *stage, unsigned long long *sum, cudaStream_t in) {
+                           return count_here(stage, view, keys, place, n, sum, in);
                        });
 }

@@ -183,7 +183,7 @@ loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, lo
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     perfect_sums sums;
     const loom_status status =
-        cuda_sum_up(machine, &sums, stream, [&](cuda_state *, perfect_sums *on_device, cudaStream_t in) {
+        cuda_sum_up(machine, &sums, stream, [&](const cuda_stage *, perfect_sums *on_device, cudaStream_t in) {
 #define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*view, on_device)
             SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
