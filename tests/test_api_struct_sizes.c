@@ -114,6 +114,17 @@ FIRST_LAYOUT(memory, 48, MEMORY_FIELDS);
     FIELD(of, uint64_t, stashed, 144)
 FIRST_LAYOUT(stats, 152, STATS_FIELDS);
 
+#define ACTIVITY_FIELDS(FIELD, of)        \
+    FIELD(of, size_t, struct_size, 0)     \
+    FIELD(of, uint64_t, calls, 8)         \
+    FIELD(of, uint64_t, keys, 16)         \
+    FIELD(of, uint64_t, growths, 24)      \
+    FIELD(of, double, growth_seconds, 32) \
+    FIELD(of, uint64_t, upkeeps, 40)      \
+    FIELD(of, uint32_t, last_route, 48)   \
+    FIELD(of, uint32_t, reserved, 52)
+FIRST_LAYOUT(activity, 56, ACTIVITY_FIELDS);
+
 #define FILTER_CONFIG_FIELDS(FIELD, of)        \
     FIELD(of, size_t, struct_size, 0)          \
     FIELD(of, uint32_t, key_bytes, 8)          \
@@ -245,6 +256,11 @@ static loom_status map_get_config(objects *o, void *given)
     return loom_map_get_config(o->map, given);
 }
 
+static loom_status map_get_activity(objects *o, void *given)
+{
+    return loom_map_activity(o->map, given);
+}
+
 static loom_status map_get_stats(objects *o, void *given)
 {
     return loom_map_stats(o->map, given, NULL);
@@ -354,6 +370,9 @@ TEST(test_api_struct_sizes_first_map)
     check_served(&o, map_get_stats, sizeof(first_stats), &stats);
     CHECK_EQ(stats.size, 1000);
     CHECK_EQ(stats.seed, 77);
+    loom_activity activity = LOOM_ACTIVITY_INIT;
+    check_served(&o, map_get_activity, sizeof(first_activity), &activity);
+    CHECK_EQ(activity.keys, 1000);
     free_batch(&b);
     loom_map_destroy(o.map);
     loom_context_destroy(o.context);
@@ -430,6 +449,7 @@ TEST(test_api_struct_sizes_others_refused)
         CASE(map_create, map_config),
         CASE(map_get_config, map_config),
         CASE(map_get_stats, stats),
+        CASE(map_get_activity, activity),
         CASE(filter_memory_required_config, filter_config),
         CASE(filter_memory_required_memory, memory),
         CASE(filter_create, filter_config),

@@ -153,7 +153,7 @@ static void sketch_keys(loom_context *context, uint32_t width, size_t shift, int
             memcpy(all + i * width + at, &number, part);
         }
         bytes_at from = make_bytes(context, place, all, keys * times * width, shift);
-        CHECK_OK(machine->ops->sketch_keys(machine, from.at, width, keys * times, &sketch, NULL));
+        CHECK_OK(machine->ops->sketch_keys(machine, from.at, width, keys * times, keys + at, &sketch, NULL));
         const double estimate = loom__sketch_estimate(&sketch);
         test_note("%u bytes from %u on, shifted by %zu, place %d: %llu keys, estimated %.1f", width, at, shift, place,
                   (unsigned long long)keys, estimate);

@@ -426,6 +426,89 @@ TEST(test_open_growth_ends_for_keys_that_collide)
     loom_context_destroy(context);
 }
 
+/* ---- What went on ---------------------------------------------------------------------------------------- */
+
+static loom_activity activity_of(loom_map *map)
+{
+    loom_activity activity = LOOM_ACTIVITY_INIT;
+    CHECK_OK(loom_map_activity(map, &activity));
+    return activity;
+}
+
+TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
+{
+    loom_context *context = make_context(t);
+    loom_map *map = make_growing(t, context, 100), *clone;
+    batch few = make_batch(t, 50), many = make_batch(t, 200000);
+    fill_distinct(&few, 1, 0);
+    fill_distinct(&many, 2, 0);
+    loom_activity now = activity_of(map);
+    CHECK_EQ(now.calls | now.keys | now.growths | now.upkeeps | now.last_route, 0);
+    CHECK_OK(loom_map_insert(map, few.keys, few.values, few.n, LOOM_DIRECTLY, NULL, NULL, NULL));
+    now = activity_of(map);
+    CHECK_EQ(now.calls, 1);
+    CHECK_EQ(now.keys, 50);
+    CHECK_EQ(now.growths, 0);
+    CHECK_EQ(now.last_route, LOOM_ROUTE_DIRECTLY);
+    CHECK_OK(loom_map_insert(map, many.keys, many.values, many.n, LOOM_DIRECTLY, NULL, NULL, NULL));
+    now = activity_of(map);
+    CHECK_EQ(now.growths, 1);
+    CHECK(now.growth_seconds > 0);
+    CHECK_OK(loom_map_contains(map, many.keys, many.n, NULL, NULL, NULL, NULL));
+    CHECK_EQ(activity_of(map).keys, 50 + 2 * 200000);
+    CHECK_EQ(activity_of(map).calls, 3);
+    CHECK_OK(loom_map_build(map, many.keys, many.values, many.n, LOOM_KEEP, NULL, NULL, NULL));
+    CHECK_EQ(activity_of(map).last_route, LOOM_ROUTE_BY_PARTITION);
+    CHECK_EQ(activity_of(map).growths, 1);
+    CHECK_REFUSED(loom_map_erase(map, NULL, 5, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT); /* it does not run */
+    CHECK_EQ(activity_of(map).calls, 4);
+    CHECK_OK(loom_map_clone(map, &clone, NULL));
+    CHECK_EQ(activity_of(clone).calls, 0);
+    CHECK_REFUSED(loom_map_activity(NULL, &now), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_activity(map, NULL), LOOM_INVALID_ARGUMENT);
+    loom_map_destroy(clone);
+    loom_map_destroy(map);
+    free_batch(&few);
+    free_batch(&many);
+    loom_context_destroy(context);
+}
+
+static void note_growth(void *user, loom_log_level level, const char *text)
+{
+    if (level == LOOM_LOG_WARNING && strstr(text, "times in one call") != NULL)
+        ++*(int *)user;
+}
+
+/* Half of the rows have keys that the table has. A sample of rows then predicts half of the new keys, and the table
+ * grows twice. The second time is logged. */
+TEST_EACH(test_open_activity_logs_growth, .every_engine = 1, .cpu_only = 1)
+{
+    int warnings = 0;
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context;
+    config.machine = LOOM_MACHINE_CPU;
+    config.simd = t->simd;
+    config.threads = 2;
+    config.log = note_growth;
+    config.log_user = &warnings;
+    CHECK_OK(loom_context_create(&config, &context));
+    loom_map *map = make_growing(t, context, 100);
+    batch few = make_batch(t, 20), b = make_batch(t, 100000);
+    fill_distinct(&few, 1, 0);
+    CHECK_OK(loom_map_count(map, few.keys, few.n, NULL, NULL, NULL));
+    for (uint64_t i = 0; i < b.n; i++)
+        set_pair(&b, i, distinct_key(b.key_bytes, 1, i % 2 ? i : i / 2 % 20), 1);
+    CHECK_OK(loom_map_count(map, b.keys, b.n, NULL, NULL, NULL));
+    CHECK_EQ(activity_of(map).growths, 2);
+    CHECK_EQ(warnings, 1);
+    CHECK_OK(loom_map_count(map, b.keys, b.n, NULL, NULL, NULL));
+    CHECK_EQ(warnings, 1);
+    loom_map_destroy(map);
+    free_batch(&few);
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
 /* ---- Threads -------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4 };

@@ -129,7 +129,8 @@ typedef enum loom_memory_kind {
  *   - Memory from `allocate` must be usable by every stream.
  *   - HOST and TABLE memory is not in use any more when `release` gets it. TEMPORARY memory may
  *     still be in use by work that is ahead in `stream`.
- *   - The staging buffers of the cuda machine, 65 MiB for each context, come from CUDA itself. */
+ *   - The staging buffers of the cuda machine come from CUDA itself: 65 MiB for a context, up to
+ *     194 MiB if threads call at the same time. */
 typedef struct loom_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream);
     void (*release)(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream);

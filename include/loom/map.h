@@ -439,6 +439,36 @@ typedef struct loom_stats {
 /* Measures the table; reads all of it. Allocates nothing; synchronous; reader. */
 LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
 
+/* How a batch went into the table. */
+typedef enum loom_route {
+    LOOM_ROUTE_NONE = 0,         /* nothing was inserted yet */
+    LOOM_ROUTE_DIRECTLY = 1,     /* key by key */
+    LOOM_ROUTE_BY_PARTITION = 2, /* split by partition, then partition by partition */
+    LOOM_ROUTE_IN_ORDER = 3      /* sorted first (LOOM_IN_ORDER on a GPU) */
+} loom_route;
+
+/* What went on since the table was created, loaded or cloned. */
+typedef struct loom_activity {
+    size_t struct_size;    /* set by LOOM_ACTIVITY_INIT before the call */
+    uint64_t calls;        /* bulk calls that ran: build, insert, find, erase and so on */
+    uint64_t keys;         /* given to these calls */
+    uint64_t growths;      /* how often the table grew by itself */
+    double growth_seconds; /* time for moving its keys meanwhile */
+    uint64_t upkeeps;      /* how often a call that erased or was refused started upkeep */
+    loom_route last_route; /* of the last call that inserted: build, insert, accumulate and so on */
+    uint32_t reserved;
+} loom_activity;
+
+#define LOOM_ACTIVITY_INIT                                       \
+    {                                                            \
+        sizeof(loom_activity), 0, 0, 0, 0, 0, LOOM_ROUTE_NONE, 0 \
+    }
+
+/* Returns these counters without reading the table. Builds in captured streams and the kernels of
+ * device views are not counted. A call in which the table grows more than once is logged, too
+ * (loom_context_config.log). Allocates nothing; reader. */
+LOOM_API loom_status loom_map_activity(loom_map *map, loom_activity *activity);
+
 /* Returns the bytes that the table takes now, bookkeeping included. Allocates nothing; reader. */
 LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);
 

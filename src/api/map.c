@@ -221,6 +221,24 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
     return LOOM_OK;
 }
 
+loom_status loom_map_activity(loom_map *map, loom_activity *given)
+{
+    loom_activity activity = LOOM_ACTIVITY_INIT;
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "activity is NULL");
+    RETURN_IF_FAILED(loom__struct_check(&loom__struct_activity, given));
+    loom__gate_enter(&map->handle.gate, 0);
+    activity.calls = atomic_load(&map->calls);
+    activity.keys = atomic_load(&map->keys);
+    activity.growths = map->growths;
+    activity.growth_seconds = map->growth_seconds;
+    activity.upkeeps = map->upkeeps;
+    activity.last_route = map->last_route;
+    loom__gate_leave(&map->handle.gate, 0);
+    loom__struct_out(given, &activity);
+    return LOOM_OK;
+}
+
 loom_status loom_map_verify(loom_map *map, loom_stream stream)
 {
     loom_stats stats = LOOM_STATS_INIT;

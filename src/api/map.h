@@ -4,6 +4,8 @@
 
 #include "api/handle.h"
 
+#include <stdatomic.h>
+
 typedef loom_status (*loom__map_work)(loom__table *table, const loom__batch *batch); /* core/table.h */
 
 struct loom_map {
@@ -19,6 +21,12 @@ struct loom_map {
     /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes only while a
      * call has the table alone. */
     uint64_t limited_at;
+    /* For loom_map_activity. Lookups run beside each other and add to the first two; the others change only inside the
+     * gate, as a writer. */
+    atomic_uint_least64_t calls, keys;
+    uint64_t growths, upkeeps;
+    double growth_seconds;
+    loom_route last_route;
 };
 
 /* Makes a map of a table. After a failure the table is destroyed. */

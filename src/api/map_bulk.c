@@ -41,7 +41,7 @@ static void leave_written(loom_map *map, loom__access access, loom_stream stream
     loom__handle_order_end(handle, 0, stream);
     if (handle->lent == 0 && loom__map_table_wants_upkeep(handle->table) &&
         loom__handle_order_begin(handle, LOOM__ACCESS_ALONE, stream) == LOOM_OK) {
-        (void)loom__map_table_upkeep(handle->table, stream);
+        map->upkeeps += loom__map_table_upkeep(handle->table, stream) == LOOM_OK;
         loom__handle_order_end(handle, 0, stream);
     }
     loom__handle_leave_gate(handle, access);
@@ -80,7 +80,15 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
         RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
+    loom_route route = LOOM_ROUTE_DIRECTLY;
+    batch->route = &route;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
+    if (status == LOOM_OK) {
+        atomic_fetch_add_explicit(&map->calls, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&map->keys, batch->n, memory_order_relaxed);
+        if (inserts(access))
+            map->last_route = route;
+    }
     if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
         if (given == NULL && status == LOOM_OK && batch->n > 0)
             loom__handle_leave_ended(&map->handle, access, batch->stream);

@@ -4,8 +4,8 @@
  * batches with a few frequent keys as for any other. The share of them that is new comes from a random sample of rows,
  * which are looked up. If frequent keys are stored and rare keys are not, or the other way round, the sampled share is
  * wrong. So the number is a guess: after a guess that was too low, refused keys make the table grow again. A guess that
- * is too high is at most the number of distinct keys in the batch, so the table has room for at most twice the keys that
- * it holds afterwards. */
+ * is too high is at most the number of distinct keys in the batch, as the sketch estimates it, so the table has room for
+ * at most 2.1 times the keys that it holds afterwards. */
 #include "api/map.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -30,7 +30,8 @@ loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n,
 {
     loom__machine *machine = map->handle.context->machine;
     loom__key_sketch sketch;
-    RETURN_IF_FAILED(machine->ops->sketch_keys(machine, keys, map->key_bytes, n, &sketch, stream));
+    RETURN_IF_FAILED(
+        machine->ops->sketch_keys(machine, keys, map->key_bytes, n, map->handle.table->is.seed, &sketch, stream));
     const double estimate = loom__sketch_estimate(&sketch);
     distinct->least = up_to(estimate * (1 - SKETCH_ERROR), n);
     distinct->most = up_to(estimate * (1 + SKETCH_ERROR) + 1, n);
@@ -91,6 +92,9 @@ loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch,
                                         loom__key_range *new_keys)
 {
     double least = 1, most = 1;
+    *new_keys = (loom__key_range){0};
+    if (batch->n == 0)
+        return LOOM_OK;
     if (stored > 0)
         RETURN_IF_FAILED(estimate_new_share(map, batch, &least, &most));
     *new_keys = (loom__key_range){0, up_to(ceil((double)batch->n * most), batch->n)};

@@ -24,7 +24,7 @@
  *      if there is memory.
  *
  * How large a table gets. An estimate is at most the number of distinct keys in the batch, plus the error of the sketch.
- * So a table grows to the map's factor times its capacity, or to room for at most twice the keys that it holds
+ * So a table grows to the map's factor times its capacity, or to room for at most 2.1 times the keys that it holds
  * afterwards. A table that refuses keys while it is less than half full does not grow: the hashes of these keys are made
  * to collide, and would collide in any table.
  *
@@ -34,6 +34,8 @@
 #include "api/map.h"
 #include "core/error.h"
 #include "core/memory.h"
+
+#include <time.h>
 
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
@@ -86,6 +88,13 @@ loom_status loom_map_set_growth(loom_map *map, double growth)
     return LOOM_OK;
 }
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 /* The capacity to which the table grows: the largest of the map's factor times the capacity, LEAST_MORE keys more than
  * the capacity, and `keys`. The map's memory limit may lower the result. */
 static loom_status choose_capacity(loom_map *map, uint64_t keys, uint64_t *wanted)
@@ -104,7 +113,11 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     uint64_t wanted;
     RETURN_IF_FAILED(choose_capacity(map, keys, &wanted));
-    return loom__map_table_resize(map->handle.table, wanted, stream);
+    const double begun = seconds_now();
+    RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, wanted, stream));
+    map->growth_seconds += seconds_now() - begun;
+    map->growths++;
+    return LOOM_OK;
 }
 
 /* ---- rounds ---- */
@@ -257,6 +270,13 @@ static int is_shortage(loom_status status)
 
 /* ---- room beforehand ---- */
 
+/* Failures of a build that leave the table unchanged, where another way may succeed. UNSUPPORTED: the larger table has
+ * too many partitions, or the batch cannot go by partition. */
+static int is_refusal(loom_status status)
+{
+    return is_shortage(status) || status == LOOM_UNSUPPORTED;
+}
+
 /* Builds the table from the batch. If the keys surely exceed the capacity, builds a larger table, which takes the place
  * of the old one. */
 static loom_status build_with_room(loom_map *map, const loom__batch *batch)
@@ -269,7 +289,8 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
         loom_status status = choose_capacity(map, distinct.most, &wanted);
         if (status == LOOM_OK)
             status = loom__map_table_build_resized(table, wanted, batch);
-        if (!is_shortage(status))
+        map->growths += status == LOOM_OK;
+        if (!is_refusal(status))
             return status;
     }
     return loom__map_table_build(table, batch);
@@ -289,15 +310,19 @@ static void make_room(loom_map *map, uint64_t stored, loom__batch *batch)
         (void)loom__map_table_access(table, batch, LOOM__ACCESS_ALONE); /* the batch may now go by partition */
 }
 
-/* The first round: the whole batch. An insertion into an empty table is a build, unless a build takes more temporary
- * memory than there is. */
+/* The first round: the whole batch. An insertion into an empty table is a build, unless there is no memory for it or
+ * the machine cannot build from such a batch. */
 static loom_status begin(loom_map *map, loom__map_work work, uint64_t stored, loom__batch *batch)
 {
     const int writes_pairs = batch->write == LOOM__WRITE_KEEP || batch->write == LOOM__WRITE_OVERWRITE;
     const int builds = work == loom__map_table_build;
-    if (builds || (stored == 0 && writes_pairs)) {
-        const loom_status status = build_with_room(map, batch);
-        if (builds || !is_shortage(status))
+    if (builds)
+        return build_with_room(map, batch);
+    if (stored == 0 && writes_pairs) {
+        loom__batch build = *batch;
+        build.flags &= ~(uint32_t)LOOM_LOW_MEMORY; /* has no effect on insertions */
+        const loom_status status = build_with_room(map, &build);
+        if (!is_refusal(status))
             return status;
     }
     make_room(map, stored, batch);
@@ -307,6 +332,7 @@ static loom_status begin(loom_map *map, loom__map_work work, uint64_t stored, lo
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
                                   loom_result *outcome)
 {
+    const uint64_t growths = map->growths, capacity = map->handle.table->is.capacity;
     round_of_rows round = {.batch = *batch}, next = {0};
     loom_result result;
     uint64_t keys;
@@ -340,5 +366,11 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
     if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* after a failure the next call tries again: all keys are stored */
+    if (map->growths > growths + 1)
+        loom__context_log(map->handle.context, LOOM_LOG_WARNING,
+                          "a table for %llu keys grew %llu times in one call; made for %llu keys, it would not have "
+                          "grown (loom_map_config.capacity, loom_map_reserve)",
+                          (unsigned long long)capacity, (unsigned long long)(map->growths - growths),
+                          (unsigned long long)keys);
     return LOOM_OK;
 }

@@ -14,6 +14,7 @@ const loom__struct loom__struct_context_info = KIND(loom_context_info, huge_page
 const loom__struct loom__struct_map_config = KIND(loom_map_config, keys_per_cell);
 const loom__struct loom__struct_memory = KIND(loom_memory, low_memory_bytes);
 const loom__struct loom__struct_stats = KIND(loom_stats, stashed);
+const loom__struct loom__struct_activity = KIND(loom_activity, reserved);
 const loom__struct loom__struct_filter_config = KIND(loom_filter_config, bytes);
 const loom__struct loom__struct_filter_report = KIND(loom_filter_report, designed_rate);
 const loom__struct loom__struct_limit = KIND(loom_limit, shape);

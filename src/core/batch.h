@@ -33,9 +33,17 @@ typedef struct loom__batch {
     uint32_t by_partition; /* insert: going by partition is faster; the call has the table alone */
     uint32_t replace;      /* build: discards the former contents */
     uint32_t uncounted;    /* nobody reads the counts of the result */
+    loom_route *route;     /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
+
+/* For insertions: tells the caller that the batch goes this way. */
+static inline void loom__batch_goes(const loom__batch *call, loom_route route)
+{
+    if (call->route != NULL)
+        *call->route = route;
+}
 
 /* Where a cursor stands. It has returned all pairs in lower buckets, and all pairs in lower slots of this bucket. */
 typedef struct loom__position {

@@ -12,7 +12,7 @@
 enum {
     /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's *_layout.h or a
      * header that these include changes: their structs cross between the library and a module. */
-    LOOM__MACHINE_INTERFACE = 11
+    LOOM__MACHINE_INTERFACE = 12
 };
 
 typedef struct loom__order loom__order;
@@ -83,7 +83,7 @@ typedef struct loom__machine_ops {
                             uint64_t count, loom_stream stream);
 
     /* Makes *sketch the sketch of n keys of any width. The keys may lie wherever a call's arrays may. Waits. */
-    loom_status (*sketch_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
+    loom_status (*sketch_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                                loom__key_sketch *sketch, loom_stream stream);
 
     /* Runs task(argument, 0 .. tasks - 1) on the host's threads, in any order, and waits. Never fails: without other

@@ -259,12 +259,14 @@ static loom_status make_resized(const loom__table *table, uint64_t capacity, loo
 }
 
 /* If status is OK, `made` takes the place of `table`. Destroys the other one. Returns `status`. */
-static loom_status replace_table(loom__table *table, loom__table *made, loom_status status)
+static loom_status replace_table(loom__table *table, loom__table *made, loom_status status, loom_stream stream)
 {
     if (status == LOOM_OK) {
         loom__table old = *table;
         *table = *made;
         *made = old;
+    } else {
+        (void)loom__table_wait(made, stream); /* kernels that ran before the failure may still write to it */
     }
     loom__table_destroy(made);
     return status;
@@ -282,7 +284,7 @@ loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_s
     else if ((status = loom__table_clear(made, stream)) == LOOM_OK)
         status = loom__table_set_totals(made, 0, stream);
     made->most = keys;
-    return replace_table(table, made, status);
+    return replace_table(table, made, status, stream);
 }
 
 loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity, const loom__batch *batch)
@@ -292,7 +294,7 @@ loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity,
     loom_status status = loom__table_set_totals(made, 0, batch->stream);
     if (status == LOOM_OK)
         status = loom__map_table_build(made, batch);
-    return replace_table(table, made, status);
+    return replace_table(table, made, status, batch->stream);
 }
 
 /* ---- whole tables ---- */

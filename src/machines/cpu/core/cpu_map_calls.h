@@ -188,6 +188,7 @@ static loom_status insert_by_partition(loom__machine *machine, const void *view,
     map_work work = insertion(machine, view, batch);
     const int with_index = batch->status != NULL || batch->found_values != NULL;
     RETURN_IF_FAILED(loom__cpu_bulk_begin(machine, work.view->partitions, work.view->seed, with_index, &work.bulk));
+    loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
     for_each_partition(&work, fill_task);
     loom__cpu_bulk_end(machine, &work.bulk);
     return end_insertion(&work);

@@ -7,7 +7,7 @@ enum { PIECE = 1 << 18 };
 typedef struct sketching {
     const unsigned char *keys;
     uint32_t key_bytes;
-    uint64_t n;
+    uint64_t n, seed;
     loom__key_sketch *whole;
 } sketching;
 
@@ -15,8 +15,9 @@ typedef struct sketching {
 LOOM_LANE void sketch_some(const sketching *all, uint64_t begin, uint64_t end, uint32_t key_bytes,
                            loom__key_sketch *sketch)
 {
+    const uint64_t seed = all->seed;
     for (uint64_t i = begin; i < end; i++) {
-        const uint64_t hash = loom__sketch_hash(loom__sketch_number(all->keys + i * key_bytes, key_bytes));
+        const uint64_t hash = loom__sketch_hash(loom__sketch_number(all->keys + i * key_bytes, key_bytes), seed);
         uint8_t *rank = &sketch->ranks[loom__sketch_register(hash)];
         const uint8_t mine = (uint8_t)loom__sketch_rank(hash);
         *rank = mine > *rank ? mine : *rank;
@@ -49,9 +50,9 @@ static void sketch_piece(void *argument, uint64_t piece)
 }
 
 loom_status loom__cpu_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
-                                  loom__key_sketch *sketch, loom_stream stream)
+                                  uint64_t seed, loom__key_sketch *sketch, loom_stream stream)
 {
-    sketching all = {.keys = keys, .key_bytes = key_bytes, .n = n, .whole = sketch};
+    sketching all = {.keys = keys, .key_bytes = key_bytes, .n = n, .seed = seed, .whole = sketch};
     (void)stream;
     *sketch = (loom__key_sketch){{0}};
     machine->ops->host_parallel(machine, (n + PIECE - 1) / PIECE, sketch_piece, &all);

@@ -5,6 +5,6 @@
 #include "core/machine.h"
 
 loom_status loom__cpu_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
-                                  loom__key_sketch *sketch, loom_stream stream);
+                                  uint64_t seed, loom__key_sketch *sketch, loom_stream stream);
 
 #endif

@@ -160,6 +160,27 @@ static void free_tickets(cuda_state *cuda)
     pthread_mutex_destroy(&cuda->tickets_lock);
 }
 
+/* ---- streams ---- */
+
+static cudaError_t make_find_streams(cuda_state *cuda)
+{
+    for (cuda_find_stream &one : cuda->find_streams) {
+        RETURN_IF_CUDA_FAILED(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking));
+        RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&one.behind, cudaEventDisableTiming));
+    }
+    return cudaSuccess;
+}
+
+static void free_find_streams(cuda_state *cuda)
+{
+    for (cuda_find_stream &one : cuda->find_streams) {
+        if (one.stream != NULL)
+            cudaStreamDestroy(one.stream);
+        if (one.behind != NULL)
+            cudaEventDestroy(one.behind);
+    }
+}
+
 /* ---- memory ---- */
 
 static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
@@ -249,8 +270,7 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     if (config->allocator.allocate == NULL)
         CUDA_TRY(make_pool(cuda));
     CUDA_TRY(make_tickets(cuda));
-    for (cudaStream_t &stream : cuda->find_streams)
-        CUDA_TRY(cudaStreamCreate(&stream));
+    CUDA_TRY(make_find_streams(cuda));
     return LOOM_OK;
 }
 
@@ -265,9 +285,7 @@ static void close_machine(loom__machine *machine)
             cuda_stages_free(cuda);
             pthread_cond_destroy(&cuda->stage_given);
             pthread_mutex_destroy(&cuda->stages_lock);
-            for (cudaStream_t stream : cuda->find_streams)
-                if (stream != NULL)
-                    cudaStreamDestroy(stream);
+            free_find_streams(cuda);
             if (cuda->temporary != NULL)
                 cudaMemPoolDestroy(cuda->temporary);
         }

@@ -27,15 +27,35 @@ cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t f
     return cudaSuccess;
 }
 
-/* The stream of a lookup that is waited for. Lookups in the default stream would run one after the other, whatever
- * thread they come from. A stream made by cudaStreamCreate is ordered with the default stream: what it is given waits
- * for earlier work there, and later work there waits for it. */
-cudaStream_t stream_to_wait_for(const cuda_map_call *call)
+/* A stream behind all that the default stream waits for: its own work, and that of all streams which are ordered with
+ * it. Two threads may get the same stream. */
+cudaError_t take_find_stream(cuda_state *cuda, cudaStream_t *stream)
 {
-    if (call->stream != NULL || call->arrays.staged)
-        return call->stream;
-    return call->cuda
-        ->find_streams[__atomic_fetch_add(&call->cuda->next_find_stream, 1, __ATOMIC_RELAXED) % FIND_STREAMS];
+    const uint32_t next = __atomic_fetch_add(&cuda->next_find_stream, 1, __ATOMIC_RELAXED);
+    const cuda_find_stream *own = &cuda->find_streams[next % FIND_STREAMS];
+    *stream = own->stream;
+    RETURN_IF_CUDA_FAILED(cudaEventRecord(own->behind, NULL));
+    return cudaStreamWaitEvent(own->stream, own->behind, 0);
+}
+
+/* Runs a lookup without a result, and waits. Lookups in the default stream would run one after the other, whatever
+ * thread they come from. So if another such lookup is under way, this one goes to another stream. */
+loom_status run_and_wait(cuda_map_call *call)
+{
+    cuda_state *cuda = call->cuda;
+    const bool on_device = !call->arrays.staged && call->batch.n > 0;
+    const bool beside = __atomic_fetch_add(&cuda->waited_finds, 1, __ATOMIC_RELAXED) > 0;
+    loom_status status = LOOM_OK;
+    if (on_device && beside && call->stream == NULL)
+        status = cuda_status(cuda_step(take_find_stream(cuda, &call->stream)), "ordering a lookup");
+    if (status == LOOM_OK)
+        status = cuda_run_items(call);
+    if (on_device) { /* after a failure, too: later calls on the table do not wait for that other stream */
+        const cudaError_t error = cudaStreamSynchronize(call->stream);
+        status = status == LOOM_OK ? cuda_status(cuda_step(error), "waiting for a lookup") : status;
+    }
+    __atomic_fetch_sub(&cuda->waited_finds, 1, __ATOMIC_RELAXED);
+    return status;
 }
 
 struct split_work {
@@ -110,10 +130,7 @@ loom_status cuda_run_call(cuda_map_call *call)
             RETURN_IF_FAILED(cuda_run_items(call));
             return cuda_finish_call(call);
         });
-    call->stream = stream_to_wait_for(call);
-    RETURN_IF_FAILED(cuda_run_items(call));
-    if (!call->arrays.staged && call->batch.n > 0)
-        CUDA_TRY(cudaStreamSynchronize(call->stream));
+    RETURN_IF_FAILED(run_and_wait(call));
     call->batch.result->status = LOOM_OK;
     return LOOM_OK;
 }

@@ -61,7 +61,8 @@ static cuda_stage *find_free_stage(cuda_state *cuda, bool small, int *ready)
 }
 
 /* If memory for a further stage cannot be had, the call waits for one that has memory. Without any, a call that would
- * do with a small stage takes a large one. */
+ * do with a small stage takes a large one. Allocates under the lock: two first callers must not each take half of the
+ * memory that is left. */
 cuda_stage_scope::cuda_stage_scope(cuda_state *cuda_, bool small) : cuda(cuda_), stage(NULL), status(LOOM_OK)
 {
     bool short_of_memory = false;
@@ -69,32 +70,24 @@ cuda_stage_scope::cuda_stage_scope(cuda_state *cuda_, bool small) : cuda(cuda_),
     while (stage == NULL && status == LOOM_OK) {
         int ready;
         cuda_stage *found = find_free_stage(cuda, small, &ready);
-        if (found == NULL || (short_of_memory && !found->ready && ready > 0)) {
+        if (found == NULL || (short_of_memory && !found->ready)) {
             pthread_cond_wait(&cuda->stage_given, &cuda->stages_lock); /* ends: a call gives its stage back */
             continue;
         }
-        found->taken = 1;
-        stage = found;
-        if (found->ready)
+        const cudaError_t error = found->ready ? cudaSuccess : allocate_stage(found, small);
+        if (error == cudaSuccess) {
+            found->taken = 1;
+            stage = found;
             continue;
-        pthread_mutex_unlock(&cuda->stages_lock); /* others need not wait for an allocation */
-        const cudaError_t error = allocate_stage(found, small);
-        if (error != cudaSuccess)
-            free_stage(found);
-        pthread_mutex_lock(&cuda->stages_lock);
-        if (error == cudaSuccess)
-            continue;
-        found->taken = 0;
-        stage = NULL;
-        short_of_memory = true;
-        (void)find_free_stage(cuda, small, &ready);
+        }
+        free_stage(found);
+        short_of_memory = ready > 0;
         if (ready == 0 && !small)
             status = cuda_status(error, "allocating memory to stage host arrays");
         if (ready == 0 && small) {
             cudaGetLastError();
-            small = short_of_memory = false;
+            small = false;
         }
-        pthread_cond_broadcast(&cuda->stage_given);
     }
     pthread_mutex_unlock(&cuda->stages_lock);
 }

@@ -144,6 +144,12 @@ typedef struct cuda_stage {
 
 enum { FIND_STREAMS = 16 };
 
+/* For lookups that are waited for (cuda_map_call.cu). */
+typedef struct cuda_find_stream {
+    cudaStream_t stream;
+    cudaEvent_t behind; /* recorded in the default stream before each lookup */
+} cuda_find_stream;
+
 typedef struct cuda_state {
     loom__machine base;
     int device;
@@ -163,8 +169,9 @@ typedef struct cuda_state {
     pthread_mutex_t stages_lock;
     pthread_cond_t stage_given;                     /* signalled when a stage is given back */
     cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
-    cudaStream_t find_streams[FIND_STREAMS];        /* lookups that are waited for (cuda_map_call.cu) */
+    cuda_find_stream find_streams[FIND_STREAMS];
     uint32_t next_find_stream;
+    uint32_t waited_finds; /* lookups that are waited for, under way */
 } cuda_state;
 
 /* Makes the state's device the current device of the thread while the scope lives. `status` tells whether that
@@ -299,7 +306,7 @@ loom_status cuda_move_rows(loom__machine *machine, void *to, const void *from, u
 /* to[i] = the row at from + rows[i] * unit bytes. `width` and `unit` may be anything. All arrays are on the device. */
 cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_t unit, const uint64_t *rows,
                              uint64_t count, cudaStream_t stream);
-loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n,
+loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              loom__key_sketch *sketch, loom_stream stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
 

@@ -264,6 +264,7 @@ loom_status insert_in_order(cuda_map_call *call)
                     "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
                     (unsigned long long)bytes);
     work.workspace = own.at;
+    loom__batch_goes(batch, by_partition ? LOOM_ROUTE_BY_PARTITION : LOOM_ROUTE_IN_ORDER);
     const cuda_in_order_table table = {cuda_open_clear, insert_winners, by_partition ? build_first_slice : NULL, &work};
     return cuda_insert_in_order(call, &table, &plan, &own);
 }
@@ -325,6 +326,7 @@ loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom
     RETURN_IF_FAILED(cuda_take_for_partitions(&call, slices.bytes, &own));
     if (own.at == NULL)
         return insert_directly(&call);
+    loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
     return cuda_with_ticket(&call, &own, [&] { return run_by_partition(&call, &slices, own.at); });
 }
 

@@ -273,6 +273,7 @@ loom_status insert_in_order(cuda_map_call *call)
     cuda_workspace own;
     order_work work = {call, {}, NULL};
     const cuda_in_order_table table = {cuda_perfect_clear, insert_winners, NULL, &work};
+    loom__batch_goes(&call->batch, LOOM_ROUTE_IN_ORDER);
     RETURN_IF_FAILED(cuda_plan_in_order(call, &plan));
     RETURN_IF_FAILED(cuda_perfect_take_lists(&call->cuda->base, view_of(call), plan.each, plan.bytes, 0, &call->batch,
                                              call->stream, &work.plan, &own));
@@ -293,6 +294,8 @@ loom_status insert(loom__machine *machine, const void *any_view, const loom__bat
     bool done = false;
     if (batch->replace) /* by partition if that pays; otherwise the table is cleared, and keys are inserted */
         RETURN_IF_FAILED(build_by_partition(&call, &done));
+    if (done)
+        loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
     return done ? LOOM_OK : insert_directly(&call);
 }
 
