@@ -402,6 +402,15 @@ TEST(test_api_struct_sizes_first_filter)
     check_served(&o, filter_stats, sizeof(first_filter_report), &report);
     CHECK_GT(report.bits_set, 0);
     loom_filter_destroy(o.filter);
+
+    /* The first header set a rate by default, and `bytes` overrode it. */
+    config.false_positive_rate = 0.001;
+    config.bytes = 4096;
+    o.filter_config = place_input(&config, sizeof config);
+    CHECK_OK(loom_filter_memory_required(o.context, o.filter_config, &memory));
+    CHECK_OK(loom_filter_create(o.context, o.filter_config, &o.filter));
+    CHECK_EQ(filter_report(o.filter).blocks, 64);
+    loom_filter_destroy(o.filter);
     loom_context_destroy(o.context);
 }
 
@@ -481,7 +490,7 @@ TEST(test_api_struct_sizes_others_refused)
 
 /* ---- A struct that grew --------------------------------------------------------------------------------------- */
 
-/* No struct of loom.h has grown yet. This one stands for those that will. */
+/* This struct stands for all that grow. */
 typedef struct first_grown {
     size_t struct_size;
     uint32_t a, b;

@@ -52,7 +52,6 @@ TEST_EACH_FILTER(test_filter_create_bytes_at_borders)
             for (int with_capacity = 0; with_capacity < 2; with_capacity++) {
                 loom_filter_config config = make_sized_config(t, sizes[i].bytes, filter_probes[p]);
                 config.capacity = with_capacity ? 100 : 0;
-                config.false_positive_rate = (double)NAN; /* not used with bytes */
                 test_note("%llu bytes, %u probes", (unsigned long long)sizes[i].bytes, filter_probes[p]);
                 use_filter(t, context, &config, 50, sizes[i].blocks);
             }
@@ -95,11 +94,85 @@ TEST_EACH_FILTER(test_filter_create_rates)
             CHECK_LE(report.blocks, last_blocks[p + 1]); /* a higher rate needs no more blocks */
             last_blocks[p + 1] = report.blocks;
             loom_filter_destroy(filter);
+            config.false_positive_rate = 0;
             config.bytes = (report.blocks <= 1024 ? report.blocks - report.blocks / 64 - 1 : report.blocks - 1024) * 64;
             filter = make_filter_from(context, &config);
             CHECK(filter_report(filter).designed_rate > rates[i]); /* a smaller filter misses the rate */
             loom_filter_destroy(filter);
         }
+    loom_context_destroy(context);
+}
+
+static uint64_t blocks_of(loom_context *context, const loom_filter_config *config)
+{
+    loom_filter *filter = make_filter_from(context, config);
+    const uint64_t blocks = filter_report(filter).blocks;
+    loom_filter_destroy(filter);
+    return blocks;
+}
+
+/* Without a size the rate is 0.001. */
+TEST(test_filter_create_default_rate)
+{
+    loom_context *context = make_context(t);
+    for (uint64_t capacity = 1; capacity < 100000; capacity = capacity * 7 + 1) {
+        loom_filter_config config = make_filter_config(t, capacity, 0), given = config;
+        given.false_positive_rate = 0.001;
+        CHECK_EQ(blocks_of(context, &config), blocks_of(context, &given));
+    }
+    loom_context_destroy(context);
+}
+
+/* So many bits for each key of the capacity, rounded up to blocks, above a partition to partitions. */
+TEST_EACH_FILTER(test_filter_create_bits_per_key)
+{
+    static const struct {
+        uint64_t capacity;
+        double bits;
+        uint64_t blocks;
+    } sizes[] = {{1, 1, 1},           {512, 1, 1},       {513, 1, 2},       {1, 512, 1},         {7, 512, 7},
+                 {100, 10.24, 2},     {100, 10.25, 3},   {1000, 12.5, 25},  {65536, 8, 1024},    {65537, 8, 2048},
+                 {65536, 8.25, 2048}, {43690, 12, 1024}, {43691, 12, 2048}, {100000, 16.5, 4096}};
+    loom_context *context = make_context(t);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int p = -1; p < FILTER_PROBES; p++) {
+            loom_filter_config config = make_filter_config(t, sizes[i].capacity, p < 0 ? 0 : filter_probes[p]);
+            config.bits_per_key = sizes[i].bits;
+            test_note("%llu keys, %g bits each, %u probes", (unsigned long long)sizes[i].capacity, sizes[i].bits,
+                      config.probes);
+            use_filter(t, context, &config, 1, sizes[i].blocks);
+            /* The same size in bytes makes the same filter. */
+            loom_filter_config same = config;
+            same.bits_per_key = 0;
+            same.bytes = sizes[i].blocks * 64;
+            loom_filter *filter = make_filter_from(context, &config), *other = make_filter_from(context, &same);
+            const loom_filter_report one = filter_report(filter), two = filter_report(other);
+            CHECK_EQ(one.probes, two.probes);
+            CHECK(one.designed_rate == two.designed_rate);
+            loom_filter_destroy(filter);
+            loom_filter_destroy(other);
+        }
+    loom_context_destroy(context);
+}
+
+/* A config with two sizes is refused. The sentence names both fields. */
+TEST_EACH_FILTER(test_filter_create_two_sizes_refused)
+{
+    static const char *const names[] = {"false_positive_rate", "bits_per_key", "bytes"};
+    static const double odd[] = {0.001, -1, (double)NAN};
+    loom_context *context = make_context(t);
+    for (int a = 0; a < 3; a++)
+        for (int b = a + 1; b < 3; b++)
+            for (int i = 0; i < 3; i++)
+                for (uint64_t capacity = 0; capacity <= 100; capacity += 100) {
+                    loom_filter_config config = make_filter_config(t, capacity, 0);
+                    config.false_positive_rate = a == 0 ? odd[i] : 0;
+                    config.bits_per_key = b == 1 || a == 1 ? 8 : 0;
+                    config.bytes = b == 2 ? 4096 : 0;
+                    test_note("%s and %s", names[a], names[b]);
+                    check_refused(context, &config, names[a]);
+                    check_refused(context, &config, names[b]);
+                }
     loom_context_destroy(context);
 }
 
@@ -130,7 +203,8 @@ TEST(test_filter_create_probes_chosen)
 
 TEST_EACH_FILTER(test_filter_create_refused)
 {
-    static const double rates[] = {0, -1, 0.99e-9, 0.500001, 1, 2, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    static const double rates[] = {-1, 0.99e-9, 0.500001, 1, 2, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    static const double bits[] = {0.99, -1, -16, 512.01, 1e300, (double)NAN, (double)INFINITY, -(double)INFINITY};
     static const uint32_t probes[] = {1, 2, 3, 5, 7, 9, 15, 17, 20, 32, UINT32_MAX - 3};
     static const uint32_t widths[] = {0, 1, 2, 3, 5, 7, 9, 12, 16, UINT32_MAX};
     loom_context *context = make_context(t);
@@ -142,6 +216,15 @@ TEST_EACH_FILTER(test_filter_create_refused)
         test_note("rate %g", rates[i]);
         check_refused(context, &config, "false_positive_rate");
     }
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
+        config = make_filter_config(t, 100, 0);
+        config.bits_per_key = bits[i];
+        test_note("%g bits", bits[i]);
+        check_refused(context, &config, "bits_per_key");
+    }
+    config = make_filter_config(t, 0, 0);
+    config.bits_per_key = 8;
+    check_refused(context, &config, "capacity");
     for (int with_bytes = 0; with_bytes < 2; with_bytes++) {
         config = make_filter_config(t, 100, 0);
         config.bytes = with_bytes ? 4096 : 0;
@@ -169,6 +252,9 @@ TEST_EACH_FILTER(test_filter_create_absurd_sizes)
         for (size_t i = 0; i < sizeof capacities / sizeof capacities[0]; i++) {
             loom_filter_config config = make_filter_config(t, capacities[i], p < 0 ? 0 : filter_probes[p]);
             config.false_positive_rate = 1e-9;
+            check_refused(context, &config, "blocks");
+            config.false_positive_rate = 0;
+            config.bits_per_key = 512;
             check_refused(context, &config, "blocks");
         }
         for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {

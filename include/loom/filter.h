@@ -25,20 +25,23 @@ extern "C" {
 
 /* ---- Create, destroy ------------------------------------------------------------------------- */
 
-/* Set a capacity and a rate, or `bytes`. */
+/* One of three fields gives the size: false_positive_rate, bits_per_key or `bytes`. Two of them at
+ * once are INVALID_ARGUMENT. If all three are 0, the rate is 0.001. */
 typedef struct loom_filter_config {
     size_t struct_size;         /* set by LOOM_FILTER_CONFIG_INIT */
     uint32_t key_bytes;         /* 4 or 8; no default */
     uint32_t probes;            /* bits that a key sets: 4, 8, 12 or 16; 0: chosen */
     uint64_t capacity;          /* keys that it must hold; may be 0 (unknown) if `bytes` is set */
-    double false_positive_rate; /* with `capacity` keys: 10^-9 to 0.5; ignored if `bytes` is set */
-    uint64_t bytes;             /* 0: follows from capacity and rate. Rounded up to whole blocks,
-                                   above 64 KiB to multiples of 64 KiB */
+    double false_positive_rate; /* with `capacity` keys: 10^-9 to 0.5; 0: not given */
+    uint64_t bytes;             /* of the blocks; 0: not given. Every size is rounded up to whole
+                                   blocks, above 64 KiB to multiples of 64 KiB */
+    double bits_per_key;        /* bits of memory for each of `capacity` keys: 1 to 512, whole or
+                                   not; 0: not given */
 } loom_filter_config;
 
-#define LOOM_FILTER_CONFIG_INIT                       \
-    {                                                 \
-        sizeof(loom_filter_config), 0, 0, 0, 0.001, 0 \
+#define LOOM_FILTER_CONFIG_INIT                          \
+    {                                                    \
+        sizeof(loom_filter_config), 0, 0, 0, 0.0, 0, 0.0 \
     }
 
 /* Tells how much memory loom_filter_create(config) takes (table_bytes), and how much temporary
@@ -53,9 +56,9 @@ LOOM_API loom_status loom_filter_memory_required(loom_context *context, const lo
 /* Creates an empty filter. *filter is set only on success.
  *   - Memory   allocates table_bytes
  *   - Runs     synchronous
- *   - Status   INVALID_ARGUMENT: the sentence names the field; also if neither a capacity nor
- *              `bytes` is set, or if the filter needs more than 2^32 - 1024 blocks; UNSUPPORTED:
- *              the machine has no filters; OUT_OF_MEMORY */
+ *   - Status   INVALID_ARGUMENT: the sentence names the field, or both fields that give the size;
+ *              also if neither a capacity nor `bytes` is set, or if the filter needs more than
+ *              2^32 - 1024 blocks; UNSUPPORTED: the machine has no filters; OUT_OF_MEMORY */
 LOOM_API loom_status loom_filter_create(loom_context *context, const loom_filter_config *config, loom_filter **filter);
 
 /* Creates an empty filter of the same shape and seed, on the same context. Both filters can be
@@ -153,7 +156,8 @@ LOOM_API loom_status loom_filter_stats(loom_filter *filter, loom_filter_report *
 LOOM_API loom_status loom_filter_memory_used(loom_filter *filter, uint64_t *bytes);
 
 /* Returns a config from which an equal, empty filter can be created: `bytes` and `probes` are those
- * of the filter. The new filter gets another seed, unless seeds are fixed. */
+ * of the filter; false_positive_rate and bits_per_key are 0. loom_filter_stats tells the rate. The
+ * new filter gets another seed, unless seeds are fixed. */
 LOOM_API loom_status loom_filter_get_config(loom_filter *filter, loom_filter_config *config);
 
 #ifdef __cplusplus

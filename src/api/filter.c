@@ -14,6 +14,8 @@ static loom_status describe(loom_context *context, const loom_filter_config *giv
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
     RETURN_IF_FAILED(loom__struct_in(&loom__struct_filter_config, &config, given));
+    if (given->struct_size <= offsetof(loom_filter_config, bits_per_key) && config.bytes != 0)
+        config.false_positive_rate = 0; /* the first header set a rate by default, and `bytes` overrode it */
     const loom__engine *engine = loom__engine_of(LOOM_TYPE_FILTER, LOOM_ENGINE_DEFAULT);
     *is = (loom__description){
         .type = LOOM_TYPE_FILTER,

@@ -54,20 +54,38 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     return machine->ops->supports(machine, feature);
 }
 
+/* One field gives the size, and its value is in range. A NaN is not 0, so it counts as given. */
+static loom_status check_size(const loom_filter_config *config)
+{
+    const double rate = config->false_positive_rate, bits = config->bits_per_key;
+    const unsigned long long bytes = config->bytes;
+    RETURN_ERROR_IF(rate != 0 && bits != 0, LOOM_INVALID_ARGUMENT,
+                    "false_positive_rate = %g and bits_per_key = %g: each gives the size of the filter; set one to 0",
+                    rate, bits);
+    RETURN_ERROR_IF(rate != 0 && bytes != 0, LOOM_INVALID_ARGUMENT,
+                    "false_positive_rate = %g and bytes = %llu: each gives the size of the filter; set one to 0", rate,
+                    bytes);
+    RETURN_ERROR_IF(bits != 0 && bytes != 0, LOOM_INVALID_ARGUMENT,
+                    "bits_per_key = %g and bytes = %llu: each gives the size of the filter; set one to 0", bits, bytes);
+    RETURN_ERROR_IF(
+        bytes == 0 && config->capacity == 0, LOOM_INVALID_ARGUMENT,
+        "capacity and bytes are both 0: a filter has a size; say how many keys it is to hold, or its bytes");
+    RETURN_ERROR_IF(rate != 0 && !(rate >= FILTER_LEAST_RATE && rate <= FILTER_LARGEST_RATE), LOOM_INVALID_ARGUMENT,
+                    "false_positive_rate = %g: it must be at least %g and at most %g; 0: %g", rate, FILTER_LEAST_RATE,
+                    FILTER_LARGEST_RATE, FILTER_DEFAULT_RATE);
+    RETURN_ERROR_IF(bits != 0 && !(bits >= FILTER_LEAST_BITS_PER_KEY && bits <= FILTER_MOST_BITS_PER_KEY),
+                    LOOM_INVALID_ARGUMENT, "bits_per_key = %g: it must be at least %d and at most %d", bits,
+                    FILTER_LEAST_BITS_PER_KEY, FILTER_MOST_BITS_PER_KEY);
+    return LOOM_OK;
+}
+
 static loom_status check_config(const loom_filter_config *config)
 {
     RETURN_ERROR_IF(config->key_bytes != 4 && config->key_bytes != 8, LOOM_INVALID_ARGUMENT,
                     "key_bytes = %u: keys have 4 or 8 bytes", config->key_bytes);
     RETURN_ERROR_IF(config->probes % FILTER_QUARTERS != 0 || config->probes > 16, LOOM_INVALID_ARGUMENT,
                     "probes = %u: a key sets 4, 8, 12 or 16 bits; 0: chosen by the library", config->probes);
-    RETURN_ERROR_IF(
-        config->bytes == 0 && config->capacity == 0, LOOM_INVALID_ARGUMENT,
-        "capacity and bytes are both 0: a filter has a size; say how many keys it is to hold, or its bytes");
-    RETURN_ERROR_IF(config->bytes == 0 && !(config->false_positive_rate >= FILTER_LEAST_RATE &&
-                                            config->false_positive_rate <= FILTER_LARGEST_RATE),
-                    LOOM_INVALID_ARGUMENT, "false_positive_rate = %g: it must be at least %g and at most %g",
-                    config->false_positive_rate, FILTER_LEAST_RATE, FILTER_LARGEST_RATE);
-    return LOOM_OK;
+    return check_size(config);
 }
 
 static loom_status choose(loom__machine *machine, const void *config, loom__description *is)
@@ -137,10 +155,10 @@ static void tell_report(const loom__table *table, const loom__filter_survey *sur
     report->designed_rate = designed_rate(table);
 }
 
+/* Only `bytes` gives the size: a config with two sizes is refused. */
 static void tell_config(const loom__table *table, loom_filter_config *config)
 {
     config->probes = probes_of(&table->is);
-    config->false_positive_rate = designed_rate(table);
     config->bytes = filter_bytes(blocks_of(&table->is));
 }
 

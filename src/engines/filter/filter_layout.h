@@ -21,10 +21,13 @@ enum {
     FILTER_MOST_PARTITIONS = (1 << (32 - FILTER_PARTITION_SHIFT)) - 1 /* 32 bits of the hash choose a block */
 };
 
-#define FILTER_DEFAULT_PROBES 8
-#define FILTER_LEAST_RATE     1e-9
-#define FILTER_LARGEST_RATE   0.5
-#define FILTER_SAME_BITS      0x1p-32 /* the chance that two keys of one block have equal lower hashes */
+#define FILTER_DEFAULT_PROBES     8
+#define FILTER_LEAST_RATE         1e-9
+#define FILTER_LARGEST_RATE       0.5
+#define FILTER_DEFAULT_RATE       0.001
+#define FILTER_LEAST_BITS_PER_KEY 1
+#define FILTER_MOST_BITS_PER_KEY  512     /* a block for each key */
+#define FILTER_SAME_BITS          0x1p-32 /* the chance that two keys of one block have equal lower hashes */
 
 /* The view struct: plain numbers, passed by value, the same on every machine. */
 typedef struct loom__filter_view {

@@ -21,8 +21,6 @@
 
 #include <math.h>
 
-enum { MOST_BITS_PER_KEY = 512 /* a block for each key */ };
-
 /* False-positive rate of a key whose block holds `keys` keys. */
 static double rate_in_block(double keys, uint32_t probes)
 {
@@ -67,7 +65,7 @@ static double rate_with(double keys, double blocks, uint32_t probes)
 /* The fewest blocks, within 1 / 4096, whose rate is at most `wanted`. The rate falls as the number of blocks grows. */
 static double blocks_needed(double keys, double wanted, uint32_t probes)
 {
-    double few = 0, enough = ceil(keys * MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
+    double few = 0, enough = ceil(keys * FILTER_MOST_BITS_PER_KEY / FILTER_BLOCK_BITS);
     /* Needs doubling only for few probes and a low rate. Ends, since rates fall at least like 1 / blocks. */
     while (rate_with(keys, enough, probes) > wanted)
         enough *= 2;
@@ -81,18 +79,27 @@ static double blocks_needed(double keys, double wanted, uint32_t probes)
     return enough;
 }
 
+/* The blocks that the config asks for. More than `most`: no filter is that large. */
+static double blocks_asked_for(const loom_filter_config *config, double most)
+{
+    const double keys = (double)config->capacity, rate = config->false_positive_rate;
+    if (config->bytes != 0)
+        return ceil((double)config->bytes / FILTER_BLOCK_BYTES);
+    if (config->bits_per_key != 0)
+        return ceil(keys * config->bits_per_key / FILTER_BLOCK_BITS);
+    if (keys > most * FILTER_BLOCK_BITS)
+        return most + 1;
+    return blocks_needed(keys, rate != 0 ? rate : FILTER_DEFAULT_RATE, config->probes);
+}
+
 loom_status loom__filter_choose_shape(const loom_filter_config *config, uint32_t *blocks, uint32_t *probes)
 {
     const double keys = (double)config->capacity, most = (double)FILTER_MOST_PARTITIONS * FILTER_PARTITION_BLOCKS;
-    double needed = ceil((double)config->bytes / FILTER_BLOCK_BYTES);
-    if (config->bytes == 0 && keys <= most * FILTER_BLOCK_BITS)
-        needed = blocks_needed(keys, config->false_positive_rate, config->probes);
-    else if (config->bytes == 0)
-        needed = most + 1;
+    double needed = blocks_asked_for(config, most);
     if (needed > FILTER_PARTITION_BLOCKS) /* whole partitions */
         needed = ceil(needed / FILTER_PARTITION_BLOCKS) * FILTER_PARTITION_BLOCKS;
     RETURN_ERROR_IF(needed > most, LOOM_INVALID_ARGUMENT,
-                    "a filter of %.0f bytes has more than 2^32 - 1024 blocks; take a higher rate, or several filters",
+                    "a filter of %.0f bytes has more than 2^32 - 1024 blocks; make a smaller one, or several",
                     needed * FILTER_BLOCK_BYTES);
     *blocks = (uint32_t)needed;
     *probes = config->probes;
