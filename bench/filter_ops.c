@@ -14,7 +14,7 @@ loom_status filter_fill(filter_bench *bench, uint32_t flags)
 {
     loom_status status = reset_empty(bench);
     if (status == LOOM_OK)
-        status = loom_filter_insert(bench->filter, bench->present.near, bench->n, flags, NULL, NULL);
+        status = loom_filter_insert(bench->filter, bench->present.near, bench->n, flags, NULL, NULL, NULL);
     bench->filled = status == LOOM_OK;
     return status;
 }
@@ -36,14 +36,14 @@ static loom_status call_insert(void *work, uint64_t at, uint64_t n, loom_result 
 {
     const filter_bench *bench = work;
     return loom_filter_insert(bench->filter, bench_at(bench->present.near, at, bench->key_bytes), n, LOOM_DIRECTLY,
-                              result, NULL);
+                              NULL, result, NULL);
 }
 
 static loom_status call_bulk(void *work, uint64_t at, uint64_t n, loom_result *result)
 {
     const filter_bench *bench = work;
     return loom_filter_insert(bench->filter, bench_at(bench->present.near, at, bench->key_bytes), n, LOOM_BY_PARTITION,
-                              result, NULL);
+                              NULL, result, NULL);
 }
 
 static loom_status call_contains(void *work, uint64_t at, uint64_t n, loom_result *result)

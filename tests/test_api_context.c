@@ -204,7 +204,7 @@ TEST(test_api_supports_cpu_features)
     } features[] = {
         {LOOM_FEATURE_BUILD, 1, 1, 0},
         {LOOM_FEATURE_INSERT, 1, 1, 1},
-        {LOOM_FEATURE_INSERT_IN_ORDER, 1, 1, 0},
+        {LOOM_FEATURE_INSERT_IN_ORDER, 1, 1, 1},
         {LOOM_FEATURE_FIND, 1, 1, 1},
         {LOOM_FEATURE_ERASE, 1, 1, 0},
         {LOOM_FEATURE_RETRIEVE_ALL, 1, 1, 0},

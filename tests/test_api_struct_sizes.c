@@ -397,7 +397,7 @@ TEST(test_api_struct_sizes_first_filter)
     CHECK_EQ(config_today.probes, 8);
 
     uint64_t keys[3] = {1, 2, 3};
-    CHECK_OK(loom_filter_insert(o.filter, keys, 3, 0, NULL, NULL));
+    CHECK_OK(loom_filter_insert(o.filter, keys, 3, 0, NULL, NULL, NULL));
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;
     check_served(&o, filter_stats, sizeof(first_filter_report), &report);
     CHECK_GT(report.bits_set, 0);

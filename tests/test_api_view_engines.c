@@ -49,8 +49,8 @@ static void check_filter_calls(test_run *t, loom_filter *filter, loom_filter *li
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
     uint64_t bytes;
-    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, 0, NULL, NULL));
-    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, LOOM_DIRECTLY, NULL, NULL));
+    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, 0, NULL, NULL, NULL));
+    CHECK_OK(loom_filter_insert(filter, b->keys, b->n, LOOM_DIRECTLY, NULL, NULL, NULL));
     CHECK_OK(loom_filter_contains(filter, b->keys, b->n, b->found, NULL, NULL));
     CHECK_OK(loom_filter_get_config(filter, &config));
     CHECK_OK(loom_filter_memory_used(filter, &bytes));
@@ -63,7 +63,7 @@ static void check_filter_calls(test_run *t, loom_filter *filter, loom_filter *li
     CHECK_STATUS(loom_filter_stats(filter, &report, NULL), wanted);
     CHECK_STATUS(loom_filter_clear(filter, NULL, NULL), wanted);
     if (!alone) {
-        CHECK_REFUSED(loom_filter_insert(filter, b->keys, b->n, LOOM_BY_PARTITION, NULL, NULL), LOOM_IN_USE);
+        CHECK_REFUSED(loom_filter_insert(filter, b->keys, b->n, LOOM_BY_PARTITION, NULL, NULL, NULL), LOOM_IN_USE);
         CHECK(clone == NULL);
     }
     loom_filter_destroy(clone);
@@ -160,11 +160,11 @@ static void check_filter_overfilled(loom_context *context)
     fill_distinct(&many, 4, 10);
     loom_filter_view view = begin_filter(filter);
     END_FILTER(filter, &view);
-    CHECK_OK(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL));
-    CHECK_STATUS(loom_filter_insert(filter, many.keys, many.n, 0, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_OK(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL, NULL));
+    CHECK_STATUS(loom_filter_insert(filter, many.keys, many.n, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
     view = begin_filter(filter);
     END_FILTER(filter, &view);
-    CHECK_STATUS(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_STATUS(loom_filter_insert(filter, few.keys, few.n, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
     free_batch(&few);
     free_batch(&many);
     loom_filter_destroy(filter);

@@ -126,7 +126,7 @@ TEST(test_cuda_filter_of_more_than_2_31_keys, .timeout_seconds = 300)
         loom_filter *filter = make_filter_from(context, &config);
         loom_filter_report report = LOOM_FILTER_REPORT_INIT;
         loom_result *result = cuda_memory_create(CUDA_PINNED, sizeof *result);
-        CHECK_OK(loom_filter_insert(filter, keys, many, ways[way], NULL, NULL));
+        CHECK_OK(loom_filter_insert(filter, keys, many, ways[way], NULL, NULL, NULL));
         CHECK_OK(loom_filter_contains(filter, keys, many, NULL, result, NULL));
         CHECK_OK(loom_filter_stats(filter, &report, NULL)); /* waits */
         CHECK_EQ(result->ok, many);

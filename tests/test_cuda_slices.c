@@ -250,6 +250,45 @@ TEST(test_cuda_slices_of_filters)
     }
 }
 
+/* Equal keys lie in different slices. Only the first of them is new. The filter is so large that there are no false
+ * positives. */
+TEST(test_cuda_slices_of_filters_in_order)
+{
+    need_cuda();
+    for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4) {
+        loom_context *context = cuda_context_create(t, 0);
+        loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
+        loom_memory memory = LOOM_MEMORY_INIT;
+        const uint64_t keys = ROWS / 3;
+        config.key_bytes = key_bytes;
+        config.capacity = ROWS;
+        config.bits_per_key = 512;
+        CHECK_OK(loom_filter_memory_required(context, &config, &memory));
+        CHECK_GE(memory.order_bytes, ROWS * 2 * (key_bytes + 4));
+        batch b = make_batch_of(key_bytes, 0, ROWS);
+        for (uint64_t i = 0; i < ROWS; i++)
+            set_pair(&b, i, distinct_key(key_bytes, 1, i * 7 % keys), 0);
+        for (uint32_t slice = 0; slice < SLICES; slice++)
+            for (int here = 0; here < 2; here++) {
+                loom_filter *filter = make_filter_from(context, &config);
+                uint8_t *seen = test_allocate(keys);
+                memset(seen, 0, keys);
+                cuda_set_slice(context, slices[slice]);
+                checked_filter_add(here ? context : NULL, filter, &b, LOOM_IN_ORDER);
+                cuda_set_slice(context, 0);
+                for (uint64_t i = 0; i < ROWS; i++) {
+                    CHECK_EQ(b.found[i], !seen[i * 7 % keys]);
+                    seen[i * 7 % keys] = 1;
+                }
+                check_all_in(filter, &b);
+                free(seen);
+                loom_filter_destroy(filter);
+            }
+        free_batch(&b);
+        loom_context_destroy(context);
+    }
+}
+
 /* Batches with many equal keys, which the machine combines first: few keys, which need no split, and more keys, which
  * do. */
 TEST(test_cuda_slices_of_counts)

@@ -27,8 +27,8 @@ TEST_EACH_FILTER(test_filter_arguments_null)
     CHECK_REFUSED(loom_filter_create_like(filter, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clone(NULL, &other, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clone(filter, NULL, NULL), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_filter_insert(NULL, &key, 1, 0, &result, NULL), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_filter_insert(filter, NULL, 1, 0, &result, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_insert(NULL, &key, 1, 0, NULL, &result, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_insert(filter, NULL, 1, 0, NULL, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(NULL, &key, 1, &found, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(filter, NULL, 1, &found, &result, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_merge(NULL, filter, NULL), LOOM_INVALID_ARGUMENT);
@@ -82,9 +82,11 @@ TEST_EACH_FILTER(test_filter_arguments_struct_sizes)
 TEST_EACH_FILTER(test_filter_arguments_flags)
 {
     static const uint32_t wrong[] = {LOOM_OVERWRITE,
-                                     LOOM_IN_ORDER,
                                      LOOM_LOW_MEMORY,
                                      LOOM_BY_PARTITION | LOOM_DIRECTLY,
+                                     LOOM_IN_ORDER | LOOM_DIRECTLY,
+                                     LOOM_IN_ORDER | LOOM_BY_PARTITION,
+                                     LOOM_IN_ORDER | LOOM_OVERWRITE,
                                      LOOM_DIRECTLY | LOOM_OVERWRITE,
                                      32,
                                      UINT32_MAX,
@@ -93,11 +95,19 @@ TEST_EACH_FILTER(test_filter_arguments_flags)
     loom_filter_config config = make_filter_config(t, 100, 0);
     loom_filter *filter = make_filter_from(context, &config);
     uint64_t key = 5;
+    uint8_t added = 77;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        CHECK_REFUSED(loom_filter_insert(filter, &key, 1, wrong[i], NULL, NULL), LOOM_INVALID_ARGUMENT);
+        CHECK_REFUSED(loom_filter_insert(filter, &key, 1, wrong[i], NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
         CHECK(strstr(loom_last_error(), "flags") != NULL);
-        CHECK_REFUSED(loom_filter_insert(filter, NULL, 0, wrong[i], NULL, NULL), LOOM_INVALID_ARGUMENT);
+        CHECK_REFUSED(loom_filter_insert(filter, &key, 1, wrong[i], &added, NULL, NULL), LOOM_INVALID_ARGUMENT);
+        CHECK_REFUSED(loom_filter_insert(filter, NULL, 0, wrong[i], NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
     }
+    /* Only a call that tells new keys has an order, and it does not go by partition. */
+    CHECK_REFUSED(loom_filter_insert(filter, &key, 1, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK(strstr(loom_last_error(), "added") != NULL);
+    CHECK_REFUSED(loom_filter_insert(filter, &key, 1, LOOM_BY_PARTITION, &added, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK(strstr(loom_last_error(), "added") != NULL);
+    CHECK_EQ(added, 77);
     CHECK_EQ(filter_report(filter).bits_set, 0);
     loom_filter_destroy(filter);
     loom_context_destroy(context);
@@ -112,7 +122,7 @@ TEST_EACH_FILTER(test_filter_arguments_arrays)
     unsigned char *bytes = (unsigned char *)words;
     uint8_t found[16];
     for (uint32_t shift = 1; shift < t->key_bytes; shift++) {
-        CHECK_REFUSED(loom_filter_insert(filter, bytes + shift, 3, 0, NULL, NULL), LOOM_INVALID_ARGUMENT);
+        CHECK_REFUSED(loom_filter_insert(filter, bytes + shift, 3, 0, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
         CHECK_REFUSED(loom_filter_contains(filter, bytes + shift, 3, found, NULL, NULL), LOOM_INVALID_ARGUMENT);
     }
     /* Answers in the keys' own memory, at its beginning, its end and around it. */
@@ -122,9 +132,13 @@ TEST_EACH_FILTER(test_filter_arguments_arrays)
                   LOOM_INVALID_ARGUMENT);
     CHECK_OK(loom_filter_contains(filter, words + 4, 4, bytes + 28, NULL, NULL)); /* arrays that only touch are legal */
     CHECK_OK(loom_filter_contains(filter, words + 4, 4, bytes + 32 + 4 * t->key_bytes, NULL, NULL));
+    CHECK_REFUSED(loom_filter_insert(filter, words + 4, 4, 0, bytes + 31 + 4 * t->key_bytes, NULL, NULL),
+                  LOOM_INVALID_ARGUMENT);
+    CHECK(strstr(loom_last_error(), "added") != NULL);
     /* More keys than the address space holds. */
-    CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX, 0, NULL, NULL), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX / t->key_bytes, 0, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX, 0, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_insert(filter, words, UINT64_MAX / t->key_bytes, 0, NULL, NULL, NULL),
+                  LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(filter, words, UINT64_C(1) << 63, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
     CHECK_EQ(filter_report(filter).bits_set, 0);
     loom_filter_destroy(filter);
@@ -133,17 +147,21 @@ TEST_EACH_FILTER(test_filter_arguments_arrays)
 
 TEST_EACH_FILTER(test_filter_arguments_no_keys)
 {
-    static const uint32_t flags[] = {0, LOOM_BY_PARTITION, LOOM_DIRECTLY};
+    static const uint32_t flags[] = {0, LOOM_BY_PARTITION, LOOM_DIRECTLY, LOOM_IN_ORDER};
     loom_context *context = make_context(t);
     loom_filter_config config = make_sized_config(t, 1 << 16, 8);
     loom_filter *filter = make_filter_from(context, &config);
     uint64_t key = 5;
+    uint8_t added = 77;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
         for (int with_result = 0; with_result < 2; with_result++) {
             loom_result result;
             memset(&result, 0xee, sizeof result);
-            CHECK_OK(loom_filter_insert(filter, NULL, 0, flags[i], with_result ? &result : NULL, NULL));
-            CHECK_OK(loom_filter_insert(filter, &key, 0, flags[i], with_result ? &result : NULL, NULL));
+            CHECK_OK(loom_filter_insert(filter, NULL, 0, flags[i], NULL, with_result ? &result : NULL, NULL));
+            CHECK_OK(loom_filter_insert(filter, &key, 0, flags[i], NULL, with_result ? &result : NULL, NULL));
+            if (flags[i] != LOOM_BY_PARTITION)
+                CHECK_OK(loom_filter_insert(filter, &key, 0, flags[i], &added, with_result ? &result : NULL, NULL));
+            CHECK_EQ(added, 77);
             if (with_result)
                 CHECK_EQ((uint64_t)result.status | result.keys | result.ok | result.not_found, 0);
             memset(&result, 0xee, sizeof result);
@@ -165,7 +183,7 @@ TEST_EACH_FILTER(test_filter_arguments_optional)
     batch b = make_batch(t, 500);
     loom_result result;
     fill_distinct(&b, 3, 0);
-    CHECK_OK(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL));
+    CHECK_OK(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL, NULL));
     CHECK_OK(loom_filter_contains(filter, b.keys, b.n, NULL, NULL, NULL));
     CHECK_OK(loom_filter_contains(filter, b.keys, b.n, NULL, &result, NULL));
     CHECK_EQ(result.ok, b.n);
@@ -190,7 +208,7 @@ TEST_EACH_FILTER(test_filter_arguments_streams, .cpu_only = 1)
     loom_result result;
     uint64_t key = 0;
     const char *path = test_path(t, "file");
-    CHECK_REFUSED(loom_filter_insert(filter, &key, 1, 0, &result, stream), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_filter_insert(filter, &key, 1, 0, NULL, &result, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_contains(filter, &key, 1, NULL, &result, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_clone(filter, &other, stream), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_filter_merge(filter, filter, stream), LOOM_INVALID_ARGUMENT);

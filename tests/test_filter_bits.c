@@ -84,6 +84,7 @@ TEST(test_filter_bits_set_and_look)
                 filter_set(each, shared, group, blocks[shared], lower);
                 CHECK(filter_look(each, group, &line, lower));
                 CHECK_BYTES(blocks[shared], wanted, sizeof wanted);
+                CHECK(!filter_add(each, group, blocks[shared], lower)); /* all bits were set */
             }
             /* A key that lacks some of its bits is not found. */
             const uint32_t at = (uint32_t)random_below(&t->random, 16);
@@ -92,6 +93,8 @@ TEST(test_filter_bits_set_and_look)
                 line.at = blocks[0];
                 memset(blocks[0] + 4 * at, 0, 4);
                 CHECK(!filter_look(each, group, &line, lower));
+                CHECK(filter_add(each, group, blocks[0], lower)); /* one bit is enough to be new */
+                CHECK_BYTES(blocks[0], wanted, sizeof wanted);
             }
         }
 }

@@ -203,7 +203,7 @@ TEST_EACH_FILTER(test_filter_insert_ways_give_same_bits, .threads = 1, .long_tie
             for (uint64_t at = 0; at < n; at += 701) /* small batches, each inserted twice */
                 for (int twice = 0; twice < 2; twice++)
                     CHECK_OK(loom_filter_insert(filters[3], (unsigned char *)b.keys + at * b.key_bytes,
-                                                n - at < 701 ? n - at : 701, 0, NULL, NULL));
+                                                n - at < 701 ? n - at : 701, 0, NULL, NULL, NULL));
             for (int i = 1; i < 4; i++)
                 check_same_bits(t, filters[0], filters[i]);
             for (int i = 0; i < 4; i++) {

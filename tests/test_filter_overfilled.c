@@ -28,20 +28,20 @@ static void overfill(test_run *t, loom_context *context, uint64_t capacity, uint
     fill_distinct(&first, salt, 0);
     fill_distinct(&rest, salt, capacity);
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
-    CHECK_OK(loom_filter_insert(filter, first.keys, first.n, flags, NULL, NULL)); /* repeated keys */
+    CHECK_OK(loom_filter_insert(filter, first.keys, first.n, flags, NULL, NULL, NULL)); /* repeated keys */
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
     /* With a result, the call succeeds and the result reports LOOM_OVERFILLED. Without a result, the call returns it
      * and sets a sentence. */
     CHECK_EQ(checked_filter_insert(context, filter, &rest, flags).status, LOOM_OVERFILLED);
     check_all_in(filter, &all);
-    CHECK_REFUSED(loom_filter_insert(filter, rest.keys, 1, flags, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_REFUSED(loom_filter_insert(filter, rest.keys, 1, flags, NULL, NULL, NULL), LOOM_OVERFILLED);
     CHECK(strstr(loom_last_error(), "loom_filter_stats") != NULL);
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OVERFILLED); /* it still is */
     CHECK(filter_report(filter).estimated_keys > (double)capacity);
     /* loom_filter_clear ends the state. */
     CHECK_OK(loom_filter_clear(filter, NULL, NULL));
     CHECK_EQ(checked_filter_insert(context, filter, &first, flags).status, LOOM_OK);
-    CHECK_REFUSED(loom_filter_insert(filter, rest.keys, rest.n, flags, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_REFUSED(loom_filter_insert(filter, rest.keys, rest.n, flags, NULL, NULL, NULL), LOOM_OVERFILLED);
     check_all_in(filter, &all);
     loom_filter_destroy(filter);
     free_batch(&all);
@@ -95,7 +95,8 @@ TEST_EACH_FILTER(test_filter_overfilled_never_by_repeated_keys)
     for (uint64_t i = 0; i < hot.n; i++)
         set_pair(&hot, i, batch_key(&b, i % 5), 0);
     for (int round = 0; round < 20; round++) {
-        CHECK_OK(loom_filter_insert(filter, round % 3 ? b.keys : hot.keys, round % 3 ? b.n : hot.n, 0, NULL, NULL));
+        CHECK_OK(
+            loom_filter_insert(filter, round % 3 ? b.keys : hot.keys, round % 3 ? b.n : hot.n, 0, NULL, NULL, NULL));
         CHECK_EQ(checked_filter_insert(context, filter, &b, 0).status, LOOM_OK);
     }
     CHECK_NEAR(filter_report(filter).estimated_keys, 3000, 60);
@@ -113,11 +114,11 @@ TEST_EACH_FILTER(test_filter_overfilled_never_without_capacity)
         loom_filter *filter = make_filter_from(context, &config), *like = NULL;
         batch b = make_batch(t, 20000);
         fill_distinct(&b, 2, 0);
-        CHECK_OK(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL));
+        CHECK_OK(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL, NULL));
         CHECK_EQ(checked_filter_insert(context, filter, &b, LOOM_BY_PARTITION).status, LOOM_OK);
         CHECK_OK(loom_filter_create_like(filter, &like));
         CHECK_OK(loom_filter_merge(like, filter, NULL));
-        CHECK_OK(loom_filter_insert(like, b.keys, b.n, 0, NULL, NULL));
+        CHECK_OK(loom_filter_insert(like, b.keys, b.n, 0, NULL, NULL, NULL));
         loom_filter_destroy(filter);
         loom_filter_destroy(like);
         free_batch(&b);
@@ -137,16 +138,17 @@ TEST_EACH_FILTER(test_filter_overfilled_by_merge)
     CHECK_OK(loom_filter_create_like(a, &b));
     fill_distinct(&keys_a, 1, 0);
     fill_distinct(&keys_b, 1, 8000);
-    CHECK_OK(loom_filter_insert(a, keys_a.keys, keys_a.n, 0, NULL, NULL));
-    CHECK_OK(loom_filter_insert(b, keys_a.keys, keys_a.n, 0, NULL, NULL));
+    CHECK_OK(loom_filter_insert(a, keys_a.keys, keys_a.n, 0, NULL, NULL, NULL));
+    CHECK_OK(loom_filter_insert(b, keys_a.keys, keys_a.n, 0, NULL, NULL, NULL));
     CHECK_OK(loom_filter_merge(a, b, NULL)); /* the same keys */
     CHECK_OK(loom_filter_clear(b, NULL, NULL));
-    CHECK_OK(loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL));
+    CHECK_OK(loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL, NULL));
     CHECK_REFUSED(loom_filter_merge(a, b, NULL), LOOM_OVERFILLED);
     check_all_in(a, &keys_a);
     check_all_in(a, &keys_b);
-    CHECK_REFUSED(loom_filter_insert(a, keys_a.keys, 1, 0, NULL, NULL), LOOM_OVERFILLED);
-    CHECK_OK(loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL)); /* the other filter is not overfilled */
+    CHECK_REFUSED(loom_filter_insert(a, keys_a.keys, 1, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_OK(
+        loom_filter_insert(b, keys_b.keys, keys_b.n, 0, NULL, NULL, NULL)); /* the other filter is not overfilled */
     CHECK_OK(loom_filter_clear(a, NULL, NULL));
     CHECK_OK(loom_filter_merge(a, b, NULL));
     free_batch(&keys_a);
@@ -164,14 +166,14 @@ TEST_EACH_FILTER(test_filter_overfilled_clone_and_file)
     loom_filter *filter = make_filter_from(context, &config), *clone = NULL, *loaded = NULL, *like = NULL;
     batch b = make_batch(t, 8000);
     fill_distinct(&b, 1, 0);
-    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
     CHECK_OK(loom_filter_clone(filter, &clone, NULL));
     CHECK_OK(loom_filter_create_like(filter, &like));
     CHECK_OK(loom_filter_save(filter, test_path(t, "file"), NULL));
     CHECK_OK(loom_filter_load(context, test_path(t, "file"), &loaded, NULL));
-    CHECK_REFUSED(loom_filter_insert(clone, b.keys, 1, 0, NULL, NULL), LOOM_OVERFILLED);
-    CHECK_REFUSED(loom_filter_insert(loaded, b.keys, 1, 0, NULL, NULL), LOOM_OVERFILLED);
-    CHECK_OK(loom_filter_insert(like, b.keys, 1, 0, NULL, NULL));
+    CHECK_REFUSED(loom_filter_insert(clone, b.keys, 1, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_REFUSED(loom_filter_insert(loaded, b.keys, 1, 0, NULL, NULL, NULL), LOOM_OVERFILLED);
+    CHECK_OK(loom_filter_insert(like, b.keys, 1, 0, NULL, NULL, NULL));
     loom_filter_destroy(filter);
     loom_filter_destroy(clone);
     loom_filter_destroy(loaded);

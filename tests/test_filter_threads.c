@@ -40,8 +40,8 @@ static void *insert_steps(void *argument)
     for (uint64_t first = 0; first < s->keys; first += STEP) {
         fill_step(&b, w->number, first);
         /* Some insertions go by partition: these calls run alone. */
-        CHECK_OK(
-            loom_filter_insert(s->filter, b.keys, b.n, first / STEP % 11 == 7 ? LOOM_BY_PARTITION : 0, NULL, NULL));
+        CHECK_OK(loom_filter_insert(s->filter, b.keys, b.n, first / STEP % 11 == 7 ? LOOM_BY_PARTITION : 0, NULL, NULL,
+                                    NULL));
         atomic_store(&s->done[w->number], first + STEP);
     }
     atomic_fetch_sub(&s->writing, 1);
@@ -128,7 +128,7 @@ static void insert_and_query(test_run *t, uint32_t probes, uint64_t bytes, int w
     for (uint32_t writer = 0; writer < WRITERS; writer++)
         for (uint64_t first = 0; first < all.keys; first += STEP) {
             fill_step(&b, writer, first);
-            CHECK_OK(loom_filter_insert(alone, b.keys, b.n, 0, NULL, NULL));
+            CHECK_OK(loom_filter_insert(alone, b.keys, b.n, 0, NULL, NULL, NULL));
         }
     check_same_bits(t, all.filter, alone);
     free_batch(&b);
@@ -149,6 +149,67 @@ TEST_EACH_FILTER(test_filter_threads_whole_filter_beside, .threads = 1, .timeout
     insert_and_query(t, 12, 1 << 12, 1);
 }
 
+/* ---- The same keys, inserted by several at once ---- */
+
+typedef struct adder {
+    test_run *t;
+    loom_filter *filter;
+    batch b;
+    uint64_t step;
+} adder;
+
+static void *add_all(void *argument)
+{
+    adder *a = argument;
+    for (uint64_t first = 0; first < a->b.n; first += a->step) {
+        const uint64_t n = a->b.n - first < a->step ? a->b.n - first : a->step;
+        const unsigned char *keys = (const unsigned char *)a->b.keys + first * a->b.key_bytes;
+        const uint32_t flags = first / a->step % 2 ? LOOM_IN_ORDER : 0;
+        CHECK_OK(loom_filter_insert(a->filter, keys, n, flags, a->b.found + first, NULL, NULL));
+    }
+    return NULL;
+}
+
+/* At least one thread is told that a key is new. Together they are told so at most once for each bit that is set. The
+ * filter is so large that there are no false positives. */
+TEST_EACH_FILTER(test_filter_threads_tell_new_keys, .threads = 1)
+{
+    enum { ADDERS = 4 };
+    for (int p = 0; p < FILTER_PROBES; p++) {
+        const uint64_t n = test_scaled(t, 60000, 6000), salt = random_u64(&t->random);
+        loom_context *context = make_context(t);
+        loom_filter_config config = make_sized_config(t, 64 * n, filter_probes[p]);
+        loom_filter *filter = make_filter_from(context, &config);
+        adder adders[ADDERS];
+        pthread_t threads[ADDERS];
+        uint64_t told = 0, untold = 0;
+        for (int i = 0; i < ADDERS; i++) {
+            adders[i] = (adder){t, filter, make_batch(t, n), 97 + (uint64_t)i};
+            fill_distinct(&adders[i].b, salt, 0);
+            memset(adders[i].b.found, 0xee, n);
+        }
+        for (int i = 0; i < ADDERS; i++)
+            CHECK_EQ(pthread_create(&threads[i], NULL, add_all, &adders[i]), 0);
+        for (int i = 0; i < ADDERS; i++)
+            CHECK_EQ(pthread_join(threads[i], NULL), 0);
+        for (uint64_t key = 0; key < n; key++) {
+            uint64_t here = 0;
+            for (int i = 0; i < ADDERS; i++) {
+                CHECK_LE(adders[i].b.found[key], 1);
+                here += adders[i].b.found[key];
+            }
+            told += here;
+            untold += here == 0;
+        }
+        CHECK_LE(untold, p == 0 ? n / 1000 : 0);
+        CHECK_LE(told, filter_report(filter).bits_set);
+        for (int i = 0; i < ADDERS; i++)
+            free_batch(&adders[i].b);
+        loom_filter_destroy(filter);
+        loom_context_destroy(context);
+    }
+}
+
 /* ---- The capacity, passed by several at once ---- */
 
 static void *insert_all(void *argument)
@@ -159,7 +220,7 @@ static void *insert_all(void *argument)
     for (uint64_t first = 0; first < s->keys; first += STEP) {
         loom_result result;
         fill_step(&b, w->number, first);
-        CHECK_OK(loom_filter_insert(s->filter, b.keys, b.n, 0, &result, NULL));
+        CHECK_OK(loom_filter_insert(s->filter, b.keys, b.n, 0, NULL, &result, NULL));
         CHECK(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
         CHECK_EQ(result.ok, STEP);
     }

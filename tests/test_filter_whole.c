@@ -177,6 +177,8 @@ TEST_EACH_FILTER(test_filter_memory_is_as_told, .cpu_only = 1)
         CHECK_EQ(counting_peak(counter) - before, memory.table_bytes + memory.build_bytes);
         const uint64_t inserted = counting_requests(counter);
         checked_filter_insert(NULL, filter, &b, LOOM_DIRECTLY);
+        checked_filter_add(NULL, filter, &b, 0);
+        checked_filter_add(NULL, filter, &b, LOOM_IN_ORDER); /* order_bytes is 0 */
         check_all_in(filter, &b);
         filter_report(filter);
         CHECK_OK(loom_filter_clear(filter, NULL, NULL));
@@ -269,8 +271,8 @@ TEST_EACH_FILTER(test_filter_memory_bulk_insertion_fails, .cpu_only = 1)
     fill_distinct(&b, 1, 0);
     counting_limit(counter, counting_bytes(counter));
     const uint64_t requests = counting_requests(counter);
-    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, LOOM_BY_PARTITION, NULL, NULL), LOOM_OUT_OF_MEMORY);
-    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, LOOM_BY_PARTITION, &result, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, LOOM_BY_PARTITION, NULL, NULL, NULL), LOOM_OUT_OF_MEMORY);
+    CHECK_REFUSED(loom_filter_insert(filter, b.keys, b.n, LOOM_BY_PARTITION, NULL, &result, NULL), LOOM_OUT_OF_MEMORY);
     CHECK_EQ(counting_requests(counter), requests + 2);
     CHECK_EQ(filter_report(filter).bits_set, 0);
     CHECK_EQ(checked_filter_insert(NULL, filter, &b, 0).ok, b.n); /* asks for memory, and works without */

@@ -13,3 +13,7 @@ TEST(test_simt_filter_mixed, .timeout_seconds = 240)
 {
     run_case(t, "filter/mixed", RUNS);
 }
+TEST(test_simt_filter_new_keys, .timeout_seconds = 240)
+{
+    run_case(t, "filter/added", RUNS);
+}

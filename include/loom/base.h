@@ -217,7 +217,7 @@ typedef enum loom_engine {
 typedef enum loom_feature {
     LOOM_FEATURE_BUILD = 1,
     LOOM_FEATURE_INSERT = 2,
-    LOOM_FEATURE_INSERT_IN_ORDER = 3, /* LOOM_IN_ORDER in insert and build */
+    LOOM_FEATURE_INSERT_IN_ORDER = 3, /* LOOM_IN_ORDER in insert and build; filters: in insert */
     LOOM_FEATURE_FIND = 4,
     LOOM_FEATURE_ERASE = 5,
     LOOM_FEATURE_RETRIEVE_ALL = 6,
@@ -294,7 +294,7 @@ typedef enum loom_insert_flags {
     /* Of equal keys in the batch the first (keep) or the last (overwrite) wins. Without this flag
      * any one wins. Takes temporary memory (loom_memory.order_bytes); docs/guide.md has the costs.
      * If the batch does not fit, any of its keys may be refused. A refused key is refused at all
-     * its places in the batch. */
+     * its places in the batch. Filters: loom_filter_insert tells what the flag means there. */
     LOOM_IN_ORDER = 2,
 
     /* These two choose the path that the keys take. Without either flag the library chooses by

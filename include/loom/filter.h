@@ -45,8 +45,8 @@ typedef struct loom_filter_config {
     }
 
 /* Tells how much memory loom_filter_create(config) takes (table_bytes), and how much temporary
- * memory an insertion of `capacity` keys by partition takes (build_bytes; 0: not possible). The
- * other fields are 0.
+ * memory an insertion of `capacity` keys takes by partition (build_bytes; 0: not possible) and with
+ * LOOM_IN_ORDER (order_bytes). The other fields are 0.
  *   - Memory   allocates nothing
  *   - Runs     synchronous
  *   - Status   INVALID_ARGUMENT: as loom_filter_create */
@@ -82,18 +82,28 @@ LOOM_API void loom_filter_destroy(loom_filter *filter);
 
 /* Inserts the keys. All keys are stored, even if the status is OVERFILLED.
  *   keys     [n] of key_bytes
- *   flags    0, LOOM_BY_PARTITION or LOOM_DIRECTLY
+ *   flags    0, LOOM_BY_PARTITION or LOOM_DIRECTLY; with `added` 0, LOOM_DIRECTLY or LOOM_IN_ORDER
+ *   added    [n], optional: 1: the key was new, that is, the call set at least one of its bits;
+ *            0: the filter reported the key already
+ *   - A key may be told 0 although it was never inserted: it was a false positive.
+ *   - Of equal keys in the batch at least one is told 1, if the filter did not report the key
+ *     before. With LOOM_IN_ORDER only the first of them can be told 1. The same false positives as
+ *     above are possible: other keys of the batch may have set all bits of the key.
+ *   - With `added`, result->ok counts the keys that were told 1, and result->exists those that were
+ *     told 0. Without it result->ok is n.
+ *   - With `added` the keys go directly. This is slower than by partition for large batches.
  *   - Memory   temporary memory for keys that go by partition. If there is none, the keys go
- *              directly, unless LOOM_BY_PARTITION is set
+ *              directly, unless LOOM_BY_PARTITION is set. LOOM_IN_ORDER: loom_memory.order_bytes
  *   - Runs     as `result` says; a call that counts bits (docs/guide.md, "The Bloom filter") is
  *              synchronous
  *   - Status   OVERFILLED: the filter holds more keys than its capacity, plus a 64th of it, plus
  *              the error of the estimate (four times the square root of the capacity). The number
  *              of keys is estimated from the bits. The false-positive rate is higher than asked
  *              for; loom_filter_stats tells it. A filter without a capacity is never OVERFILLED.
- *              UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION is not possible */
+ *              UNSUPPORTED or OUT_OF_MEMORY: LOOM_BY_PARTITION is not possible. OUT_OF_MEMORY: also
+ *              if there is no memory for LOOM_IN_ORDER; no key was inserted */
 LOOM_API loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags,
-                                        loom_result *result, loom_stream stream);
+                                        uint8_t *added, loom_result *result, loom_stream stream);
 
 /* Tells which keys may be present.
  *   keys     [n] of key_bytes

@@ -46,6 +46,8 @@ loom_status loom_filter_memory_required(loom_context *context, const loom_filter
     own.table_bytes = loom__table_bytes(&table) + sizeof(loom_filter);
     if (is.capacity > 0)
         own.build_bytes = kernels->bulk_bytes(context->machine, table.view, is.capacity);
+    if (is.capacity > 0 && kernels->order_bytes != NULL)
+        own.order_bytes = kernels->order_bytes(context->machine, table.view, is.capacity);
     loom__struct_out(memory, &own);
     return LOOM_OK;
 }
@@ -166,16 +168,16 @@ static loom_status tell_overfilled(loom_filter *filter)
 
 /* ---- Bulk calls ---- */
 
-/* Chooses between direct insertion and insertion by partition, and enters. While a batch goes by partition, no other
- * call may set bits. This cannot be ensured while device views are lent: the keys then go directly, or the call fails
+/* Chooses between direct insertion and insertion by partition, and enters. Batches that tell which keys were new go
+ * directly: the ORs of other calls do not disturb them. While a batch goes by partition, no other call may set bits. This cannot be ensured while device views are lent: the keys then go directly, or the call fails
  * with IN_USE if the flags ask for LOOM_BY_PARTITION. */
 static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom__access *access)
 {
     const loom__table *own = filter->handle.table;
     const loom__filter_kernels *kernels = kernels_of(filter);
     const int asked = (batch->flags & LOOM_BY_PARTITION) != 0;
-    batch->by_partition =
-        asked || (!(batch->flags & LOOM_DIRECTLY) && kernels->bulk_pays(own->machine, own->view, batch->n));
+    batch->by_partition = asked || (batch->added == NULL && !(batch->flags & LOOM_DIRECTLY) &&
+                                    kernels->bulk_pays(own->machine, own->view, batch->n));
     if (batch->by_partition) {
         *access = LOOM__ACCESS_ALONE;
         loom__handle_enter_gate(&filter->handle, *access);
@@ -211,20 +213,42 @@ static loom_status insert(loom_filter *filter, loom__batch *batch)
     return loom__handle_tell(&filter->handle, &outcome, told, batch->stream);
 }
 
-loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags, loom_result *result,
-                               loom_stream stream)
+static loom_status check_insert_flags(uint32_t flags, const uint8_t *added, uint64_t n)
+{
+    RETURN_ERROR_IF(flags & ~(uint32_t)(LOOM_BY_PARTITION | LOOM_DIRECTLY | LOOM_IN_ORDER), LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: only LOOM_BY_PARTITION, LOOM_DIRECTLY and LOOM_IN_ORDER are known to filters",
+                    flags);
+    RETURN_ERROR_IF((flags & (flags - 1)) != 0, LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: one of LOOM_BY_PARTITION, LOOM_DIRECTLY and LOOM_IN_ORDER, not several", flags);
+    RETURN_ERROR_IF((flags & LOOM_BY_PARTITION) && added != NULL, LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: keys that go by partition (LOOM_BY_PARTITION) cannot tell which of them were new; "
+                    "leave out the flag, or pass NULL as `added`",
+                    flags);
+    RETURN_ERROR_IF((flags & LOOM_IN_ORDER) && added == NULL && n > 0, LOOM_INVALID_ARGUMENT,
+                    "flags = 0x%x: LOOM_IN_ORDER decides which of equal keys `added` tells as new; pass this array, or "
+                    "leave out the flag",
+                    flags);
+    return LOOM_OK;
+}
+
+loom_status loom_filter_insert(loom_filter *filter, const void *keys, uint64_t n, uint32_t flags, uint8_t *added,
+                               loom_result *result, loom_stream stream)
 {
     loom_result own = {0};
     loom__access access;
-    loom__batch batch = {
-        .keys = keys, .n = n, .flags = flags, .result = result != NULL ? result : &own, .stream = stream};
+    loom__batch batch = {.keys = keys,
+                         .added = added,
+                         .n = n,
+                         .flags = flags,
+                         .result = result != NULL ? result : &own,
+                         .stream = stream};
     RETURN_IF_FAILED(loom__filter_check(filter, stream));
-    RETURN_ERROR_IF(flags & ~(uint32_t)(LOOM_BY_PARTITION | LOOM_DIRECTLY), LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: only LOOM_BY_PARTITION and LOOM_DIRECTLY are known to filters", flags);
-    RETURN_ERROR_IF((flags & LOOM_BY_PARTITION) && (flags & LOOM_DIRECTLY), LOOM_INVALID_ARGUMENT,
-                    "flags = 0x%x: LOOM_BY_PARTITION or LOOM_DIRECTLY, not both", flags);
-    const loom__array arrays[] = {{.name = "keys", .at = keys, .width = filter->handle.table->is.key_bytes}};
-    RETURN_IF_FAILED(loom__check_arrays(arrays, 1, n));
+    RETURN_IF_FAILED(check_insert_flags(flags, added, n));
+    const loom__array arrays[] = {
+        {.name = "keys", .at = keys, .width = filter->handle.table->is.key_bytes},
+        {.name = "added", .at = added, .width = 1, .optional = 1, .written = 1},
+    };
+    RETURN_IF_FAILED(loom__check_arrays(arrays, 2, n));
     RETURN_IF_FAILED(enter_inserting(filter, &batch, &access));
     loom_status status = insert(filter, &batch);
     if (status == LOOM_OK && result == NULL && own.status == LOOM_OVERFILLED)

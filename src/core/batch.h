@@ -21,6 +21,7 @@ typedef struct loom__batch {
     const void *values; /* [n] insert, build, find_or_insert, update; accumulate: loom__number_bytes() bytes each */
     void *found_values; /* [n] find, find_or_insert; NULL for contains, may be NULL otherwise */
     uint8_t *found;     /* [n] contains; may be NULL */
+    uint8_t *added;     /* [n] insertions into filters: whether the key was new; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
     uint32_t flags;          /* loom_insert_flags as given; LOOM_OVERWRITE also sets `write` */

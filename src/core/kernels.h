@@ -67,9 +67,11 @@ typedef struct loom__filter_kernels {
     /* Zeroes all bits. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
-    /* Both use these members of the batch: keys, n, found, flags, by_partition, result, stream. `outcome` is the status
-     * code that `insert` writes to the result. With batch->by_partition no other call sets bits meanwhile. If the batch
-     * cannot be split, it is inserted directly, unless the flags demand LOOM_BY_PARTITION. */
+    /* Both use these members of the batch: keys, n, found, added, flags, by_partition, result, stream. `outcome` is the
+     * status code that `insert` writes to the result. With batch->by_partition no other call sets bits meanwhile. If
+     * the batch cannot be split, it is inserted directly, unless the flags demand LOOM_BY_PARTITION. With batch->added
+     * the batch is never split, `ok` and `exists` of the result count new keys and others, and the flags may demand
+     * LOOM_IN_ORDER. */
     loom_status (*insert)(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome);
     loom_status (*contains)(loom__machine *machine, const void *view, const loom__batch *batch);
 
@@ -77,6 +79,8 @@ typedef struct loom__filter_kernels {
      * possible. */
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
     uint64_t (*bulk_bytes)(loom__machine *machine, const void *view, uint64_t n);
+    /* Optional: bytes of temporary memory that inserting n keys in order takes. NULL: none. */
+    uint64_t (*order_bytes)(loom__machine *machine, const void *view, uint64_t n);
 
     /* `to` becomes the union of both filters. They have the same shape, and no other call sets bits in `to`. Does not
      * wait. */

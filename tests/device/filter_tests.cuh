@@ -160,7 +160,7 @@ template <class key> void test_filter_insert(uint32_t probes)
     for (uint32_t i = 0; i < n; i++)
         if (f.told.at[i])
             inserted.push_back(f.keys.at[i]);
-    REQUIRE_OK(loom_filter_insert(f.filter, inserted.data(), inserted.size(), 0, NULL, NULL));
+    REQUIRE_OK(loom_filter_insert(f.filter, inserted.data(), inserted.size(), 0, NULL, NULL, NULL));
     REQUIRE(f.bits_set() == bits);
 }
 
@@ -169,7 +169,7 @@ template <class key> void test_filter_contains(uint32_t probes)
     uint32_t n = 30000, present = n / 3;
     filter_fixture<key> f(n, probes);
     shared_array<unsigned long long> wrong(1);
-    REQUIRE_OK(loom_filter_insert(f.filter, f.keys.at, present, 0, NULL, NULL));
+    REQUIRE_OK(loom_filter_insert(f.filter, f.keys.at, present, 0, NULL, NULL, NULL));
     f.check([=](uint32_t i) { return i < present; });
     f.run(filter_contains_kernel<key>, n, f.found.at, wrong.at);
     REQUIRE(wrong.at[0] == 0);
@@ -228,7 +228,7 @@ template <class key> void test_filter_mixed(uint32_t probes)
         f.launch(views[i], streams[i], filter_mixed_kernel<key>, third, (uint32_t)i * third, 2 * third, said.at,
                  counts);
     /* The host goes on with what may overlap, and is refused the rest. */
-    REQUIRE_OK(loom_filter_insert(f.filter, hosts.data(), hosts.size(), 0, NULL, NULL));
+    REQUIRE_OK(loom_filter_insert(f.filter, hosts.data(), hosts.size(), 0, NULL, NULL, NULL));
     REQUIRE_OK(loom_filter_contains(f.filter, hosts.data(), hosts.size(), found.data(), NULL, NULL));
     REQUIRE_CUDA(cudaStreamSynchronize(NULL));
     for (uint8_t one : found)
@@ -307,7 +307,7 @@ inline void test_filter_fresh()
     REQUIRE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     REQUIRE_CUDA(cudaDeviceSynchronize());
     REQUIRE_OK(loom_filter_create(f.context, &config, &large));
-    REQUIRE_OK(loom_filter_insert(large, f.keys.at, f.n, LOOM_DIRECTLY, result.at, stream));
+    REQUIRE_OK(loom_filter_insert(large, f.keys.at, f.n, LOOM_DIRECTLY, NULL, result.at, stream));
     REQUIRE_CUDA(cudaStreamSynchronize(stream));
     REQUIRE_CUDA(cudaDeviceSynchronize());
     REQUIRE(result.at->ok == f.n);

@@ -157,7 +157,7 @@ static void use_filter(loom_filter *filter)
     REQUIRE(result.ok + result.not_found == BATCH);
     REQUIRE(loom_filter_clone(filter, &clone, NULL) == LOOM_OK);
     for (uint32_t flags = 0; flags <= LOOM_BY_PARTITION; flags += LOOM_BY_PARTITION) {
-        REQUIRE(loom_filter_insert(filter, keys, BATCH, flags, &result, NULL) == LOOM_OK);
+        REQUIRE(loom_filter_insert(filter, keys, BATCH, flags, NULL, &result, NULL) == LOOM_OK);
         REQUIRE(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
         REQUIRE(loom_filter_contains(filter, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
         REQUIRE(result.ok == BATCH);

@@ -88,8 +88,8 @@ static void take_back(loom_context *context, void *content, uint64_t n, size_t w
 static void check_result(const loom_result *result, uint64_t n)
 {
     CHECK_EQ(result->keys, n);
-    CHECK_EQ(result->ok + result->not_found, n);
-    CHECK_EQ(result->exists | result->full, 0);
+    CHECK_EQ(result->ok + result->exists + result->not_found, n);
+    CHECK_EQ(result->full, 0);
     CHECK_EQ(result->reserved0, 0);
     CHECK_EQ(result->reserved[0] | result->reserved[1], 0);
 }
@@ -101,11 +101,42 @@ loom_result checked_filter_insert(loom_context *context, loom_filter *filter, co
     memset(&result, 0xee, sizeof result);
     void *keys = place(context, b->keys, b->n, b->key_bytes, &keys_piece);
     void *told = place(context, &result, 1, sizeof result, &result_piece);
-    CHECK_OK(loom_filter_insert(filter, keys, b->n, flags, told, NULL));
+    CHECK_OK(loom_filter_insert(filter, keys, b->n, flags, NULL, told, NULL));
     take_back(context, &result, 1, sizeof result, result_piece); /* waits */
     take_back(context, NULL, b->n, b->key_bytes, keys_piece);
     check_result(&result, b->n);
+    CHECK_EQ(result.not_found | result.exists, 0);
+    CHECK(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
+    return result;
+}
+
+/* Returns how many of the answers are 1. Each is 0 or 1. */
+static uint64_t count_answers(const batch *b)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < b->n; i++) {
+        CHECK_LE(b->found[i], 1);
+        count += b->found[i];
+    }
+    return count;
+}
+
+loom_result checked_filter_add(loom_context *context, loom_filter *filter, batch *b, uint32_t flags)
+{
+    void *keys_piece, *added_piece, *result_piece;
+    loom_result result;
+    memset(&result, 0xee, sizeof result);
+    memset(b->found, 0xee, b->n);
+    void *keys = place(context, b->keys, b->n, b->key_bytes, &keys_piece);
+    uint8_t *added = place(context, b->found, b->n, 1, &added_piece);
+    void *told = place(context, &result, 1, sizeof result, &result_piece);
+    CHECK_OK(loom_filter_insert(filter, keys, b->n, flags, added, told, NULL));
+    take_back(context, &result, 1, sizeof result, result_piece); /* waits */
+    take_back(context, b->found, b->n, 1, added_piece);
+    take_back(context, NULL, b->n, b->key_bytes, keys_piece);
+    check_result(&result, b->n);
     CHECK_EQ(result.not_found, 0);
+    CHECK_EQ(result.ok, count_answers(b));
     CHECK(result.status == LOOM_OK || result.status == LOOM_OVERFILLED);
     return result;
 }
@@ -114,7 +145,6 @@ loom_result checked_filter_contains(loom_context *context, loom_filter *filter, 
 {
     void *keys_piece, *found_piece, *result_piece;
     loom_result result;
-    uint64_t found = 0;
     memset(&result, 0xee, sizeof result);
     memset(b->found, 0xee, b->n);
     void *keys = place(context, b->keys, b->n, b->key_bytes, &keys_piece);
@@ -126,11 +156,8 @@ loom_result checked_filter_contains(loom_context *context, loom_filter *filter, 
     take_back(context, NULL, b->n, b->key_bytes, keys_piece);
     check_result(&result, b->n);
     CHECK_EQ(result.status, LOOM_OK);
-    for (uint64_t i = 0; i < b->n; i++) {
-        CHECK_LE(b->found[i], 1);
-        found += b->found[i];
-    }
-    CHECK_EQ(result.ok, found);
+    CHECK_EQ(result.exists, 0);
+    CHECK_EQ(result.ok, count_answers(b));
     return result;
 }
 

@@ -21,6 +21,8 @@ void check_same_report(const loom_filter_report *got, const loom_filter_report *
 /* The call with a result, which is checked and returned. `context` is NULL for arrays on the host. Otherwise the arrays
  * are of this context, and the keys do not lie at their beginning. */
 loom_result checked_filter_insert(loom_context *context, loom_filter *filter, const batch *b, uint32_t flags);
+/* An insertion that tells which keys were new. Fills in b->found. */
+loom_result checked_filter_add(loom_context *context, loom_filter *filter, batch *b, uint32_t flags);
 /* Fills in b->found. */
 loom_result checked_filter_contains(loom_context *context, loom_filter *filter, batch *b);
 /* Checks that all keys of the batch are found. */

@@ -396,6 +396,22 @@ plant(asked_before_all_lanes_had_heard filter/mixed
 "
 "")
 
+plant(word_read_before_the_or filter/added
+"            clear |= bits & ~lane_fetch_or_8((uint64_t *)at + word, bits, shared);"
+"            clear |= bits & ~lane_load_8((uint64_t *)at + word), lane_or_8((uint64_t *)at + word, bits, shared);")
+
+plant(word_read_after_the_or filter/added
+"            clear |= bits & ~lane_fetch_or_8((uint64_t *)at + word, bits, shared);"
+"            lane_or_8((uint64_t *)at + word, bits, shared), clear |= bits & ~lane_load_8((uint64_t *)at + word);")
+
+plant(clear_bits_of_a_word_forgotten filter/added
+"            clear |= bits & ~lane_fetch_or_8((uint64_t *)at + word, bits, shared);"
+"            clear = bits & ~lane_fetch_or_8((uint64_t *)at + word, bits, shared);")
+
+plant(votes_for_new_keys_not_counted filter/added
+"            added = lane_some(lane_poll(group, clear));"
+"            added = clear;")
+
 # ---- perfect tables: groups ----
 
 plant(perfect_lost_slot_taken_for_won perfect/insert+insert

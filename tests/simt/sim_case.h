@@ -46,6 +46,7 @@ typedef struct sim_case {
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
     int sets;                            /* also for sets, which get only the operations of SIM_OF_SETS */
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
+    int tells_new;                       /* of a filter: insertions tell which keys were new */
     int perfect;                         /* of a perfect table */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;

@@ -1,4 +1,5 @@
-/* Which operations are run beside each other in the lane simulator. */
+/* Which operations are run beside each other in the lane simulator. The scenarios of a seed depend on the place of a
+ * case in the list. New cases go to its end: a seed that was noted for another case then stays good. */
 #include "simt/sim_case.h"
 #include "simt/sim_draw.h"
 
@@ -127,6 +128,11 @@ const sim_case sim_cases[] = {
      .streams = {SIM_ROOM, 0},
      .sets = 1,
      .perfect = 1},
+    {.name = "filter/added",
+     .about = "insertions and queries of a filter; insertions tell which keys were new",
+     .streams = {SIM_KEEP | SIM_FIND, SIM_KEEP | SIM_FIND},
+     .filter = 1,
+     .tells_new = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

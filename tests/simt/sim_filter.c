@@ -149,7 +149,8 @@ void sim_filter_draw(const sim_case *c, uint64_t seed, int tiny)
                                               .items = &now.all[now.item_count],
                                               .n = n,
                                               .groups = 1 + below(n),
-                                              .tells = (int)tells};
+                                              .tells = (int)tells,
+                                              .tells_new = c->tells_new};
             draw_items(call, c->streams[stream], hot);
         }
     }
@@ -227,6 +228,77 @@ static void judge_query(uint32_t query)
         simt_fail("key %#llx is found, but not all of its bits were set yet", (unsigned long long)asked->key);
 }
 
+/* ---- New keys (F3 of filter_ops.h) ---- */
+
+static bit_set bits_of(uint32_t item)
+{
+    bit_set bits = {{0}};
+    add_bits(&bits, now.all[item].key);
+    return bits;
+}
+
+/* The insertion that found the bit clear, as far as known; UINT32_MAX: none yet. */
+static uint32_t finder[MOST_WORDS * 64];
+
+/* Finds a clear bit for the insertion, among `clear`, that no other insertion needs. Other insertions may move to other
+ * bits of theirs. Each bit is tried once, so this ends. Returns 0 if there is none. */
+static int give_bit(uint32_t item, const bit_set *clear, uint8_t tried[MOST_WORDS * 64])
+{
+    const bit_set own = bits_of(item);
+    for (uint32_t bit = 0; bit < MOST_WORDS * 64; bit++) {
+        if (!(own.words[bit / 64] & clear->words[bit / 64] & (uint64_t)1 << bit % 64) || tried[bit])
+            continue;
+        tried[bit] = 1;
+        if (finder[bit] == UINT32_MAX || give_bit(finder[bit], clear, tried)) {
+            finder[bit] = item;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Exactly one insertion finds a bit clear. So each insertion that tells its key as new has a bit that it alone found
+ * clear, and each bit that was clear belongs to a key that was told as new. `after`: the bits at the end. */
+static void judge_new_keys(const bit_set *after)
+{
+    bit_set clear, told = {{0}};
+    for (uint32_t i = 0; i < MOST_WORDS; i++)
+        clear.words[i] = after->words[i] & ~now.before.words[i];
+    memset(finder, 0xff, sizeof finder);
+    for (uint32_t i = 0; i < now.item_count; i++) {
+        uint8_t tried[MOST_WORDS * 64] = {0};
+        if (!now.all[i].inserts || !now.all[i].added)
+            continue;
+        item_at_fault = i;
+        if (!give_bit(i, &clear, tried))
+            simt_fail("key %#llx is told as new, but others have found all of its bits clear",
+                      (unsigned long long)now.all[i].key);
+        add_bits(&told, now.all[i].key);
+    }
+    for (uint32_t i = 0; i < now.item_count; i++) {
+        const bit_set own = bits_of(i);
+        for (uint32_t word = 0; now.all[i].inserts && word < MOST_WORDS; word++)
+            if (own.words[word] & clear.words[word] & ~told.words[word]) {
+                item_at_fault = i;
+                simt_fail("no insertion of key %#llx is told as new, although a bit was clear that no key has that was",
+                          (unsigned long long)now.all[i].key);
+            }
+    }
+}
+
+/* An insertion is not told that its key is new if it knows that all of the key's bits were set. */
+static void judge_insertion(uint32_t insertion)
+{
+    const simt_filter_item *own = &now.all[insertion];
+    bit_set must = now.before;
+    for (uint32_t i = 0; i < now.item_count; i++)
+        if (known[i][insertion] && (now.all[i].inserts || now.all[i].found))
+            add_bits(&must, now.all[i].key);
+    item_at_fault = insertion;
+    if (own->added && holds(&must, own->key))
+        simt_fail("key %#llx is told as new, although its bits were set before", (unsigned long long)own->key);
+}
+
 static int is_found(const uint64_t *key)
 {
     const loom__batch batch = {.keys = key, .n = 1};
@@ -253,9 +325,14 @@ static void judge(void)
         if (now.all[i].inserts && !is_found(&now.all[i].key))
             simt_fail("afterwards key %#llx is not found", (unsigned long long)now.all[i].key);
     find_known();
-    for (uint32_t i = 0; i < now.item_count && simt.failure[0] == 0; i++)
-        if (!now.all[i].inserts)
+    for (uint32_t i = 0; i < now.item_count && simt.failure[0] == 0; i++) {
+        if (now.all[i].inserts)
+            judge_insertion(i);
+        else
             judge_query(i);
+    }
+    if (now.c->tells_new && simt.failure[0] == 0)
+        judge_new_keys(&all);
 }
 
 /* ---- Runs ---- */
@@ -300,9 +377,10 @@ static void tell(const sim_options *options)
             const simt_filter_item *asked = &call->filter.items[item];
             fprintf(out, "    [%u] key %#llx, steps %llu to %llu: %s%s%s\n", item, (unsigned long long)asked->key,
                     (unsigned long long)asked->began, (unsigned long long)asked->ended,
-                    asked->inserts ? "inserted"
-                    : asked->found ? "found"
-                                   : "absent",
+                    asked->added     ? "inserted as new"
+                    : asked->inserts ? "inserted"
+                    : asked->found   ? "found"
+                                     : "absent",
                     asked->heard ? ", as was told" : "", holds(&now.before, asked->key) ? "   (there before)" : "");
         }
     }
@@ -317,7 +395,7 @@ int sim_filter_run(simt_schedule *schedule, const sim_options *options)
         simt_filter_item *item = &now.all[i];
         item->began = item->ended = 0;
         item->answers = 0;
-        item->heard = item->found = 0;
+        item->heard = item->found = item->added = 0;
     }
     simt_begin(&now.config, schedule, &memory, sizeof memory);
     for (uint32_t i = 0; i < now.call_count; i++) {

@@ -72,7 +72,7 @@ static void insert(tour *t, uint32_t flags)
     if (!tour_did(t, loom_filter_clear(t->filter, NULL, NULL), "clear"))
         return;
     const double begun = bench_seconds();
-    const loom_status status = loom_filter_insert(t->filter, t->all_keys, t->n, flags, &result, NULL);
+    const loom_status status = loom_filter_insert(t->filter, t->all_keys, t->n, flags, NULL, &result, NULL);
     tour_took(t, begun, t->n);
     if (!tour_did(t, status, "insert"))
         return;
@@ -90,6 +90,42 @@ static void step_insert_directly(tour *t)
 static void step_insert(tour *t)
 {
     insert(t, 0);
+}
+
+/* Inserts all keys. t->found tells which were new. *fresh gets their number. */
+static bool add(tour *t, uint64_t *fresh)
+{
+    loom_result result = {0};
+    tour_spoil_answers(t);
+    const double begun = bench_seconds();
+    const loom_status status = loom_filter_insert(t->filter, t->all_keys, t->n, 0, t->found, &result, NULL);
+    tour_took(t, begun, t->n);
+    *fresh = 0;
+    if (!tour_did(t, status, "insert"))
+        return false;
+    for (uint64_t i = 0; i < t->n; i++) {
+        t->answers++;
+        *fresh += t->found[i];
+        if (t->found[i] > 1)
+            tour_wrong(t, "added is %u for the key of index %" PRIu64, (unsigned)t->found[i], i);
+    }
+    if (result.ok != *fresh || result.exists != t->n - *fresh || result.keys != t->n)
+        tour_wrong(t, "%" PRIu64 " keys are new, and the result counts %" PRIu64, *fresh, result.ok);
+    return true;
+}
+
+static void step_insert_and_tell(tour *t)
+{
+    loom_filter_report report = LOOM_FILTER_REPORT_INIT;
+    uint64_t fresh, again;
+    if (!tour_did(t, loom_filter_clear(t->filter, NULL, NULL), "clear") || !add(t, &fresh) || !add(t, &again) ||
+        !tour_did(t, loom_filter_stats(t->filter, &report, NULL), "stats"))
+        return;
+    if (too_many(t->n - fresh, t->n, report.false_positive_rate))
+        tour_wrong(t, "of %" PRIu64 " keys only %" PRIu64 " are new to an empty filter", t->n, fresh);
+    if (again > 0)
+        tour_wrong(t, "%" PRIu64 " keys are new that were inserted before", again);
+    check_untimed(t, t->filter);
 }
 
 static void step_contains_present(tour *t)
@@ -196,6 +232,7 @@ static void step_clear(tour *t)
 
 const tour_step tour_filter_steps[] = {
     {.name = "insert directly", .run = step_insert_directly, .needs = LOOM_FEATURE_INSERT},
+    {.name = "insert, tell new keys", .run = step_insert_and_tell, .needs = LOOM_FEATURE_INSERT},
     {.name = "insert", .run = step_insert, .needs = LOOM_FEATURE_INSERT},
     {.name = "contains, all there", .run = step_contains_present, .needs = LOOM_FEATURE_FIND},
     {.name = "contains, none there", .run = step_contains_absent, .needs = LOOM_FEATURE_FIND},

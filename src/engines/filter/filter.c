@@ -29,6 +29,7 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     case LOOM_FEATURE_MERGE:
         return LOOM_OK; /* on every machine */
     case LOOM_FEATURE_INSERT:
+    case LOOM_FEATURE_INSERT_IN_ORDER:
     case LOOM_FEATURE_FIND:
     case LOOM_FEATURE_SAVE:
     case LOOM_FEATURE_CLONE:
@@ -42,7 +43,6 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     case LOOM_FEATURE_GROW:
         return loom__fail(LOOM_UNSUPPORTED, "a filter does not know its keys, so it cannot grow; make a larger one");
     case LOOM_FEATURE_BUILD:
-    case LOOM_FEATURE_INSERT_IN_ORDER:
     case LOOM_FEATURE_RETRIEVE_ALL:
     case LOOM_FEATURE_FIND_OR_INSERT:
     case LOOM_FEATURE_UPDATE:

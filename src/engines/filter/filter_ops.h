@@ -29,11 +29,17 @@
  * gain less than 10 %.
  *
  * INVARIANTS. F1: a bit once set stays set until the filter is cleared. F2: when an insertion has ended, all bits of
- * its key are set. Bits are set by atomic ORs, or by the owner of the partition. Words are read once each, in any
- * sequence. Insertions and queries may therefore run at the same time. A query that begins after an insertion of its
- * key has ended finds all bits (F1, F2), if the query learned of the end in a way that orders memory. A query that
- * overlaps an insertion of its key may see some of the bits, and answer either way. Linearisation points: of an
- * insertion, the last of its ORs; of a query of an absent key, the load that misses a bit. */
+ * its key are set. F3: of the insertions that set a bit, exactly one finds it clear, the one whose OR comes first. The
+ * OR itself must return the old word: a separate load could show the bit clear to several insertions, or to none.
+ * Bits are set by atomic ORs, or by the owner of the partition. Words are read once each, in any sequence. Insertions
+ * and queries may therefore run at the same time. A query that begins after an insertion of its key has ended finds all
+ * bits (F1, F2), if the query learned of the end in a way that orders memory. A query that overlaps an insertion of its
+ * key may see some of the bits, and answer either way. Linearisation points: of an insertion, the last of its ORs; of a
+ * query of an absent key, the load that misses a bit.
+ *
+ * NEW KEYS. A key is new to an insertion that finds one of its bits clear. Of equal keys that are inserted at the same
+ * time, several may be new, since each may find another bit clear. At least one is new, unless other keys have set all
+ * of their bits (F3). */
 #ifndef LOOM_FILTER_OPS_H
 #define LOOM_FILTER_OPS_H
 
@@ -106,6 +112,25 @@ LOOM_LANE filter_quarter filter_quarter_bits(uint32_t each, uint32_t lower, uint
 
 #endif
 
+/* Sets the key's bits in this lane's words of the block at `at`, word by word. Returns the bits that were clear before
+ * (F3), with `tells`; otherwise 0. */
+LOOM_LANE uint64_t filter_or(uint32_t each, int shared, int tells, lane_group group, unsigned char *at, uint32_t lower)
+{
+    uint64_t clear = 0;
+    LOOM_UNROLL
+    for (uint32_t i = 0; i < lane_words(group); i++) {
+        const uint32_t word = lane_first_word(group) + i;
+        const uint64_t bits = filter_bits(each, filter_number(lower, word / 2), word % 2);
+        if (each == 1 && bits == 0)
+            continue;
+        if (tells)
+            clear |= bits & ~lane_fetch_or_8((uint64_t *)at + word, bits, shared);
+        else
+            lane_or_8((uint64_t *)at + word, bits, shared);
+    }
+    return clear;
+}
+
 /* Sets the key's bits in this lane's words of the block at `at`. With `shared`, other lanes or threads may set bits
  * there at the same time. */
 LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned char *at, uint32_t lower)
@@ -117,13 +142,14 @@ LOOM_LANE void filter_set(uint32_t each, int shared, lane_group group, unsigned 
         return;
     }
 #endif
-    LOOM_UNROLL
-    for (uint32_t i = 0; i < lane_words(group); i++) {
-        const uint32_t word = lane_first_word(group) + i;
-        const uint64_t bits = filter_bits(each, filter_number(lower, word / 2), word % 2);
-        if (each > 1 || bits != 0)
-            lane_or_8((uint64_t *)at + word, bits, shared);
-    }
+    filter_or(each, shared, 0, group, at, lower);
+}
+
+/* Sets the key's bits like filter_set with `shared`. Returns whether one of them was clear in this lane's words. The
+ * key was new if this holds on any lane of the group. */
+LOOM_LANE lane_truth filter_add(uint32_t each, lane_group group, unsigned char *at, uint32_t lower)
+{
+    return filter_or(each, 1, 1, group, at, lower) != 0;
 }
 
 /* The key's bits that are not set in `word`, one half of a quarter. */

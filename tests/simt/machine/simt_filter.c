@@ -30,8 +30,13 @@ LOOM_LANE void run(uint32_t key_bytes, uint32_t each, const simt_filter_call *ca
             }
             lane_join(group, 1); /* what one lane has heard holds for all of them */
         }
-        if (inserts)
+        lane_truth added = 0;
+        if (call->tells_new) { /* the same on every lane */
+            const lane_truth clear = inserts && filter_add(each, group, at, sought.lower);
+            added = lane_some(lane_poll(group, clear));
+        } else if (inserts) {
             filter_set(each, 1, group, at, sought.lower);
+        }
         lane_line line;
         filter_take(group, &line, at, asks);
         const lane_truth found = filter_agree(each, group, &line, sought.lower);
@@ -45,6 +50,7 @@ LOOM_LANE void run(uint32_t key_bytes, uint32_t each, const simt_filter_call *ca
         }
         if (lane_leads(group)) {
             item->found = found != 0;
+            item->added = added != 0;
             item->answers++;
         }
     }

@@ -11,6 +11,7 @@ typedef struct simt_filter_item {
     uint64_t began, ended; /* steps: of the group's first lane, of its last */
     uint32_t answers;      /* leaders that have come to the end of it */
     int heard, found;      /* a query: was the flag set; is the key there, perhaps */
+    int added;             /* an insertion: was the key new, if the call tells that */
 } simt_filter_item;
 
 typedef struct simt_filter_call {
@@ -18,6 +19,7 @@ typedef struct simt_filter_call {
     simt_filter_item *items;
     uint32_t n, groups; /* groups share out the items */
     int tells;          /* while the call runs, groups tell each other which keys they have inserted */
+    int tells_new;      /* insertions tell which keys were new */
 } simt_filter_call;
 
 /* A kernel; `argument` is a simt_filter_call. With a plant (tests/simt/plants.cmake) it has another name,

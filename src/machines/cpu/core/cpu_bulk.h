@@ -21,7 +21,8 @@ typedef struct loom__cpu_records {
 } loom__cpu_records;
 
 /* Works on keys begin .. end - 1 of a batch; begin is a multiple of 64. With `shared` other threads write other ranges
- * at the same time. `counts` belongs to the whole call. Insertions into filters take any `begin` and no counts. */
+ * at the same time. `counts` belongs to the whole call. Insertions into filters take any `begin`, and count only if the
+ * batch has an array `added`. */
 typedef void loom__cpu_range(const void *view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                              loom__cpu_counts *counts);
 

@@ -2,7 +2,10 @@
  *
  * Direct insertion fetches a random line for each key. It sets the key's bits by atomic ORs, since other threads may
  * set bits in the same line. Insertion by partition splits the keys first (core/split.h). A bin is a few neighbouring
- * partitions that fit the L2 cache together. One thread owns the bin and fills it with vector operations. */
+ * partitions that fit the L2 cache together. One thread owns the bin and fills it with vector operations.
+ *
+ * Insertion in order gives each thread a range of blocks. Equal keys belong to the same block, so one thread inserts
+ * all of them, in the order of the batch. Other calls may set bits at the same time. */
 #include "machines/cpu/filter/cpu_filter.h"
 #include "core/memory.h"
 
@@ -11,7 +14,8 @@
 
 enum {
     BIN_SHIFT = 13, /* log2 of the blocks in a bin: 512 KiB */
-    LEAST_KEYS_PER_BIN = 256
+    LEAST_KEYS_PER_BIN = 256,
+    LEAST_IN_PARTS = 1 << 14 /* keys that are worth several threads, if they go in order */
 };
 
 static loom__cpu_machine_state *state_of(loom__machine *machine)
@@ -110,8 +114,51 @@ static int insert_by_partition(loom__machine *machine, const loom__filter_view *
     return 1;
 }
 
+/* ---- in order ---- */
+
+typedef struct order_work {
+    const loom__cpu_filter_simd *simd;
+    const loom__filter_view *view;
+    const loom__batch *batch;
+    uint64_t parts;
+    loom__cpu_counts counts;
+} order_work;
+
+static void add_part(void *argument, uint64_t part)
+{
+    order_work *work = argument;
+    const uint64_t blocks = work->view->blocks;
+    work->simd->add_in_order(work->view, work->batch, (uint32_t)(blocks * part / work->parts),
+                             (uint32_t)(blocks * (part + 1) / work->parts), &work->counts);
+}
+
+static loom__cpu_counts add_in_order(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    const loom__cpu_machine_state *cpu = state_of(machine);
+    order_work work = {
+        .simd = cpu->filter_simd, .view = view, .batch = batch, .parts = batch->n < LEAST_IN_PARTS ? 1 : cpu->threads};
+    loom__pool_run(cpu->pool, work.parts, add_part, &work);
+    return work.counts;
+}
+
+/* ---- all insertions ---- */
+
+static void insert_and_tell(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome)
+{
+    const loom__cpu_counts counts =
+        batch->flags & LOOM_IN_ORDER
+            ? add_in_order(machine, view, batch)
+            : loom__cpu_run_ranges(machine, state_of(machine)->filter_simd->write, view, batch);
+    loom__cpu_write_result(batch->result, batch->n, &counts);
+    batch->result->status = (int32_t)outcome;
+}
+
 static loom_status insert(loom__machine *machine, const void *view, const loom__batch *batch, loom_status outcome)
 {
+    if (batch->added != NULL) {
+        insert_and_tell(machine, view, batch, outcome);
+        return LOOM_OK;
+    }
     const int done = batch->by_partition && insert_by_partition(machine, view, batch);
     if (!done && batch->flags & LOOM_BY_PARTITION)
         return LOOM_OUT_OF_MEMORY;

@@ -11,9 +11,13 @@
 #include "machines/cpu/core/cpu_bulk.h"
 
 typedef struct loom__cpu_filter_simd {
-    /* `find` is contains. `write` inserts and counts nothing. If batch->by_partition is set and `shared` is not, the
-     * thread owns every block of the keys. */
+    /* `find` is contains. `write` inserts. It counts only if batch->added is set. If batch->by_partition is set and
+     * `shared` is not, the thread owns every block of the keys. */
     loom__cpu_range *find, *write;
+    /* Inserts those keys of the batch that belong to blocks first .. end - 1, in the order of the batch. Fills in their
+     * elements of batch->added, and counts them. */
+    void (*add_in_order)(const loom__filter_view *view, const loom__batch *batch, uint32_t first, uint32_t end,
+                         loom__cpu_counts *counts);
     /* Surveys the blocks of one partition. */
     void (*survey)(const loom__filter_view *view, uint64_t partition, loom__filter_survey *survey);
 } loom__cpu_filter_simd;

@@ -39,6 +39,7 @@ enum {
     RING = 4,         /* groups; a power of two above AHEAD */
     WRITE_AHEAD = 16, /* keys between prefetch and setting bits */
     WRITE_RING = 32,  /* a power of two above WRITE_AHEAD */
+    LISTED = 32,      /* keys inserted in order that are prefetched together */
 #ifdef LANE_HAS_FENCES
     COPIED = 0
 #else
@@ -167,19 +168,63 @@ LOOM_LANE uint64_t contains_range(uint32_t key_bytes, uint32_t each, const loom_
     return count;
 }
 
-LOOM_LANE void insert_range(uint32_t key_bytes, uint32_t each, int shared, const loom__filter_view *given,
-                            const void *keys, uint64_t begin, uint64_t end)
+/* Unless `added` is NULL, tells there which keys were new, and returns their number. Otherwise returns 0. */
+LOOM_LANE uint64_t insert_range(uint32_t key_bytes, uint32_t each, int shared, const loom__filter_view *given,
+                                const void *keys, uint8_t *added, uint64_t begin, uint64_t end)
 {
     const loom__filter_view view = *given;
     sought ring[WRITE_RING];
-    uint64_t next = begin;
+    uint64_t next = begin, count = 0;
     for (; next < end && next < begin + WRITE_AHEAD; next++)
         ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
     for (uint64_t i = begin; i < end; i++, next++) {
         if (next < end)
             ring[next % WRITE_RING] = start_to_write(&view, key_bytes, keys, next);
-        filter_set(each, shared, whole_group, ring[i % WRITE_RING].block, ring[i % WRITE_RING].lower);
+        const sought *one = &ring[i % WRITE_RING];
+        if (added != NULL)
+            count += added[i] = (uint8_t)filter_add(each, whole_group, one->block, one->lower);
+        else
+            filter_set(each, shared, whole_group, one->block, one->lower);
     }
+    return count;
+}
+
+/* Inserts the listed keys one after the other. rows[i] is the place of listed key i in `added`. */
+LOOM_LANE uint64_t add_listed(uint32_t each, const sought *list, const uint64_t *rows, uint32_t listed, uint8_t *added)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < listed; i++)
+        lane_prefetch_to_write(list[i].block);
+    for (uint32_t i = 0; i < listed; i++)
+        count += added[rows[i]] = (uint8_t)filter_add(each, whole_group, list[i].block, list[i].lower);
+    return count;
+}
+
+/* Returns how many keys belong to blocks first .. end - 1, and the number of new ones in *ok. Reads the whole batch:
+ * hashing a key costs much less than fetching its block, and the call needs no memory. */
+LOOM_LANE uint64_t add_range_in_order(uint32_t key_bytes, uint32_t each, const loom__filter_view *given,
+                                      const loom__batch *batch, uint32_t first, uint32_t end, uint64_t *ok)
+{
+    const loom__filter_view view = *given;
+    const void *keys = batch->keys;
+    uint8_t *added = batch->added;
+    const uint64_t n = batch->n;
+    sought list[LISTED];
+    uint64_t rows[LISTED], all = 0;
+    uint32_t listed = 0;
+    *ok = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const filter_key key = filter_start(&view, key_bytes, key_at(key_bytes, keys, i));
+        list[listed] = (sought){filter_block(&view, key.block), key.lower};
+        rows[listed] = i;
+        listed += key.block - first < end - first; /* if not, the next key takes its place; no branch to mispredict */
+        if (listed == LISTED || i + 1 == n) {
+            *ok += add_listed(each, list, rows, listed, added);
+            all += listed;
+            listed = 0;
+        }
+    }
+    return all;
 }
 
 static void contains(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
@@ -201,12 +246,29 @@ static void insert(const void *any_view, const loom__batch *batch, uint64_t begi
 {
     const loom__filter_view *view = any_view;
     const int owns = batch->by_partition && !shared;
-    (void)counts;
-#define CALL(key_bytes, each)                                              \
-    owns ? insert_range(key_bytes, each, 0, view, batch->keys, begin, end) \
-         : insert_range(key_bytes, each, 1, view, batch->keys, begin, end)
+    loom__cpu_counts own = {0};
+#define CALL(key_bytes, each)                                                                                     \
+    own.ok = batch->added != NULL ? insert_range(key_bytes, each, 1, view, batch->keys, batch->added, begin, end) \
+             : owns               ? insert_range(key_bytes, each, 0, view, batch->keys, NULL, begin, end)         \
+                                  : insert_range(key_bytes, each, 1, view, batch->keys, NULL, begin, end)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
+    if (batch->added == NULL)
+        return;
+    own.exists = end - begin - own.ok;
+    loom__cpu_add_counts(counts, &own);
+}
+
+static void add_in_order(const loom__filter_view *view, const loom__batch *batch, uint32_t first, uint32_t end,
+                         loom__cpu_counts *counts)
+{
+    loom__cpu_counts own = {0};
+    uint64_t all = 0;
+#define CALL(key_bytes, each) all = add_range_in_order(key_bytes, each, view, batch, first, end, &own.ok)
+    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#undef CALL
+    own.exists = all - own.ok;
+    loom__cpu_add_counts(counts, &own);
 }
 
 /* Insertions may run at the same time: each word is read once. */
@@ -224,4 +286,4 @@ static void survey(const loom__filter_view *view, uint64_t partition, loom__filt
     *told = own;
 }
 
-const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {contains, insert, survey};
+const loom__cpu_filter_simd CPU_FILTER_SIMD_TABLE = {contains, insert, add_in_order, survey};

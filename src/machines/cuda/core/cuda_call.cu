@@ -17,13 +17,15 @@ loom_status cuda_locate_arrays(const cuda_state *cuda, uint32_t key_bytes, uint3
 {
     const uint32_t number_bytes = loom__number_bytes(batch->widening, value_bytes);
     const char *found = batch->values != NULL ? "found" : "values";
+    const bool adds = batch->added != NULL;
     const uint64_t n = batch->n;
-    *arrays = cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, n, false, false, PLACE_NONE},
-                                {"values", (void *)batch->values, number_bytes, n, false, false, PLACE_NONE},
-                                {found, batch->found_values, value_bytes, n, true, false, PLACE_NONE},
-                                {"found", batch->found, 1, n, true, false, PLACE_NONE},
-                                {"status", batch->status, 1, n, true, false, PLACE_NONE}},
-                               false};
+    *arrays =
+        cuda_call_arrays{{{"keys", (void *)batch->keys, key_bytes, n, false, false, PLACE_NONE},
+                          {"values", (void *)batch->values, number_bytes, n, false, false, PLACE_NONE},
+                          {found, batch->found_values, value_bytes, n, true, false, PLACE_NONE},
+                          {adds ? "added" : "found", adds ? batch->added : batch->found, 1, n, true, false, PLACE_NONE},
+                          {"status", batch->status, 1, n, true, false, PLACE_NONE}},
+                         false};
     return cuda_locate_all(cuda, arrays);
 }
 

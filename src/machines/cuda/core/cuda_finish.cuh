@@ -22,10 +22,10 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
         return;
     if (finish.replaced)
         *finish.size = mine.ok;
-    else if (finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
+    else if (finish.size != NULL && finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
         atomicAdd((unsigned long long *)finish.size, finish.op == OP_ERASE ? 0 - mine.ok : mine.ok);
     loom_result told = {};
-    told.status = mine.full > 0 ? LOOM_FULL : LOOM_OK;
+    told.status = mine.full > 0 ? LOOM_FULL : finish.outcome;
     told.keys = finish.n;
     told.ok = mine.ok;
     told.exists = mine.exists;

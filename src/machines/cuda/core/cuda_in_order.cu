@@ -6,7 +6,7 @@
  * table in any order. If the key was stored as new, the first record gets OK and the others get EXISTS. If the table
  * had the key before, all records get EXISTS. If the key was refused, all get FULL. A sequential insertion gives the
  * same statuses. If the batch does not fit, the refused keys may differ from those that a sequential insertion would
- * refuse.
+ * refuse. Insertions into filters have an array `added` in place of statuses: 1 for OK, 0 for EXISTS.
  *
  * Bytes moved for n records with m different keys, keys of k bytes and values of v bytes:
  *   copy     2 k n + 4 n; copies the keys, since the sort needs memory of its own, and writes the positions
@@ -101,6 +101,7 @@ template <class key> struct order_work {
     const void *values;     /* [n] of the batch; NULL for sets */
     uint32_t value_bytes;
     uint8_t *status;     /* [n] of the batch; NULL: not wanted */
+    uint8_t *added;      /* the same; status and added are not both wanted */
     cuda_counts *counts; /* of the call */
 };
 
@@ -148,7 +149,8 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
 {
     const cuda_counts *inserted = &work.counters->inserted[threadIdx.x % 32];
     const bool refused = __any_sync(ALL_LANES, inserted->full > 0);
-    if (work.status == NULL && !refused) { /* OK for each key that was stored as new, EXISTS for all other records */
+    const bool told_apart = work.status != NULL || work.added != NULL;
+    if (!told_apart && !refused) { /* OK for each key that was stored as new, EXISTS for all other records */
         if (blockIdx.x == 0 && threadIdx.x < 32) {
             cuda_counts *to = &work.counts[threadIdx.x];
             atomicAdd(&to->ok, inserted->ok);
@@ -170,11 +172,19 @@ template <class key> __global__ void __launch_bounds__(THREADS) tell_kernel(cons
         counts.full += told == LOOM_FULL;
         if (work.status != NULL)
             work.status[work.positions[i]] = told;
+        if (work.added != NULL)
+            work.added[work.positions[i]] = told == LOOM_OK;
     }
     tell_counts(work.counts, counts);
 }
 
 /* ---- slices ---- */
+
+/* The array that tells the outcome of each record. */
+const cuda_call_array *answers_of(const cuda_map_call *call)
+{
+    return &call->arrays.all[call->batch.added != NULL ? CALL_FOUND : CALL_STATUS];
+}
 
 template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
 {
@@ -183,7 +193,7 @@ template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
     return cub::DeviceRadixSort::SortPairs(NULL, *bytes, keys, positions, (uint32_t)n);
 }
 
-/* Inserts one slice. Keys may lie anywhere. Values and statuses lie on the device, unless the plan stages them. Waits
+/* Inserts one slice. Keys may lie anywhere. Values and answers lie on the device, unless the plan stages them. Waits
  * only for copies of pageable memory. */
 template <class key>
 loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table *table, const cuda_in_order_plan *plan,
@@ -200,7 +210,8 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     cub::DoubleBuffer<uint32_t> positions((uint32_t *)(workspace + plan->positions_at[0]),
                                           (uint32_t *)(workspace + plan->positions_at[1]));
     const void *values = batch->values;
-    uint8_t *status = batch->status;
+    uint8_t *home = (uint8_t *)answers_of(slice)->at, *answers = home;
+    const bool adds = slice->batch.added != NULL;
     CUDA_TRY(cudaMemsetAsync(counters, 0, sizeof *counters, stream));
     CUDA_TRY(cudaMemcpyAsync(keys.Current(), batch->keys, n * sizeof(key), cudaMemcpyDefault, stream));
     if (plan->values_staged) {
@@ -208,8 +219,8 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
         CUDA_TRY(
             cudaMemcpyAsync(workspace + plan->values_at, batch->values, n * value_bytes, cudaMemcpyDefault, stream));
     }
-    if (plan->status_staged)
-        status = workspace + plan->status_at;
+    if (plan->answers_staged)
+        answers = workspace + plan->answers_at;
     const unsigned blocks = blocks_for(cuda, n, 1), choosing = blocks_for(cuda, n, AT_ONCE);
     number_kernel<<<blocks, THREADS, 0, stream>>>(positions.Current(), n);
     CUDA_TRY(cudaGetLastError());
@@ -217,14 +228,25 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, sort_bytes, keys, positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
                                              stream));
     /* The alternate buffers and the sort's scratch memory are free now: winners go there. */
-    const order_work<key> work = {keys.Current(), positions.Current(), n,       positions.Alternate(),
-                                  counters,       keys.Alternate(),    scratch, workspace + plan->chosen_status_at,
-                                  values,         value_bytes,         status,  batch->counts};
+    const order_work<key> work = {keys.Current(),
+                                  positions.Current(),
+                                  n,
+                                  positions.Alternate(),
+                                  counters,
+                                  keys.Alternate(),
+                                  scratch,
+                                  workspace + plan->chosen_status_at,
+                                  values,
+                                  value_bytes,
+                                  adds ? NULL : answers,
+                                  adds ? answers : NULL,
+                                  batch->counts};
     choose_kernel<<<choosing, THREADS, 0, stream>>>(work, slice->overwrites());
     CUDA_TRY(cudaGetLastError());
     if (slice->batch.replace) /* no step before has touched the table */
         RETURN_IF_FAILED(table->clear(&slice->cuda->base, slice->view, stream));
     cuda_batch chosen = *batch;
+    chosen.found = NULL;
     chosen.status = work.chosen_status;
     chosen.counts = counters->inserted;
     const cuda_spill winners = {&counters->winners, (uint32_t)n, work.chosen,
@@ -232,12 +254,12 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     RETURN_IF_FAILED(table->insert(table->argument, &chosen, &winners, slice->overwrites(), stream));
     tell_kernel<<<blocks, THREADS, 0, stream>>>(work);
     CUDA_TRY(cudaGetLastError());
-    if (plan->status_staged)
-        CUDA_TRY(cudaMemcpyAsync(batch->status, status, n, cudaMemcpyDefault, stream));
+    if (plan->answers_staged)
+        CUDA_TRY(cudaMemcpyAsync(home, answers, n, cudaMemcpyDefault, stream));
     return LOOM_OK;
 }
 
-cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool status_staged, cuda_in_order_plan *plan)
+cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool answers_staged, cuda_in_order_plan *plan)
 {
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
@@ -251,7 +273,7 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool s
     *plan = cuda_in_order_plan{};
     plan->each = n;
     plan->values_staged = values_staged;
-    plan->status_staged = status_staged;
+    plan->answers_staged = answers_staged;
     for (int i = 0; i < 2; i++) {
         plan->keys_at[i] = reserve(n * key_bytes);
         plan->positions_at[i] = reserve(n * sizeof(uint32_t));
@@ -261,7 +283,7 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool s
     plan->scratch_at = reserve(sort > chosen ? sort : chosen);
     plan->chosen_status_at = plan->scratch_at + chosen_values;
     plan->values_at = reserve(values_staged ? chosen_values : 0);
-    plan->status_at = reserve(status_staged ? n : 0);
+    plan->answers_at = reserve(answers_staged ? n : 0);
     plan->bytes = at;
     return error;
 }
@@ -299,7 +321,7 @@ uint64_t cuda_in_order_slice(const cuda_state *cuda, uint64_t n)
 loom_status cuda_plan_in_order(const cuda_map_call *call, cuda_in_order_plan *plan)
 {
     CUDA_TRY(lay_out(call->kind, cuda_in_order_slice(call->cuda, call->batch.n), call->arrays.all[CALL_VALUES].staged(),
-                     call->arrays.all[CALL_STATUS].staged(), plan));
+                     answers_of(call)->staged(), plan));
     return LOOM_OK;
 }
 

@@ -113,7 +113,7 @@ loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *targe
 cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced)
 {
     loom_result *result = call->place == PLACE_PAGEABLE ? call->ticket->result : call->batch.result;
-    return {call->ticket->counts, call->size, result, call->batch.n, call->op, replaced, NULL};
+    return {call->ticket->counts, call->size, result, call->batch.n, call->op, replaced, call->outcome, NULL};
 }
 
 loom_status cuda_finish_call(const cuda_map_call *call, bool replaced)

@@ -15,7 +15,7 @@ struct cuda_map_call {
     cuda_state *cuda;
     const void *view; /* the engine's view struct */
     loom__slot_kind kind;
-    uint64_t *size; /* of the table */
+    uint64_t *size; /* of the table; NULL: it keeps no size */
     cuda_map_launch *launch;
     uint64_t most;     /* most items of one launch */
     loom__batch batch; /* in a slice, n and `replace` are the slice's */
@@ -24,6 +24,7 @@ struct cuda_map_call {
     cuda_call_arrays arrays;
     cuda_place place;    /* of the result */
     cuda_ticket *ticket; /* NULL: outcomes are not counted */
+    loom_status outcome; /* the status of the result, unless a key is refused */
 
     cuda_counts *counts() const
     {
@@ -71,7 +72,8 @@ cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, co
             (cudaStream_t)batch->stream,
             {},
             PLACE_NONE,
-            NULL};
+            NULL,
+            LOOM_OK};
 }
 
 /* The first step: finds out where arrays and result lie. Changes nothing. */
@@ -129,8 +131,8 @@ typedef struct cuda_in_order_plan {
     uint64_t each; /* keys of a slice; the last slice may have fewer */
     uint64_t keys_at[2], positions_at[2];
     uint64_t scratch_at, sort_bytes, chosen_status_at;
-    uint64_t values_at, status_at; /* for arrays on the host */
-    bool values_staged, status_staged;
+    uint64_t values_at, answers_at; /* for arrays on the host */
+    bool values_staged, answers_staged;
     uint64_t bytes; /* a multiple of 256 */
 } cuda_in_order_plan;
 
@@ -138,7 +140,8 @@ typedef struct cuda_in_order_plan {
 typedef struct cuda_in_order_table {
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
     /* Inserts the winners, whose keys are all different. Only the device knows their number. The winners replace the
-     * keys and values of `batch`; its other members apply. Outcomes are counted, and statuses written. */
+     * keys and values of `batch`; its other members apply. Outcomes are counted, and statuses written: OK, EXISTS or
+     * FULL, in filters too. */
     loom_status (*insert)(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
                           cudaStream_t stream);
     /* Builds the table from the first slice without a sort. If *gave_up is set, the table has no keys and the slice

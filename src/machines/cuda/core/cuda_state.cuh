@@ -226,7 +226,8 @@ void cuda_stages_free(cuda_state *cuda);
 typedef struct cuda_batch {
     const void *keys, *values;
     void *found_values;
-    uint8_t *found, *status;
+    uint8_t *found; /* insertions into filters: `added` of loom__batch */
+    uint8_t *status;
     uint64_t n;
     uint32_t tile;           /* items per warp */
     loom__combine_rule rule; /* for OP_COMBINE */
@@ -255,12 +256,13 @@ typedef enum cuda_op {
 /* The argument of finish_counts (cuda_finish.cuh), which turns a call's counts into its result. */
 typedef struct cuda_finish {
     cuda_counts *counts; /* [COUNT_COPIES] */
-    uint64_t *size;      /* of the table */
+    uint64_t *size;      /* of the table; NULL: it keeps no size */
     loom_result *result;
     uint64_t n;
     cuda_op op;
-    bool replaced;     /* the call's keys are the table's only keys */
-    uint32_t *arrived; /* thread blocks that are done; the last one finishes the call; zero at first */
+    bool replaced;       /* the call's keys are the table's only keys */
+    loom_status outcome; /* the status of the result, unless a key was refused */
+    uint32_t *arrived;   /* thread blocks that are done; the last one finishes the call; zero at first */
 } cuda_finish;
 
 /* ---- The open engine ---- */

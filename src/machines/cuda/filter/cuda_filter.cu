@@ -61,7 +61,7 @@ loom_status contains(loom__machine *machine, const void *view, const loom__batch
     return cuda_run_call(&call);
 }
 
-/* ---- insert ---- */
+/* ---- by partition ---- */
 
 uint64_t slice_keys(const cuda_state *cuda, uint64_t n)
 {
@@ -100,6 +100,38 @@ loom_status insert_slice(const cuda_map_call *slice, const split_plan *plan, uns
     CUDA_TRY(launcher(slice)(slice->cuda, view, &whole, slice->op, &spill, stream));
     return LOOM_OK;
 }
+
+/* ---- which keys are new ---- */
+
+loom_status insert_winners(const void *argument, const cuda_batch *batch, const cuda_spill *winners, bool overwrite,
+                           cudaStream_t stream)
+{
+    const cuda_map_call *call = (const cuda_map_call *)argument;
+    (void)overwrite;
+    CUDA_TRY(launcher(call)(call->cuda, view_of(call), batch, call->op, winners, stream));
+    return LOOM_OK;
+}
+
+/* Of equal keys only the first is inserted. The filter then reports the others. */
+loom_status insert_in_order(cuda_map_call *call)
+{
+    const cuda_in_order_table table = {cuda_filter_clear, insert_winners, NULL, call};
+    cuda_in_order_plan plan;
+    RETURN_IF_FAILED(cuda_plan_in_order(call, &plan));
+    const cuda_workspace own = cuda_take_workspace(&call->cuda->base, plan.bytes, call->stream, NULL);
+    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
+                    (unsigned long long)plan.bytes);
+    return cuda_insert_in_order(call, &table, &plan, &own);
+}
+
+loom_status insert_and_tell(cuda_map_call *call)
+{
+    RETURN_IF_FAILED(cuda_locate_call(call));
+    return call->asks(LOOM_IN_ORDER) && call->batch.n > 0 ? insert_in_order(call) : cuda_run_call(call);
+}
+
+/* ---- all insertions ---- */
 
 /* Inserts by partition if the batch asks for it and there is memory for it, otherwise directly. */
 loom_status insert_items(const cuda_map_call *call)
@@ -143,7 +175,10 @@ loom_status insert(loom__machine *machine, const void *view, const loom__batch *
     told.status = outcome;
     told.keys = told.ok = batch->n;
     ticket.result = &told;
+    call.outcome = outcome;
     ON_DEVICE(call.cuda);
+    if (batch->added != NULL)
+        return insert_and_tell(&call);
     RETURN_IF_FAILED(cuda_locate_call(&call));
     RETURN_IF_FAILED(insert_items(&call));
     if (call.place != PLACE_PAGEABLE)
@@ -166,8 +201,14 @@ uint64_t bulk_bytes(loom__machine *machine, const void *view, uint64_t n)
     return plan_slice(cuda, static_cast<const loom__filter_view *>(view), slice_keys(cuda, n), &plan) ? plan.bytes : 0;
 }
 
+uint64_t order_bytes(loom__machine *machine, const void *view, uint64_t n)
+{
+    const uint32_t key_bytes = static_cast<const loom__filter_view *>(view)->key_bytes;
+    return cuda_in_order_bytes((cuda_state *)machine, slot_kind_of(key_bytes, 0), n);
+}
+
 } // namespace
 
 const loom__filter_kernels cuda_filter_kernels = {
-    cuda_filter_clear, insert, contains, bulk_pays, bulk_bytes, cuda_filter_merge, cuda_filter_survey,
+    cuda_filter_clear, insert, contains, bulk_pays, bulk_bytes, order_bytes, cuda_filter_merge, cuda_filter_survey,
 };

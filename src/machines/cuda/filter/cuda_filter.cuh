@@ -12,7 +12,8 @@
 #include "machines/cuda/core/cuda_state.cuh"
 
 /* Launches the batch with groups of one width; op is OP_FIND (contains) or OP_KEEP (insert). With a `spill`, inserts
- * the keys left over from a split of the batch. */
+ * the keys left over from a split of the batch, or any other list whose length only the device knows. An insertion
+ * whose batch has a `found` or a `status` array tells there which keys were new, and counts `ok` and `exists`. */
 typedef cudaError_t cuda_filter_launch(const cuda_state *cuda, const loom__filter_view *view, const cuda_batch *batch,
                                        cuda_op op, const cuda_spill *spill, cudaStream_t stream);
 cuda_filter_launch cuda_filter_launch_1, cuda_filter_launch_2, cuda_filter_launch_4, cuda_filter_launch_8;
