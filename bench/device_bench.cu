@@ -190,11 +190,11 @@ int main(int argc, char **argv)
     row(&b, "insert", "groups", n, n, empty, [&] { run_groups<INSERT, LOOM_VIEW_INSERT>(&b, b.keys, n); });
     made();
     row(&b, "find hit", "the library", n, UINT64_MAX, nothing,
-        [&] { LOOM(loom_map_find(b.map, b.keys, n, b.values, NULL, b.result, NULL)); });
+        [&] { LOOM(loom_map_find(b.map, b.keys, n, b.values, NULL, NULL, b.result, NULL)); });
     row(&b, "find hit", "warps", n, n, nothing, [&] { run_warps<FIND, LOOM_VIEW_FIND>(&b, b.keys, n); });
     row(&b, "find hit", "groups", n, n, nothing, [&] { run_groups<FIND, LOOM_VIEW_FIND>(&b, b.keys, n); });
     row(&b, "find miss", "the library", n, UINT64_MAX, nothing,
-        [&] { LOOM(loom_map_find(b.map, absent, n, b.values, NULL, b.result, NULL)); });
+        [&] { LOOM(loom_map_find(b.map, absent, n, b.values, NULL, NULL, b.result, NULL)); });
     row(&b, "find miss", "warps", n, 0, nothing, [&] { run_warps<FIND, LOOM_VIEW_FIND>(&b, absent, n); });
     row(&b, "find miss", "groups", n, 0, nothing, [&] { run_groups<FIND, LOOM_VIEW_FIND>(&b, absent, n); });
     row(&b, "accumulate", "the library", n, UINT64_MAX, nothing,

@@ -137,7 +137,7 @@ void map_check_size(map_bench *bench, bench_row *row, uint64_t expected)
 static void find_and_judge(map_bench *bench, bench_row *row, const void *keys, uint64_t count, judgement *all)
 {
     map_spoil_answers(bench, count);
-    if (loom_map_find(bench->map, keys, count, bench->found, bench->status, NULL, NULL) != LOOM_OK)
+    if (loom_map_find(bench->map, keys, count, bench->found, NULL, bench->status, NULL, NULL) != LOOM_OK)
         bench_row_fail(row, "find: %s", loom_last_error());
     else
         judge_all(all, row, count);

@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     uint64_t size, different = *count, wrong = 0;
     uint64_t *ours = (uint64_t *)malloc(different * 8), *theirs = (uint64_t *)malloc(different * 8);
     LOOM(loom_map_size(map, &size, NULL));
-    LOOM(loom_map_find(map, unique, different, ours, NULL, NULL, NULL));
+    LOOM(loom_map_find(map, unique, different, ours, NULL, NULL, NULL, NULL));
     CUDA(cudaMemcpy(theirs, sums, different * 8, cudaMemcpyDeviceToHost));
     for (uint64_t i = 0; i < different; i++)
         wrong += ours[i] != theirs[i];

@@ -26,7 +26,7 @@ int main(void)
 
     int failed = loom_context_create(NULL, &context) || loom_map_create(context, &config, &map) ||
                  loom_map_build(map, keys, values, PAIRS, LOOM_KEEP, NULL, NULL, NULL) ||
-                 loom_map_find(map, wanted, WANTED, found_values, found_status, NULL, NULL);
+                 loom_map_find(map, wanted, WANTED, found_values, NULL, found_status, NULL, NULL);
     for (int i = 0; !failed && i < WANTED; i++) {
         if (found_status[i] == LOOM_OK)
             printf("%" PRIu32 " -> %" PRIu32 "\n", wanted[i], found_values[i]);

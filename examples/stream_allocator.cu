@@ -65,7 +65,7 @@ int main(void)
     CUDA(cudaMallocHost(&result, sizeof *result));
     make_pairs<<<n / 256, 256, 0, stream>>>(keys, values, n);
     LOOM(loom_map_insert(map, keys, values, n, LOOM_KEEP, NULL, result, stream)); /* returns at once */
-    LOOM(loom_map_find(map, keys, n, values, NULL, result, stream));              /* after the insert: same stream */
+    LOOM(loom_map_find(map, keys, n, values, NULL, NULL, result, stream));        /* after the insert: same stream */
     CUDA(cudaStreamSynchronize(stream));
     printf("%llu of %llu keys found\n", (unsigned long long)result->ok, (unsigned long long)result->keys);
     int right = result->ok == n;

@@ -17,7 +17,7 @@ TEST_EACH(test_open_array_round_trip)
     CHECK_OK(loom_array_copy(context, keys, b.keys, n * b.key_bytes, NULL));
     CHECK_OK(loom_array_copy(context, values, b.values, n * b.value_bytes, NULL));
     CHECK_OK(loom_map_insert(map, keys, values, n, LOOM_KEEP, NULL, NULL, NULL));
-    CHECK_OK(loom_map_find(map, keys, n, found, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find(map, keys, n, found, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_array_copy(context, got.values, found, n * b.value_bytes, NULL));
     CHECK_BYTES(got.values, b.values, n * b.value_bytes);
     CHECK_OK(loom_array_copy(context, NULL, NULL, 0, NULL));

@@ -67,8 +67,8 @@ TEST_EACH(test_open_bulk_null_arrays)
     INVALID(loom_map_count(a.map, NULL, N, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, NULL, y, N, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(a.map, x, NULL, N, LOOM_KEEP, NULL, NULL, NULL));
-    INVALID(loom_map_find(a.map, NULL, N, y, NULL, NULL, NULL));
-    INVALID(loom_map_find(a.map, x, N, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(a.map, NULL, N, y, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(a.map, x, N, NULL, NULL, NULL, NULL, NULL));
     INVALID(loom_map_contains(a.map, NULL, N, a.p, NULL, NULL, NULL));
     INVALID(loom_map_erase(a.map, NULL, N, NULL, NULL, NULL));
     INVALID(loom_map_count_accesses(a.map, NULL, N, &number, NULL));
@@ -96,7 +96,7 @@ TEST_EACH(test_open_bulk_null_arrays_with_result)
     uint8_t *status = a.p + 16384;
     INVALID(loom_map_insert(a.map, NULL, a.p, N, LOOM_KEEP, status, &a.result, NULL));
     INVALID(loom_map_build(a.map, a.p, NULL, N, LOOM_KEEP, status, &a.result, NULL));
-    INVALID(loom_map_find(a.map, NULL, N, a.p, status, &a.result, NULL));
+    INVALID(loom_map_find(a.map, NULL, N, a.p, NULL, status, &a.result, NULL));
     INVALID(loom_map_contains(a.map, NULL, N, a.p, status, &a.result, NULL));
     INVALID(loom_map_erase(a.map, NULL, N, status, &a.result, NULL));
     INVALID(loom_map_count(a.map, NULL, N, status, &a.result, NULL));
@@ -118,7 +118,7 @@ TEST(test_open_bulk_null_handle)
     loom_stats stats = LOOM_STATS_INIT;
     INVALID(loom_map_insert(NULL, x, y, 4, LOOM_KEEP, status, NULL, NULL));
     INVALID(loom_map_build(NULL, x, y, 4, LOOM_KEEP, status, NULL, NULL));
-    INVALID(loom_map_find(NULL, x, 4, y, status, NULL, NULL));
+    INVALID(loom_map_find(NULL, x, 4, y, NULL, status, NULL, NULL));
     INVALID(loom_map_contains(NULL, x, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_find_or_insert(NULL, x, y, 4, NULL, status, NULL, NULL));
     INVALID(loom_map_update(NULL, x, y, 4, status, NULL, NULL));
@@ -148,7 +148,7 @@ TEST_EACH(test_open_bulk_no_keys)
     uint64_t number = 99;
     CHECK_OK(loom_map_insert(a.map, NULL, NULL, 0, LOOM_KEEP, NULL, NULL, NULL));
     CHECK_OK(loom_map_insert(a.map, NULL, NULL, 0, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
-    CHECK_OK(loom_map_find(a.map, NULL, 0, NULL, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find(a.map, NULL, 0, NULL, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_contains(a.map, NULL, 0, NULL, NULL, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, NULL, 0, NULL, NULL, NULL));
     CHECK_OK(loom_map_count(a.map, NULL, 0, NULL, NULL, NULL));
@@ -185,7 +185,7 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
         if (off % a.k) {
             INVALID(loom_map_insert(a.map, x, y, N, LOOM_KEEP, NULL, NULL, NULL));
             INVALID(loom_map_build(a.map, x, y, N, LOOM_KEEP, NULL, NULL, NULL));
-            INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, NULL));
+            INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, NULL, NULL));
             INVALID(loom_map_contains(a.map, x, N, NULL, NULL, NULL, NULL));
             INVALID(loom_map_find_or_insert(a.map, x, y, N, NULL, NULL, NULL, NULL));
             INVALID(loom_map_update(a.map, x, y, N, NULL, NULL, NULL));
@@ -202,7 +202,7 @@ TEST_EACH(test_open_bulk_misaligned_arrays)
             INVALID(loom_map_update(a.map, good, y, N, NULL, NULL, NULL));
             INVALID(loom_map_insert(a.map, good, y, N, LOOM_KEEP, NULL, NULL, NULL));
             INVALID(loom_map_build(a.map, good, y, N, LOOM_KEEP, NULL, NULL, NULL));
-            INVALID(loom_map_find(a.map, good, N, y, NULL, NULL, NULL));
+            INVALID(loom_map_find(a.map, good, N, y, NULL, NULL, NULL, NULL));
             INVALID(loom_map_retrieve_all(a.map, good, y, N, &number, NULL, NULL));
             INVALID(loom_cursor_next(cursor, good, y, N, &number, NULL));
         }
@@ -234,17 +234,17 @@ static void check_overlaps(arena *a, overlap_call call, uint64_t first_bytes, ui
 
 static int find_keys_values(arena *a, void *keys, void *values)
 {
-    return (int)loom_map_find(a->map, keys, N, values, NULL, NULL, NULL);
+    return (int)loom_map_find(a->map, keys, N, values, NULL, NULL, NULL, NULL);
 }
 
 static int find_keys_status(arena *a, void *keys, void *status)
 {
-    return (int)loom_map_find(a->map, keys, N, a->p + 32768, status, NULL, NULL);
+    return (int)loom_map_find(a->map, keys, N, a->p + 32768, NULL, status, NULL, NULL);
 }
 
 static int find_values_status(arena *a, void *values, void *status)
 {
-    return (int)loom_map_find(a->map, a->p + 32768, N, values, status, NULL, NULL);
+    return (int)loom_map_find(a->map, a->p + 32768, N, values, NULL, status, NULL, NULL);
 }
 
 static int contains_keys_found(arena *a, void *keys, void *found)
@@ -379,7 +379,7 @@ TEST_EACH(test_open_bulk_touching_arrays)
     memcpy(values, all.values, N * a.v);
     CHECK_OK(loom_map_insert(a.map, keys, values, N, LOOM_KEEP, status, NULL, NULL));
     memset(values, 0, N * a.v);
-    CHECK_OK(loom_map_find(a.map, keys, N, values, status, NULL, NULL));
+    CHECK_OK(loom_map_find(a.map, keys, N, values, NULL, status, NULL, NULL));
     CHECK_BYTES(values, all.values, N * a.v);
     CHECK_OK(loom_map_contains(a.map, keys, N, values, values + N, NULL, NULL));
     CHECK_OK(loom_map_erase(a.map, keys, N, keys + N * a.k, NULL, NULL));
@@ -421,17 +421,17 @@ TEST_EACH(test_open_bulk_impossible_counts)
         INVALID(loom_map_insert(a.map, x, y, n, LOOM_KEEP, NULL, &a.result, NULL));
         INVALID(loom_map_insert(a.map, x, y, n, LOOM_KEEP | LOOM_IN_ORDER, NULL, NULL, NULL));
         INVALID(loom_map_build(a.map, x, y, n, LOOM_KEEP, s, NULL, NULL));
-        INVALID(loom_map_find(a.map, x, n, y, s, NULL, NULL));
+        INVALID(loom_map_find(a.map, x, n, y, NULL, s, NULL, NULL));
         INVALID(loom_map_contains(a.map, x, n, s, NULL, NULL, NULL));
         INVALID(loom_map_erase(a.map, x, n, s, NULL, NULL));
         INVALID(loom_map_count(a.map, x, n, s, NULL, NULL));
         INVALID(loom_map_count_accesses(a.map, x, n, &number, NULL));
         INVALID(loom_map_insert(a.map, NULL, NULL, n, LOOM_KEEP, NULL, NULL, NULL));
-        INVALID(loom_map_find(a.map, NULL, n, NULL, NULL, NULL, NULL));
+        INVALID(loom_map_find(a.map, NULL, n, NULL, NULL, NULL, NULL, NULL));
         INVALID(loom_map_erase(a.map, NULL, n, NULL, NULL, NULL));
     }
-    INVALID(loom_map_find(a.map, NULL, (UINT64_C(1) << 32) + 1, NULL, NULL, NULL, NULL));
-    INVALID(loom_map_find(a.map, NULL, UINT64_C(1) << 31, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(a.map, NULL, (UINT64_C(1) << 32) + 1, NULL, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(a.map, NULL, UINT64_C(1) << 31, NULL, NULL, NULL, NULL, NULL));
     free_arena(&a);
 }
 
@@ -460,7 +460,7 @@ TEST_EACH(test_open_bulk_stream_on_cpu, .cpu_only = 1)
     void *x = a.p, *y = a.p + 8192;
     INVALID(loom_map_insert(a.map, x, y, N, LOOM_KEEP, NULL, NULL, stream));
     INVALID(loom_map_build(a.map, x, y, N, LOOM_KEEP, NULL, NULL, stream));
-    INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, stream));
+    INVALID(loom_map_find(a.map, x, N, y, NULL, NULL, NULL, stream));
     INVALID(loom_map_contains(a.map, x, N, NULL, NULL, NULL, stream));
     INVALID(loom_map_erase(a.map, x, N, NULL, NULL, stream));
     INVALID(loom_map_count(a.map, x, N, NULL, NULL, stream));

@@ -37,7 +37,7 @@ static loom_status make_call(test_run *t, loom_map *map, int call, batch *b)
     loom_stats stats = LOOM_STATS_INIT;
     switch (call) {
     case 0:
-        return loom_map_find(map, b->keys, b->n, b->values, NULL, NULL, NULL);
+        return loom_map_find(map, b->keys, b->n, b->values, NULL, NULL, NULL, NULL);
     case 1:
         return loom_map_contains(map, b->keys, b->n, b->found, NULL, NULL, NULL);
     case 2:

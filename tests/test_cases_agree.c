@@ -84,11 +84,12 @@ static loom_status ask_insert_in_order(subject *s, batch *b)
 static void run_find(subject *s, batch *b)
 {
     model_find(&s->m, b);
+    model_find_or(&s->m, b, random_u64(&s->m.t->random));
 }
 
 static loom_status ask_find(subject *s, batch *b)
 {
-    return loom_map_find(s->m.map, b->keys, b->n, b->values, NULL, NULL, NULL);
+    return loom_map_find(s->m.map, b->keys, b->n, b->values, NULL, NULL, NULL, NULL);
 }
 
 static void run_find_or_insert(subject *s, batch *b)

@@ -72,7 +72,7 @@ TEST(test_cuda_arrays_in_every_memory, .timeout_seconds = 180)
         batch got = make_batch_of(4, 8, n);
         memset(got.values, 0, n * 8);
         CHECK_OK(loom_array_copy(context, values.at, got.values, n * 8, NULL));
-        CHECK_OK(loom_map_find(map, keys.at, n, values.at, status.at, NULL, NULL));
+        CHECK_OK(loom_map_find(map, keys.at, n, values.at, NULL, status.at, NULL, NULL));
         take_back(context, &values, got.values);
         CHECK_BYTES(got.values, b.values, n * 8);
         take_back(context, &keys, NULL);
@@ -219,9 +219,9 @@ TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
     for (int i = 0; i < ROUNDS; i++) {
         loom_result *r = results + 4 * i;
         CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_KEEP, NULL, r, streams[i % STREAMS]));
-        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, streams[(i + 1) % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r + 1, streams[(i + 1) % STREAMS]));
         CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r + 2, streams[(i + 2) % STREAMS]));
-        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 3, streams[(i + 3) % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r + 3, streams[(i + 3) % STREAMS]));
     }
     for (int i = 0; i < STREAMS; i++)
         cuda_stream_wait(streams[i]);
@@ -265,10 +265,10 @@ TEST(test_cuda_streams_more_than_are_kept, .timeout_seconds = 180)
         loom_result *r = results + CALLS * round;
         CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_KEEP, NULL, r++, streams[round]));
         for (int i = 0; i < STREAMS; i++)
-            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r++, streams[i]));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r++, streams[i]));
         CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r++, streams[round + 1]));
         for (int i = 0; i < STREAMS; i++)
-            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r++, streams[i]));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r++, streams[i]));
     }
     for (int i = 0; i < STREAMS; i++)
         cuda_stream_wait(streams[i]);
@@ -312,9 +312,9 @@ TEST(test_cuda_streams_concurrent_reads, .timeout_seconds = 180)
         for (int i = 0; i < ROUNDS; i++) {
             loom_result *r = results + 4 * i;
             CHECK_OK(loom_map_insert(map, other.at, other_values.at, n, LOOM_KEEP, NULL, r, writer));
-            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, reader));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r + 1, reader));
             CHECK_OK(loom_map_erase(map, other.at, n, NULL, r + 2, writer));
-            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 3, reader));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r + 3, reader));
         }
         cuda_stream_wait(writer);
         cuda_stream_wait(reader);
@@ -493,7 +493,7 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
     case LOST_INSERT:
         return loom_map_insert(map, b->keys, b->values, b->n, LOOM_KEEP, b->status, &result, NULL);
     case LOST_FIND:
-        return loom_map_find(map, b->keys, b->n, got->values, got->status, NULL, NULL);
+        return loom_map_find(map, b->keys, b->n, got->values, NULL, got->status, NULL, NULL);
     case LOST_SIZE:
         return loom_map_size(map, &run->size, NULL);
     case LOST_UPDATE:
@@ -619,7 +619,7 @@ TEST(test_cuda_faulty_kernel_is_told)
     CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, 1000);
     CHECK_OK(loom_map_view_begin(lent, LOOM_VIEW_INSERT, &view, NULL));
     cuda_run_faulty_kernel();
-    CHECK_REFUSED(loom_map_find(map, b.keys, 1000, b.values, b.status, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_find(map, b.keys, 1000, b.values, NULL, b.status, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_size(map, &size, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_KEEP, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
@@ -735,10 +735,10 @@ TEST(test_cuda_in_order_streams, .timeout_seconds = 180)
     for (int i = 0; i < ROUNDS; i++) {
         loom_result *r = results + 5 * i;
         CHECK_OK(loom_map_build(map, keys.at, values.at, n, LOOM_IN_ORDER, NULL, r, streams[i % STREAMS]));
-        CHECK_OK(loom_map_find(map, keys.at, n, first.at, NULL, r + 1, streams[(i + 1) % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, first.at, NULL, NULL, r + 1, streams[(i + 1) % STREAMS]));
         CHECK_OK(loom_map_insert(map, keys.at, values.at, n, LOOM_IN_ORDER | LOOM_OVERWRITE, NULL, r + 2,
                                  streams[(i + 2) % STREAMS]));
-        CHECK_OK(loom_map_find(map, keys.at, n, last.at, NULL, r + 3, streams[i % STREAMS]));
+        CHECK_OK(loom_map_find(map, keys.at, n, last.at, NULL, NULL, r + 3, streams[i % STREAMS]));
         CHECK_OK(loom_map_erase(map, keys.at, n, NULL, r + 4, streams[(i + 1) % STREAMS]));
     }
     for (int i = 0; i < STREAMS; i++)

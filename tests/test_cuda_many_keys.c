@@ -80,7 +80,7 @@ TEST(test_cuda_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     CHECK_EQ(map_size(map), many);
     cuda_memory_destroy(CUDA_DEVICE, values);
     values = cuda_memory_create(CUDA_DEVICE, many * sizeof *values);
-    CHECK_OK(loom_map_find(map, keys, many, values, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find(map, keys, many, values, NULL, NULL, NULL, NULL));
     check_numbers(context, values, value_number);
     CHECK_OK(loom_map_erase(map, keys, many - 7, NULL, NULL, NULL));
     CHECK_EQ(map_size(map), 7);
@@ -103,7 +103,7 @@ TEST(test_cuda_perfect_map_of_more_than_2_31_keys, .timeout_seconds = 300)
     CHECK_EQ(map_size(map), many);
     cuda_memory_destroy(CUDA_DEVICE, values);
     values = cuda_memory_create(CUDA_DEVICE, many * sizeof *values);
-    CHECK_OK(loom_map_find(map, keys, many, values, NULL, NULL, NULL));
+    CHECK_OK(loom_map_find(map, keys, many, values, NULL, NULL, NULL, NULL));
     check_numbers(context, values, value_number);
     cuda_memory_destroy(CUDA_DEVICE, keys);
     cuda_memory_destroy(CUDA_DEVICE, values);

@@ -35,7 +35,7 @@ static uint32_t sought(uint64_t i)
 static void check_long_find(loom_map *map, loom_context *context, const uint32_t *keys, uint32_t *values,
                             uint8_t *status, uint32_t *got_values, uint8_t *got_status)
 {
-    CHECK_OK(loom_map_find(map, keys, LOOKUPS, values, status, NULL, NULL));
+    CHECK_OK(loom_map_find(map, keys, LOOKUPS, values, NULL, status, NULL, NULL));
     CHECK_OK(loom_array_copy(context, got_values, values, LOOKUPS * sizeof *got_values, NULL));
     CHECK_OK(loom_array_copy(context, got_status, status, LOOKUPS, NULL));
     for (uint64_t i = 0; i < LOOKUPS; i++) {

@@ -193,7 +193,7 @@ TEST_EACH_KIND(test_open_erase_churn_full_table)
         uint64_t wanted = 0;
         int there = reference_get(reference, key, &wanted);
         set_pair(&one, 0, key, 0);
-        CHECK_OK(loom_map_find(map, one.keys, 1, one.values, one.status, NULL, NULL));
+        CHECK_OK(loom_map_find(map, one.keys, 1, one.values, NULL, one.status, NULL, NULL));
         CHECK_EQ(one.status[0], there ? LOOM_OK : LOOM_NOT_FOUND);
         CHECK_EQ(batch_value(&one, 0), there ? wanted : 0);
     }

@@ -206,7 +206,7 @@ TEST_EACH_KIND(test_open_insert_optional_outputs)
             check_contents(map, &b);
             CHECK_OK(loom_map_build(map, b.keys, b.values, n, flags, status, out, NULL));
             check_contents(map, &b);
-            CHECK_OK(loom_map_find(map, b.keys, n, b.values, status, out, NULL));
+            CHECK_OK(loom_map_find(map, b.keys, n, b.values, NULL, status, out, NULL));
             if (out)
                 CHECK_EQ(result.ok, n);
             fill_distinct(&b, 1, 0);

@@ -111,7 +111,7 @@ TEST_EACH(test_open_insert_all_low_keys)
         set_pair(&one, 0, i, ~i);
         CHECK_OK(loom_map_insert(tiny, one.keys, one.values, 1, LOOM_KEEP, one.status, NULL, NULL));
         CHECK_EQ(one.status[0], LOOM_OK);
-        CHECK_OK(loom_map_find(tiny, one.keys, 1, one.values, one.status, NULL, NULL));
+        CHECK_OK(loom_map_find(tiny, one.keys, 1, one.values, NULL, one.status, NULL, NULL));
         CHECK_EQ(one.status[0], LOOM_OK);
         CHECK_EQ(batch_value(&one, 0), cut_word(~i, one.value_bytes));
         CHECK_OK(loom_map_erase(tiny, one.keys, 1, one.status, NULL, NULL));

@@ -137,13 +137,14 @@ TEST_EACH_SET(test_open_set_values_refused)
     INVALID(loom_map_insert(set, b.keys, values, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_insert(set, b.keys, values, 50, LOOM_OVERWRITE | LOOM_IN_ORDER, NULL, NULL, NULL));
     INVALID(loom_map_build(set, b.keys, values, 50, LOOM_KEEP, NULL, NULL, NULL));
-    INVALID(loom_map_find(set, b.keys, 50, values, NULL, NULL, NULL));
+    INVALID(loom_map_find(set, b.keys, 50, values, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(set, b.keys, 50, NULL, values, NULL, NULL, NULL));
     INVALID(loom_map_retrieve_all(set, b.keys, values, 50, &count, NULL, NULL));
     INVALID(loom_cursor_next(cursor, b.keys, values, 50, &count, NULL));
     /* A set still needs keys. */
     INVALID(loom_map_insert(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_build(set, NULL, NULL, 50, LOOM_KEEP, NULL, NULL, NULL));
-    INVALID(loom_map_find(set, NULL, 50, NULL, NULL, NULL, NULL));
+    INVALID(loom_map_find(set, NULL, 50, NULL, NULL, NULL, NULL, NULL));
     INVALID(loom_map_insert(set, b.keys, NULL, 50, 32, NULL, NULL, NULL));
 #undef INVALID
     for (int i = 0; i < 50; i++)
@@ -441,7 +442,7 @@ TEST_EACH_SET(test_open_set_save_round_trip)
         /* The loaded table is a set: it accepts keys and no values. */
         uint64_t value = 0;
         if (n > 0) {
-            CHECK_REFUSED(loom_map_find(loaded, b.keys, 1, &value, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
+            CHECK_REFUSED(loom_map_find(loaded, b.keys, 1, &value, NULL, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT);
             CHECK_EQ(checked_erase(loaded, &b).ok, n);
             CHECK_EQ(checked_insert(loaded, &b, LOOM_KEEP).ok, n);
         }

@@ -209,7 +209,7 @@ template <class word> double measure_loom(const input<word> &in)
         [&](loom_table &t) {
             std::vector<word> found(in.size());
             uint64_t size = 0;
-            return loom_map_find(t.map, in.keys.data(), in.size(), found.data(), nullptr, nullptr, nullptr) ==
+            return loom_map_find(t.map, in.keys.data(), in.size(), found.data(), nullptr, nullptr, nullptr, nullptr) ==
                        LOOM_OK &&
                    loom_map_size(t.map, &size, nullptr) == LOOM_OK && size == in.size() && found == in.values;
         });

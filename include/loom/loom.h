@@ -67,7 +67,7 @@
  *       return 1;
  *   }
  *   loom_map_build(map, keys, values, n, LOOM_KEEP, NULL, NULL, NULL);
- *   loom_map_find(map, wanted, m, found_values, found_status, NULL, NULL);
+ *   loom_map_find(map, wanted, m, found_values, NULL, found_status, NULL, NULL);
  *   loom_map_destroy(map);
  *   loom_context_destroy(context);
  */

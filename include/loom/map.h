@@ -9,7 +9,8 @@
  *             UNSUPPORTED. A bucket of 64 bytes holds 14 keys of 4 bytes, in perfect tables 16.
  *   counter   a map whose values are counts of 4 or 8 bytes. loom_map_count adds one for each key
  *             of its batch. loom_map_find returns the counts; it returns 0 for keys that were never
- *             counted. All other calls of a map work too.
+ *             counted, unless the call gives another value for them. All other calls of a map work
+ *             too.
  *
  * Which calls may overlap ("Runs" in the comments)
  *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
@@ -296,12 +297,16 @@ LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n,
 
 /* Looks the keys up. An absent key is no failure: the call returns OK.
  *   keys     [n] of key_bytes
- *   values   [n] of value_bytes: zero bytes for absent keys; NULL for a set
+ *   values   [n] of value_bytes; NULL for a set
+ *   absent   optional: value_bytes bytes in host memory, the value for absent keys. NULL: zeros. The
+ *            call reads them before it returns. NULL for a set
  *   status   [n], optional: OK or NOT_FOUND
+ *   - Without a status array, choose an `absent` that no key has as its value. Then the values tell
+ *     which keys are present, and the call writes no statuses.
  *   - Memory   allocates nothing
  *   - Runs     as `result` says; reader */
-LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
-                                   loom_result *result, loom_stream stream);
+LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, const void *absent,
+                                   uint8_t *status, loom_result *result, loom_stream stream);
 
 /* Tells which keys are present.
  *   keys     [n] of key_bytes

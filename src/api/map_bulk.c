@@ -4,6 +4,7 @@
 #include "core/error.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- running a batch ---- */
 
@@ -298,12 +299,27 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, NEEDS_MAP);
 }
 
-loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, uint8_t *status,
-                          loom_result *result, loom_stream stream)
+/* Copies the value of absent keys into the batch. */
+static loom_status take_absent(const loom_map *map, const void *absent, loom__batch *batch)
+{
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_INVALID_ARGUMENT, "a set has no values; pass NULL for absent");
+    RETURN_ERROR_IF(map->value_bytes > sizeof batch->absent, LOOM_UNSUPPORTED,
+                    "absent: a value for absent keys has at most %zu bytes, and the values of this table have %u; pass "
+                    "NULL for zeros",
+                    sizeof batch->absent, map->value_bytes);
+    memcpy(&batch->absent, absent, map->value_bytes);
+    return LOOM_OK;
+}
+
+loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, const void *absent,
+                          uint8_t *status, loom_result *result, loom_stream stream)
 {
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.found_values = values;
-    return check_and_run(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND, GIVES_VALUES);
+    RETURN_IF_FAILED(check_batch(map, &batch, GIVES_VALUES));
+    if (absent != NULL)
+        RETURN_IF_FAILED(take_absent(map, absent, &batch));
+    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,

@@ -24,6 +24,7 @@ typedef struct loom__batch {
     uint8_t *added;     /* [n] insertions into filters: whether the key was new; may be NULL */
     uint8_t *status;    /* [n] may be NULL */
     uint64_t n;
+    uint64_t absent;         /* find: the value of absent keys, in the lower bytes */
     uint32_t flags;          /* loom_insert_flags as given; LOOM_OVERWRITE also sets `write` */
     loom__write write;       /* what a writing call does */
     loom__combine_rule rule; /* accumulate */

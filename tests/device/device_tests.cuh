@@ -108,7 +108,7 @@ template <class key, class value> struct fixture {
     void look_up()
     {
         REQUIRE_OK(loom_map_verify(map, NULL));
-        REQUIRE_OK(loom_map_find(map, keys.at, n, array(), status.at, NULL, NULL));
+        REQUIRE_OK(loom_map_find(map, keys.at, n, array(), NULL, status.at, NULL, NULL));
         REQUIRE_CUDA(cudaDeviceSynchronize());
     }
     template <class kernel, class... arguments>

@@ -73,7 +73,7 @@ void check(fixture *f, uint32_t round, uint32_t times)
     REQUIRE(f->result->status == LOOM_OK && f->result->ok == different && f->result->exists == KEYS - different);
     REQUIRE(loom_map_verify(f->map, NULL) == LOOM_OK);
     REQUIRE(loom_map_size(f->map, &size, NULL) == LOOM_OK && size == different);
-    REQUIRE(loom_map_find(f->map, f->keys, KEYS, found, NULL, NULL, NULL) == LOOM_OK);
+    REQUIRE(loom_map_find(f->map, f->keys, KEYS, found, NULL, NULL, NULL, NULL) == LOOM_OK);
     for (uint32_t i = 0; i < KEYS; i++)
         REQUIRE(found[i] == (round ^ f->keys[i]));
     free(found);
@@ -128,7 +128,7 @@ void test_refusals()
     REQUIRE(f.build(f.result, LOOM_DIRECTLY) == LOOM_UNSUPPORTED);
     REQUIRE(loom_map_build(f.map, on_host, f.values, KEYS, LOOM_KEEP, NULL, f.result, f.stream) == LOOM_UNSUPPORTED);
     REQUIRE(loom_map_insert(f.map, f.keys, f.values, KEYS, LOOM_KEEP, NULL, f.result, f.stream) == LOOM_UNSUPPORTED);
-    REQUIRE(loom_map_find(f.map, f.keys, KEYS, f.values, NULL, f.result, f.stream) == LOOM_UNSUPPORTED);
+    REQUIRE(loom_map_find(f.map, f.keys, KEYS, f.values, NULL, NULL, f.result, f.stream) == LOOM_UNSUPPORTED);
     REQUIRE(cudaStreamEndCapture(f.stream, &graph) == cudaSuccess); /* none of that has spoilt it */
     size_t nodes = 1;
     REQUIRE(cudaGraphGetNodes(graph, NULL, &nodes) == cudaSuccess && nodes == 0);

@@ -114,7 +114,7 @@ template <class key, class value> void test_perfect_after_writes()
     REQUIRE(loom_map_insert(f.map, f.keys.at, f.array(), 1, LOOM_KEEP, NULL, NULL, NULL) == LOOM_IN_USE);
     REQUIRE(loom_map_erase(f.map, f.keys.at, 1, NULL, NULL, NULL) == LOOM_IN_USE);
     REQUIRE(loom_map_clear(f.map, NULL, NULL) == LOOM_IN_USE);
-    REQUIRE_OK(loom_map_find(f.map, f.keys.at, n, f.array(), f.status.at, NULL, NULL));
+    REQUIRE_OK(loom_map_find(f.map, f.keys.at, n, f.array(), NULL, f.status.at, NULL, NULL));
     REQUIRE_OK(loom_map_view_end(f.map, &view, NULL));
     REQUIRE(f.size() == n - 100 - gone);
 

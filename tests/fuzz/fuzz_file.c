@@ -89,7 +89,7 @@ static void read_table(loom_map *map, const loom_stats *stats)
     REQUIRE(set == (stats->value_bytes == 0));
     REQUIRE(loom_map_retrieve_all(map, keys, set ? NULL : values, stats->size + 1, &count, NULL, NULL) == LOOM_OK);
     REQUIRE(count == stats->size);
-    REQUIRE(loom_map_find(map, keys, count, set ? NULL : found, NULL, &result, NULL) == LOOM_OK);
+    REQUIRE(loom_map_find(map, keys, count, set ? NULL : found, NULL, NULL, &result, NULL) == LOOM_OK);
     REQUIRE(result.ok == count);
     REQUIRE(memcmp(values, found, count * stats->value_bytes) == 0);
     free(keys);
@@ -117,7 +117,7 @@ static void write_table(loom_map *map, const loom_stats *stats)
     REQUIRE(loom_map_erase(map, keys, BATCH, status, &erased, NULL) == LOOM_OK);
     REQUIRE(erased.ok <= inserted.ok + inserted.exists);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
-    REQUIRE(loom_map_find(map, keys, BATCH, values, NULL, &erased, NULL) == LOOM_OK);
+    REQUIRE(loom_map_find(map, keys, BATCH, values, NULL, NULL, &erased, NULL) == LOOM_OK);
     REQUIRE(erased.ok == 0);
     REQUIRE(loom_map_build(map, keys, values, BATCH, LOOM_KEEP, NULL, &inserted, NULL) == LOOM_OK);
     REQUIRE(loom_map_clear(map, NULL, NULL) == LOOM_OK);

@@ -231,7 +231,7 @@ loom_result checked_find(loom_map *map, batch *b)
     memset(b->status, UNWRITTEN, b->n);
     if (b->values)
         memset(b->values, UNWRITTEN, b->n * b->value_bytes);
-    CHECK_OK(loom_map_find(map, b->keys, b->n, b->values, b->status, &result, NULL));
+    CHECK_OK(loom_map_find(map, b->keys, b->n, b->values, NULL, b->status, &result, NULL));
     check_against_statuses(b, &result, ALLOW(LOOM_OK) | ALLOW(LOOM_NOT_FOUND));
     for (uint64_t i = 0; i < b->n; i++)
         if (b->status[i] == LOOM_NOT_FOUND)

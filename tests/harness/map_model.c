@@ -277,6 +277,18 @@ void model_find(model *m, const batch *keys)
     free_batch(&got);
 }
 
+void model_find_or(model *m, const batch *keys, uint64_t absent)
+{
+    batch got = copy_batch(keys);
+    CHECK_OK(loom_map_find(m->map, got.keys, got.n, got.values, got.values ? &absent : NULL, NULL, NULL, NULL));
+    for (uint64_t i = 0; i < got.n; i++) {
+        uint64_t wanted = 0;
+        int there = reference_get(m->reference, batch_key(&got, i), &wanted);
+        CHECK_EQ(batch_value(&got, i), there ? wanted : cut_word(absent, got.value_bytes));
+    }
+    free_batch(&got);
+}
+
 void model_erase(model *m, batch *b)
 {
     checked_erase(m->map, b);

@@ -30,6 +30,8 @@ void model_accumulate(model *m, batch *b, loom_combine combine, int is_signed); 
 void model_accumulate_narrow(model *m, batch *b, loom_combine combine, int is_signed);
 void model_count(model *m, batch *b); /* the batch's values become ones */
 void model_find(model *m, const batch *keys);
+/* The same without statuses: this value of absent keys tells. */
+void model_find_or(model *m, const batch *keys, uint64_t absent);
 void model_erase(model *m, batch *b);
 void model_clear(model *m);
 /* Replaces the map by a clone of itself. */

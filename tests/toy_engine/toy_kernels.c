@@ -44,7 +44,7 @@ static loom_status toy_find(loom__machine *machine, const void *any_view, const 
     for (uint64_t i = 0; i < batch->n; i++) {
         const uint32_t slot = toy_probe(view, toy_load(batch->keys, view->key_bytes, i), &probes);
         const int found = view->used[slot];
-        const uint64_t value = found ? toy_load(view->values, view->value_bytes, slot) : 0;
+        const uint64_t value = found ? toy_load(view->values, view->value_bytes, slot) : batch->absent;
         if (batch->found_values != NULL)
             toy_store(batch->found_values, view->value_bytes, i, value);
         if (batch->found != NULL)

@@ -188,7 +188,7 @@ static void check_range(tour *t, loom_map *map, uint64_t first)
     loom_result result, expected = {.status = LOOM_OK, .keys = t->n};
     const void *keys = bench_at(t->all_keys, first, t->key_bytes);
     tour_spoil_answers(t);
-    if (!tour_did(t, loom_map_find(map, keys, t->n, t->found_values, t->status, &result, NULL), "find"))
+    if (!tour_did(t, loom_map_find(map, keys, t->n, t->found_values, NULL, t->status, &result, NULL), "find"))
         return;
     for (uint64_t i = 0; i < t->n; i++)
         check_answer(t, i, first + i, t->found_values, &expected);

@@ -26,7 +26,7 @@ static void find(tour *t, double share_of_hits)
     loom_result result;
     make_queries(t, share_of_hits);
     const double begun = bench_seconds();
-    const loom_status status = loom_map_find(t->map, t->keys, t->n, t->found_values, t->status, &result, NULL);
+    const loom_status status = loom_map_find(t->map, t->keys, t->n, t->found_values, NULL, t->status, &result, NULL);
     tour_took(t, begun, t->n);
     if (tour_did(t, status, "find"))
         tour_check_lookup(t, t->n, t->found_values, &result);

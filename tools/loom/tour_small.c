@@ -38,7 +38,7 @@ static void check_special(tour *t, loom_map *map, const void *keys, const void *
     uint8_t status[SPECIAL_KEYS];
     memset(words, 0xa5, sizeof words);
     memset(status, 0xa5, sizeof status);
-    if (!tour_did(t, loom_map_find(map, keys, SPECIAL_KEYS, found, status, NULL, NULL), "find"))
+    if (!tour_did(t, loom_map_find(map, keys, SPECIAL_KEYS, found, NULL, status, NULL, NULL), "find"))
         return;
     for (uint64_t i = 0; i < SPECIAL_KEYS; i++) {
         const uint64_t expected = present ? bench_get(values, i, t->value_bytes) : 0;
@@ -107,7 +107,7 @@ static void free_crowd(crowd *c)
 static void check_crowd(tour *t, loom_map *map, const crowd *c, const loom_result *result)
 {
     uint64_t in = 0, size = 0;
-    if (!tour_did(t, loom_map_find(map, c->keys, c->count, c->found, c->found_status, NULL, NULL), "find") ||
+    if (!tour_did(t, loom_map_find(map, c->keys, c->count, c->found, NULL, c->found_status, NULL, NULL), "find") ||
         !tour_did(t, loom_map_size(map, &size, NULL), "size"))
         return;
     for (uint64_t i = 0; i < c->count; i++) {
@@ -191,7 +191,7 @@ static void step_count(tour *t)
         bench_put(keys, i, t->key_bytes, bench_key_of(i, t->key_bytes));
     memset(counts, 0xa5, sizeof counts);
     memset(status, 0xa5, sizeof status);
-    tour_did(t, loom_map_find(map, keys, COUNTED, counts, status, NULL, NULL), "find");
+    tour_did(t, loom_map_find(map, keys, COUNTED, counts, NULL, status, NULL, NULL), "find");
     for (uint64_t i = 0; i < COUNTED; i++) {
         const uint64_t wanted = i % MOST_TIMES;
         t->answers++;

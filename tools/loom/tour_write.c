@@ -165,7 +165,7 @@ static void accept_any_winner(tour *t, uint32_t first_round)
         if (t->status[i] != LOOM_OK && t->status[i] != LOOM_EXISTS)
             tour_wrong(t, "a key got the status %s", loom_status_name(t->status[i]));
     }
-    if (!tour_did(t, loom_map_find(t->map, t->keys, different, t->found_values, t->status, NULL, NULL), "find"))
+    if (!tour_did(t, loom_map_find(t->map, t->keys, different, t->found_values, NULL, t->status, NULL, NULL), "find"))
         return;
     for (uint64_t i = 0; i < different; i++) {
         const uint64_t value = bench_get(t->found_values, i, t->value_bytes);

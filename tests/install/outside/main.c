@@ -41,7 +41,7 @@ int main(void)
         return fail("create");
     if (loom_map_insert(map, keys, values, N, LOOM_KEEP, NULL, NULL, NULL))
         return fail("insert");
-    if (loom_map_find(map, keys, 2 * N, found, status, NULL, NULL))
+    if (loom_map_find(map, keys, 2 * N, found, NULL, status, NULL, NULL))
         return fail("find");
     for (i = 0; i < 2 * N; i++)
         if (i < N ? status[i] != LOOM_OK || found[i] != values[i] : status[i] != LOOM_NOT_FOUND)

@@ -60,7 +60,7 @@ void run()
 
     check(loom_map_build(map.get(), keys.data(), values.data(), n, LOOM_OVERWRITE, nullptr, nullptr, nullptr));
     loom_result result;
-    check(loom_map_find(map.get(), keys.data(), 2 * n, found.data(), status.data(), &result, nullptr));
+    check(loom_map_find(map.get(), keys.data(), 2 * n, found.data(), nullptr, status.data(), &result, nullptr));
     expect(result.ok == n && result.not_found == n, "wrong counts");
     for (std::uint32_t i = 0; i < 2 * n; i++)
         expect(i < n ? status[i] == LOOM_OK && found[i] == values[i] : status[i] == LOOM_NOT_FOUND, "a wrong answer");

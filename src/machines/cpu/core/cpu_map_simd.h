@@ -4,7 +4,6 @@
 #include "core/slot_ops.h"
 #include "machines/cpu/core/cpu_bulk.h"
 
-static const unsigned char zero_value[8];
 static const lane_group whole_group;
 
 /* ---- inputs ---- */
@@ -52,14 +51,21 @@ LOOM_LANE slot_mode mode_of(loom__write op)
 /* ---- answers ---- */
 
 /* Writes what a lookup found in one line, without a branch on `found`. A value outside the line lies at `value`. It is
- * only prefetched here; store_values copies it later from *value_from. */
-LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, uint64_t index, uint64_t found, uint64_t pair,
-                         const unsigned char *value, const unsigned char **value_from)
+ * only prefetched here; store_values copies it later from *value_from. `absent` points to the value of absent keys:
+ * *batch is a copy in registers, and an address of its own would bring it back to memory.
+ *
+ * A product with `found`, 0 or 1, chooses between a value in the line and `absent`. Measured on a Neoverse V1, 2^13
+ * pairs of 4 + 4 bytes, half hits: within 2 % of lookups that can only write zeros. A conditional expression became a
+ * branch in scalar loops and cost a quarter. A mask between two exclusive ors cost 3 %. */
+LOOM_LANE void tell_look(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent, uint64_t index,
+                         uint64_t found, uint64_t pair, const unsigned char *value, const unsigned char **value_from)
 {
-    if (kind == SLOT_PAIR_4_4 && batch->found_values != NULL)
-        ((uint32_t *)batch->found_values)[index] = (uint32_t)((pair >> 32) & (0 - found));
+    if (kind == SLOT_PAIR_4_4 && batch->found_values != NULL) {
+        const uint64_t other = batch->absent, further = (pair >> 32) - other;
+        ((uint32_t *)batch->found_values)[index] = (uint32_t)(other + further * found);
+    }
     if (slot_values_apart(kind) && batch->found_values != NULL) {
-        *value_from = found ? value : zero_value;
+        *value_from = found ? value : (const unsigned char *)absent;
         lane_prefetch(*value_from);
     }
     if (batch->status != NULL)

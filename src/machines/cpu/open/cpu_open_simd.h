@@ -72,19 +72,20 @@ LOOM_LANE void find_start(loom__slot_kind kind, const loom__open_view *view, con
 
 /* Writes the result of one turn. The result of a key that goes on is overwritten when the key is settled. */
 LOOM_LANE uint64_t find_record(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                               open_look look, unsigned char *partition, const unsigned char *line, uint64_t index,
-                               const unsigned char **value_from)
+                               const uint64_t *absent, open_look look, unsigned char *partition,
+                               const unsigned char *line, uint64_t index, const unsigned char **value_from)
 {
     const unsigned char *value = kind == SLOT_KEY_8_VALUE_4
                                      ? open_value(kind, view, partition, line, look.slot)
                                      : line + OPEN_LINE_BYTES + look.slot * slot_value_bytes(kind);
-    tell_look(kind, batch, index, look.found, look.pair, value, value_from);
+    tell_look(kind, batch, absent, index, look.found, look.pair, value, value_from);
     return look.found;
 }
 
 /* Continues with the keys of a block that their home bucket did not settle. Returns how many of them were found. */
 LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                             uint64_t block, const uint16_t *late, uint64_t waiting, const unsigned char **value_from)
+                             const uint64_t *absent, uint64_t block, const uint16_t *late, uint64_t waiting,
+                             const unsigned char **value_from)
 {
     open_walk walks[BLOCK];
     uint16_t places[BLOCK];
@@ -101,7 +102,7 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
             open_walk walk = walks[i];
             uint16_t place = places[i];
             open_look look = open_find_turn(kind, 0, whole_group, view, &walk, 1);
-            found += find_record(kind, view, batch, look, walk.partition, open_line(kind, &walk, walk.bucket),
+            found += find_record(kind, view, batch, absent, look, walk.partition, open_line(kind, &walk, walk.bucket),
                                  block + place, &value_from[place]);
             if (look.further & !look.found) {
                 open_advance(view, &walk);
@@ -117,8 +118,8 @@ LOOM_LANE uint64_t find_late(loom__slot_kind kind, const loom__open_view *view, 
 
 /* The first turn of `count` keys that were started before. Keys that go on are added to `late`. */
 LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch,
-                              uint64_t first, uint32_t count, const sought *ring, uint64_t block, uint16_t *late,
-                              uint64_t *waiting, const unsigned char **value_from)
+                              const uint64_t *absent, uint64_t first, uint32_t count, const sought *ring,
+                              uint64_t block, uint16_t *late, uint64_t *waiting, const unsigned char **value_from)
 {
     const sought *group = &ring[first / GROUP % RING];
     uint64_t found = 0;
@@ -127,8 +128,8 @@ LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view,
         const unsigned char *line = (const unsigned char *)(group->line_and_bit[i] & ~(uintptr_t)63);
         uint32_t bit = (uint32_t)group->line_and_bit[i] & 63;
         open_look look = open_look_at(kind, 0, whole_group, line, key_at(kind, batch->keys, index), bit, 1);
-        found += find_record(kind, view, batch, look, kind == SLOT_KEY_8_VALUE_4 ? group->partition[i] : NULL, line,
-                             index, &value_from[index - block]);
+        found += find_record(kind, view, batch, absent, look, kind == SLOT_KEY_8_VALUE_4 ? group->partition[i] : NULL,
+                             line, index, &value_from[index - block]);
         late[*waiting] = (uint16_t)(index - block);
         *waiting += look.further & !look.found;
     }
@@ -141,6 +142,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
 {
     const loom__open_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
+    const uint64_t *const absent = &batch_given->absent;
     sought ring[RING];
     uint16_t late[BLOCK];
     const unsigned char *value_from[BLOCK];
@@ -156,12 +158,12 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
             else if (end > next)
                 find_start(kind, &view, batch.keys, next, (uint32_t)(end - next), ring);
             if (block_end >= first + GROUP)
-                found += find_group(kind, &view, &batch, first, GROUP, ring, block, late, &waiting, value_from);
+                found += find_group(kind, &view, &batch, absent, first, GROUP, ring, block, late, &waiting, value_from);
             else
-                found += find_group(kind, &view, &batch, first, (uint32_t)(block_end - first), ring, block, late,
-                                    &waiting, value_from);
+                found += find_group(kind, &view, &batch, absent, first, (uint32_t)(block_end - first), ring, block,
+                                    late, &waiting, value_from);
         }
-        found += find_late(kind, &view, &batch, block, late, waiting, value_from);
+        found += find_late(kind, &view, &batch, absent, block, late, waiting, value_from);
         store_values(kind, &batch, block, block_end, value_from);
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};

@@ -151,8 +151,8 @@ LOOM_LANE void find_settle(loom__slot_kind kind, const loom__perfect_view *view,
 }
 
 /* Third stage. Returns how many keys were found. */
-LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, uint64_t first, uint32_t count,
-                             const settled *ring, uint64_t block, const unsigned char **value_from)
+LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, const uint64_t *absent, uint64_t first,
+                             uint32_t count, const settled *ring, uint64_t block, const unsigned char **value_from)
 {
     const settled *group = &ring[first / GROUP % RING];
     uint64_t found = 0;
@@ -160,7 +160,7 @@ LOOM_LANE uint64_t find_look(loom__slot_kind kind, const loom__batch *batch, uin
         uint64_t index = first + i;
         perfect_look look = perfect_look_at(kind, 0, whole_group, group->line[i], key_at(kind, batch->keys, index), 1);
         const unsigned char *row = kind == SLOT_KEY_8_VALUE_4 ? group->values[i] : group->line[i] + PERFECT_LINE_BYTES;
-        tell_look(kind, batch, index, look.found, look.pair, row + look.slot * slot_value_bytes(kind),
+        tell_look(kind, batch, absent, index, look.found, look.pair, row + look.slot * slot_value_bytes(kind),
                   &value_from[index - block]);
         found += look.found;
     }
@@ -178,6 +178,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
 {
     const loom__perfect_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
+    const uint64_t *const absent = &batch_given->absent;
     sought sought_ring[RING];
     settled settled_ring[RING];
     const unsigned char *value_from[BLOCK];
@@ -196,13 +197,14 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__perfect_view *const 
             if (end >= started + GROUP) { /* nearly always; all counts are then literals */
                 find_settle(kind, &view, placed, GROUP, sought_ring, settled_ring);
                 find_start(kind, &view, batch.keys, started, GROUP, sought_ring);
-                found += find_look(kind, &batch, first, GROUP, settled_ring, block, value_from);
+                found += find_look(kind, &batch, absent, first, GROUP, settled_ring, block, value_from);
             } else {
                 if (placed < end)
                     find_settle(kind, &view, placed, group_at(placed, end), sought_ring, settled_ring);
                 if (started < end)
                     find_start(kind, &view, batch.keys, started, group_at(started, end), sought_ring);
-                found += find_look(kind, &batch, first, group_at(first, block_end), settled_ring, block, value_from);
+                found +=
+                    find_look(kind, &batch, absent, first, group_at(first, block_end), settled_ring, block, value_from);
             }
             placed += GROUP;
             started += GROUP;

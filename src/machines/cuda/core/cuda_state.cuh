@@ -233,6 +233,7 @@ typedef struct cuda_batch {
     loom__combine_rule rule; /* for OP_COMBINE */
     loom__widening widening; /* for OP_COMBINE */
     cuda_counts *counts;     /* NULL: not wanted */
+    uint64_t absent;         /* for OP_FIND: the value of absent keys */
 } cuda_batch;
 
 /* The spill: records that a split could not place. Only the device knows their number. */

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
     lane_group group = lane_own_group();
     auto tell = [&](uint32_t item, const open_found &answer) {
         if (slot_value_bytes(kind) != 0)
-            tile->values()[item] = (value)answer.value;
+            tile->values()[item] = (value)(answer.found ? answer.value : batch.absent);
         tile->status[item] = answer.found ? LOOM_OK : LOOM_NOT_FOUND;
     };
     tile_read(tile->keys, range, (const key *)batch.keys);

@@ -104,8 +104,8 @@ __device__ __forceinline__ void take_lines(lane_group group, const loom__perfect
 /* Looks for the keys in these lines, and puts the answers into the tile. */
 template <loom__slot_kind kind, class tile_type>
 __device__ __forceinline__ void answer_lines(lane_group group, const loom__perfect_view &view, tile_type *tile,
-                                             const tile_range &range, bool wants_values, uint32_t first,
-                                             const lane_line line[LINES_AT_ONCE])
+                                             const tile_range &range, bool wants_values, uint64_t absent,
+                                             uint32_t first, const lane_line line[LINES_AT_ONCE])
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
@@ -117,9 +117,9 @@ __device__ __forceinline__ void answer_lines(lane_group group, const loom__perfe
         const uint32_t item = first + GROUPS * i;
         const key sought = tile->keys[item];
         look[i] = perfect_look_in(kind, group, &line[i], sought, item < range.count);
-        answer[i] = 0;
+        answer[i] = (value)absent;
         if (kind == SLOT_PAIR_4_4) {
-            answer[i] = (value)(look[i].mine ? look[i].pair >> 32 : 0);
+            answer[i] = (value)(look[i].mine ? look[i].pair >> 32 : absent);
         } else if (slot_values_apart(kind) && wants_values && look[i].mine) { /* on one lane at most (P1) */
             const unsigned char *at = line_of(view, tile, item);
             const unsigned char *from = at + PERFECT_LINE_BYTES + look[i].slot * slot_value_bytes(kind);
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
         for (uint32_t first = 0; first < ROUND; first += STEP) {
             lane_line line[LINES_AT_ONCE];
             take_lines<kind>(group, view, tile, round + first, line);
-            answer_lines<kind>(group, view, tile, range, wants_values, round + first, line);
+            answer_lines<kind>(group, view, tile, range, wants_values, batch.absent, round + first, line);
         }
     }
     __syncwarp();
