@@ -448,6 +448,7 @@ enum {
     LOST_CREATE,
     LOST_INSERT,
     LOST_FIND,
+    LOST_HASH,
     LOST_SIZE,
     LOST_UPDATE,
     LOST_FIND_OR_INSERT,
@@ -494,6 +495,8 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
         return loom_map_insert(map, b->keys, b->values, b->n, LOOM_KEEP, b->status, &result, NULL);
     case LOST_FIND:
         return loom_map_find(map, b->keys, b->n, got->values, NULL, got->status, NULL, NULL);
+    case LOST_HASH:
+        return loom_hash(context, b->keys, b->key_bytes, b->n, 1, got->values, NULL);
     case LOST_SIZE:
         return loom_map_size(map, &run->size, NULL);
     case LOST_UPDATE:
@@ -620,6 +623,7 @@ TEST(test_cuda_faulty_kernel_is_told)
     CHECK_OK(loom_map_view_begin(lent, LOOM_VIEW_INSERT, &view, NULL));
     cuda_run_faulty_kernel();
     CHECK_REFUSED(loom_map_find(map, b.keys, 1000, b.values, NULL, b.status, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_hash(context, b.keys, 4, 1, 1, &size, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_size(map, &size, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_KEEP, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);

@@ -20,6 +20,7 @@
  *   loom/device_perfect.cuh   loom::perfect_table<key, value>   perfect tables
  *                             (LOOM_ENGINE_PERFECT)
  *   loom/device_filter.cuh    loom::filter<key>                 Bloom filters
+ * All of them also have loom::hash(key, seed), the hash that loom_hash (loom/base.h) computes.
  *
  * Thread blocks and grids may have any shape. Check each launch yourself, with cudaGetLastError
  * after <<<>>>: the library does not see whether a launch failed.

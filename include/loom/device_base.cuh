@@ -1,5 +1,5 @@
-/* What the device headers share: lane groups, bits of keys and values, answers. The header of each
- * type includes it. loom/device.cuh has the introduction. */
+/* What the device headers share: lane groups, bits of keys and values, answers, and the hash of a
+ * key. The header of each type includes it. loom/device.cuh has the introduction. */
 #ifndef LOOM_DEVICE_BASE_CUH
 #define LOOM_DEVICE_BASE_CUH
 
@@ -23,6 +23,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 namespace loom_inner
 {
+#include "core/hash.h"
 #include "core/lanes.h"
 #include "core/slot_kind.h"
 } // namespace loom_inner
@@ -124,6 +125,15 @@ template <class type> __device__ __forceinline__ type of_lane(loom_inner::lane_g
 }
 
 } // namespace detail
+
+/* The hash of a key of 4 or 8 bytes under a seed: the number that loom_hash (loom/base.h) writes.
+ * loom_stats.seed is the seed of a table. Any thread may call this, alone. */
+template <class key_type> __device__ __forceinline__ uint64_t hash(key_type key, uint64_t seed)
+{
+    static_assert(sizeof(key_type) == 4 || sizeof(key_type) == 8, "keys have 4 or 8 bytes");
+    return loom_inner::loom__hash_key(detail::to_bits(key), sizeof(key_type), loom_inner::loom__seed_expand(seed));
+}
+
 } // namespace LOOM_LANES_NAMESPACE
 } // namespace loom
 

@@ -147,7 +147,7 @@ typedef struct loom_filter_report {
     uint64_t blocks;   /* of 64 bytes */
     uint64_t bits_set;
     uint64_t memory_bytes;
-    uint64_t seed;
+    uint64_t seed;              /* of the hash (loom_hash) */
     double fill;                /* bits_set / bits */
     double estimated_keys;      /* distinct keys, from the fill; error if large: tenths of a % */
     double false_positive_rate; /* of a random absent key, from the bits; exact for a random hash */

@@ -421,7 +421,7 @@ typedef struct loom_stats {
     uint64_t displaced;     /* keys outside of their home bucket; perfect tables: 0 */
     uint64_t longest_chain; /* most buckets that a lookup of a stored key reads */
     uint64_t memory_bytes;
-    uint64_t seed;
+    uint64_t seed;            /* of the hash (loom_hash); growth, clones and files keep it */
     double load;              /* load factor: size / slots */
     double accesses_per_hit;  /* buckets read per lookup of a stored key, over all keys */
     double accesses_per_miss; /* the same for random absent keys, by filter bits; perfect: 1 */

@@ -30,7 +30,7 @@ typedef struct loom__seed {
 } loom__seed;
 
 /* The finaliser of a counter-based generator: spreads a user's seed, small or large, over 64 bits. */
-LOOM_LANE uint64_t loom__mix64(uint64_t x)
+LOOM_BOTH uint64_t loom__mix64(uint64_t x)
 {
     x ^= x >> 30;
     x *= 0xbf58476d1ce4e5b9u;
@@ -39,7 +39,7 @@ LOOM_LANE uint64_t loom__mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
-LOOM_LANE loom__seed loom__seed_expand(uint64_t seed)
+LOOM_BOTH loom__seed loom__seed_expand(uint64_t seed)
 {
     loom__seed s;
     s.before = loom__mix64(seed + 0x9e3779b97f4a7c15u);

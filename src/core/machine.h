@@ -10,9 +10,9 @@
 #include "loom/loom.h"
 
 enum {
-    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's *_layout.h or a
-     * header that these include changes: their structs cross between the library and a module. */
-    LOOM__MACHINE_INTERFACE = 14
+    /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's
+     * *_layout.h or a header that these include changes: their structs cross between the library and a module. */
+    LOOM__MACHINE_INTERFACE = 15
 };
 
 typedef struct loom__order loom__order;
@@ -92,6 +92,11 @@ typedef struct loom__machine_ops {
                           void *argument);
 
     loom_status (*measure_limit)(loom__machine *machine, loom_limit *limit);
+
+    /* hashes[i] = the hash of key i under `seed` (core/hash.h), for keys of 4 or 8 bytes. Both arrays belong to a call
+     * and may lie wherever a call's arrays may. Waits. */
+    loom_status (*hash_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
+                             uint64_t *hashes, loom_stream stream);
 } loom__machine_ops;
 
 extern const loom__machine_ops loom__cpu_machine;

@@ -328,6 +328,36 @@ template <class key, class value> void test_find()
     }
 }
 
+/* ---- hash ---- */
+
+template <class key>
+__global__ void hash_kernel(const key *keys, uint32_t n, uint64_t seed, const uint64_t *wanted,
+                            unsigned long long *wrong)
+{
+    const uint32_t item = own_item();
+    if (item < n && loom::hash(keys[item], seed) != wanted[item])
+        atomicAdd(wrong, 1ull);
+}
+
+/* Kernels and the host compute the same hashes. */
+template <class key> void test_hash()
+{
+    const uint32_t n = 10000;
+    fixture<key, loom::none> f(n, n);
+    shared_array<uint64_t> hashes(n);
+    shared_array<unsigned long long> wrong(1);
+    loom_stats stats = LOOM_STATS_INIT;
+    REQUIRE_OK(loom_map_stats(f.map, &stats, NULL));
+    const uint64_t seeds[] = {0, 1, UINT64_MAX, stats.seed};
+    for (uint64_t seed : seeds) {
+        REQUIRE_OK(loom_hash(f.context, f.keys.at, sizeof(key), n, seed, hashes.at, NULL));
+        hash_kernel<<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(f.keys.at, n, seed, hashes.at, wrong.at);
+        REQUIRE_CUDA(cudaGetLastError());
+        REQUIRE_CUDA(cudaDeviceSynchronize());
+        REQUIRE(wrong.at[0] == 0);
+    }
+}
+
 /* ---- accumulate ---- */
 
 template <class key, class value, loom_combine combine>
@@ -612,6 +642,9 @@ int TEST_NAME()
     test_accumulate<uint64_t, uint64_t, LOOM_COMBINE_ADD>();
     test_accumulate<uint64_t, double, LOOM_COMBINE_MAX>();
     pass("accumulate");
+    test_hash<uint32_t>();
+    test_hash<uint64_t>();
+    pass("hash");
     test_perfect<uint32_t, uint32_t>("perfect-4-4");
     test_perfect<uint32_t, uint64_t>("perfect-4-8");
     test_perfect<uint64_t, uint32_t>("perfect-8-4");

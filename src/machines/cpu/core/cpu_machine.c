@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "core/error.h"
 #include "core/memory.h"
+#include "machines/cpu/core/cpu_hash.h"
 #include "machines/cpu/core/cpu_limits.h"
 #include "machines/cpu/core/cpu_memory.h"
 #include "machines/cpu/core/cpu_rows.h"
@@ -284,4 +285,5 @@ const loom__machine_ops loom__cpu_machine = {
     .sketch_keys = loom__cpu_sketch_keys,
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
+    .hash_keys = loom__cpu_hash_keys,
 };

@@ -76,7 +76,7 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
     CUDA_TRY(error);
     const bool managed = attributes.type == cudaMemoryTypeManaged, device = attributes.type == cudaMemoryTypeDevice;
     RETURN_ERROR_IF(device && attributes.device != cuda->device, LOOM_INVALID_ARGUMENT,
-                    "%s lies on device %d, the table on device %d; copy it there first (cudaMemcpyPeer)", name,
+                    "%s lies on device %d, the context works on device %d; copy it there first (cudaMemcpyPeer)", name,
                     attributes.device, cuda->device);
     *place = device || managed ? PLACE_DEVICE : attributes.type == cudaMemoryTypeHost ? PLACE_PINNED : PLACE_PAGEABLE;
     return LOOM_OK;
@@ -427,6 +427,7 @@ const loom__machine_ops cuda_machine = {
     cuda_sketch_keys,
     host_parallel,
     cuda_measure_limit,
+    cuda_hash_keys,
 };
 
 /* ---- the module ---- */

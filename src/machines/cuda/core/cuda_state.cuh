@@ -31,6 +31,7 @@
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
  *   cuda_sketch.cu       sketches the keys of a batch
+ *   cuda_hash.cu         hashes of keys
  *   cuda_trial.cu        functions for tests
  *   cuda_order.cu        orders calls on one table across streams
  *   cuda_kept_streams.h  remembers the last call of each stream
@@ -312,5 +313,7 @@ cudaError_t cuda_gather_rows(void *to, const void *from, uint32_t width, uint32_
 loom_status cuda_sketch_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              loom__key_sketch *sketch, loom_stream stream);
 loom_status cuda_measure_limit(loom__machine *machine, loom_limit *limit);
+loom_status cuda_hash_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
+                           uint64_t *hashes, loom_stream stream);
 
 #endif
