@@ -53,9 +53,11 @@
  *                          this.
  *   LOOM_VIEW_INSERT       insert, insert_or_assign, find_or_insert; find, contains
  *   LOOM_VIEW_ACCUMULATE   accumulate; find, contains
- *   LOOM_VIEW_ERASE        erase; find, contains
- *   LOOM_VIEW_MIXED        insert, find_or_insert, erase; find, contains. A freed slot is not
- *                          reused before the view ends (loom/view.h has the numbers).
+ *   LOOM_VIEW_ERASE        erase, erase_if; find, contains
+ *   LOOM_VIEW_MIXED        insert, find_or_insert, erase, erase_if; find, contains. A freed slot is
+ *                          not reused before the view ends (loom/view.h has the numbers).
+ * for_each and erase_if visit the whole table. All threads of a grid call them together, in any
+ * shape, and share the buckets: a thread that does not call them leaves its buckets out.
  * Operations on one key are linearizable: each takes effect at one moment between the begin and the
  * end of its function. Nothing is stored twice, lost or torn. A function finds what an earlier
  * function of the same thread stored. A thread that learns through memory of yours what another
@@ -67,8 +69,8 @@
  *   - find, erase: OK or NOT_FOUND. contains: true or false.
  *   - Lanes that are not active get OK: read the status of active lanes only.
  *   - INVALID_ARGUMENT: the view does not fit the type in the kernel. Its engine, widths or access
- *     differ, or it comes from another version of the library. contains returns false, for_each
- *     visits nothing, and the table is not touched. table.status() and filter.status() tell
+ *     differ, or it comes from another version of the library. contains returns false, for_each and
+ *     erase_if visit nothing, and the table is not touched. table.status() and filter.status() tell
  *     beforehand. loom::table refuses the view of a perfect table, and loom::perfect_table refuses
  *     the view of an open table.
  *   - CHANGED: a view was used after its end, and its memory now holds another table, since the

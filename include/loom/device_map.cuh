@@ -262,6 +262,32 @@ template <class key_type, class value_type, loom_view_access access> class table
         });
     }
 
+    /* Erases every pair for which wanted(key, value) is true. A set calls wanted(key, loom::none).
+     * The threads of the grid share the buckets. Returns the number of pairs that this thread
+     * erased. Other functions of the view may run at the same time: a pair that is stored
+     * meanwhile may or may not be visited. */
+    template <class predicate> __device__ __forceinline__ uint64_t erase_if(predicate wanted) const
+    {
+        using namespace loom_inner;
+        static_assert(erases, "the view is not for erasures: LOOM_VIEW_ERASE or LOOM_VIEW_MIXED");
+        uint64_t erased = 0;
+        if (status_ != LOOM_OK)
+            return 0;
+        detail::share_out((uint64_t)view_.partitions * view_.buckets, [&](uint64_t at) {
+            open_walk here =
+                open_stand_at(kind, &view_, (uint32_t)(at / view_.buckets), (uint32_t)(at % view_.buckets));
+            for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
+                uint64_t key, value = 0, pair;
+                if (open_read_slot(kind, shared, &view_, &here, slot, &key, &value, &pair) &&
+                    wanted(detail::from_bits<key_type>(key), detail::from_bits<value_type>(value)))
+                    erased += open_erase_slot(kind, shared, &view_, &here, slot, key, pair);
+            }
+        });
+        if (erased > 0)
+            add_to_size((uint64_t)0 - erased);
+        return erased;
+    }
+
   private:
     struct answer {
         loom_status status;

@@ -30,8 +30,8 @@ typedef enum loom_view_access {
     LOOM_VIEW_FIND = 1,       /* lookups, while nothing writes */
     LOOM_VIEW_INSERT = 2,     /* insert, find_or_insert; lookups */
     LOOM_VIEW_ACCUMULATE = 3, /* accumulate; lookups */
-    LOOM_VIEW_ERASE = 4,      /* erase; lookups */
-    /* insert (keep), find_or_insert, erase and lookups, all at the same time. No call overlaps with
+    LOOM_VIEW_ERASE = 4,      /* erase, erase_if; lookups */
+    /* insert (keep), find_or_insert, erase, erase_if and lookups, all at the same time. No call overlaps with
      * a mixed view. A freed slot is not reused before the view ends. A partition therefore refuses
      * keys once the keys that it held at begin, plus all insertions since then, reach its number of
      * slots (loom_stats.slots / loom_stats.partitions). End the view before that: docs/guide.md,

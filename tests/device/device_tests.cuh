@@ -427,6 +427,50 @@ template <class key, class value> void test_erase()
     REQUIRE(erased.at[0] == n - there);
 }
 
+/* All threads of the grid share the table. Of keys with an odd number, erase erases some at the same time. */
+template <class key, class value, loom_view_access access>
+__global__ void erase_if_kernel(const loom_map_view view, const key *keys, uint32_t n, unsigned long long *erased,
+                                unsigned long long *wrong, uint32_t third)
+{
+    loom::table<key, value, access> table(view);
+    uint32_t item = own_item();
+    bool active = item < n && item % 6 == 0;
+    loom_status told = table.erase(keys[item < n ? item : 0], active);
+    uint64_t mine = table.erase_if([&](key k, value v) {
+        if constexpr (loom::detail::width<value>::bytes != 0) {
+            if (key_of<key>((uint32_t)((v - 1) / 7)) != k)
+                atomicAdd(wrong, 1ull);
+            return (v - 1) / 7 % 3 == third;
+        } else {
+            return k % 3 == third;
+        }
+    });
+    mine += active && told == LOOM_OK;
+    if (mine > 0)
+        atomicAdd(erased, (unsigned long long)mine);
+}
+
+template <class key, class value, loom_view_access access> void test_erase_if()
+{
+    uint32_t n = 30000;
+    fixture<key, value> f(n, n);
+    shared_array<unsigned long long> erased(1), wrong(1);
+    f.insert_by_host(n);
+    for (uint32_t third = 0; third < 3; third++) {
+        f.run(access, erase_if_kernel<key, value, access>, n, erased.at, wrong.at, third);
+        f.look_up();
+        uint64_t there = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            bool in = (f.is_set ? (uint32_t)(f.keys.at[i] % 3) : i % 3) <= third || i % 6 == 0;
+            REQUIRE(f.status.at[i] == (in ? LOOM_NOT_FOUND : LOOM_OK));
+            there += !in;
+        }
+        REQUIRE(f.size() == there);
+        REQUIRE(erased.at[0] == n - there);
+        REQUIRE(wrong.at[0] == 0);
+    }
+}
+
 /* Several lanes of the grid erase and insert each key at the same time. Some keys are only erased, some only inserted.
  * The outcomes are summed up for each key. */
 template <class key, class value>
@@ -622,6 +666,8 @@ template <class key, class value> void test_widths(const char *widths)
     test_insert<key, value>();
     test_find<key, value>();
     test_erase<key, value>();
+    test_erase_if<key, value, LOOM_VIEW_ERASE>();
+    test_erase_if<key, value, LOOM_VIEW_MIXED>();
     test_mixed<key, value>();
     pass(widths);
 }

@@ -260,8 +260,33 @@ plant(marked_although_slots_are_retired mixed/full
 "            if (lane_leads(group))")
 
 plant(retired_key_not_counted mixed/insert+erase
-"            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);"
-"            (void)0;")
+"        lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);"
+"        (void)0;")
+
+# ---- scans that erase ----
+
+plant(erased_by_two_scans erase_if+erase
+"    if (!open_free_slot(kind, shared, view, &walk, slot, pair))
+        return 0;
+    open_note_erased(shared, view, &walk);"
+"    (void)open_free_slot(kind, shared, view, &walk, slot, pair);
+    open_note_erased(shared, view, &walk);")
+
+plant(scan_reads_unready_values mixed/erase_if
+"    return open_read_value(kind, shared, view, here->partition, line, slot, *pair, value);"
+"    return open_read_value(kind, OPEN_ALONE, view, here->partition, line, slot, *pair, value);")
+
+plant(scan_counts_no_stale_bits erase_if+erase
+"    const open_walk walk = open_walk_to(kind, view, key, here->bucket);
+    if (!open_free_slot"
+"    open_walk walk = open_walk_to(kind, view, key, here->bucket);
+    walk.depth = 0;
+    if (!open_free_slot")
+
+plant(scan_counts_no_retired_keys mixed/erase_if
+"    open_note_erased(shared, view, &walk);
+    return 1;"
+"    return 1;")
 
 # ---- sets ----
 
@@ -293,9 +318,9 @@ plant(set_erased_without_a_swap erase+erase
 # ---- the count of stale filter bits ----
 
 plant(bits_of_an_erased_key_not_counted erase+erase
-"        if (erased && open_wear_of(walk) > 0)
+"    if (open_wear_of(walk) > 0)
 "
-"        if (0)
+"    if (0)
 ")
 
 plant(bits_of_a_refused_key_not_counted insert+insert/full

@@ -216,7 +216,7 @@ static void draw_table(int tiny)
     /* Some keys are erased again. Some hot keys take their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
-    uint32_t present_in_4 = now.c->mixed ? 2 : now.c->streams[0] & (SIM_ERASE | SIM_UPDATE) ? 3 : 1;
+    uint32_t present_in_4 = now.c->mixed ? 2 : now.c->streams[0] & (SIM_ERASE | SIM_ERASE_IF | SIM_UPDATE) ? 3 : 1;
     for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
         if (below(4) < present_in_4)
             set_up_key(i, 1, 100 + i);
@@ -229,7 +229,7 @@ static void draw_table(int tiny)
 static simt_map_op draw_op(uint32_t from)
 {
     for (;;) {
-        uint32_t op = below(SIMT_MAP_ERASE + 1);
+        uint32_t op = below((from & SIM_ERASE_IF ? SIMT_MAP_ERASE_IF : SIMT_MAP_ERASE) + 1);
         if (from >> op & 1)
             return (simt_map_op)op;
     }
@@ -358,7 +358,8 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
 
 /* ---- Verdict ---- */
 
-static const char *const op_names[] = {"find", "keep", "overwrite", "fetch", "accumulate", "update", "erase", "upkeep"};
+static const char *const op_names[] = {"find",   "keep",  "overwrite", "fetch", "accumulate",
+                                       "update", "erase", "erase_if",  "upkeep"};
 
 static void read_table(void)
 {
@@ -601,10 +602,13 @@ static void tell(const sim_options *options)
             const scenario_key *key = &now.keys[call->of[item]];
             const simt_map_item *asked = &call->items[item];
             fprintf(out, "    [%u] key %#llx", item, (unsigned long long)key->key);
-            if (call->open.op != SIMT_MAP_FIND && call->open.op != SIMT_MAP_ERASE && !is_set())
+            if (call->open.op != SIMT_MAP_FIND && call->open.op != SIMT_MAP_ERASE &&
+                call->open.op != SIMT_MAP_ERASE_IF && !is_set())
                 fprintf(out, " value %llu", (unsigned long long)asked->value);
             fprintf(out, ": %s", loom_status_name(asked->status));
-            if ((call->open.op == SIMT_MAP_FIND || call->open.op == SIMT_MAP_FETCH) && !is_set())
+            if ((call->open.op == SIMT_MAP_FIND || call->open.op == SIMT_MAP_FETCH ||
+                 call->open.op == SIMT_MAP_ERASE_IF) &&
+                !is_set())
                 fprintf(out, " %llu", (unsigned long long)asked->found);
             tell_state(out, "   (before:", key->before);
             tell_state(out, "; after:", key->after);

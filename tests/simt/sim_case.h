@@ -27,14 +27,15 @@ enum {
     SIM_COMBINE = 1 << SIMT_MAP_COMBINE,
     SIM_UPDATE = 1 << SIMT_MAP_UPDATE,
     SIM_ERASE = 1 << SIMT_MAP_ERASE,
+    SIM_ERASE_IF = 1 << SIMT_MAP_ERASE_IF,
     SIM_UPKEEP = 1 << SIMT_MAP_UPKEEP, /* alone, in a stream of its own */
     SIM_ROOM = 1 << SIMT_MAP_ROOM,     /* of perfect tables; alone, too */
     SIM_RECODE = 1 << SIMT_MAP_RECODE, /* the same */
     SIM_REPAIR = 1 << SIMT_MAP_REPAIR, /* the same */
     SIM_MOVES = SIM_ROOM | SIM_RECODE, /* cells move: sim_perfect_room.h */
     SIM_INSERT = SIM_KEEP | SIM_OVERWRITE,
-    SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE,              /* may run at the same time if keys are retired */
-    SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE | SIM_UPKEEP /* what makes sense without values */
+    SIM_MIXED = SIM_KEEP | SIM_FETCH | SIM_ERASE, /* may run at the same time if keys are retired */
+    SIM_OF_SETS = SIM_FIND | SIM_KEEP | SIM_ERASE | SIM_ERASE_IF | SIM_UPKEEP /* what makes sense without values */
 };
 
 typedef struct sim_case {

@@ -18,10 +18,13 @@ static int apply(const sim_operation *operation, sim_state *state)
             return state->present && state->value == operation->value;
         return operation->status == LOOM_NOT_FOUND && !state->present;
     case SIMT_MAP_ERASE:
+    case SIMT_MAP_ERASE_IF:
         if (operation->status == LOOM_NOT_FOUND)
             return !state->present;
         if (operation->status != LOOM_OK || !state->present)
             return 0;
+        if (operation->op == SIMT_MAP_ERASE_IF && state->value != operation->found)
+            return 0; /* the condition was asked with a value that the key did not have */
         state->present = 0;
         return 1;
     case SIMT_MAP_UPDATE:

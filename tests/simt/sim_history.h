@@ -20,7 +20,7 @@ typedef struct sim_operation {
     uint64_t value; /* given; of a find: found */
     loom_status status;
     uint64_t began, ended;
-    uint64_t found; /* find or insert: the value in the answer */
+    uint64_t found; /* find or insert, erase_if: the value in the answer */
     loom__combine_rule
         rule;             /* accumulate; all operations on a key have the same, so that their order does not matter */
     uint32_t value_bytes; /* accumulate */

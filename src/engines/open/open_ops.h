@@ -61,7 +61,8 @@
  *   another update of the key. The failed update counts as having come just before the other one.
  *   Erase replaces the pair, or a set's key, by the empty one, *linearisation point: the successful CAS*. With values
  *   outside the line the linearisation point is clearing the ready bit, and the group that cleared the bit empties the
- *   slot. Of two erases of one key exactly one succeeds.
+ *   slot. Of two erases of one key exactly one succeeds. A scan (open_erase_slot) erases a key where it finds the key,
+ *   with the same linearisation point.
  *   Find reads each word once. With values outside the line, find reads the ready bit before and after the value, and
  *   the key counts as present only if both readings are set: *linearisation point: the second reading*.
  *
@@ -532,6 +533,17 @@ LOOM_LANE uint32_t open_wear_of(const open_walk *walk)
     return walk->depth + (walk->lower % OPEN_WEAR_SAMPLE == 0 ? OPEN_WEAR_SAMPLE : 0);
 }
 
+/* What is left to do after open_free_slot has succeeded. Runs on one lane. */
+LOOM_LANE void open_note_erased(int shared, const loom__open_view *view, const open_walk *walk)
+{
+    if (lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
+        lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
+    if (open_wear_of(walk) > 0)
+        open_add_stale(shared, view, walk, open_wear_of(walk));
+    if (shared == OPEN_MIXED) /* for the sweep */
+        lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);
+}
+
 /* One turn of an erasure. GO_ON: `walk` stands at the bucket of the next turn. */
 LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, lane_truth active)
@@ -540,12 +552,8 @@ LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_gr
     lane_truth erased = 0;
     if (look.mine) { /* on one lane at most (I1) */
         erased = open_free_slot(kind, shared, view, walk, look.slot, look.pair);
-        if (erased && lane_load_4(&view->marks[walk->partition_index]) != OPEN_UNMARKED)
-            lane_store_4(&view->marks[walk->partition_index], OPEN_UNMARKED);
-        if (erased && open_wear_of(walk) > 0)
-            open_add_stale(shared, view, walk, open_wear_of(walk));
-        if (erased && shared == OPEN_MIXED) /* for the sweep */
-            lane_combine_4(&view->retired_slots[walk->partition_index], LOOM__ADD, 1, shared);
+        if (erased)
+            open_note_erased(shared, view, walk);
     }
     erased = lane_some(lane_poll(group, erased));
     if (look.found)
@@ -554,6 +562,47 @@ LOOM_LANE open_outcome open_erase_turn(loom__slot_kind kind, int shared, lane_gr
         return OPEN_ABSENT;
     open_advance(view, walk);
     return OPEN_GO_ON;
+}
+
+/* ---- erase by slot ---- */
+
+/* A scan of the table erases keys where it finds them. One lane works on one slot. */
+
+/* The walk of a key that lies in `bucket` (I1). */
+LOOM_LANE open_walk open_walk_to(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint32_t bucket)
+{
+    open_walk walk = open_start(kind, view, key);
+    while (walk.bucket != bucket && walk.depth + 1 < view->buckets)
+        open_advance(view, &walk);
+    return walk;
+}
+
+/* Reads the slot of the bucket where `here` stands. False: the slot holds no key, or a key that is being stored or
+ * erased at this moment. *pair is what open_erase_slot needs. */
+LOOM_LANE lane_truth open_read_slot(loom__slot_kind kind, int shared, const loom__open_view *view,
+                                    const open_walk *here, uint32_t slot, uint64_t *key, uint64_t *value,
+                                    uint64_t *pair)
+{
+    const unsigned char *line = open_line(kind, here, here->bucket);
+    *pair = kind == SLOT_PAIR_4_4 ? lane_load_8((const uint64_t *)line + slot) : 0;
+    *key = kind == SLOT_PAIR_4_4 ? (uint32_t)*pair : slot_key(kind, line, slot);
+    if (*key == open_empty(view, here->partition_index) ||
+        (shared == OPEN_MIXED && *key == open_retired(view, here->partition_index)))
+        return 0;
+    return open_read_value(kind, shared, view, here->partition, line, slot, *pair, value);
+}
+
+/* Erases the key that open_read_slot read, as an erasure of the key would: *linearisation point* as there. False:
+ * another erasure was first. No slot gets another key while erasures run, and no value changes, so the key and the value
+ * are still those that were read. */
+LOOM_LANE lane_truth open_erase_slot(loom__slot_kind kind, int shared, const loom__open_view *view,
+                                     const open_walk *here, uint32_t slot, uint64_t key, uint64_t pair)
+{
+    const open_walk walk = open_walk_to(kind, view, key, here->bucket);
+    if (!open_free_slot(kind, shared, view, &walk, slot, pair))
+        return 0;
+    open_note_erased(shared, view, &walk);
+    return 1;
 }
 
 #endif

@@ -52,7 +52,7 @@ LOOM_LANE void simt_items_answer(simt_items *own, loom_status status, uint64_t f
     simt_item_answer(own->item, status, found);
     if (status == LOOM_OK && own->op >= SIMT_MAP_KEEP && own->op <= SIMT_MAP_COMBINE)
         own->size_change++;
-    if (status == LOOM_OK && own->op == SIMT_MAP_ERASE)
+    if (status == LOOM_OK && (own->op == SIMT_MAP_ERASE || own->op == SIMT_MAP_ERASE_IF))
         own->size_change--;
 }
 

@@ -12,6 +12,28 @@ static const loom_status status_of_outcome[] = {
     [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
 };
 
+/* A condition that holds for one key. The leader reads all slots of the key's partition, as a lane of a user's kernel
+ * reads all slots of the table. *value, on the leader: the value with which the condition was asked. */
+LOOM_LANE open_answer scan(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
+                           const open_walk *walk, uint64_t *value, lane_truth active)
+{
+    lane_truth erased = 0;
+    open_walk here = *walk;
+    *value = 0;
+    if (active && lane_leads(group))
+        for (here.bucket = 0; here.bucket < view->buckets && !erased; here.bucket++)
+            for (uint32_t slot = 0; slot < open_slots(kind) && !erased; slot++) {
+                uint64_t key, pair, found = 0;
+                if (!open_read_slot(kind, shared, view, &here, slot, &key, &found, &pair) || key != walk->key)
+                    continue;
+                erased = open_erase_slot(kind, shared, view, &here, slot, key, pair);
+                *value = found;
+            }
+    erased = lane_some(lane_poll(group, erased));
+    open_answer answer = {erased ? OPEN_DONE : OPEN_ABSENT, lane_leads(group)};
+    return answer;
+}
+
 /* In: *value is that of the item. Out: on the lane that reports, *value is the value found. `shared` is a literal,
  * as on every machine: OPEN_SHARED or OPEN_MIXED. Only a find looks at call->shared, which may ask for less. */
 LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_call *call, lane_group group,
@@ -28,6 +50,8 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
     }
     case SIMT_MAP_ERASE:
         return open_erase_item(kind, shared, group, view, walk, active);
+    case SIMT_MAP_ERASE_IF:
+        return scan(kind, shared, group, view, walk, value, active);
     case SIMT_MAP_KEEP:
         return open_insert_item(kind, SLOT_KEEP, LOOM__ADD, shared, group, view, walk, value, active);
     default:
