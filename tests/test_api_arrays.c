@@ -130,6 +130,7 @@ TEST(test_open_bulk_null_handle)
     INVALID(loom_map_insert(NULL, x, y, 0, LOOM_KEEP, NULL, NULL, NULL));
     INVALID(loom_map_size(NULL, &number, NULL));
     INVALID(loom_map_clear(NULL, NULL, NULL));
+    INVALID(loom_map_erase_if(NULL, LOOM_NUMBER_U32, NULL, NULL, NULL, NULL));
     INVALID(loom_map_clone(NULL, &clone, NULL));
     INVALID(loom_map_retrieve_all(NULL, x, y, 4, &number, NULL, NULL));
     INVALID(loom_map_cursor_open(NULL, &cursor, &number, NULL));
@@ -467,6 +468,7 @@ TEST_EACH(test_open_bulk_stream_on_cpu, .cpu_only = 1)
     INVALID(loom_map_for_each(a.map, never_called, NULL, NULL, stream));
     INVALID(loom_map_size(a.map, &number, stream));
     INVALID(loom_map_clear(a.map, NULL, stream));
+    INVALID(loom_map_erase_if(a.map, LOOM_NUMBER_U32, NULL, NULL, NULL, stream));
     INVALID(loom_map_clone(a.map, &other, stream));
     INVALID(loom_map_retrieve_all(a.map, x, y, N, &number, NULL, stream));
     INVALID(loom_map_cursor_open(a.map, &cursor, NULL, stream));

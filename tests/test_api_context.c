@@ -219,8 +219,9 @@ TEST(test_api_supports_cpu_features)
         {LOOM_FEATURE_VIEWS, 0, 0, 0},
         {LOOM_FEATURE_MERGE, 0, 0, 1},
         {LOOM_FEATURE_WRITING_VIEWS, 0, 0, 0},
+        {LOOM_FEATURE_ERASE_IF, 1, 0, 0},
     };
-    CHECK_EQ(sizeof features / sizeof features[0], LOOM_FEATURE_WRITING_VIEWS); /* all that there are */
+    CHECK_EQ(sizeof features / sizeof features[0], LOOM_FEATURE_ERASE_IF); /* all that there are */
     loom_context *context = make_context(t);
     for (size_t i = 0; i < sizeof features / sizeof features[0]; i++)
         for (int type = LOOM_TYPE_DEFAULT; type <= LOOM_TYPE_FILTER; type++)
@@ -268,13 +269,13 @@ TEST(test_api_supports_unknown_values)
     loom_context *context = make_context(t);
     CHECK_REFUSED(loom_supports(context, (loom_type)-1, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)5, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)18), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_SET, LOOM_ENGINE_OPEN, (loom_feature)19), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, (loom_type)99, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, (loom_engine)99, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, (loom_feature)99), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)0), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)18), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, LOOM_ENGINE_BLOOM, (loom_feature)19), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(context, LOOM_TYPE_FILTER, (loom_engine)4, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_supports(NULL, LOOM_TYPE_MAP, LOOM_ENGINE_OPEN, LOOM_FEATURE_FIND), LOOM_INVALID_ARGUMENT);
     loom_context_destroy(context);

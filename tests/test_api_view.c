@@ -20,7 +20,8 @@ static const struct {
     {"cursor_open", 'r', 0},    {"for_each", 'r', 0},        {"clone", 'r', 0},    {"save", 'r', 0},
     {"stats", 'r', 0},          {"verify", 'r', 0},          {"accesses", 'r', 0}, {"insert", 'i', 0},
     {"find_or_insert", 'i', 1}, {"accumulate", 'a', 1},      {"count", 'a', 1},    {"update", 'u', 1},
-    {"erase", 'e', 0},          {"insert in order", 'x', 0}, {"build", 'x', 0},    {"clear", 'x', 0},
+    {"erase", 'e', 0},          {"insert in order", 'x', 0}, {"build", 'x', 0},    {"erase_if", 'x', 1},
+    {"clear", 'x', 0},
 };
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
@@ -82,6 +83,8 @@ static loom_status make_call(test_run *t, loom_map *map, int call, batch *b)
         return loom_map_insert(map, b->keys, b->values, b->n, LOOM_IN_ORDER, NULL, NULL, NULL);
     case 18:
         return loom_map_build(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL);
+    case 19:
+        return loom_map_erase_if(map, b->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32, NULL, NULL, NULL, NULL);
     default:
         return loom_map_clear(map, NULL, NULL);
     }

@@ -138,6 +138,18 @@ static loom_status ask_erase(subject *s, batch *b)
     return loom_map_erase(s->m.map, b->keys, b->n, NULL, NULL, NULL);
 }
 
+static void run_erase_if(subject *s, batch *b)
+{
+    (void)b;
+    model_erase_if_random(&s->m);
+}
+
+static loom_status ask_erase_if(subject *s, batch *b)
+{
+    (void)b;
+    return loom_map_erase_if(s->m.map, LOOM_NUMBER_U32, NULL, NULL, NULL, NULL);
+}
+
 static void run_retrieve(subject *s, batch *b)
 {
     model_compare_cursor(&s->m, b->n + 1);
@@ -231,6 +243,7 @@ static const struct {
     {"build", LOOM_FEATURE_BUILD, run_build, ask_build},
     {"insert", LOOM_FEATURE_INSERT, run_insert, ask_insert},
     {"erase", LOOM_FEATURE_ERASE, run_erase, ask_erase},
+    {"erase_if", LOOM_FEATURE_ERASE_IF, run_erase_if, ask_erase_if},
     {"insert in order", LOOM_FEATURE_INSERT_IN_ORDER, run_insert_in_order, ask_insert_in_order},
     {"find", LOOM_FEATURE_FIND, run_find, ask_find},
     {"update", LOOM_FEATURE_UPDATE, run_update, ask_update},

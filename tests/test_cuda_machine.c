@@ -245,6 +245,72 @@ TEST(test_cuda_streams_conflicting_calls_are_ordered, .timeout_seconds = 180)
     loom_context_destroy(context);
 }
 
+/* erase_if runs alone and in order with the calls of other streams. Its result may lie in any memory. The bound is read
+ * before the call returns: it changes right afterwards. */
+TEST(test_cuda_erase_if_in_streams, .timeout_seconds = 180)
+{
+    need_cuda();
+    enum { STREAMS = 3, ROUNDS = 12, KINDS = 4 };
+    loom_context *context = cuda_context_create(t, 0);
+    const uint64_t n = 200000;
+    batch b = make_batch_of(4, 8, n);
+    fill_distinct(&b, 1, 0);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, batch_key(&b, i), i);
+    placed keys = place(context, CUDA_DEVICE, b.keys, n * 4), values = place(context, CUDA_DEVICE, b.values, n * 8);
+    placed found = place(context, CUDA_DEVICE, b.values, n * 8);
+    loom_stream streams[STREAMS];
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = cuda_stream_create();
+    for (int engine = 0; engine < 2; engine++) {
+        loom_map_config config = LOOM_MAP_CONFIG_INIT;
+        config.key_bytes = 4;
+        config.value_bytes = 8;
+        config.capacity = n;
+        config.growth = 0;
+        config.engine = engine ? LOOM_ENGINE_PERFECT : LOOM_ENGINE_OPEN;
+        loom_map *map = make_map_from(context, &config);
+        loom_result told[KINDS][2 * ROUNDS];
+        memset(told, 0xee, sizeof told);
+        placed results[KINDS];
+        for (int kind = 0; kind < KINDS; kind++)
+            results[kind] = place(context, kind, told[kind], sizeof told[kind]);
+        CHECK_OK(loom_map_build(map, keys.at, values.at, n, LOOM_KEEP, NULL, NULL, streams[0]));
+        for (int round = 0; round < ROUNDS; round++) {
+            loom_result *r = (loom_result *)results[round % KINDS].at + 2 * round;
+            uint64_t least = (uint64_t)round * 1000, most = least + 99;
+            CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &least, &most, r, streams[round % STREAMS]));
+            least = 0;
+            most = UINT64_MAX;
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, streams[(round + 1) % STREAMS]));
+        }
+        for (int i = 0; i < STREAMS; i++)
+            cuda_stream_wait(streams[i]);
+        for (int kind = 0; kind < KINDS; kind++)
+            take_back(context, &results[kind], told[kind]);
+        for (int round = 0; round < ROUNDS; round++) {
+            const loom_result *r = told[round % KINDS] + 2 * round;
+            test_note("engine %d, round %d", engine, round);
+            CHECK_EQ(r[0].status, LOOM_OK);
+            CHECK_EQ(r[0].keys, n - 100 * (uint64_t)round);
+            CHECK_EQ(r[0].ok, 100);
+            CHECK_EQ(r[0].exists, r[0].keys - 100);
+            CHECK_EQ(r[0].not_found | r[0].full, 0);
+            CHECK_EQ(r[1].ok, r[0].exists);
+        }
+        CHECK_EQ(map_size(map), n - 100 * ROUNDS);
+        checked_verify(map);
+        loom_map_destroy(map);
+    }
+    for (int i = 0; i < STREAMS; i++)
+        cuda_stream_destroy(streams[i]);
+    take_back(context, &found, NULL);
+    take_back(context, &keys, NULL);
+    take_back(context, &values, NULL);
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
 /* Lookups on more streams than the machine keeps events for. The next call that writes still waits for all of them. */
 TEST(test_cuda_streams_more_than_are_kept, .timeout_seconds = 180)
 {
@@ -466,6 +532,7 @@ enum {
     LOST_VERIFY,
     LOST_COUNT,
     LOST_BUILD_IN_ORDER,
+    LOST_ERASE_IF,
     LOST_ERASE,
     LOST_CALLS
 };
@@ -531,6 +598,8 @@ static loom_status make_lost_call(loom_context *context, lost_run *run, int call
         return loom_map_count(map, b->keys, b->n, NULL, &result, NULL);
     case LOST_BUILD_IN_ORDER:
         return loom_map_build(map, b->keys, b->values, b->n, LOOM_IN_ORDER, got->status, &result, NULL);
+    case LOST_ERASE_IF:
+        return loom_map_erase_if(map, LOOM_NUMBER_U64, &(uint64_t){1}, &(uint64_t){0}, &result, NULL);
     default:
         return loom_map_erase(map, b->keys, b->n, NULL, NULL, NULL);
     }
@@ -629,6 +698,7 @@ TEST(test_cuda_faulty_kernel_is_told)
     CHECK_REFUSED(loom_map_insert(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_build(map, b.keys, b.values, 1000, LOOM_IN_ORDER, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_erase(map, b.keys, 1000, NULL, NULL, NULL), LOOM_DEVICE);
+    CHECK_REFUSED(loom_map_erase_if(map, LOOM_NUMBER_U32, NULL, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_update(map, b.keys, b.values, 1000, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_find_or_insert(map, b.keys, b.values, 1000, NULL, NULL, NULL, NULL), LOOM_DEVICE);
     CHECK_REFUSED(loom_map_accumulate(map, b.keys, b.values, 1000, LOOM_COMBINE_ADD, LOOM_NUMBER_U32, NULL, NULL, NULL),

@@ -22,8 +22,10 @@ static void random_step(model *m, loom_context *context, uint64_t universe, uint
         model_accumulate(m, &b, (loom_combine)random_below(&t->random, 3), (int)random_below(&t->random, 2));
     else if (op < 40)
         model_update(m, &b);
-    else if (op < 60)
+    else if (op < 56 || (op < 60 && t->value_bytes == 0))
         model_erase(m, &b);
+    else if (op < 60)
+        model_erase_if_random(m);
     else if (op < 75)
         model_find(m, &b);
     else if (op < 80)

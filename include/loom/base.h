@@ -229,10 +229,11 @@ typedef enum loom_feature {
     LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a result may return before they are done */
     LOOM_FEATURE_FIND_OR_INSERT = 12,
     LOOM_FEATURE_UPDATE = 13,
-    LOOM_FEATURE_ACCUMULATE = 14,   /* also loom_map_count */
-    LOOM_FEATURE_VIEWS = 15,        /* loom_map_view_begin with LOOM_VIEW_FIND at least */
-    LOOM_FEATURE_MERGE = 16,        /* loom_filter_merge */
-    LOOM_FEATURE_WRITING_VIEWS = 17 /* loom_map_view_begin with all other accesses, which write */
+    LOOM_FEATURE_ACCUMULATE = 14,    /* also loom_map_count */
+    LOOM_FEATURE_VIEWS = 15,         /* loom_map_view_begin with LOOM_VIEW_FIND at least */
+    LOOM_FEATURE_MERGE = 16,         /* loom_filter_merge */
+    LOOM_FEATURE_WRITING_VIEWS = 17, /* loom_map_view_begin with all other accesses, which write */
+    LOOM_FEATURE_ERASE_IF = 18
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.
@@ -278,9 +279,10 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
 typedef struct loom_result { /* 64 bytes; a key is counted once, by its status */
     int32_t status;          /* of the batch: OK; FULL: a key was refused; OVERFILLED (filters) */
     uint32_t reserved0;
-    uint64_t keys;      /* n */
+    uint64_t keys;      /* n; erase_if: the pairs of the table before the call */
     uint64_t ok;        /* stored as new, found (find, contains), updated or erased */
-    uint64_t exists;    /* was present, or came earlier in the batch (calls that insert) */
+    uint64_t exists;    /* was present, or came earlier in the batch (calls that insert); stays
+                           (erase_if) */
     uint64_t not_found; /* absent (find, contains, update, erase) */
     uint64_t full;      /* refused (build, insert, find_or_insert, accumulate, count) */
     uint64_t reserved[2];

@@ -5,8 +5,8 @@
  * One handle serves three types, chosen by config.type:
  *   map       keys and values.
  *   set       keys only: value_bytes is 0, and every array of values is NULL. find and contains
- *             tell whether a key is present. find_or_insert, update, accumulate and count are
- *             UNSUPPORTED. A bucket of 64 bytes holds 14 keys of 4 bytes, in perfect tables 16.
+ *             tell whether a key is present. find_or_insert, update, accumulate, count and erase_if
+ *             are UNSUPPORTED. A bucket of 64 bytes holds 14 keys of 4 bytes, in perfect tables 16.
  *   counter   a map whose values are counts of 4 or 8 bytes. loom_map_count adds one for each key
  *             of its batch. loom_map_find returns the counts; it returns 0 for keys that were never
  *             counted, unless the call gives another value for them. All other calls of a map work
@@ -23,7 +23,7 @@
  *     - The table below says which calls may overlap. Other calls run one after the other.
  *     - contains counts as find. size, retrieve_all, cursors, save, clone and stats wait for all
  *       writers.
- *     - These run alone: build, clear, reserve, shrink, calls with LOOM_IN_ORDER or
+ *     - These run alone: build, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
  *       LOOM_BY_PARTITION, large inserts (loom_map_insert), and in perfect tables every call that
  *       may store keys.
  *     - A call that might grow the table runs alone. An insertion first waits and counts the stored
@@ -238,8 +238,8 @@ typedef enum loom_combine {
     LOOM_COMBINE_ADD_AND_COUNT = 3 /* sum and count in one value of 8 bytes */
 } loom_combine;
 
-/* The type of the input numbers. The stored values have the same type, or the wider type of the
- * same kind. */
+/* The type of numbers. loom_map_accumulate: of the input; the stored values have the same type, or
+ * the wider type of the same kind. loom_map_erase_if: of the stored values and the bounds. */
 typedef enum loom_number {
     LOOM_NUMBER_U32 = 0,
     LOOM_NUMBER_I32 = 1,
@@ -324,6 +324,25 @@ LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t
  *   - Runs     as `result` says; writer */
 LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
+
+/* Erases all pairs whose value lies in a range: values that are not below *least and not above
+ * *most. One pass reads every slot of the table once, whatever the range is.
+ *   number   the type of the values, which has value_bytes. Counts are LOOM_NUMBER_U32 or U64. A
+ *            range of LOOM_COMBINE_ADD_AND_COUNT values is one of LOOM_NUMBER_U64, ordered by the
+ *            count and then by the sum
+ *   least    optional: one number in host memory; NULL: no bound below
+ *   most     optional: one number in host memory; NULL: no bound above
+ *   result   optional: keys (pairs before the call), ok (erased), exists (pairs that stay)
+ *   - If *least is above *most, no pair is erased.
+ *   - NaNs lie in no range: they stay, even without bounds. Zero and minus zero are equal.
+ *   - The call reads the bounds before it returns.
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; alone
+ *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
+ *              NaN; UNSUPPORTED: a set
+ * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
+LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
+                                       loom_result *result, loom_stream stream);
 
 /* ---- Whole tables ---------------------------------------------------------------------------- */
 

@@ -117,8 +117,9 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
         return LOOM_OK; /* its engine decides */
     RETURN_ERROR_IF(feature == LOOM_FEATURE_MERGE, LOOM_UNSUPPORTED,
                     "tables are not merged; insert the pairs of one (loom_map_for_each) into the other");
-    RETURN_ERROR_IF(type == LOOM_TYPE_SET && (feature == LOOM_FEATURE_FIND_OR_INSERT ||
-                                              feature == LOOM_FEATURE_UPDATE || feature == LOOM_FEATURE_ACCUMULATE),
+    RETURN_ERROR_IF(type == LOOM_TYPE_SET &&
+                        (feature == LOOM_FEATURE_FIND_OR_INSERT || feature == LOOM_FEATURE_UPDATE ||
+                         feature == LOOM_FEATURE_ACCUMULATE || feature == LOOM_FEATURE_ERASE_IF),
                     LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
     RETURN_ERROR_IF(feature == LOOM_FEATURE_CONCURRENT_READS && !(engine->options & LOOM__OPTION_CONCURRENT_READS),
                     LOOM_UNSUPPORTED, "lookups in a table of the %s engine wait for writers; use another engine",

@@ -338,6 +338,20 @@ loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t 
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ERASE, 0);
 }
 
+loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
+                              loom_result *result, loom_stream stream)
+{
+    loom__value_range range;
+    loom_result own = {0};
+    RETURN_IF_FAILED(check_has_values(map, stream));
+    RETURN_IF_FAILED(loom__value_range_make(number, map->value_bytes, least, most, &range));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
+    loom_status status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
+    map->handle.generation += status == LOOM_OK;
+    leave_written(map, LOOM__ACCESS_ALONE, stream);
+    return status;
+}
+
 loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream)
 {
     static const loom_result cleared = {.status = LOOM_OK};

@@ -7,6 +7,7 @@
 #include "core/batch.h"
 #include "core/machine.h"
 #include "core/totals.h"
+#include "core/value_range.h"
 
 typedef struct loom__map_kernels {
     /* Empties every slot. Zeroes all other words of the table, and all state except the generation. Does not wait. */
@@ -61,6 +62,12 @@ typedef struct loom__map_kernels {
     /* Counts the buckets that a lookup of the keys reads. Optional. */
     loom_status (*count_accesses)(loom__machine *machine, const void *view, const void *keys, uint64_t n,
                                   uint64_t *accesses, loom_stream stream);
+
+    /* Erases the pairs whose values lie in the range. The table has values, and the caller has it alone. Counts in
+     * *result: ok (erased), exists (the others), keys (all). Waits only if the machine cannot write *result in stream
+     * order. Optional: the core copies pairs out and erases their keys. */
+    loom_status (*erase_if)(loom__machine *machine, const void *view, const loom__value_range *range,
+                            loom_result *result, loom_stream stream);
 } loom__map_kernels;
 
 typedef struct loom__filter_kernels {

@@ -4,6 +4,8 @@
 #include "core/memory.h"
 #include "core/table.h"
 
+#include <string.h>
+
 static const loom__map_kernels *kernels_of(const loom__table *table)
 {
     return table->kernels;
@@ -174,6 +176,78 @@ loom__access loom__map_table_access(const loom__table *table, loom__batch *batch
 {
     batch->by_partition = (uint32_t)goes_by_partition(table, batch);
     return table->engine->moves_keys || batch->by_partition ? LOOM__ACCESS_ALONE : asked;
+}
+
+/* ---- erase_if ---- */
+
+/* Keeps the keys whose values lie in the range, and returns how many there are. */
+static uint64_t keep_keys_in_range(const loom__value_range *range, unsigned char *keys, const unsigned char *values,
+                                   uint64_t n, uint32_t key_bytes, uint32_t value_bytes)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t value = 0;
+        memcpy(&value, values + i * value_bytes, value_bytes);
+        if (loom__value_in_range(range, value))
+            memmove(keys + kept++ * key_bytes, keys + i * key_bytes, key_bytes);
+    }
+    return kept;
+}
+
+/* Copies all pairs out, some at a time, and erases the keys of those in the range. */
+static loom_status erase_in_one_pass(loom__table *table, const loom__value_range *range, unsigned char *keys,
+                                     unsigned char *values, uint64_t at_once, uint64_t *erased, loom_stream stream)
+{
+    loom__position position = {0};
+    loom_result result = {0};
+    loom__batch batch = {.keys = keys, .write = LOOM__WRITE_ERASE, .result = &result, .stream = stream};
+    uint64_t got;
+    *erased = 0;
+    do {
+        RETURN_IF_FAILED(loom__map_table_retrieve(table, &position, keys, values, at_once, &got, stream));
+        batch.n = keep_keys_in_range(range, keys, values, got, table->is.key_bytes, table->is.value_bytes);
+        if (batch.n > 0) {
+            RETURN_IF_FAILED(kernels_of(table)->write(table->machine, table->view, &batch));
+            *erased += result.ok;
+        }
+    } while (got > 0);
+    return LOOM_OK;
+}
+
+/* For engines without an erase_if of their own. Erasing a key may move other keys to slots that the pass has left
+ * behind, so passes follow each other until one erases nothing. */
+static loom_status erase_if_directly(loom__table *table, const loom__value_range *range, loom_result *result,
+                                     loom_stream stream)
+{
+    enum { AT_ONCE = 1 << 13 };
+    const loom_allocator *allocator = &table->machine->allocator;
+    const uint64_t key_bytes = table->is.key_bytes, bytes = AT_ONCE * (key_bytes + table->is.value_bytes);
+    loom_result told = {.status = LOOM_OK};
+    uint64_t erased;
+    RETURN_IF_FAILED(loom__map_table_size(table, &told.keys, stream));
+    unsigned char *keys = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
+    if (keys == NULL)
+        return LOOM_OUT_OF_MEMORY;
+    loom_status status;
+    do {
+        status = erase_in_one_pass(table, range, keys, keys + AT_ONCE * key_bytes, AT_ONCE, &erased, stream);
+        told.ok += erased;
+    } while (status == LOOM_OK && erased > 0);
+    loom__release(allocator, keys, bytes, LOOM_MEMORY_HOST, NULL);
+    RETURN_IF_FAILED(status);
+    told.exists = told.keys - told.ok;
+    return table->machine->ops->write_table(table->machine, result, &told, sizeof told, stream);
+}
+
+loom_status loom__map_table_erase_if(loom__table *table, const loom__value_range *range, loom_result *result,
+                                     loom_stream stream)
+{
+    const loom__map_kernels *kernels = kernels_of(table);
+    RETURN_IF_FAILED(kernels->erase_if != NULL ? kernels->erase_if(table->machine, table->view, range, result, stream)
+                                               : erase_if_directly(table, range, result, stream));
+    /* All keys may be gone: only the machine knows how many. */
+    table->worn = sum_up_to_most(table->worn, table->replayed ? UINT64_MAX : table->most);
+    return LOOM_OK;
 }
 
 /* ---- upkeep ---- */

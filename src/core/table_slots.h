@@ -1,4 +1,4 @@
-/* Every slot of a table of any engine: where it lies and what it holds. For code that reads whole tables. */
+/* Every slot of a table of any engine: where it lies and what it holds. For code that reads or writes whole tables. */
 #ifndef LOOM_CORE_TABLE_SLOTS_H
 #define LOOM_CORE_TABLE_SLOTS_H
 
@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct loom__table_slots {
-    const unsigned char *base; /* start of partition 0 */
+    unsigned char *base; /* start of partition 0 */
     uint64_t partition_bytes;
     uint32_t partitions;
     uint32_t buckets; /* per partition */
@@ -58,23 +58,57 @@ LOOM_BOTH uint64_t loom__slot_number(const unsigned char *at, uint32_t bytes)
     return number;
 }
 
+/* Where a slot's key lies, and its value. A slot of a set has no value. */
+LOOM_BOTH unsigned char *loom__slot_key_at(const loom__table_slots *table, uint32_t partition, uint32_t bucket,
+                                           uint32_t slot)
+{
+    return table->base + partition * table->partition_bytes + table->line_offset + bucket * table->line_stride +
+           slot * slot_stride(table->kind);
+}
+
+LOOM_BOTH unsigned char *loom__slot_value_at(const loom__table_slots *table, uint32_t partition, uint32_t bucket,
+                                             uint32_t slot)
+{
+    if (!slot_values_apart(table->kind))
+        return loom__slot_key_at(table, partition, bucket, slot) + slot_key_bytes(table->kind);
+    return table->base + partition * table->partition_bytes + table->value_offset + bucket * table->value_stride +
+           slot * slot_value_bytes(table->kind);
+}
+
+/* The key pattern of a partition's empty slots. */
+LOOM_BOTH uint64_t loom__slots_empty(const loom__table_slots *table, uint32_t partition)
+{
+    return partition == table->exception ? table->empty[1] : table->empty[0];
+}
+
 /* Whether a slot holds a key. If so, sets *key and *value; in sets the value is 0. */
 LOOM_BOTH int loom__slot_holds(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot,
                                uint64_t *key, uint64_t *value)
 {
-    const unsigned char *from = table->base + partition * table->partition_bytes;
-    const unsigned char *at = from + table->line_offset + bucket * table->line_stride + slot * slot_stride(table->kind);
-    const uint64_t empty = partition == table->exception ? table->empty[1] : table->empty[0];
     *value = 0;
-    *key = loom__slot_number(at, slot_key_bytes(table->kind));
-    if (*key == empty)
+    *key = loom__slot_number(loom__slot_key_at(table, partition, bucket, slot), slot_key_bytes(table->kind));
+    if (*key == loom__slots_empty(table, partition))
         return 0;
-    if (slot_values_apart(table->kind))
-        at = from + table->value_offset + bucket * table->value_stride + slot * slot_value_bytes(table->kind);
-    else
-        at += slot_key_bytes(table->kind);
-    *value = loom__slot_number(at, slot_value_bytes(table->kind));
+    *value = loom__slot_number(loom__slot_value_at(table, partition, bucket, slot), slot_value_bytes(table->kind));
     return 1;
+}
+
+/* Stores a key or a value; the counterpart of loom__slot_number. */
+LOOM_BOTH void loom__slot_put(unsigned char *at, uint32_t bytes, uint64_t number)
+{
+    const uint32_t narrow = (uint32_t)number;
+    if (bytes == 4)
+        memcpy(__builtin_assume_aligned(at, 4), &narrow, 4);
+    else if (bytes == 8)
+        memcpy(__builtin_assume_aligned(at, 8), &number, 8);
+}
+
+/* Makes a slot without a row empty: the empty key, and a value of zero. */
+LOOM_BOTH void loom__slot_empty_out(const loom__table_slots *table, uint32_t partition, uint32_t bucket, uint32_t slot)
+{
+    loom__slot_put(loom__slot_key_at(table, partition, bucket, slot), slot_key_bytes(table->kind),
+                   loom__slots_empty(table, partition));
+    loom__slot_put(loom__slot_value_at(table, partition, bucket, slot), slot_value_bytes(table->kind), 0);
 }
 
 #endif

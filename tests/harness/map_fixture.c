@@ -306,6 +306,19 @@ loom_result checked_erase(loom_map *map, batch *b)
     return result;
 }
 
+loom_result checked_erase_if(loom_map *map, loom_number number, const void *least, const void *most)
+{
+    loom_result result = blank_result();
+    uint64_t before = map_size(map);
+    CHECK_OK(loom_map_erase_if(map, number, least, most, &result, NULL));
+    CHECK_EQ(result.status, LOOM_OK);
+    CHECK_EQ(result.keys, before);
+    CHECK_EQ(result.ok + result.exists, before);
+    CHECK_EQ(result.not_found | result.full | result.reserved0 | result.reserved[0] | result.reserved[1], 0);
+    CHECK_EQ(map_size(map), before - result.ok);
+    return result;
+}
+
 void checked_verify(loom_map *map)
 {
     CHECK_OK(loom_map_verify(map, NULL));

@@ -65,6 +65,7 @@ loom_result checked_update(loom_map *map, batch *b);
 loom_result checked_accumulate(loom_map *map, batch *b, loom_combine combine, loom_number number);
 loom_result checked_count(loom_map *map, batch *b);
 loom_result checked_erase(loom_map *map, batch *b);
+loom_result checked_erase_if(loom_map *map, loom_number number, const void *least, const void *most);
 void checked_verify(loom_map *map);
 /* Every key of the batch is found with the batch's value. */
 void check_all_found(loom_map *map, const batch *b);

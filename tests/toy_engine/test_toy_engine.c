@@ -1,5 +1,7 @@
 /* Registers the toy engine in this program and adds it to the list of cases, so that test_cases_agree_with_reference
- * runs for it. The tests here cover what that test does not reach: full tables, automatic growth, and files. */
+ * runs for it. The tests here cover what that test does not reach: full tables, automatic growth, large tables
+ * that the core erases from, and files. */
+#include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"
 #include "harness/map_model.h"
 #include "harness/saved_table.h"
@@ -57,6 +59,43 @@ TEST_EACH_KIND(test_toy_insert_grows_the_table, .cpu_only = 1)
     free_batch(&b);
     loom_map_destroy(map);
     loom_context_destroy(context);
+}
+
+/* The core erases by value: it copies pairs out, some at a time, and erases their keys. Erasures move keys to slots that
+ * were copied already. */
+TEST_EACH(test_toy_erase_if, .cpu_only = 1)
+{
+    counting_allocator *allocator = counting_create();
+    loom_context *context = make_counting_context(t, allocator, 1);
+    const uint64_t n = 30000, few = 10, most = n - n / 10;
+    const loom_number number = t->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32;
+    t->engine = TOY_ENGINE;
+    loom_map_config config = make_config(t, n);
+    config.max_load = 0.95; /* long runs */
+    model m = make_model(t, make_map_from(context, &config), n);
+    batch b = make_batch(t, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    for (uint64_t i = 0; i < n; i++)
+        set_pair(&b, i, batch_key(&b, i), i);
+    CHECK_EQ(model_build(&m, &b, LOOM_KEEP).ok, n);
+    counting_fail_at(allocator, 1);
+    CHECK_REFUSED(loom_map_erase_if(m.map, number, NULL, NULL, NULL, NULL), LOOM_OUT_OF_MEMORY);
+    counting_fail_at(allocator, 0);
+    model_compare(&m);
+    CHECK_EQ(model_erase_if(&m, number, NULL, &few).ok, few + 1);
+    model_compare(&m);
+    CHECK_EQ(model_erase_if(&m, number, NULL, &most).exists, n / 10 - 1);
+    model_compare(&m);
+    model_find(&m, &b);
+    CHECK_EQ(model_erase_if(&m, number, NULL, NULL).exists, 0);
+    CHECK_EQ(model_build(&m, &b, LOOM_KEEP).ok, n);
+    CHECK_EQ(model_erase_if(&m, number, &few, &few).ok, 1);
+    model_compare(&m);
+    free_batch(&b);
+    loom_map_destroy(m.map);
+    free_model(&m);
+    loom_context_destroy(context);
+    counting_destroy(allocator);
 }
 
 /* All checksums are right, but keys lie where no lookup comes by: the survey finds them. */

@@ -38,6 +38,7 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     case LOOM_FEATURE_WRITING_VIEWS:
         break;
     case LOOM_FEATURE_ERASE:
+    case LOOM_FEATURE_ERASE_IF:
         return loom__fail(LOOM_UNSUPPORTED,
                           "keys cannot be taken out of a filter; clear it and insert what is left, or use a set");
     case LOOM_FEATURE_GROW:

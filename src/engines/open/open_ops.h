@@ -605,4 +605,27 @@ LOOM_LANE lane_truth open_erase_slot(loom__slot_kind kind, int shared, const loo
     return 1;
 }
 
+/* The next two are for a scan that has the table alone. The scan itself makes slots empty (I3), and adds up the wear of
+ * a partition: an atomic addition for each key would cost as much as erasing the key. */
+
+/* What is left to do for each slot that the scan made empty. Returns the wear. */
+LOOM_LANE uint32_t open_slot_emptied(loom__slot_kind kind, int shared, const loom__open_view *view, uint32_t partition,
+                                     uint32_t bucket, uint32_t slot, uint64_t key)
+{
+    const open_walk walk = open_walk_to(kind, view, key, bucket);
+    if (slot_values_apart(kind)) { /* I4; other lanes may empty other slots of the bucket */
+        unsigned char *line = view->base + loom__multiply_wide(partition, view->partition_bytes) +
+                              (uint64_t)bucket * open_line_stride(kind);
+        (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~((uint64_t)1 << slot), shared);
+    }
+    return open_wear_of(&walk);
+}
+
+/* What is left to do for a partition in which slots became empty. `wear` is the sum over these slots. */
+LOOM_LANE void open_partition_emptied(int shared, const loom__open_view *view, uint32_t partition, uint32_t wear)
+{
+    lane_store_4(&view->marks[partition], OPEN_UNMARKED); /* I5 */
+    lane_combine_4(&view->stale[partition], LOOM__ADD, wear, shared);
+}
+
 #endif

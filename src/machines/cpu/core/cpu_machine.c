@@ -191,7 +191,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
 static loom_status supports(loom__machine *machine, loom_feature feature)
 {
     (void)machine;
-    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_WRITING_VIEWS, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_ERASE_IF, LOOM_INVALID_ARGUMENT,
                     "feature %d is not known to this version", (int)feature);
     switch (feature) {
     case LOOM_FEATURE_VIEWS:

@@ -21,6 +21,7 @@ typedef open_sums engine_sums;
 typedef char engine_scratch; /* insertions need no scratch memory */
 #define engine_clear_partition loom__cpu_open_clear_partition
 #define engine_slots           open_table_slots
+#define engine_bucket_slots    open_slots
 #define engine_survey          open_survey_of
 
 static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
@@ -80,6 +81,17 @@ static void engine_add_sums(open_sums *total, const open_sums *own)
     loom__cpu_keep_larger(&total->lowest_bad_inverted, own->lowest_bad_inverted);
 }
 
+LOOM_LANE uint32_t engine_slot_emptied(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
+                                       uint32_t bucket, uint32_t slot, uint64_t key)
+{
+    return open_slot_emptied(kind, OPEN_ALONE, view, partition, bucket, slot, key);
+}
+
+static void engine_partition_emptied(const loom__open_view *view, uint32_t partition, uint32_t wear)
+{
+    open_partition_emptied(OPEN_ALONE, view, partition, wear);
+}
+
 #include "machines/cpu/core/cpu_map_calls.h"
 
 static loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
@@ -105,4 +117,5 @@ const loom__map_kernels loom__cpu_open_kernels = {
     .refill = refill,
     .upkeep = loom__cpu_open_upkeep,
     .count_accesses = count_accesses,
+    .erase_if = erase_if,
 };

@@ -17,6 +17,7 @@ typedef loom__cpu_perfect_scratch engine_scratch;
 #define engine_scratch_close   loom__cpu_perfect_scratch_close
 #define engine_clear_partition loom__cpu_perfect_clear_partition
 #define engine_slots           perfect_table_slots
+#define engine_bucket_slots    perfect_slots
 
 static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
 {
@@ -59,6 +60,20 @@ static loom__survey engine_survey(const loom__perfect_view *view, const perfect_
     return perfect_survey_of(sums);
 }
 
+/* Erasures leave codes as they are (P3). */
+LOOM_LANE uint32_t engine_slot_emptied(loom__slot_kind kind, const loom__perfect_view *view, uint32_t partition,
+                                       uint32_t bucket, uint32_t slot, uint64_t key)
+{
+    (void)kind, (void)view, (void)partition, (void)bucket, (void)slot, (void)key;
+    return 0;
+}
+
+static void engine_partition_emptied(const loom__perfect_view *view, uint32_t partition, uint32_t wear)
+{
+    (void)wear;
+    view->marks[partition] = PERFECT_UNMARKED;
+}
+
 #include "machines/cpu/core/cpu_map_calls.h"
 
 static loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
@@ -84,4 +99,5 @@ const loom__map_kernels loom__cpu_perfect_kernels = {
     .retrieve = retrieve,
     .survey = survey,
     .count_accesses = count_accesses,
+    .erase_if = erase_if,
 };

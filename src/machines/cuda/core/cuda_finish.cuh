@@ -20,13 +20,14 @@ __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
     }
     if (threadIdx.x != 0)
         return;
+    const bool erases = finish.op == OP_ERASE || finish.op == OP_ERASE_IF;
     if (finish.replaced)
         *finish.size = mine.ok;
     else if (finish.size != NULL && finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
-        atomicAdd((unsigned long long *)finish.size, finish.op == OP_ERASE ? 0 - mine.ok : mine.ok);
+        atomicAdd((unsigned long long *)finish.size, erases ? 0 - mine.ok : mine.ok);
     loom_result told = {};
     told.status = mine.full > 0 ? LOOM_FULL : finish.outcome;
-    told.keys = finish.n;
+    told.keys = finish.op == OP_ERASE_IF ? mine.ok + mine.exists : finish.n; /* only the table knows its pairs */
     told.ok = mine.ok;
     told.exists = mine.exists;
     told.not_found = finish.op == OP_FIND ? finish.n - mine.ok : mine.not_found; /* lookups count found keys */

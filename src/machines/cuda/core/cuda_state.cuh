@@ -27,6 +27,7 @@
  *   cuda_in_order.cu     inserts batches in order (LOOM_IN_ORDER): sorts the keys, inserts one of equal keys
  *   cuda_whole.cuh       reads or writes whole tables: sums, pairs
  *   cuda_retrieve.cu     copies pairs out of tables
+ *   cuda_erase_if.cuh    erases the pairs whose values lie in a range
  *   cuda_filter.cuh      filters, and the list of their files
  *   cuda_stage.cu        staging memory for host arrays, scratch memory for scans
  *   cuda_rows.cu         selects, takes and puts back rows of arrays, of any width
@@ -244,7 +245,7 @@ typedef struct cuda_spill {
     const void *keys, *values;
 } cuda_spill;
 
-/* The operations: those of LOOM__WRITE_…, and lookup. */
+/* The operations: those of LOOM__WRITE_…, lookup, and erase_if. */
 typedef enum cuda_op {
     OP_KEEP = LOOM__WRITE_KEEP,
     OP_OVERWRITE = LOOM__WRITE_OVERWRITE,
@@ -252,7 +253,8 @@ typedef enum cuda_op {
     OP_COMBINE = LOOM__WRITE_COMBINE,
     OP_UPDATE = LOOM__WRITE_UPDATE,
     OP_ERASE = LOOM__WRITE_ERASE,
-    OP_FIND
+    OP_FIND,
+    OP_ERASE_IF
 } cuda_op;
 
 /* The argument of finish_counts (cuda_finish.cuh), which turns a call's counts into its result. */
@@ -289,6 +291,8 @@ loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_s
 loom_status cuda_open_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                              loom_stream stream);
 loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream);
+loom_status cuda_open_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
+                               loom_result *result, loom_stream stream);
 loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);
 loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
                                      uint64_t *accesses, loom_stream stream);

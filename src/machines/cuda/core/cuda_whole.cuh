@@ -1,4 +1,4 @@
-/* Reads or writes whole tables, for any engine: sums over a table, pairs copied out. */
+/* Reads or writes whole tables, for any engine: sums over a table, pairs copied out. cuda_erase_if.cuh erases pairs. */
 #ifndef LOOM_CUDA_WHOLE_CUH
 #define LOOM_CUDA_WHOLE_CUH
 

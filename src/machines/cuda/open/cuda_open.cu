@@ -388,4 +388,5 @@ const loom__map_kernels cuda_open_kernels = {
     cuda_open_upkeep,
     fold_size,
     cuda_open_count_accesses,
+    cuda_open_erase_if,
 };

@@ -1,9 +1,10 @@
-/* Clear and survey, which write or read whole tables, and the count of accesses. To clear and to survey, a thread block
+/* Clear, erase_if and survey, which write or read whole tables, and the count of accesses. In whole tables a thread block
  * works on one partition. A lane surveys one bucket at a time, or counts the accesses of one key. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
 
 #include "engines/open/open_survey.h"
+#include "machines/cuda/core/cuda_erase_if.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 
 namespace
@@ -24,6 +25,23 @@ template <loom__slot_kind kind> __global__ void clear_kernel(const loom__open_vi
         view.retired_slots[partition] = 0;
     }
 }
+
+/* ---- erase_if ---- */
+
+struct open_erasures {
+    loom__open_view view;
+
+    template <loom__slot_kind kind>
+    __device__ __forceinline__ uint32_t slot_emptied(uint32_t partition, uint32_t bucket, uint32_t slot,
+                                                     uint64_t key) const
+    {
+        return open_slot_emptied(kind, OPEN_SHARED, &view, partition, bucket, slot, key);
+    }
+    __device__ __forceinline__ void partition_emptied(uint32_t partition, uint32_t wear) const
+    {
+        open_partition_emptied(OPEN_SHARED, &view, partition, wear);
+    }
+};
 
 /* ---- survey ---- */
 
@@ -125,6 +143,13 @@ loom_status cuda_open_clear(loom__machine *machine, const void *any_view, loom_s
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaMemsetAsync(&view->totals->size, 0, sizeof view->totals->size, stream));
     return LOOM_OK;
+}
+
+loom_status cuda_open_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
+                               loom_result *result, loom_stream stream)
+{
+    const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
+    return cuda_erase_if<open_erasures>(machine, view, open_table_slots(view), range, result, stream);
 }
 
 loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)

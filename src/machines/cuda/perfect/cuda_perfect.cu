@@ -430,4 +430,5 @@ const loom__map_kernels cuda_perfect_kernels = {
     NULL, /* upkeep: erasures do not slow down lookups */
     NULL, /* fold_size: device views only find */
     count_accesses,
+    cuda_perfect_erase_if,
 };

@@ -8,7 +8,7 @@
  *   cuda_perfect_repair.cu  many keys whose buckets were full: all keys of a partition at once
  *   cuda_perfect_room.cu    the remaining keys, one after the other
  *   cuda_perfect_bulk.cuh   builds by partition, in cuda_perfect_codes.cu and cuda_perfect_place.cu: memory, launches
- *   cuda_perfect_whole.cu   reads or writes whole tables: clear, survey, refill
+ *   cuda_perfect_whole.cu   reads or writes whole tables: clear, erase_if, survey, refill
  *   cuda_perfect.cu         bulk calls
  *
  * A call splits its insertions into chunks. Each chunk takes six steps, one kernel after the other in one stream:
@@ -157,6 +157,8 @@ loom_status cuda_perfect_reset_totals(loom__machine *machine, const void *any_vi
 loom_status cuda_perfect_clear(loom__machine *machine, const void *any_view, loom_stream stream);
 loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
                                 loom_stream stream);
+loom_status cuda_perfect_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
+                                  loom_result *result, loom_stream stream);
 loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream);
 
 #endif

@@ -1,8 +1,9 @@
-/* Reads or writes whole perfect tables: clear, survey, refill. */
+/* Reads or writes whole perfect tables: clear, erase_if, survey, refill. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_room.h"
 #include "engines/perfect/perfect_survey.h"
+#include "machines/cuda/core/cuda_erase_if.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
@@ -21,6 +22,23 @@ template <loom__slot_kind kind> __global__ void __launch_bounds__(THREADS) clear
     if (threadIdx.x == 0)
         view.marks[blockIdx.x] = PERFECT_UNMARKED;
 }
+
+/* ---- erase_if ---- */
+
+/* Erasures leave codes as they are (P3). */
+struct perfect_erasures {
+    loom__perfect_view view;
+
+    template <loom__slot_kind kind>
+    __device__ __forceinline__ uint32_t slot_emptied(uint32_t, uint32_t, uint32_t, uint64_t) const
+    {
+        return 0;
+    }
+    __device__ __forceinline__ void partition_emptied(uint32_t partition, uint32_t) const
+    {
+        view.marks[partition] = PERFECT_UNMARKED;
+    }
+};
 
 /* ---- survey ---- */
 
@@ -176,6 +194,13 @@ loom_status cuda_perfect_refill(loom__machine *machine, const void *any_from, co
     loom_status status = refill(cuda, from, to, &plan, own.at, refused, (cudaStream_t)stream);
     cuda_give_workspace(machine, &own, stream);
     return status;
+}
+
+loom_status cuda_perfect_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
+                                  loom_result *result, loom_stream stream)
+{
+    const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
+    return cuda_erase_if<perfect_erasures>(machine, view, perfect_table_slots(view), range, result, stream);
 }
 
 loom_status cuda_perfect_survey(loom__machine *machine, const void *any_view, loom__survey *survey, loom_stream stream)
