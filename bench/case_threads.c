@@ -69,7 +69,7 @@ static void *find_again_and_again(void *argument)
     pthread_barrier_wait(&all->start);
     while (!atomic_load(&all->stop)) {
         const double begun = bench_seconds();
-        if (loom_map_find(all->map, own->near_keys, all->batch, own->near_values, NULL, NULL, NULL) != LOOM_OK)
+        if (loom_map_find(all->map, own->near_keys, all->batch, own->near_values, NULL, NULL, NULL, NULL) != LOOM_OK)
             note_trouble(own, "find");
         const double took = bench_seconds() - begun;
         own->times[own->calls++ % MOST_TIMES] = (float)took;

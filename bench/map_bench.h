@@ -154,6 +154,7 @@ void map_make_half_present(map_bench *bench, double hit); /* as map_make_all; al
 void map_make_new_values(map_bench *bench, double hit);   /* as map_make_all with values of later rounds */
 void map_make_repeated(map_bench *bench, double hit);     /* each key BENCH_REPEATS times */
 void map_make_erased(map_bench *bench, double hit);       /* as map_make_all with fewer draws */
+void map_make_expired(map_bench *bench, double hit);      /* as map_make_plain; marks what map_call_erase_if erases */
 void map_make_queries(map_bench *bench, double hit);      /* keys alone, `hit` percent of them in the table */
 
 /* ---- Calls (map_calls.c) ---- */
@@ -180,6 +181,13 @@ loom_status map_call_update(map_bench *bench, uint64_t at, uint64_t n, loom_resu
 loom_status map_call_overwrite(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_find(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
 loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+loom_status map_call_erase_if(map_bench *bench, uint64_t at, uint64_t n, loom_result *result);
+
+/* The largest value that map_call_erase_if erases: a sixteenth of all values is not above it. */
+static inline uint64_t map_expired(uint32_t value_bytes)
+{
+    return (value_bytes == 4 ? UINT32_MAX : UINT64_MAX) >> 4;
+}
 
 /* ---- Churn (map_churn.c) ---- */
 

@@ -162,3 +162,12 @@ loom_status map_call_erase(map_bench *bench, uint64_t at, uint64_t n, loom_resul
 {
     return loom_map_erase(bench->map, keys_at(bench, at), n, NULL, result, NULL);
 }
+
+loom_status map_call_erase_if(map_bench *bench, uint64_t at, uint64_t n, loom_result *result)
+{
+    uint64_t most[1];
+    (void)at, (void)n;
+    bench_put(most, 0, bench->value_bytes, map_expired(bench->value_bytes));
+    return loom_map_erase_if(bench->map, bench->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64, NULL, most,
+                             result, NULL);
+}

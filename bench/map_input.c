@@ -216,6 +216,16 @@ static void make_queries_range(void *work, uint64_t begin, uint64_t end)
 
 /* Hits and misses alternate at random, so that no branch predictor can learn their order. Among hits the hot key is a
  * present one, among misses an absent one. */
+void map_make_expired(map_bench *bench, double hit)
+{
+    map_make_plain(bench, hit);
+    bench->distinct = 0;
+    for (uint64_t i = 0; i < bench->n; i++) {
+        bench->marked[i] = bench_value_of(i, 0, bench->value_bytes) <= map_expired(bench->value_bytes);
+        bench->distinct += bench->marked[i];
+    }
+}
+
 void map_make_queries(map_bench *bench, double hit)
 {
     map_input input = {.hit = hit};

@@ -123,6 +123,7 @@ static uint64_t hold_all(const map_bench *bench)
  *            overwrite likewise
  *   find_or_insert  the pair read, a value written, 64 bytes for each access, half of the last buckets written back
  *   erase    the key read, 64 bytes for each access, and the last bucket written back; count likewise
+ *   erase_if the table read once; the buckets that change are not counted
  *   churn    an erase and an insert
  *   grow     the table read, and one of twice its size written
  *   extend, grow_from  as insert */
@@ -167,6 +168,12 @@ static double bytes_of_erase(const map_bench *bench, double accesses)
     return (double)bench->count * (bench->key_bytes + BUCKET * (accesses + 1));
 }
 
+static double bytes_of_erase_if(const map_bench *bench, double accesses)
+{
+    (void)accesses;
+    return (double)bench->footprint;
+}
+
 static double bytes_of_churn(const map_bench *bench, double accesses)
 {
     const double keys = (double)bench->operations / 2; /* erased, and as many inserted */
@@ -179,10 +186,10 @@ static double bytes_of_churn(const map_bench *bench, double accesses)
  * `build_low_memory`, `build_in_order` and `build_with_status` build in other ways. `find_or_insert` finds half of its
  * keys. `accumulate` adds up and `count` counts in an empty table. `update` and `overwrite` (insert with
  * LOOM_OVERWRITE) replace values of present keys. Compare `find_churned` with `find`: the same lookups of the same
- * keys. `grow` moves a full table into one of twice the capacity. `extend` inserts the last keys, as many as --more
- * says, directly, `extend_by_partition` by partition, `insert_more` in the way that the library chooses. `grow_from`
- * inserts all keys into an empty table that grows, from each first capacity that --from names; in `grow_from_repeats`
- * nine of ten entries repeat a key. */
+ * keys. `erase_if` erases a sixteenth of the pairs, by value; its rate counts all pairs. `grow` moves a full table into
+ * one of twice the capacity. `extend` inserts the last keys, as many as --more says, directly, `extend_by_partition` by
+ * partition, `insert_more` in the way that the library chooses. `grow_from` inserts all keys into an empty table that
+ * grows, from each first capacity that --from names; in `grow_from_repeats` nine of ten entries repeat a key. */
 const map_op map_ops[] = {
     {.name = "build",
      .needs = LOOM_FEATURE_BUILD,
@@ -328,6 +335,18 @@ const map_op map_ops[] = {
      .check_all = check_marked_absent,
      .keys_held = hold_all,
      .bytes = bytes_of_erase},
+    {.name = "erase_if",
+     .needs = LOOM_FEATURE_ERASE_IF,
+     .traits = MAP_OP_WHOLE | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,
+     .accesses = MAP_ACCESSES_NONE,
+     .limit = MAP_LIMIT_COPY,
+     .make_input = map_make_expired,
+     .reset = reset_filled,
+     .call = map_call_erase_if,
+     .check = check_erased,
+     .check_all = check_marked_absent,
+     .keys_held = hold_all,
+     .bytes = bytes_of_erase_if},
     {.name = "grow",
      .needs = LOOM_FEATURE_GROW,
      .traits = MAP_OP_WHOLE | MAP_OP_SETS | MAP_OP_IF_ASKED | MAP_OP_PLAIN_KEYS,

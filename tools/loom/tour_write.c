@@ -59,6 +59,34 @@ static void step_insert_overwrite(tour *t)
     write_batch(t, t->n, LOOM_OVERWRITE, false, true);
 }
 
+/* Erases the pairs with values from a third to two thirds of all values, in one call without keys. */
+static void step_erase_if(tour *t)
+{
+    loom_result result;
+    uint64_t bounds[2], erased = 0;
+    const uint64_t ones = t->value_bytes == 4 ? UINT32_MAX : UINT64_MAX, before = tour_expected_size(t);
+    bench_put(&bounds[0], 0, t->value_bytes, ones / 3);
+    bench_put(&bounds[1], 0, t->value_bytes, ones / 3 * 2);
+    for (uint64_t i = 0; i < t->n; i++) {
+        const uint64_t value = t->rounds[i] == TOUR_ABSENT ? 0 : bench_value_of(i, t->rounds[i], t->value_bytes);
+        if (t->rounds[i] == TOUR_ABSENT || value < ones / 3 || value > ones / 3 * 2)
+            continue;
+        t->rounds[i] = TOUR_ABSENT;
+        erased++;
+    }
+    const double begun = bench_seconds();
+    const loom_status status = loom_map_erase_if(t->map, t->value_bytes == 4 ? LOOM_NUMBER_U32 : LOOM_NUMBER_U64,
+                                                 &bounds[0], &bounds[1], &result, NULL);
+    tour_took(t, begun, before);
+    if (!tour_did(t, status, "erase_if"))
+        return;
+    t->answers++;
+    if (result.status != LOOM_OK || result.keys != before || result.ok != erased || result.exists != before - erased)
+        tour_wrong(t, "the result counts %" PRIu64 " of %" PRIu64 " pairs erased instead of %" PRIu64 " of %" PRIu64,
+                   result.ok, result.keys, erased, before);
+    tour_check_table(t, t->map);
+}
+
 /* Erases the keys of index n / 2 and above, untimed. */
 static bool erase_upper_half(tour *t)
 {
@@ -232,6 +260,7 @@ const tour_step tour_build_steps[] = {{.name = "build", .run = step_build}, {.na
 
 const tour_step tour_write_steps[] = {
     {.name = "erase, half there", .run = step_erase, .needs = LOOM_FEATURE_ERASE},
+    {.name = "erase_if, a third", .run = step_erase_if, .needs = LOOM_FEATURE_ERASE_IF},
     {.name = "insert keep", .run = step_insert_keep},
     {.name = "insert overwrite", .run = step_insert_overwrite},
     {.name = "find_or_insert, half", .run = step_find_or_insert, .needs = LOOM_FEATURE_FIND_OR_INSERT},
