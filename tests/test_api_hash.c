@@ -264,7 +264,7 @@ TEST_EACH_FILTER(test_filter_hash_is_that_of_the_filter)
         loom_filter *filter = make_filter_from(context, &config);
         size_t bytes, used = 0;
         fill_distinct(&b, random_u64(&t->random), round);
-        CHECK_OK(loom_filter_insert(filter, b.keys, 1, 0, NULL, NULL));
+        CHECK_OK(loom_filter_insert(filter, b.keys, 1, 0, NULL, NULL, NULL));
         const loom_filter_report report = filter_report(filter);
         uint64_t *hashes = hashes_of(context, &b, report.seed, ON_HOST, ON_HOST, NULL);
         unsigned char *file = filter_file(t, filter, &bytes);

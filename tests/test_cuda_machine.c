@@ -282,7 +282,7 @@ TEST(test_cuda_erase_if_in_streams, .timeout_seconds = 180)
             CHECK_OK(loom_map_erase_if(map, LOOM_NUMBER_U64, &least, &most, r, streams[round % STREAMS]));
             least = 0;
             most = UINT64_MAX;
-            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, r + 1, streams[(round + 1) % STREAMS]));
+            CHECK_OK(loom_map_find(map, keys.at, n, found.at, NULL, NULL, r + 1, streams[(round + 1) % STREAMS]));
         }
         for (int i = 0; i < STREAMS; i++)
             cuda_stream_wait(streams[i]);

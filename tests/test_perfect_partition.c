@@ -265,6 +265,14 @@ static uint64_t key_of_cell(test_run *t, const fixture *f, uint32_t cell)
     return key;
 }
 
+static int is_among(const uint64_t *keys, uint32_t n, uint64_t key)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (keys[i] == key)
+            return 1;
+    return 0;
+}
+
 /* More keys with equal rotations than a bucket has slots: no code places them, and the stash is too small. The
  * insertion reseeds the partition. */
 TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
@@ -272,14 +280,16 @@ TEST_EACH_KIND(test_perfect_insert_reseeds, .cpu_only = 1)
     fixture f;
     make_fixture(&f, t, 2, 8, 1);
     uint32_t rotations[2] = {0, 0}, refused = 0;
+    uint64_t keys[32];
     for (uint32_t i = 0; i <= perfect_slots(f.kind); i++) {
         uint64_t key;
         perfect_place place;
         do {
             key = key_of_cell(t, &f, 0x21);
             place = perfect_place_of_key(f.kind, &f.view, key);
-        } while (i > 0 && (perfect_rotation(place.remainder, 0, 0) != rotations[0] ||
+        } while (i > 0 && (is_among(keys, i, key) || perfect_rotation(place.remainder, 0, 0) != rotations[0] ||
                            perfect_rotation(place.remainder, 0, 1) != rotations[1]));
+        keys[i] = key;
         rotations[0] = perfect_rotation(place.remainder, 0, 0);
         rotations[1] = perfect_rotation(place.remainder, 0, 1);
         refused += insert_key(&f, key) == PERFECT_NO_ROOM;
