@@ -439,7 +439,7 @@ TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = make_growing(t, context, 100), *clone;
-    batch few = make_batch(t, 50), many = make_batch(t, 200000);
+    batch few = make_batch(t, 50), many = make_batch(t, 300000); /* by partition from 2^18 on */
     fill_distinct(&few, 1, 0);
     fill_distinct(&many, 2, 0);
     loom_activity now = activity_of(map);
@@ -455,7 +455,7 @@ TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
     CHECK_EQ(now.growths, 1);
     CHECK(now.growth_seconds > 0);
     CHECK_OK(loom_map_contains(map, many.keys, many.n, NULL, NULL, NULL, NULL));
-    CHECK_EQ(activity_of(map).keys, 50 + 2 * 200000);
+    CHECK_EQ(activity_of(map).keys, 50 + 2 * 300000);
     CHECK_EQ(activity_of(map).calls, 3);
     CHECK_OK(loom_map_build(map, many.keys, many.values, many.n, LOOM_KEEP, NULL, NULL, NULL));
     CHECK_EQ(activity_of(map).last_route, LOOM_ROUTE_BY_PARTITION);

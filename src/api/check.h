@@ -15,7 +15,9 @@ typedef struct loom__array {
     uint64_t alignment; /* a power of two; 0: elements of 4 and 8 bytes are aligned to their width, others to 1 */
 } loom__array;
 
-/* Checks a call's arrays. Every array must be present, unless it is optional or empty. Every array must be aligned and
+enum { LOOM__MOST_ARRAYS = 8 };
+
+/* Checks a call's arrays, at most LOOM__MOST_ARRAYS. Every array must be present, unless it is optional or empty. Every array must be aligned and
  * addressable. No array that is written may overlap another. An array has n elements unless it has its own count. */
 loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n);
 

@@ -67,6 +67,21 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
     return loom__handle_tell(&map->handle, &outcome, batch->result, batch->stream);
 }
 
+/* Counts a call for loom_map_activity. Only lookups run beside each other. */
+static void note_call(loom_map *map, loom__access access, uint64_t n, loom_route route)
+{
+    if (access == LOOM__ACCESS_FIND) {
+        atomic_fetch_add_explicit(&map->calls, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&map->keys, n, memory_order_relaxed);
+        return;
+    }
+    atomic_store_explicit(&map->calls, atomic_load_explicit(&map->calls, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&map->keys, atomic_load_explicit(&map->keys, memory_order_relaxed) + n, memory_order_relaxed);
+    if (inserts(access))
+        map->last_route = route;
+}
+
 /* Runs a batch and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
 static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
@@ -84,12 +99,8 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     loom_route route = LOOM_ROUTE_DIRECTLY;
     batch->route = &route;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);
-    if (status == LOOM_OK) {
-        atomic_fetch_add_explicit(&map->calls, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&map->keys, batch->n, memory_order_relaxed);
-        if (inserts(access))
-            map->last_route = route;
-    }
+    if (status == LOOM_OK)
+        note_call(map, access, batch->n, route);
     if (access == LOOM__ACCESS_FIND) { /* a lookup without a result was waited for */
         if (given == NULL && status == LOOM_OK && batch->n > 0)
             loom__handle_leave_ended(&map->handle, access, batch->stream);

@@ -35,6 +35,8 @@ loom_status loom__map_estimate_keys(loom_map *map, const void *keys, uint64_t n,
     const double estimate = loom__sketch_estimate(&sketch);
     distinct->least = up_to(estimate * (1 - SKETCH_ERROR), n);
     distinct->most = up_to(estimate * (1 + SKETCH_ERROR) + 1, n);
+    if (distinct->most == n) /* far more batches have different keys than keys of which some percent come twice */
+        distinct->least = n;
     return LOOM_OK;
 }
 
