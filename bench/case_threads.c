@@ -1,6 +1,6 @@
 /* The case `threads`: several host threads call one table at the same time. Each thread looks up keys of its own, one
- * batch after the other, and waits for each call. A row tells the rate of all threads together, and how long calls took:
- * the median, the 99th percentile and the longest.
+ * batch after the other, and waits for each call. A row tells the rate of all threads together, and how long calls
+ * took: the median, the 99th percentile and the longest.
  *
  *   find                with arrays in the machine's memory
  *   find_host           with arrays in ordinary host memory; on the cpu machine that is the same

@@ -1,5 +1,5 @@
-/* A cache whose entries expire. Each key has the time of its last use. Every second some keys are used, and all keys that
- * were not used for TIME_TO_LIVE seconds are erased by one call.
+/* A cache whose entries expire. Each key has the time of its last use. Every second some keys are used, and all keys
+ * that were not used for TIME_TO_LIVE seconds are erased by one call.
  *
  *   cc expire.c $(pkg-config --cflags --libs hashloom) && ./a.out
  */

@@ -17,8 +17,9 @@ typedef struct loom__array {
 
 enum { LOOM__MOST_ARRAYS = 8 };
 
-/* Checks a call's arrays, at most LOOM__MOST_ARRAYS. Every array must be present, unless it is optional or empty. Every array must be aligned and
- * addressable. No array that is written may overlap another. An array has n elements unless it has its own count. */
+/* Checks a call's arrays, at most LOOM__MOST_ARRAYS. Every array must be present, unless it is optional or empty. Every
+ * array must be aligned and addressable. No array that is written may overlap another. An array has n elements unless
+ * it has its own count. */
 loom_status loom__check_arrays(const loom__array *arrays, int count, uint64_t n);
 
 #endif

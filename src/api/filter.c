@@ -169,8 +169,9 @@ static loom_status tell_overfilled(loom_filter *filter)
 /* ---- Bulk calls ---- */
 
 /* Chooses between direct insertion and insertion by partition, and enters. Batches that tell which keys were new go
- * directly: the ORs of other calls do not disturb them. While a batch goes by partition, no other call may set bits. This cannot be ensured while device views are lent: the keys then go directly, or the call fails
- * with IN_USE if the flags ask for LOOM_BY_PARTITION. */
+ * directly: the ORs of other calls do not disturb them. While a batch goes by partition, no other call may set bits.
+ * This cannot be ensured while device views are lent: the keys then go directly, or the call fails with IN_USE if the
+ * flags ask for LOOM_BY_PARTITION. */
 static loom_status enter_inserting(loom_filter *filter, loom__batch *batch, loom__access *access)
 {
     const loom__table *own = filter->handle.table;

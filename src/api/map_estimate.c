@@ -4,8 +4,8 @@
  * batches with a few frequent keys as for any other. The share of them that is new comes from a random sample of rows,
  * which are looked up. If frequent keys are stored and rare keys are not, or the other way round, the sampled share is
  * wrong. So the number is a guess: after a guess that was too low, refused keys make the table grow again. A guess that
- * is too high is at most the number of distinct keys in the batch, as the sketch estimates it, so the table has room for
- * at most 2.1 times the keys that it holds afterwards. */
+ * is too high is at most the number of distinct keys in the batch, as the sketch estimates it, so the table has room
+ * for at most 2.1 times the keys that it holds afterwards. */
 #include "api/map.h"
 #include "core/error.h"
 #include "core/memory.h"

@@ -23,10 +23,10 @@
  *   5. If the table holds more keys than its capacity in the end, it grows once more. No call leaves a table overfull
  *      if there is memory.
  *
- * How large a table gets. An estimate is at most the number of distinct keys in the batch, plus the error of the sketch.
- * So a table grows to the map's factor times its capacity, or to room for at most 2.1 times the keys that it holds
- * afterwards. A table that refuses keys while it is less than half full does not grow: the hashes of these keys are made
- * to collide, and would collide in any table.
+ * How large a table gets. An estimate is at most the number of distinct keys in the batch, plus the error of the
+ * sketch. So a table grows to the map's factor times its capacity, or to room for at most 2.1 times the keys that it
+ * holds afterwards. A table that refuses keys while it is less than half full does not grow: the hashes of these keys
+ * are made to collide, and would collide in any table.
  *
  * Short of memory. If the larger table of step 1 cannot be had, the batch goes to the table as it is. All memory for a
  * further round is allocated before the table begins to grow. If an allocation fails, the rows stay refused, as

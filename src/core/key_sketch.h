@@ -1,6 +1,6 @@
 /* A sketch of a batch's keys, from which the number of distinct keys is estimated without storing any key: HyperLogLog,
- * with the estimator of "New cardinality estimation algorithms for HyperLogLog sketches" (Otmar Ertl, 2017), which needs
- * no correction for small or large numbers.
+ * with the estimator of "New cardinality estimation algorithms for HyperLogLog sketches" (Otmar Ertl, 2017), which
+ * needs no correction for small or large numbers.
  *
  * The upper bits of a key's hash choose one of 8,192 registers. A register keeps the largest rank among its keys: the
  * number of leading zeros in the other bits of the hash, plus 1. Equal keys have equal hashes, so repeated keys change

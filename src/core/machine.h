@@ -53,7 +53,8 @@ typedef struct loom__machine_ops {
     /* For machines whose calls may return before their work is done: calls on one table that must not overlap run one
      * after the other, across all streams. All four are NULL on machines where a call has ended when it returns: the
      * handle's lock is enough there. If order_begin fails, order_end is not called. `ended`: the call has waited for
-     * its work, which was behind all that order_begin ordered it behind. order_destroy waits for the calls in flight. */
+     * its work, so this work and all that order_begin ordered it behind have ended. order_destroy waits for the calls
+     * in flight. */
     loom_status (*order_create)(loom__machine *machine, int concurrent_reads, loom__order **order);
     void (*order_destroy)(loom__order *order);
     loom_status (*order_begin)(loom__order *order, loom__access access, loom_stream stream);

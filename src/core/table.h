@@ -154,8 +154,8 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch);
  * before the batch is ordered with other calls. */
 loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked);
 
-/* Erases the pairs whose values lie in the range. The table has values, and the call has it alone. Counts in *result: ok
- * (erased), exists (the others), keys (all). Waits only if the machine cannot write *result in stream order. */
+/* Erases the pairs whose values lie in the range. The table has values, and the call has it alone. Counts in *result:
+ * ok (erased), exists (the others), keys (all). Waits only if the machine cannot write *result in stream order. */
 loom_status loom__map_table_erase_if(loom__table *table, const loom__value_range *range, loom_result *result,
                                      loom_stream stream);
 

@@ -61,8 +61,8 @@ TEST_EACH_KIND(test_toy_insert_grows_the_table, .cpu_only = 1)
     loom_context_destroy(context);
 }
 
-/* The core erases by value: it copies pairs out, some at a time, and erases their keys. Erasures move keys to slots that
- * were copied already. */
+/* The core erases by value: it copies pairs out, some at a time, and erases their keys. Erasures move keys to slots
+ * that were copied already. */
 TEST_EACH(test_toy_erase_if, .cpu_only = 1)
 {
     counting_allocator *allocator = counting_create();

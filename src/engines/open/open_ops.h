@@ -593,8 +593,8 @@ LOOM_LANE lane_truth open_read_slot(loom__slot_kind kind, int shared, const loom
 }
 
 /* Erases the key that open_read_slot read, as an erasure of the key would: *linearisation point* as there. False:
- * another erasure was first. No slot gets another key while erasures run, and no value changes, so the key and the value
- * are still those that were read. */
+ * another erasure was first. No slot gets another key while erasures run, and no value changes, so the key and the
+ * value are still those that were read. */
 LOOM_LANE lane_truth open_erase_slot(loom__slot_kind kind, int shared, const loom__open_view *view,
                                      const open_walk *here, uint32_t slot, uint64_t key, uint64_t pair)
 {

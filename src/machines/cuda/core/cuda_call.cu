@@ -1,7 +1,7 @@
 /* Brings the arrays of a bulk call to where kernels can reach them, for any engine.
  *
- * Kernels use arrays in device or managed memory directly. Host arrays pass through the two buffers of a stage in chunks. One chunk is
- * copied while a kernel works on the other. */
+ * Kernels use arrays in device or managed memory directly. Host arrays pass through the two buffers of a stage in
+ * chunks. One chunk is copied while a kernel works on the other. */
 #include "machines/cuda/core/cuda_call.cuh"
 
 #include "core/call_parts.h"

@@ -1,5 +1,5 @@
-/* Clear, erase_if and survey, which write or read whole tables, and the count of accesses. In whole tables a thread block
- * works on one partition. A lane surveys one bucket at a time, or counts the accesses of one key. */
+/* Clear, erase_if and survey, which write or read whole tables, and the count of accesses. In whole tables a thread
+ * block works on one partition. A lane surveys one bucket at a time, or counts the accesses of one key. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
 
