@@ -97,6 +97,22 @@ TEST(test_simt_open_mixed_erase_if, .timeout_seconds = 240)
 {
     run_case(t, "mixed/erase_if", RUNS);
 }
+TEST(test_simt_open_unread, .timeout_seconds = 240)
+{
+    run_case(t, "unread/insert+insert", RUNS);
+}
+TEST(test_simt_open_unread_full, .timeout_seconds = 240)
+{
+    run_case(t, "unread/insert+insert/full", RUNS);
+}
+TEST(test_simt_open_unread_fetch_full, .timeout_seconds = 240)
+{
+    run_case(t, "unread/fetch+fetch/full", RUNS);
+}
+TEST(test_simt_open_unread_accumulate_full, .timeout_seconds = 240)
+{
+    run_case(t, "unread/accumulate/full", RUNS);
+}
 TEST(test_simt_open_upkeep, .timeout_seconds = 240)
 {
     run_case(t, "upkeep", RUNS);

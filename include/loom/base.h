@@ -269,8 +269,9 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *     memory until it ends: 4 to 8 bytes for each slot of a partition, per thread. Without that
  *     memory upkeep does less: more keys stay outside of their home buckets.
  *
- * Capture. On the cuda machine a call returns UNSUPPORTED while its stream is being captured into a
- * graph. Only loom_map_build can be captured.
+ * Capture. While a stream of the cuda machine is being captured into a graph, loom_map_build,
+ * loom_map_insert, loom_map_find and loom_map_contains can become part of the graph: docs/guide.md,
+ * "Streams and CUDA graphs". Other calls return UNSUPPORTED.
  *
  * Threads. Any number of host threads may use a handle. A call uses all threads of its context.
  * Destroying a table waits for the calls that have begun. Beginning a call after that is an error

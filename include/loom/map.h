@@ -184,8 +184,8 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  *   - Status   FULL: some keys were refused, since the table must not or could not grow; the others
  *              are stored, and `status` tells which. UNSUPPORTED: see loom_insert_flags. After
  *              OUT_OF_MEMORY, UNSUPPORTED and INVALID_ARGUMENT the table is unchanged
- * A build in a captured stream becomes part of the CUDA graph. It needs a workspace and a result,
- * and has more rules: docs/guide.md, "Streams and CUDA graphs". Perfect tables: UNSUPPORTED. */
+ * In a captured stream, builds, inserts and lookups become part of the CUDA graph, with rules of
+ * their own: docs/guide.md, "Streams and CUDA graphs". Perfect tables: only lookups. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 

@@ -26,6 +26,7 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
     int fits = builds ? batch->n <= handle->table->is.capacity : loom__map_table_surely_fits(handle->table, batch->n);
     *grows = map->growth > 0 && handle->lent == 0 && !fits;
     use_workspace(map, batch);
+    batch->read_beside = handle->table->concurrent_reads || handle->lent > 0; /* kernels with a view may look keys up */
     if (!builds && handle->lent == 0)
         *access = loom__map_table_access(handle->table, batch, *access);
     if (*grows)
@@ -163,6 +164,22 @@ static loom_status check_batch(loom_map *map, const loom__batch *batch, int want
     return loom__check_arrays(arrays, sizeof arrays / sizeof *arrays, batch->n);
 }
 
+static int is_captured(const loom_map *map, loom_stream stream)
+{
+    loom__machine *machine = map->handle.context->machine;
+    return machine->ops->is_captured != NULL && machine->ops->is_captured(machine, stream);
+}
+
+/* For calls that can become part of a graph. Sets batch->captured. */
+static loom_status check_or_capture(loom_map *map, loom__batch *batch, int wants)
+{
+    const loom_status status = check_batch(map, batch, wants);
+    if (status != LOOM_UNSUPPORTED || !is_captured(map, batch->stream))
+        return status;
+    batch->captured = 1;
+    return check_batch(map, batch, wants);
+}
+
 /* Sets the batch's flags and what it writes. A set has nothing to overwrite. */
 static loom_status prepare_insert(loom_map *map, uint32_t flags, loom__batch *batch)
 {
@@ -176,7 +193,7 @@ static loom_status prepare_insert(loom_map *map, uint32_t flags, loom__batch *ba
         "flags = 0x%x: LOOM_DIRECTLY goes with neither LOOM_BY_PARTITION nor LOOM_IN_ORDER, which sort the batch "
         "first",
         flags);
-    RETURN_IF_FAILED(check_batch(map, batch, TAKES_VALUES));
+    RETURN_IF_FAILED(check_or_capture(map, batch, TAKES_VALUES));
     batch->flags = flags;
     batch->write = flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     return LOOM_OK;
@@ -196,36 +213,41 @@ static loom_status check_and_run(loom_map *map, loom__map_work work, loom__batch
     return run_batch(map, work, batch, access);
 }
 
-/* The build becomes part of a graph and does not run now, so it is not ordered with other calls. */
-static loom_status capture_build(loom_map *map, loom__batch *batch)
+/* The call becomes part of a graph and does not run now, so it is not ordered with other calls, and a table does not
+ * grow for it. */
+static loom_status capture(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
-    RETURN_ERROR_IF(batch->result == NULL, LOOM_INVALID_ARGUMENT,
+    const int finds = access == LOOM__ACCESS_FIND;
+    loom_result nobodys;
+    RETURN_ERROR_IF(batch->result == NULL && !finds, LOOM_INVALID_ARGUMENT,
                     "result is NULL: the stream is being captured into a graph, and nobody can wait for the outcome; "
                     "give a result where the device can write it");
+    RETURN_ERROR_IF(access == LOOM__ACCESS_INSERT && batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION),
+                    LOOM_UNSUPPORTED,
+                    "flags = 0x%x: the stream is being captured into a graph, where inserts go directly; leave out "
+                    "LOOM_IN_ORDER and LOOM_BY_PARTITION, or insert outside of the capture",
+                    batch->flags);
+    if (batch->result == NULL) {
+        batch->result = &nobodys;
+        batch->uncounted = 1;
+    }
     loom__gate_enter(&map->handle.gate, 1);
     use_workspace(map, batch);
-    loom_status status = loom__handle_check_views(&map->handle, LOOM__ACCESS_ALONE);
+    batch->read_beside = 1; /* nobody knows what runs beside a replay */
+    loom_status status = loom__handle_check_views(&map->handle, access);
     if (status == LOOM_OK)
-        status = loom__map_table_build(map->handle.table, batch);
-    map->handle.generation += status == LOOM_OK;
+        status = work(map->handle.table, batch);
+    map->handle.generation += status == LOOM_OK && !finds;
     loom__gate_leave(&map->handle.gate, 1);
     return status;
-}
-
-static int is_captured(const loom_map *map, loom_stream stream)
-{
-    loom__machine *machine = map->handle.context->machine;
-    return machine->ops->is_captured != NULL && machine->ops->is_captured(machine, stream);
 }
 
 loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                            uint8_t *status, loom_result *result, loom_stream stream)
 {
     loom__batch batch = batch_of(keys, values, n, status, result, stream);
-    batch.captured = map != NULL && is_captured(map, stream);
     RETURN_IF_FAILED(prepare_insert(map, flags, &batch));
-    return batch.captured ? capture_build(map, &batch)
-                          : run_batch(map, loom__map_table_build, &batch, LOOM__ACCESS_ALONE);
+    return (batch.captured ? capture : run_batch)(map, loom__map_table_build, &batch, LOOM__ACCESS_ALONE);
 }
 
 loom_status loom_map_insert(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
@@ -233,6 +255,8 @@ loom_status loom_map_insert(loom_map *map, const void *keys, const void *values,
 {
     loom__batch batch = batch_of(keys, values, n, status, result, stream);
     RETURN_IF_FAILED(prepare_insert(map, flags, &batch));
+    if (batch.captured)
+        return capture(map, loom__map_table_write, &batch, LOOM__ACCESS_INSERT);
     return run_batch(map, loom__map_table_write, &batch,
                      flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION) ? LOOM__ACCESS_ALONE : LOOM__ACCESS_INSERT);
 }
@@ -327,10 +351,10 @@ loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *val
 {
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.found_values = values;
-    RETURN_IF_FAILED(check_batch(map, &batch, GIVES_VALUES));
+    RETURN_IF_FAILED(check_or_capture(map, &batch, GIVES_VALUES));
     if (absent != NULL)
         RETURN_IF_FAILED(take_absent(map, absent, &batch));
-    return run_batch(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
+    return (batch.captured ? capture : run_batch)(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
@@ -338,7 +362,8 @@ loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8
 {
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.found = found;
-    return check_and_run(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND, 0);
+    RETURN_IF_FAILED(check_or_capture(map, &batch, 0));
+    return (batch.captured ? capture : run_batch)(map, loom__map_table_find, &batch, LOOM__ACCESS_FIND);
 }
 
 loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,

@@ -52,6 +52,10 @@ static loom_status begin(loom__handle *handle, loom_view_access asked, loom_map_
                     "pass one view to several kernels",
                     LOOM__MOST_VIEWS, handle->view_end);
     RETURN_IF_FAILED(loom__table_lend(handle->table, view));
+    /* Kernels with the view may look keys up, and calls that write without lookups beside them may be in flight
+     * (batch.read_beside). The view's kernels come after these. */
+    if (handle->lent == 0 && !handle->is_filter && access != LOOM__ACCESS_READ)
+        RETURN_IF_FAILED(pass(handle, LOOM__ACCESS_ALONE, stream));
     RETURN_IF_FAILED(pass(handle, access, stream));
     view->serial = next_serial();
     handle->lent_as = access;

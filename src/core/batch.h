@@ -31,9 +31,10 @@ typedef struct loom__batch {
     loom__widening widening; /* accumulate */
     void *workspace;         /* builds and inserts: the caller's memory; replaces temporary memory if large enough */
     uint64_t workspace_bytes;
-    uint32_t captured;     /* build: the stream is being captured into a graph */
+    uint32_t captured;     /* the stream is being captured into a graph: build, insert, find, contains */
     uint32_t by_partition; /* insert: going by partition is faster; the call has the table alone */
     uint32_t replace;      /* build: discards the former contents */
+    uint32_t read_beside;  /* lookups may overlap the call */
     uint32_t uncounted;    /* nobody reads the counts of the result */
     loom_route *route;     /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;

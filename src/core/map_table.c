@@ -154,6 +154,7 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
     const int asked = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0 || batch->by_partition;
     RETURN_IF_FAILED((asked && kernels->insert_bulk != NULL ? kernels->insert_bulk
                                                             : kernels->write)(table->machine, table->view, batch));
+    table->replayed |= batch->captured != 0;
     note_work(table, batch);
     return LOOM_OK;
 }

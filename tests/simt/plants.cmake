@@ -125,6 +125,14 @@ plant(bit_not_released insert+insert/full
 "        lane_release(shared); /* the bits come before the key (I2) */"
 "        (void)0;")
 
+plant(far_bit_not_released unread/insert+insert/full
+"    if (depth > (shared == OPEN_UNREAD ? open_near_depth(view) : 0))"
+"    if (depth > 0 && shared != OPEN_UNREAD)")
+
+plant(refused_before_near_buckets unread/insert+insert/full
+"    if (last || (walk->knows_full && (!shared || walk->depth >= open_near_depth(view))))"
+"    if (last || walk->knows_full)")
+
 plant(value_not_released find+insert
 "    lane_release(shared); /* the value comes before its ready bit (I4) */"
 "")

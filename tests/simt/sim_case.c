@@ -311,6 +311,8 @@ static void draw_calls(int tiny)
             call->stream = stream;
             call->open.op = draw_op(now.c->streams[stream] & (is_set() ? SIM_OF_SETS : UINT32_MAX));
             call->open.shared = now.c->at_rest ? OPEN_ALONE : now.c->mixed ? OPEN_MIXED : OPEN_SHARED;
+            if (now.c->unread && below(4) != 0) /* both may overlap */
+                call->open.shared = OPEN_UNREAD;
             call->open.rule = (loom__combine_rule)(now.seed / 3 % (LOOM__MAX_FLOAT + 1));
             call->open.view = now.view;
             call->open.items = call->items;

@@ -45,6 +45,7 @@ typedef struct sim_case {
     int crowded;                         /* two free slots at most, for more keys */
     int at_rest;                         /* nothing writes: finds use loads that are not coherent */
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
+    int unread;                          /* without lookups: most calls leave out what only lookups need */
     int sets;                            /* also for sets, which get only the operations of SIM_OF_SETS */
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
     int tells_new;                       /* of a filter: insertions tell which keys were new */

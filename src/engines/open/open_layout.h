@@ -49,6 +49,7 @@ enum {
     OPEN_LEAST_WANTED = 251,                               /* partitions made smaller keep at least this many buckets */
     OPEN_FEW_BUCKETS = 8192,                               /* a table of fewer buckets keeps large partitions */
     OPEN_EAGER_SHARE = 64,  /* a refused key leaves its filter bit in about one of this many buckets of its partition */
+    OPEN_NEAR_DEPTH = 4,    /* down to this depth a key may be visible before its filter bits; open_ops.h */
     OPEN_STALE_SHARE = 100, /* upkeep runs when the stale count passes one per this many filter bits; open_upkeep.h */
     OPEN_WEAR_SAMPLE = 8,   /* one freed slot in this many is counted, with this weight */
     OPEN_ADDED_COPIES = 32,
@@ -128,6 +129,12 @@ typedef struct loom__open_view {
     uint32_t *stale;           /* [partitions], behind the marks: stale counts; open_upkeep.h */
     uint32_t *retired_slots;   /* [partitions], behind `stale`: slots with the retired key; zero without device views */
 } loom__open_view;
+
+/* OPEN_NEAR_DEPTH, or less in small partitions. */
+LOOM_LANE uint32_t open_near_depth(const loom__open_view *view)
+{
+    return view->eager_depth < OPEN_NEAR_DEPTH ? view->eager_depth : OPEN_NEAR_DEPTH;
+}
 
 LOOM_LANE uint64_t open_empty(const loom__open_view *view, uint32_t partition)
 {

@@ -35,7 +35,8 @@ LOOM_LANE open_answer scan(loom__slot_kind kind, int shared, lane_group group, c
 }
 
 /* In: *value is that of the item. Out: on the lane that reports, *value is the value found. `shared` is a literal,
- * as on every machine: OPEN_SHARED or OPEN_MIXED. Only a find looks at call->shared, which may ask for less. */
+ * as on every machine: OPEN_SHARED, OPEN_MIXED or OPEN_UNREAD. Only a find looks at call->shared, which may ask for
+ * less. */
 LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_call *call, lane_group group,
                            open_walk *walk, uint64_t *value, lane_truth active)
 {
@@ -59,7 +60,7 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
     }
     if (slot_value_bytes(kind) != 0 && call->op == SIMT_MAP_FETCH)
         return open_insert_item(kind, SLOT_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
-    if (slot_value_bytes(kind) != 0 && shared == OPEN_SHARED) {
+    if (slot_value_bytes(kind) != 0 && shared != OPEN_MIXED) {
         if (call->op == SIMT_MAP_UPDATE)
             return open_update_item(kind, shared, group, view, walk, *value, active);
         if (call->op == SIMT_MAP_COMBINE)
@@ -98,7 +99,10 @@ LOOM_LANE void run(loom__slot_kind kind, int shared, const simt_open_call *call)
 void SIMT_OPEN_KERNEL(void *argument)
 {
     const simt_open_call *call = argument;
-#define CALL(kind) call->shared == OPEN_MIXED ? run(kind, OPEN_MIXED, call) : run(kind, OPEN_SHARED, call)
+#define CALL(kind)                                               \
+    call->shared == OPEN_MIXED    ? run(kind, OPEN_MIXED, call)  \
+    : call->shared == OPEN_UNREAD ? run(kind, OPEN_UNREAD, call) \
+                                  : run(kind, OPEN_SHARED, call)
     SLOT_FOR_KIND(call->view.kind, CALL)
 #undef CALL
 }

@@ -8,7 +8,7 @@
 
 typedef struct simt_open_call {
     simt_map_op op;
-    int shared; /* OPEN_SHARED or OPEN_MIXED (open_ops.h); OPEN_ALONE, for finds: loads that are not coherent */
+    int shared; /* OPEN_SHARED, OPEN_MIXED or OPEN_UNREAD (open_ops.h); finds also OPEN_ALONE: loads not coherent */
     loom__combine_rule rule; /* accumulate */
     loom__open_view view;
     simt_map_item *items;

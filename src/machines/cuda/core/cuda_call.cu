@@ -44,8 +44,8 @@ cuda_batch cuda_batch_of(const cuda_state *cuda, void *const at[CALL_ARRAYS], ui
 {
     uint8_t *found = (uint8_t *)at[CALL_FOUND], *status = (uint8_t *)at[CALL_STATUS];
     const uint32_t tile = cuda_tile_of(cuda, n);
-    return {at[CALL_KEYS], at[CALL_VALUES], at[CALL_FOUND_VALUES], found,  status,       n,
-            tile,          batch->rule,     batch->widening,       counts, batch->absent};
+    return {at[CALL_KEYS], at[CALL_VALUES], at[CALL_FOUND_VALUES], found,  status,        n,
+            tile,          batch->rule,     batch->widening,       counts, batch->absent, batch->read_beside};
 }
 
 uint32_t cuda_tile_of(const cuda_state *cuda, uint64_t n)

@@ -2,37 +2,45 @@
 #ifndef LOOM_CUDA_FINISH_CUH
 #define LOOM_CUDA_FINISH_CUH
 
+#include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
 
 static_assert(COUNT_COPIES == 32, "one lane for each");
+
+/* Writes the result, and adds to the table's size. One lane runs this. */
+__device__ __forceinline__ void tell_result(const cuda_finish &finish, unsigned long long ok, unsigned long long exists,
+                                            unsigned long long not_found, unsigned long long full)
+{
+    const bool erases = finish.op == OP_ERASE || finish.op == OP_ERASE_IF;
+    if (finish.replaced)
+        *finish.size = ok;
+    else if (finish.size != NULL && finish.op != OP_FIND && finish.op != OP_UPDATE && ok > 0)
+        atomicAdd((unsigned long long *)finish.size, erases ? 0 - ok : ok);
+    loom_result told = {};
+    told.status = full > 0 ? LOOM_FULL : finish.outcome;
+    told.keys = finish.op == OP_ERASE_IF ? ok + exists : finish.n; /* only the table knows its pairs */
+    told.ok = ok;
+    told.exists = exists;
+    told.not_found = finish.op == OP_FIND ? finish.n - ok : not_found; /* lookups count found keys */
+    told.full = full;
+    *finish.result = told;
+}
 
 /* Sums the copies, clears them for the next call, and writes the result. One warp runs this after all counting. */
 __device__ __forceinline__ void finish_counts(const cuda_finish &finish)
 {
     cuda_counts *copy = finish.counts + threadIdx.x;
-    cuda_counts mine = {__ldcg(&copy->ok), __ldcg(&copy->exists), __ldcg(&copy->not_found), __ldcg(&copy->full), {}};
+    unsigned long long ok = __ldcg(&copy->ok), exists = __ldcg(&copy->exists), not_found = __ldcg(&copy->not_found);
+    unsigned long long full = __ldcg(&copy->full);
     *copy = cuda_counts{};
     for (int distance = COUNT_COPIES / 2; distance > 0; distance /= 2) {
-        mine.ok += __shfl_xor_sync(0xffffffffu, mine.ok, distance);
-        mine.exists += __shfl_xor_sync(0xffffffffu, mine.exists, distance);
-        mine.not_found += __shfl_xor_sync(0xffffffffu, mine.not_found, distance);
-        mine.full += __shfl_xor_sync(0xffffffffu, mine.full, distance);
+        ok += __shfl_xor_sync(0xffffffffu, ok, distance);
+        exists += __shfl_xor_sync(0xffffffffu, exists, distance);
+        not_found += __shfl_xor_sync(0xffffffffu, not_found, distance);
+        full += __shfl_xor_sync(0xffffffffu, full, distance);
     }
-    if (threadIdx.x != 0)
-        return;
-    const bool erases = finish.op == OP_ERASE || finish.op == OP_ERASE_IF;
-    if (finish.replaced)
-        *finish.size = mine.ok;
-    else if (finish.size != NULL && finish.op != OP_FIND && finish.op != OP_UPDATE && mine.ok > 0)
-        atomicAdd((unsigned long long *)finish.size, erases ? 0 - mine.ok : mine.ok);
-    loom_result told = {};
-    told.status = mine.full > 0 ? LOOM_FULL : finish.outcome;
-    told.keys = finish.op == OP_ERASE_IF ? mine.ok + mine.exists : finish.n; /* only the table knows its pairs */
-    told.ok = mine.ok;
-    told.exists = mine.exists;
-    told.not_found = finish.op == OP_FIND ? finish.n - mine.ok : mine.not_found; /* lookups count found keys */
-    told.full = mine.full;
-    *finish.result = told;
+    if (threadIdx.x == 0)
+        tell_result(finish, ok, exists, not_found, full);
 }
 
 /* The last block of a kernel to arrive finishes the call. All threads of each block call this after counting. */
@@ -47,6 +55,78 @@ __device__ __forceinline__ void finish_last(const cuda_finish &finish)
     if (last && threadIdx.x < COUNT_COPIES) {
         __threadfence(); /* orders the arrivals of all blocks before the reads of the counts */
         finish_counts(finish);
+    }
+}
+
+/* In a small call, the counts of a warp and its arrival go into one word, by one atomic addition. The warp that arrives
+ * last has all counts in its hand. Counts and arrivals of separate atomics would need fences between them, and a second
+ * look at the counts: 2 of the 8 microseconds of an insertion of 1,024 keys. */
+enum {
+    PACKED_BITS = 15,                 /* of a count */
+    PACKED_ARRIVALS = 3 * PACKED_BITS /* the bits above count warps */
+};
+
+static_assert(MOST_TO_PACK < 1 << PACKED_BITS && MOST_TO_PACK < 1 << (64 - PACKED_ARRIVALS), "no field overflows");
+
+/* Counts of one lane. No operation has both existing keys and keys not found. */
+struct lane_counts {
+    uint32_t ok, exists_or_not_found, full;
+};
+
+/* All lanes of all warps of the kernel call this. */
+__device__ __forceinline__ void finish_packed(const cuda_finish &finish, const lane_counts &mine)
+{
+    const uint32_t ok = __reduce_add_sync(0xffffffffu, mine.ok), full = __reduce_add_sync(0xffffffffu, mine.full);
+    const uint32_t other = __reduce_add_sync(0xffffffffu, mine.exists_or_not_found), mask = (1u << PACKED_BITS) - 1;
+    const uint32_t warps = gridDim.x * (blockDim.x / 32);
+    if (threadIdx.x % 32 != 0)
+        return;
+    unsigned long long sum = ok | (unsigned long long)other << PACKED_BITS |
+                             (unsigned long long)full << 2 * PACKED_BITS | 1ull << PACKED_ARRIVALS;
+    sum += atomicAdd(finish.packed, sum);
+    if (sum >> PACKED_ARRIVALS != warps)
+        return;
+    *finish.packed = 0;
+    const bool finds = finish.op == OP_ERASE || finish.op == OP_UPDATE;
+    const unsigned long long others = sum >> PACKED_BITS & mask;
+    tell_result(finish, sum & mask, finds ? 0 : others, finds ? others : 0, sum >> 2 * PACKED_BITS & mask);
+}
+
+/* Adds the counts of all lanes of a warp to those of the call. */
+template <cuda_op op> __device__ __forceinline__ void add_counts(const cuda_batch &batch, const lane_counts &mine)
+{
+    cuda_counts *counts = batch.counts + blockIdx.x % COUNT_COPIES;
+    add_count(&counts->ok, mine.ok);
+    if (op == OP_FIND) /* finish_counts derives the keys not found */
+        return;
+    add_count(op == OP_ERASE || op == OP_UPDATE ? &counts->not_found : &counts->exists, mine.exists_or_not_found);
+    add_count(&counts->full, mine.full);
+}
+
+/* The end of a kernel: counts, and finishes the call if the kernel should. All threads call this. */
+template <cuda_op op>
+__device__ __forceinline__ void count_and_finish(const cuda_batch &batch, const cuda_finish &finish,
+                                                 const lane_counts &mine)
+{
+    if (finish.packed != NULL) {
+        finish_packed(finish, mine);
+        return;
+    }
+    if (batch.counts != NULL)
+        add_counts<op>(batch, mine);
+    if (finish.counts != NULL)
+        finish_last(finish);
+}
+
+/* The last of the part's thread blocks rings its bell. All threads of each block call this. */
+__device__ __forceinline__ void ring_last(const cuda_part &part, uint32_t blocks)
+{
+    __threadfence(); /* orders this thread's answers before the arrival of its block */
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(part.arrived, 1u) == blocks - 1) {
+        *part.arrived = 0;
+        __threadfence_system(); /* orders the answers of all blocks before the number */
+        *(volatile uint32_t *)part.rung = part.number;
     }
 }
 

@@ -18,6 +18,15 @@ __device__ __forceinline__ cuda_counts *own_counts(const cuda_batch &batch)
     return batch.counts + blockIdx.x % COUNT_COPIES;
 }
 
+/* The part that this thread block looks up. */
+__device__ __forceinline__ uint32_t part_of_block(const cuda_parts &parts)
+{
+    uint32_t part = 0;
+    while (blockIdx.x >= parts.first_block[part + 1])
+        part++;
+    return part;
+}
+
 /* The tile of a lookup. If values are as wide as keys, a found value overwrites its key: less shared memory leaves more
  * L1 cache. */
 template <class key, class value> struct find_tile {
@@ -72,24 +81,25 @@ __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &r
             tile->values[range.lane + i] = 1;
 }
 
-/* One warp writes the answers of a lookup from its tile to the arrays of the call. */
+/* One warp writes the answers of a lookup from its tile to the arrays of the call. Returns how many of this lane's
+ * items were found. */
 template <loom__slot_kind kind, class tile_type>
-__device__ __forceinline__ void tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
-                                           bool wants_values)
+__device__ __forceinline__ uint32_t tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
+                                               bool wants_values)
 {
     typedef typename widths<kind>::value value;
     if (wants_values)
         tile_write(tile->values(), range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
-    if (batch.counts != NULL) /* finish_counts derives the keys not found */
-        add_count(&own_counts(batch)->ok, tile_count(tile->status, range, LOOM_OK));
+    const uint32_t found = tile_count(tile->status, range, LOOM_OK);
     if (batch.found != NULL) {
         __syncwarp();
         ((uint32_t *)tile->status)[range.lane] ^= 0x01010101u; /* OK becomes 1, NOT_FOUND 0 */
         __syncwarp();
         tile_write(tile->status, range, batch.found);
     }
+    return found;
 }
 
 #endif

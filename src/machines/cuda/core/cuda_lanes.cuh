@@ -36,7 +36,9 @@
  *   CUDA_STREAMED_LINES  lines that nobody writes are the first to leave the L2 cache, in favour of data that should
  *                        stay there. Exception: lines whose values follow directly (a span of 128 bytes) are loaded as
  *                        usual. Otherwise the values would be evicted before they are read (8 + 8 bytes, hits: 17
- *                        instead of 27 G/s) */
+ *                        instead of 27 G/s)
+ *   CUDA_KEPT_LINES      lines that others may write are the last to leave the L2 cache: the lane will write most of
+ *                        them itself, a few microseconds later (cuda_open_lanes.cuh) */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
@@ -106,9 +108,17 @@ LOOM_LANE void lane_prefetch_to_write(const void *at)
     (void)at;
 }
 
-#ifdef CUDA_STREAMED_LINES
-
 /* Not volatile: one cache policy serves all loads of a kernel. */
+#ifdef CUDA_KEPT_LINES
+LOOM_LANE uint64_t lane_kept(void)
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+#endif
+
+#ifdef CUDA_STREAMED_LINES
 LOOM_LANE uint64_t lane_streamed(void)
 {
     uint64_t policy;
@@ -134,6 +144,15 @@ LOOM_LANE void lane_load_two(const unsigned char *at, int shared, uint32_t span,
         return;
     }
 #endif
+#ifdef CUDA_KEPT_LINES
+    if (shared && span != 128) {
+        asm volatile("ld.relaxed.gpu.global.L2::cache_hint.v2.u64 {%0, %1}, [%2], %3;"
+                     : "=l"(*a), "=l"(*b)
+                     : "l"(at), "l"(lane_kept())
+                     : "memory");
+        return;
+    }
+#endif
 #ifndef CUDA_SHARED_TABLE
     if (shared && span == 128)
         asm volatile("ld.relaxed.gpu.global.L2::128B.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");
@@ -154,6 +173,15 @@ LOOM_LANE void lane_load_one(const unsigned char *at, int shared, uint32_t span,
 #ifdef CUDA_STREAMED_LINES
     if (!shared && span != 128) {
         asm volatile(CUDA_STREAM ".u64 %0, [%1], %2;" : "=l"(*a) : "l"(at), "l"(lane_streamed()));
+        return;
+    }
+#endif
+#ifdef CUDA_KEPT_LINES
+    if (shared && span != 128) {
+        asm volatile("ld.relaxed.gpu.global.L2::cache_hint.u64 %0, [%1], %2;"
+                     : "=l"(*a)
+                     : "l"(at), "l"(lane_kept())
+                     : "memory");
         return;
     }
 #endif

@@ -82,158 +82,6 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
     return LOOM_OK;
 }
 
-/* ---- tickets ---- */
-
-/* Returns NULL if all tickets are taken. The caller holds the lock. */
-static cuda_ticket *find_free_ticket(cuda_state *cuda)
-{
-    for (uint32_t i = 0; i < COUNT_TICKETS; i++) {
-        cuda_ticket *next = &cuda->tickets[cuda->next_ticket++ % COUNT_TICKETS];
-        if (!next->taken)
-            return next;
-    }
-    return NULL;
-}
-
-static void put_ticket_back(cuda_state *cuda, cuda_ticket *ticket)
-{
-    pthread_mutex_lock(&cuda->tickets_lock);
-    ticket->taken = 0;
-    pthread_cond_signal(&cuda->ticket_given);
-    pthread_mutex_unlock(&cuda->tickets_lock);
-}
-
-loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **taken)
-{
-    cuda_ticket *ticket;
-    pthread_mutex_lock(&cuda->tickets_lock);
-    while ((ticket = find_free_ticket(cuda)) == NULL) /* ends: a call gives its ticket back when it returns */
-        pthread_cond_wait(&cuda->ticket_given, &cuda->tickets_lock);
-    ticket->taken = 1;
-    pthread_mutex_unlock(&cuda->tickets_lock);
-    unsigned long long id = 0;
-    cudaError_t error = cudaStreamGetId(stream, &id);
-    if (error == cudaSuccess && ticket->stream != id)
-        error = cudaStreamWaitEvent(stream, ticket->free, 0);
-    if (error == cudaSuccess && ticket->unclear)
-        error = cuda_step(cudaMemsetAsync(ticket->counts, 0, COUNT_BYTES, stream));
-    if (error != cudaSuccess) {
-        put_ticket_back(cuda, ticket);
-        return cuda_status(error, "waiting for an earlier call");
-    }
-    ticket->stream = id;
-    ticket->unclear = 0;
-    *taken = ticket;
-    return LOOM_OK;
-}
-
-void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted)
-{
-    ticket->unclear = !counted;
-    /* If this fails the device is lost; the next step reports it. */
-    cudaEventRecord(ticket->free, stream);
-    put_ticket_back(cuda, ticket);
-}
-
-static cudaError_t make_tickets(cuda_state *cuda)
-{
-    size_t bytes = (size_t)COUNT_BYTES * COUNT_TICKETS;
-    RETURN_IF_CUDA_FAILED(cudaMalloc(&cuda->ticket_memory, bytes));
-    RETURN_IF_CUDA_FAILED(cudaMemset(cuda->ticket_memory, 0, bytes));
-    RETURN_IF_CUDA_FAILED(cudaMallocHost(&cuda->ticket_results, sizeof(loom_result) * COUNT_TICKETS));
-    for (int i = 0; i < COUNT_TICKETS; i++) {
-        cuda->tickets[i].counts = cuda->ticket_memory + i * COUNT_COPIES;
-        cuda->tickets[i].result = cuda->ticket_results + i;
-        RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&cuda->tickets[i].free, cudaEventDisableTiming));
-    }
-    return cudaSuccess;
-}
-
-static void free_tickets(cuda_state *cuda)
-{
-    for (int i = 0; i < COUNT_TICKETS; i++)
-        if (cuda->tickets[i].free != NULL)
-            cudaEventDestroy(cuda->tickets[i].free);
-    cudaFree(cuda->ticket_memory);
-    cudaFreeHost(cuda->ticket_results);
-    pthread_cond_destroy(&cuda->ticket_given);
-    pthread_mutex_destroy(&cuda->tickets_lock);
-}
-
-/* ---- streams ---- */
-
-static cudaError_t make_find_streams(cuda_state *cuda)
-{
-    for (cuda_find_stream &one : cuda->find_streams) {
-        RETURN_IF_CUDA_FAILED(cudaStreamCreateWithFlags(&one.stream, cudaStreamNonBlocking));
-        RETURN_IF_CUDA_FAILED(cudaEventCreateWithFlags(&one.behind, cudaEventDisableTiming));
-    }
-    return cudaSuccess;
-}
-
-static void free_find_streams(cuda_state *cuda)
-{
-    for (cuda_find_stream &one : cuda->find_streams) {
-        if (one.stream != NULL)
-            cudaStreamDestroy(one.stream);
-        if (one.behind != NULL)
-            cudaEventDestroy(one.behind);
-    }
-}
-
-/* ---- memory ---- */
-
-static void *allocate(void *user, size_t bytes, size_t alignment, loom_memory_kind kind, loom_stream stream)
-{
-    void *memory = NULL;
-    const cuda_state *cuda = (const cuda_state *)user;
-    if (kind == LOOM_MEMORY_HOST)
-        return posix_memalign(&memory, alignment < sizeof(void *) ? sizeof(void *) : alignment, bytes) == 0 ? memory
-                                                                                                            : NULL;
-    /* device memory is aligned to at least 256 bytes */
-    cudaError_t error = kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL
-                            ? cudaMallocFromPoolAsync(&memory, bytes, cuda->temporary, (cudaStream_t)stream)
-                            : cudaMalloc(&memory, bytes);
-    if (error == cudaSuccess)
-        return memory;
-    cudaGetLastError();
-    return NULL;
-}
-
-static void release(void *user, void *memory, size_t bytes, loom_memory_kind kind, loom_stream stream)
-{
-    const cuda_state *cuda = (const cuda_state *)user;
-    (void)bytes;
-    if (kind == LOOM_MEMORY_HOST)
-        free(memory);
-    else if (kind == LOOM_MEMORY_TEMPORARY && cuda->temporary != NULL)
-        cudaFreeAsync(memory, (cudaStream_t)stream);
-    else
-        cudaFree(memory);
-}
-
-/* Temporary memory comes from a pool, in stream order. Without a pool every build would wait for the device. Between
- * calls the pool keeps up to 1 / KEPT_SHARE of the device's memory, which saves mapping that memory again. */
-static cudaError_t make_pool(cuda_state *cuda)
-{
-    enum { KEPT_SHARE = 32 };
-    int pools = 0;
-    size_t free_bytes, total;
-    RETURN_IF_CUDA_FAILED(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, cuda->device));
-    if (!pools)
-        return cudaSuccess;
-    cudaMemPoolProps properties = {};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = cuda->device;
-    RETURN_IF_CUDA_FAILED(cudaMemPoolCreate(&cuda->temporary, &properties));
-    RETURN_IF_CUDA_FAILED(cudaMemGetInfo(&free_bytes, &total));
-    uint64_t kept = total / KEPT_SHARE;
-    return cudaMemPoolSetAttribute(cuda->temporary, cudaMemPoolAttrReleaseThreshold, &kept);
-}
-
-static const loom_allocator own_allocator = {allocate, release, NULL};
-
 /* ---- the machine ---- */
 
 extern const loom__machine_ops cuda_machine;
@@ -261,6 +109,9 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     CUDA_TRY(cudaDeviceGetAttribute(&cuda->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda->device));
     int l2_bytes;
     CUDA_TRY(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, cuda->device));
+    int concurrent;
+    CUDA_TRY(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, cuda->device));
+    cuda->may_ring = concurrent != 0;
     cuda->base.cache_bytes = (uint64_t)l2_bytes;
     loom_context_config host = *config;
     host.machine = LOOM_MACHINE_CPU;
@@ -268,9 +119,9 @@ static loom_status make_state(const loom_context_config *config, cuda_state *cud
     host.allocator = cuda->base.allocator;
     RETURN_IF_FAILED(cuda_services->cpu->open(&host, &cuda->host));
     if (config->allocator.allocate == NULL)
-        CUDA_TRY(make_pool(cuda));
-    CUDA_TRY(make_tickets(cuda));
-    CUDA_TRY(make_find_streams(cuda));
+        CUDA_TRY(cuda_pools_create(cuda));
+    CUDA_TRY(cuda_tickets_create(cuda));
+    CUDA_TRY(cuda_together_create(&cuda->together));
     return LOOM_OK;
 }
 
@@ -281,13 +132,12 @@ static void close_machine(loom__machine *machine)
     {
         cuda_device_scope scope(cuda);
         if (scope.status == LOOM_OK) {
-            free_tickets(cuda);
+            cuda_tickets_destroy(cuda);
             cuda_stages_free(cuda);
             pthread_cond_destroy(&cuda->stage_given);
             pthread_mutex_destroy(&cuda->stages_lock);
-            free_find_streams(cuda);
-            if (cuda->temporary != NULL)
-                cudaMemPoolDestroy(cuda->temporary);
+            cuda_together_destroy(&cuda->together);
+            cuda_pools_destroy(cuda);
         }
     }
     if (cuda->host != NULL)
@@ -297,7 +147,7 @@ static void close_machine(loom__machine *machine)
 
 static loom_status open_machine(const loom_context_config *config, loom__machine **machine)
 {
-    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &own_allocator;
+    const loom_allocator *allocator = config->allocator.allocate != NULL ? &config->allocator : &cuda_own_allocator;
     cuda_state *cuda = (cuda_state *)allocator->allocate(allocator->user, sizeof *cuda, 64, LOOM_MEMORY_HOST, NULL);
     RETURN_ERROR_IF(cuda == NULL, LOOM_OUT_OF_MEMORY, "%zu bytes of host memory could not be had", sizeof *cuda);
     *cuda = cuda_state{};
@@ -307,7 +157,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
     pthread_cond_init(&cuda->stage_given, NULL);
     cuda->base.ops = &cuda_machine;
     cuda->base.allocator = *allocator;
-    if (allocator == &own_allocator)
+    if (allocator == &cuda_own_allocator)
         cuda->base.allocator.user = cuda;
     cuda->process = getpid();
     cuda->lanes = config->lanes;
@@ -373,8 +223,8 @@ static loom_status check_stream(loom__machine *machine, loom_stream stream)
     CUDA_TRY(cudaStreamIsCapturing((cudaStream_t)stream, &capture));
     RETURN_ERROR_IF(
         capture != cudaStreamCaptureStatusNone, LOOM_UNSUPPORTED,
-        "the stream is being captured into a graph, which only loom_map_build supports; make the call outside of "
-        "the capture");
+        "the stream is being captured into a graph, where only builds, inserts and lookups of maps can go; make the "
+        "call outside of the capture");
     return LOOM_OK;
 }
 

@@ -4,6 +4,8 @@
 namespace
 {
 
+enum { MOST_TO_FINISH = 1 << 17 };
+
 /* Whether the call is a lookup whose `result` belongs to the library. The library reads only the status of that
  * result. */
 bool is_uncounted(const cuda_map_call *call)
@@ -27,35 +29,12 @@ cudaError_t launch_items(void *argument, void *const at[CALL_ARRAYS], uint64_t f
     return cudaSuccess;
 }
 
-/* A stream behind all that the default stream waits for: its own work, and that of all streams which are ordered with
- * it. Two threads may get the same stream. */
-cudaError_t take_find_stream(cuda_state *cuda, cudaStream_t *stream)
+/* Whether the kernel that works on the items also writes the result. The blocks of a large batch would wait for each
+ * other when they arrive at the end. */
+bool finishes_itself(const cuda_map_call *call)
 {
-    const uint32_t next = __atomic_fetch_add(&cuda->next_find_stream, 1, __ATOMIC_RELAXED);
-    const cuda_find_stream *own = &cuda->find_streams[next % FIND_STREAMS];
-    *stream = own->stream;
-    RETURN_IF_CUDA_FAILED(cudaEventRecord(own->behind, NULL));
-    return cudaStreamWaitEvent(own->stream, own->behind, 0);
-}
-
-/* Runs a lookup without a result, and waits. Lookups in the default stream would run one after the other, whatever
- * thread they come from. So if another such lookup is under way, this one goes to another stream. */
-loom_status run_and_wait(cuda_map_call *call)
-{
-    cuda_state *cuda = call->cuda;
-    const bool on_device = !call->arrays.staged && call->batch.n > 0;
-    const bool beside = __atomic_fetch_add(&cuda->waited_finds, 1, __ATOMIC_RELAXED) > 0;
-    loom_status status = LOOM_OK;
-    if (on_device && beside && call->stream == NULL)
-        status = cuda_status(cuda_step(take_find_stream(cuda, &call->stream)), "ordering a lookup");
-    if (status == LOOM_OK)
-        status = cuda_run_items(call);
-    if (on_device) { /* after a failure, too: later calls on the table do not wait for that other stream */
-        const cudaError_t error = cudaStreamSynchronize(call->stream);
-        status = status == LOOM_OK ? cuda_status(cuda_step(error), "waiting for a lookup") : status;
-    }
-    __atomic_fetch_sub(&cuda->waited_finds, 1, __ATOMIC_RELAXED);
-    return status;
+    const uint64_t n = call->batch.n;
+    return call->may_finish && !call->arrays.staged && n > 0 && n <= MOST_TO_FINISH && n <= call->most;
 }
 
 struct split_work {
@@ -113,7 +92,8 @@ loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *targe
 cuda_finish cuda_finish_of(const cuda_map_call *call, bool replaced)
 {
     loom_result *result = call->place == PLACE_PAGEABLE ? call->ticket->result : call->batch.result;
-    return {call->ticket->counts, call->size, result, call->batch.n, call->op, replaced, call->outcome, NULL};
+    return {call->ticket->counts,          NULL, call->size, result, call->batch.n, call->op, replaced, call->outcome,
+            &call->ticket->counts->arrived};
 }
 
 loom_status cuda_finish_call(const cuda_map_call *call, bool replaced)
@@ -122,15 +102,54 @@ loom_status cuda_finish_call(const cuda_map_call *call, bool replaced)
     return cuda_hand_over(&call->batch, &call->arrays, call->ticket, call->place);
 }
 
+namespace
+{
+
+/* Runs all items and writes the result. The call has a ticket. */
+loom_status run_counted(cuda_map_call *call)
+{
+    cuda_finish finish = cuda_finish_of(call, false);
+    const bool itself = finishes_itself(call);
+    finish.packed = call->batch.n <= MOST_TO_PACK ? &call->ticket->counts->packed : NULL;
+    call->finish = itself ? &finish : NULL;
+    RETURN_IF_FAILED(cuda_run_items(call));
+    return itself ? cuda_hand_over(&call->batch, &call->arrays, call->ticket, call->place) : cuda_finish_call(call);
+}
+
+/* The call neither waits nor allocates, and its kernels change only the table, the caller's arrays, workspace and
+ * result. So the graph may be replayed. The counts lie in the workspace instead of in a ticket, because later calls use
+ * the same tickets. */
+loom_status capture_call(cuda_map_call *call)
+{
+    const loom__batch *batch = &call->batch;
+    RETURN_ERROR_IF(
+        call->arrays.staged || call->place == PLACE_PAGEABLE, LOOM_UNSUPPORTED,
+        "the stream is being captured into a graph: there the arrays and the result of a call lie where the "
+        "device reaches them; move them, or make the call outside of the capture");
+    if (is_uncounted(call))
+        return cuda_run_items(call);
+    RETURN_ERROR_IF(
+        batch->workspace == NULL || batch->workspace_bytes < COUNT_BYTES, LOOM_OUT_OF_MEMORY,
+        "the stream is being captured into a graph, where a call with a result needs a workspace of %d bytes; give the "
+        "table one (loom_map_set_workspace)",
+        (int)COUNT_BYTES);
+    cuda_ticket ticket = {};
+    ticket.counts = (cuda_counts *)batch->workspace;
+    call->ticket = &ticket;
+    RETURN_IF_FAILED(cuda_clear_counts(call));
+    return run_counted(call);
+}
+
+} // namespace
+
 loom_status cuda_run_call(cuda_map_call *call)
 {
     const cuda_workspace none = {};
+    if (call->batch.captured)
+        return capture_call(call);
     if (!is_uncounted(call))
-        return cuda_with_ticket(call, &none, [&] {
-            RETURN_IF_FAILED(cuda_run_items(call));
-            return cuda_finish_call(call);
-        });
-    RETURN_IF_FAILED(run_and_wait(call));
+        return cuda_with_ticket(call, &none, [&] { return run_counted(call); });
+    RETURN_IF_FAILED(cuda_find_and_wait(call));
     call->batch.result->status = LOOM_OK;
     return LOOM_OK;
 }

@@ -11,12 +11,18 @@ struct cuda_map_call;
 /* Launches the call's work on the items of `batch`, at least one. The arrays are on the device. */
 typedef cudaError_t cuda_map_launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream);
 
+/* Launches several lookups in the table of `call`, each of at least one key. Places the parts. */
+typedef cudaError_t cuda_map_launch_parts(const cuda_map_call *call, cuda_parts *parts, cudaStream_t stream);
+
 struct cuda_map_call {
     cuda_state *cuda;
     const void *view; /* the engine's view struct */
     loom__slot_kind kind;
     uint64_t *size; /* of the table; NULL: it keeps no size */
     cuda_map_launch *launch;
+    cuda_map_launch_parts *launch_parts; /* NULL: each lookup has a launch of its own */
+    bool may_finish; /* if `finish` is set, the kernel that `launch` launches also finishes the call */
+    const cuda_finish *finish;
     uint64_t most;     /* most items of one launch */
     loom__batch batch; /* in a slice, n and `replace` are the slice's */
     cuda_op op;
@@ -66,6 +72,9 @@ cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, co
             (loom__slot_kind)view->kind,
             &view->totals->size,
             launch,
+            NULL,
+            false,
+            NULL,
             UINT64_MAX,
             *batch,
             op,
@@ -93,6 +102,9 @@ loom_status cuda_run_items(const cuda_map_call *call, bool one_at_a_time = false
 /* Splits all items by partition. Waits if arrays are staged. */
 loom_status cuda_split_items(const cuda_map_call *call, const bulk_target *target, const bulk_plan *plan,
                              unsigned char *workspace);
+
+/* Runs a lookup whose counts nobody reads, and waits for it (cuda_together.cu). */
+loom_status cuda_find_and_wait(cuda_map_call *call);
 
 /* Turns the counts into the caller's result. cuda_finish_of returns the arguments of the kernel. cuda_finish_call
  * launches the kernel, and waits if cuda_hand_over must. `replaced`: the call's keys are the table's only keys. */

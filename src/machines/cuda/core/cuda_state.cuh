@@ -9,6 +9,7 @@
  *   cuda_open_lanes.cuh  kernels of the open engine, for one width of lane groups; compiled by cuda_open_{1,2,4,8}.cu
  *   cuda_call.cuh        the arrays of bulk calls; host arrays pass in overlapping chunks; cuda_call.cu
  *   cuda_map_call.cuh    the steps of bulk calls on tables that engines share; cuda_map_call.cu
+ *   cuda_together.cu     lookups that are waited for; several threads share a launch
  *   cuda_open.cu         bulk calls of the open engine: launches kernels, writes results
  *   cuda_split.cuh       scatters records into regions
  *   cuda_split_passes.cuh  splits batches in one pass or two: plans, memory, kernels; cuda_split_passes.cu
@@ -36,6 +37,8 @@
  *   cuda_trial.cu        functions for tests
  *   cuda_order.cu        orders calls on one table across streams
  *   cuda_kept_streams.h  remembers the last call of each stream
+ *   cuda_tickets.cu      where calls in flight count their outcomes
+ *   cuda_memory.cu       device memory from pools
  *   cuda_limits.cu       measures the highest rates that the device can reach
  *   cuda_machine.cu      the machine, and the module's entry */
 #ifndef LOOM_CUDA_STATE_CUH
@@ -100,22 +103,28 @@ enum {
     COUNT_COPIES = 32, /* thread blocks add to different copies, since they would wait for each other at one address */
     /* The most calls in flight: one more call waits, in its stream, for the oldest. Also the most host threads that
      * make calls at the same time: one more thread waits until another thread's call returns. */
-    COUNT_TICKETS = 64
+    COUNT_TICKETS = 64,
+    KEPT_TICKETS = COUNT_TICKETS / 2 /* at most; streams that come later share the others */
 };
 
-typedef struct cuda_counts { /* one cache line */
+typedef struct cuda_counts {
     unsigned long long ok, exists, not_found, full;
-    unsigned long long unused[4];
+    uint32_t arrived; /* of the first copy: cuda_finish */
+    uint32_t unused;
+    unsigned long long packed; /* likewise */
+    unsigned long long unused_too[2];
 } cuda_counts;
 
 enum { COUNT_BYTES = COUNT_COPIES * sizeof(cuda_counts) };
+static_assert(sizeof(cuda_counts) == 64, "half a cache line of the device");
 
 typedef struct cuda_ticket {
-    cudaEvent_t free;          /* recorded when the call that used the ticket has ended */
+    cudaEvent_t free;          /* recorded when the call that used the ticket has ended, unless the ticket is kept */
     cuda_counts *counts;       /* [COUNT_COPIES] on the device; zero between calls, except after a failed one */
     loom_result *result;       /* pinned: for results that the device cannot reach */
     unsigned long long stream; /* id of the stream of the last call that used the ticket */
     int taken;                 /* a call that is being launched uses the ticket */
+    int kept;                  /* only calls in `stream` use the ticket: they need no event to wait for each other */
     int unclear;               /* the last call failed half way: counts are undefined */
 } cuda_ticket;
 
@@ -144,13 +153,39 @@ typedef struct cuda_stage {
 
 /* ---- The machine ---- */
 
-enum { FIND_STREAMS = 16 };
+enum {
+    MOST_BELLS = 64,
+    CUDA_BELL_BYTES = 128, /* no two bells in one cache line */
+    MOST_ROUNDS = 2        /* kernels in flight with lookups of the list */
+};
 
-/* For lookups that are waited for (cuda_map_call.cu). */
-typedef struct cuda_find_stream {
-    cudaStream_t stream;
-    cudaEvent_t behind; /* recorded in the default stream before each lookup */
-} cuda_find_stream;
+/* What a lookup rings when it is done (cuda_together.cu). */
+typedef struct cuda_bell {
+    uint32_t number;   /* of its current lookup */
+    uint32_t *rung;    /* in host memory: the number of the last lookup that is done */
+    uint32_t *arrived; /* on the device: thread blocks that are done; zero between lookups */
+} cuda_bell;
+
+typedef struct cuda_together {
+    pthread_mutex_t lock;
+    struct cuda_lookup *first; /* lookups in the default stream that nobody has launched, in the order of arrival */
+    struct cuda_lookup *last;  /* undefined if there is none */
+    uint32_t launching;        /* a thread is launching lookups of the list */
+    /* Round r is over when rounds[r % MOST_ROUNDS].bell has rung for that number. Only the launching thread uses
+     * these. */
+    struct {
+        const cuda_bell *bell;
+        uint32_t number;
+    } rounds[MOST_ROUNDS];
+    uint32_t next_round;
+    uint32_t free_bells;
+    cuda_bell *free[MOST_BELLS];
+    cuda_bell bells[MOST_BELLS];
+    void *host_memory, *device_memory;
+} cuda_together;
+
+cudaError_t cuda_together_create(cuda_together *together);
+void cuda_together_destroy(cuda_together *together);
 
 typedef struct cuda_state {
     loom__machine base;
@@ -160,20 +195,21 @@ typedef struct cuda_state {
     int shared_bytes; /* most shared memory that a thread block may have */
     uint32_t lanes;   /* of a group, as configured; 0: the library chooses */
     loom__machine *host;
-    cudaMemPool_t temporary; /* NULL: the device has no pools, or the caller supplies memory */
+    cudaMemPool_t tables, temporary; /* NULL: the device has no pools, or the caller supplies memory; cuda_memory.cu */
+    cudaStream_t memory_stream;      /* of allocations from `tables` */
+    uint64_t kept_bytes;             /* most that `tables` keeps beside what is in use */
     uint64_t slice_keys; /* most keys of a slice: a larger batch goes by partition in several slices. Tests lower it */
     pthread_mutex_t tickets_lock;
     pthread_cond_t ticket_given; /* signalled when a ticket is given back */
     cuda_ticket tickets[COUNT_TICKETS];
-    uint32_t next_ticket;
+    uint32_t next_ticket, kept_tickets;
     cuda_counts *ticket_memory;
     loom_result *ticket_results;
     pthread_mutex_t stages_lock;
     pthread_cond_t stage_given;                     /* signalled when a stage is given back */
     cuda_stage stages[LARGE_STAGES + SMALL_STAGES]; /* the large ones first */
-    cuda_find_stream find_streams[FIND_STREAMS];
-    uint32_t next_find_stream;
-    uint32_t waited_finds; /* lookups that are waited for, under way */
+    bool may_ring;                                  /* the host may touch managed memory while a kernel runs */
+    cuda_together together;
 } cuda_state;
 
 /* Makes the state's device the current device of the thread while the scope lives. `status` tells whether that
@@ -204,6 +240,14 @@ loom_status cuda_locate(const cuda_state *cuda, const char *name, const void *at
  * call. */
 loom_status cuda_take_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket **ticket);
 void cuda_give_ticket(cuda_state *cuda, cudaStream_t stream, cuda_ticket *ticket, int counted);
+
+cudaError_t cuda_tickets_create(cuda_state *cuda);
+void cuda_tickets_destroy(cuda_state *cuda);
+
+/* The pools of the own allocator, for contexts without an allocator of the caller's (cuda_memory.cu). */
+extern const loom_allocator cuda_own_allocator;
+cudaError_t cuda_pools_create(cuda_state *cuda);
+void cuda_pools_destroy(cuda_state *cuda);
 
 /* Has a stage while the scope lives, unless the status tells a failure. Waits while other calls have all stages. Once a
  * scope succeeded, later ones do not fail for lack of memory. `small`: a small stage is enough. */
@@ -236,6 +280,7 @@ typedef struct cuda_batch {
     loom__widening widening; /* for OP_COMBINE */
     cuda_counts *counts;     /* NULL: not wanted */
     uint64_t absent;         /* for OP_FIND: the value of absent keys */
+    uint32_t read_beside;    /* lookups may overlap a call that writes */
 } cuda_batch;
 
 /* The spill: records that a split could not place. Only the device knows their number. */
@@ -257,10 +302,16 @@ typedef enum cuda_op {
     OP_ERASE_IF
 } cuda_op;
 
-/* The argument of finish_counts (cuda_finish.cuh), which turns a call's counts into its result. */
+enum { MOST_TO_PACK = 1 << 14 };
+
+/* How a call's counts become its result (cuda_finish.cuh). If both pointers are NULL, the kernel leaves that to
+ * another. */
 typedef struct cuda_finish {
     cuda_counts *counts; /* [COUNT_COPIES] */
-    uint64_t *size;      /* of the table; NULL: it keeps no size */
+    /* Not NULL: the warps of the kernel add their counts here, and the last warp finishes the call. For at most
+     * MOST_TO_PACK keys. Zero between calls. */
+    unsigned long long *packed;
+    uint64_t *size; /* of the table; NULL: it keeps no size */
     loom_result *result;
     uint64_t n;
     cuda_op op;
@@ -269,11 +320,49 @@ typedef struct cuda_finish {
     uint32_t *arrived;   /* thread blocks that are done; the last one finishes the call; zero at first */
 } cuda_finish;
 
+enum { MOST_PARTS = 16 };
+
+/* One of several lookups that share a kernel. Its last thread block writes `number` to *rung. */
+typedef struct cuda_part {
+    cuda_batch batch;
+    uint32_t *arrived, *rung;
+    uint32_t number;
+} cuda_part;
+
+/* Part i has thread blocks first_block[i] .. first_block[i + 1] - 1. */
+typedef struct cuda_parts {
+    uint32_t count;
+    uint32_t first_block[MOST_PARTS + 1];
+    cuda_part part[MOST_PARTS];
+} cuda_parts;
+
+/* Sets first_block for thread blocks of so many threads. Returns the shape of the launch. A launch with
+ * cudaLaunchKernelEx tells its own error; cudaGetLastError could tell an older one, and others would believe that their
+ * lookups were not launched. */
+inline cudaLaunchConfig_t cuda_parts_place(cuda_parts *parts, uint32_t threads, cudaStream_t stream)
+{
+    cudaLaunchConfig_t shape = {};
+    parts->first_block[0] = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        const cuda_batch *batch = &parts->part[i].batch;
+        const uint64_t items = (uint64_t)batch->tile * (threads / 32);
+        parts->first_block[i + 1] = parts->first_block[i] + (uint32_t)((batch->n + items - 1) / items);
+    }
+    shape.gridDim = dim3(parts->first_block[parts->count]);
+    shape.blockDim = dim3(threads);
+    shape.stream = stream;
+    return shape;
+}
+
 /* ---- The open engine ---- */
 
 /* Launches the batch with lane groups of one width. */
-typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream);
+typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op,
+                                const cuda_finish *finish, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
+
+/* Looks up several batches, by groups of the width that the library chooses. Places the parts. */
+cudaError_t cuda_open_launch_parts(const loom__open_view *view, cuda_parts *parts, cudaStream_t stream);
 
 /* Inserts the spill of a batch, or any other list whose length only the device knows. If `finish` is not NULL, the last
  * thread block finishes the call; the batch must then have keys. */

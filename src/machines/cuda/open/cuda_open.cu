@@ -70,13 +70,26 @@ cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStrea
         if (done)
             return error;
     }
-    return launch_items(view_of(call), batch, call->op, stream);
+    return launch_items(view_of(call), batch, call->op, call->finish, stream);
+}
+
+cudaError_t launch_parts(const cuda_map_call *call, cuda_parts *parts, cudaStream_t stream)
+{
+    return cuda_open_launch_parts(view_of(call), parts, stream);
+}
+
+cuda_map_call call_on(loom__machine *machine, const loom__open_view *view, const loom__batch *batch, cuda_op op)
+{
+    cuda_map_call call = cuda_map_call_on(machine, view, batch, op, launch);
+    call.may_finish = op != OP_COMBINE; /* which may have other kernels */
+    call.launch_parts = call.cuda->lanes == 0 ? launch_parts : NULL;
+    return call;
 }
 
 loom_status run(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    cuda_map_call call = cuda_map_call_on(machine, view, batch, op, launch);
+    cuda_map_call call = call_on(machine, view, batch, op);
     ON_DEVICE(call.cuda);
     RETURN_IF_FAILED(cuda_locate_call(&call));
     return cuda_run_call(&call);
@@ -303,7 +316,7 @@ loom_status capture_build(cuda_map_call *call)
 loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     const loom__open_view *view = static_cast<const loom__open_view *>(any_view);
-    cuda_map_call call = cuda_map_call_on(machine, view, batch, (cuda_op)batch->write, launch);
+    cuda_map_call call = call_on(machine, view, batch, (cuda_op)batch->write);
     cuda_workspace own;
     bulk_slices slices;
     ON_DEVICE(call.cuda);

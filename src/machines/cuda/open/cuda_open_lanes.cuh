@@ -1,12 +1,11 @@
 /* Kernels of the open engine for groups of CUDA_LANES lanes. The including file sets CUDA_LANES, and either LAUNCH_NAME
  * or CUDA_SPILL.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh). In writes, a group that is done with a key begins its next key
- * while the other groups of the warp continue. Otherwise, at high loads, most groups would wait for the longest probe
- * sequence. Lookups pass over the tile three times, as on the CPU. First every lane hashes keys of its own, so that a
- * key is hashed once and not by each lane of its group. Then groups search one home line after the other, and only the
- * tile keeps state from one line to the next. Last, groups follow the probe sequences of the keys that were not settled
- * at home.
+ * A warp takes a tile of up to 128 keys (cuda_tile.cuh). A group that is done with a key gets the warp's next key while
+ * the other groups continue. Otherwise, at high loads, most groups would wait for the longest probe sequence. Lookups
+ * pass over the tile three times, as on the CPU. First every lane hashes keys of its own, so that a key is hashed once
+ * and not by each lane of its group. Then groups search one home line after the other, and only the tile keeps state
+ * from one line to the next. Last, groups follow the probe sequences of the keys that were not settled at home.
  *
  * The limit of lookups, on an H200 with tables in memory: a lookup reads a random line of 64 bytes for each bucket, and
  * moves 4 bytes of key, 4 of value and 1 of status sequentially. Random lines alone run at 39.6 to 44.5 G/s, depending
@@ -24,16 +23,26 @@
  * cache. Coherent loads, for tables that are read while they are written, cost nothing for tables in memory and a
  * quarter for tables in the L2 cache.
  *
- * Insertions read a line for each bucket, and write a sector for the key and for each filter bit. They reach 0.88 of
- * the rate of random CAS operations. They wait for DRAM. Two passes as in lookups, fewer or more blocks, and loads
- * through the L1 cache make no difference. Only accesses that wait for other accesses do. For this reason filter bits
- * are set on leaving a bucket (open_ops.h).
+ * Insertions read a line for each bucket, and write a sector for the key and for each filter bit. They wait for DRAM,
+ * which opens a row for each of these and moves only a third of the bytes that it could. Measured on an H200 on
+ * 2026-11-17, over 1.1 GB: a loop of random CAS operations runs at 16.3 to 16.6 G/s; a loop that first reads the line
+ * runs at 15.6; a loop that reads a line and sets a bit in it, without waiting, at 14.0. Insertions of 10^8 pairs of
+ * 4 + 4 bytes reach 0.95 of the second rate, divided by the writes per key. Three things helped:
+ *   - Lines that will be written leave the L2 cache last (CUDA_KEPT_LINES): 2 to 3 %. Otherwise some are gone before
+ *     their CAS. Reads of other data in the cache take 3 % longer for a few calls afterwards.
+ *   - Groups get keys one by one, and blocks have 64 threads. The last hundredth of the keys goes in 10 to 15 % faster.
+ *   - Keys near home need no fence if nothing looks keys up meanwhile (OPEN_UNREAD in open_ops.h).
+ * No gain, or a loss: fetching the next line, or the next two, when a key leaves a bucket; fetching the home lines of
+ * the whole tile; probe sequences that go to the neighbouring line first, so that both lines lie in 128 bytes; a fence
+ * that overlaps the load of the next line; atomics that return the filter word; groups of 1 and 4 lanes; more blocks.
+ * With 8 + 8 bytes a key writes three sectors: key, value and ready bit. A loop that does only that runs at 11.4 G/s,
+ * and at 10.9 with the fence between value and ready bit.
  *
- * The machine code of a lookup (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): 564 instructions in all, 37 registers, no
- * local memory. A warp executes 38 to hash 32 keys; 71 to search the home lines of 16 keys, with two loads of 16 bytes
- * per lane (LDG.E.128) and three votes; 115 for a further turn. Including the code before and after, a key that is
- * settled at home takes 7. An insertion has 726 instructions in all, 48 registers, no local memory and five votes a
- * turn. */
+ * The machine code (2 lanes, 4 + 4 bytes, sm_90, nvcc 13.0): a lookup has 40 registers, an insertion 46, neither has
+ * local memory. In a lookup a warp executes 38 instructions to hash 32 keys, and 71 to search the home lines of 16
+ * keys, with two loads of 16 bytes per lane (LDG.E.128) and three votes. Including the code before and after, a key
+ * that is settled at home takes 7. */
+#define CUDA_KEPT_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/core/cuda_finish.cuh"
@@ -45,8 +54,42 @@
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
-enum { FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6, WRITE_BLOCKS = CUDA_LANES == 1 ? 4 : 5 }; /* thread blocks per SM */
+enum { GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
+enum { FIND_THREADS = 256, FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6 /* thread blocks per SM */ };
+
+/* Threads of a thread block that writes. In a small block fewer warps wait for the longest probe sequence. A block that
+ * merges equal keys is large, because it merges only its own keys. */
+__host__ __device__ constexpr int write_threads(cuda_op op)
+{
+    return merges(op) ? 256 : 64;
+}
+
+/* Thread blocks per SM. */
+__host__ __device__ constexpr int write_blocks(cuda_op op)
+{
+    return merges(op) && CUDA_LANES > 1 ? 5 : 1024 / write_threads(op);
+}
+
+/* Hands out items 0, 1, 2, … of a tile to the groups of a warp. A group that is done gets the next one, so that groups
+ * whose keys lie deep do not hold up the others. All lanes of the warp call `next` together. */
+struct item_queue {
+    uint32_t given; /* the same in all lanes */
+
+    __device__ __forceinline__ item_queue() : given(GROUPS) {}
+    __device__ __forceinline__ uint32_t first() const
+    {
+        return threadIdx.x % 32 / CUDA_LANES;
+    }
+    /* The item after `item`, if the group is done with that. */
+    __device__ __forceinline__ uint32_t next(lane_group group, uint32_t item, bool done)
+    {
+        const uint32_t asking = __ballot_sync(CUDA_FULL_MASK, done & lane_leads(group));
+        const uint32_t before = asking & ((group.mask & (0 - group.mask)) - 1); /* groups of lower lanes */
+        const uint32_t following = done ? given + __popc(before) : item;
+        given += __popc(asking);
+        return following;
+    }
+};
 
 template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];
@@ -55,14 +98,15 @@ template <loom__slot_kind kind, cuda_op op> struct write_tile {
     uint16_t owner[merges(op) ? TILE_ITEMS : 8]; /* owners of merged items */
 };
 
+/* Looks up the tiles of thread block `block` of the batch. Returns how many of this lane's keys were found. */
 template <loom__slot_kind kind, int shared>
-__global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__open_view view, const cuda_batch batch)
+__device__ __forceinline__ uint32_t find_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    __shared__ find_tile<key, value> tiles[WARPS];
+    __shared__ find_tile<key, value> tiles[FIND_THREADS / 32];
     find_tile<key, value> *tile = &tiles[threadIdx.x / 32];
-    tile_range range(batch.n, batch.tile);
+    tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
     auto tell = [&](uint32_t item, const open_found &answer) {
         if (slot_value_bytes(kind) != 0)
@@ -100,9 +144,10 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         late += __popc(adding);
     }
 
-    /* Third pass: groups follow the probe sequences of late items, one item after the other. */
+    /* Third pass: groups follow the probe sequences of late items. */
     open_walk walk;
-    uint32_t item, at = threadIdx.x % 32 / CUDA_LANES;
+    item_queue queue;
+    uint32_t item, at = queue.first();
     lane_truth begins = true;
     __syncwarp();
     for (lane_truth active; lane_going(group, active = at < late);) {
@@ -116,21 +161,37 @@ __global__ void __launch_bounds__(THREADS, FIND_BLOCKS) find_kernel(const loom__
         if (active & answer.settled & answer.reports)
             tell(item, answer);
         begins = answer.settled;
-        if (active & begins)
-            at += GROUPS;
+        at = queue.next(group, at, active & begins);
     }
     __syncwarp();
 
-    tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
+    return tell_found<kind>(tile, range, batch, slot_value_bytes(kind) != 0 && batch.found_values != NULL);
 }
 
-/* Processes the tiles of thread block `block` of the batch. */
+template <loom__slot_kind kind, int shared>
+__global__ void __launch_bounds__(FIND_THREADS, FIND_BLOCKS)
+    find_kernel(const loom__open_view view, const cuda_batch batch, const cuda_finish finish)
+{
+    const uint32_t found = find_tiles<kind, shared>(view, batch, blockIdx.x);
+    count_and_finish<OP_FIND>(batch, finish, {found, 0, 0});
+}
+
+template <loom__slot_kind kind, int shared>
+__global__ void __launch_bounds__(FIND_THREADS, FIND_BLOCKS)
+    find_parts_kernel(const loom__open_view view, const __grid_constant__ cuda_parts parts)
+{
+    const uint32_t i = part_of_block(parts);
+    find_tiles<kind, shared>(view, parts.part[i].batch, blockIdx.x - parts.first_block[i]);
+    ring_last(parts.part[i], parts.first_block[i + 1] - parts.first_block[i]);
+}
+
+/* Processes the tiles of thread block `block` of the batch. Returns the counts of this lane. */
 template <loom__slot_kind kind, cuda_op op>
-__device__ __forceinline__ void write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
+__device__ __forceinline__ lane_counts write_tiles(const loom__open_view &view, const cuda_batch &batch, uint64_t block)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
-    __shared__ write_tile<kind, op> tiles[WARPS];
+    __shared__ write_tile<kind, op> tiles[write_threads(op) / 32];
     write_tile<kind, op> *tile = &tiles[threadIdx.x / 32];
     const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
                            : op == OP_FETCH   ? SLOT_FETCH
@@ -138,6 +199,7 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
                                               : SLOT_KEEP;
     tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
+    const int shared = batch.read_beside ? OPEN_SHARED : OPEN_UNREAD; /* never 0: the compiler knows */
     tile_read(tile->keys, range, (const key *)batch.keys);
     if constexpr (takes_values(kind, op))
         read_values<kind, op>(tile, range, batch);
@@ -146,24 +208,20 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
         __shared__ merge_table merged;
         merge_equal<op == OP_COMBINE>(tiles, &merged, range, batch.tile, batch.rule);
     }
-    auto unmerged_from = [&](uint32_t next) {
-        while (merges(op) && next < range.count && tile->status[next] == MERGED)
-            next += GROUPS;
-        return next;
-    };
-
-    uint32_t item = unmerged_from(range.lane / CUDA_LANES);
-    open_walk walk = open_start(kind, &view, tile->keys[item % TILE_ITEMS]);
-    for (lane_truth active; lane_going(group, active = item < range.count);) {
+    item_queue queue;
+    uint32_t item = queue.first();
+    open_walk walk = open_start(kind, &view, tile->keys[item]);
+    for (lane_truth present; lane_going(group, present = item < range.count);) {
+        const lane_truth merged = merges(op) && present && tile->status[item] == MERGED, active = present && !merged;
         uint64_t own_value = takes_values(kind, op) ? tile->values[item % TILE_ITEMS] : 0;
-        open_answer answer =
-            op == OP_ERASE ? open_erase_item(kind, OPEN_SHARED, group, &view, &walk, active)
-            : op == OP_UPDATE
-                ? open_update_item(kind, OPEN_SHARED, group, &view, &walk, own_value, active)
-                : open_insert_item(kind, mode, batch.rule, OPEN_SHARED, group, &view, &walk, &own_value, active);
+        open_answer answer = op == OP_ERASE    ? open_erase_item(kind, shared, group, &view, &walk, active)
+                             : op == OP_UPDATE ? open_update_item(kind, shared, group, &view, &walk, own_value, active)
+                                               : open_insert_item(kind, mode, batch.rule, shared, group, &view, &walk,
+                                                                  &own_value, active);
         if (op == OP_FETCH)
             __syncwarp(); /* the value found overwrites the given one, which other lanes of the group have read */
-        if (active && answer.outcome != OPEN_GO_ON) {
+        const lane_truth done = active && answer.outcome != OPEN_GO_ON;
+        if (done) {
             if (op == OP_FETCH && answer.reports)
                 tile->values[item] = (value)(answer.outcome == OPEN_NO_ROOM ? 0 : own_value);
             if (answer.reports)
@@ -171,10 +229,10 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
                                      : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
                                      : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
                                                                         : LOOM_FULL;
-            item = unmerged_from(item + GROUPS);
-            if (item < range.count)
-                walk = open_start(kind, &view, tile->keys[item]);
         }
+        item = queue.next(group, item, done | merged);
+        if ((done | merged) && item < range.count)
+            walk = open_start(kind, &view, tile->keys[item]);
     }
     __syncwarp();
     if constexpr (merges(op))
@@ -183,25 +241,20 @@ __device__ __forceinline__ void write_tiles(const loom__open_view &view, const c
         tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
-    if (batch.counts != NULL) {
-        cuda_counts *counts = own_counts(batch);
-        add_count(&counts->ok, tile_count(tile->status, range, LOOM_OK));
-        if (op == OP_ERASE || op == OP_UPDATE) {
-            add_count(&counts->not_found, tile_count(tile->status, range, LOOM_NOT_FOUND));
-        } else {
-            add_count(&counts->exists, tile_count(tile->status, range, LOOM_EXISTS));
-            add_count(&counts->full, tile_count(tile->status, range, LOOM_FULL));
-        }
-    }
+    const bool finds = op == OP_ERASE || op == OP_UPDATE;
+    return {tile_count(tile->status, range, LOOM_OK),
+            tile_count(tile->status, range, finds ? LOOM_NOT_FOUND : LOOM_EXISTS),
+            finds ? 0 : tile_count(tile->status, range, LOOM_FULL)};
 }
 
 #ifndef CUDA_SPILL
 
 template <loom__slot_kind kind, cuda_op op>
-__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
-    write_kernel(const loom__open_view view, const cuda_batch batch)
+__global__ void __launch_bounds__(write_threads(op), write_blocks(op))
+    write_kernel(const loom__open_view view, const cuda_batch batch, const cuda_finish finish)
 {
-    write_tiles<kind, op>(view, batch, blockIdx.x);
+    const lane_counts counts = write_tiles<kind, op>(view, batch, blockIdx.x);
+    count_and_finish<op>(batch, finish, counts);
 }
 
 template <loom__slot_kind kind> auto kernel_for(cuda_op op, bool concurrent_reads)
@@ -227,21 +280,53 @@ template <loom__slot_kind kind> auto kernel_for(cuda_op op, bool concurrent_read
 
 } // namespace
 
-/* The limit of a grid, 2^31 - 1 blocks, covers more keys than any device's memory holds. */
-cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, cudaStream_t stream)
+/* The groups of a warp take one item each if the batch is so small that this leaves no warp waiting: its last answer
+ * then comes after one probe sequence. */
+static cuda_batch with_small_tiles(cuda_batch batch)
 {
-    unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) kernel_for<kind>(op, view->concurrent_reads)<<<blocks, THREADS, 0, stream>>>(*view, *batch)
+    enum { SMALL = 1 << 15 };
+    batch.tile = batch.n <= SMALL ? (uint32_t)GROUPS : batch.tile;
+    return batch;
+}
+
+/* The limit of a grid, 2^31 - 1 blocks, covers more keys than any device's memory holds. */
+cudaError_t LAUNCH_NAME(const loom__open_view *view, const cuda_batch *batch, cuda_op op, const cuda_finish *finish,
+                        cudaStream_t stream)
+{
+    const cuda_finish last = finish != NULL ? *finish : cuda_finish{};
+    const cuda_batch own = with_small_tiles(*batch);
+    const unsigned threads = op == OP_FIND ? FIND_THREADS : write_threads(op), items = own.tile * (threads / 32);
+    const unsigned blocks = (unsigned)((own.n + items - 1) / items);
+#define CALL(kind) kernel_for<kind>(op, view->concurrent_reads)<<<blocks, threads, 0, stream>>>(*view, own, last)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
 }
 
+#if CUDA_LANES == 2
+
+template <loom__slot_kind kind> static auto parts_kernel_for(bool concurrent_reads)
+{
+    return concurrent_reads ? find_parts_kernel<kind, 1> : find_parts_kernel<kind, 0>;
+}
+
+cudaError_t cuda_open_launch_parts(const loom__open_view *view, cuda_parts *parts, cudaStream_t stream)
+{
+    for (uint32_t i = 0; i < parts->count; i++)
+        parts->part[i].batch = with_small_tiles(parts->part[i].batch);
+    const cudaLaunchConfig_t shape = cuda_parts_place(parts, FIND_THREADS, stream);
+    return cuda_for_kind((loom__slot_kind)view->kind, [&](auto kind) {
+        return cudaLaunchKernelEx(&shape, parts_kernel_for<kind()>(view->concurrent_reads), *view, *parts);
+    });
+}
+
+#endif
+
 #else
 
 /* Inserts the spill of a split, or the whole batch if the split gave up. Only the device knows which. */
 template <loom__slot_kind kind, cuda_op op>
-__global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
+__global__ void __launch_bounds__(write_threads(op), write_blocks(op))
     spill_kernel(const loom__open_view view, const cuda_batch whole, const cuda_spill spill, const cuda_finish finish)
 {
     cuda_batch batch = whole;
@@ -251,8 +336,10 @@ __global__ void __launch_bounds__(THREADS, WRITE_BLOCKS)
         batch.values = spill.values;
         batch.n = spilled;
     }
-    for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
-        write_tiles<kind, op>(view, batch, block);
+    for (uint64_t block = blockIdx.x; block * (batch.tile * blockDim.x / 32) < batch.n; block += gridDim.x) {
+        const lane_counts counts = write_tiles<kind, op>(view, batch, block);
+        if (batch.counts != NULL)
+            add_counts<op>(batch, counts);
         __syncthreads();
     }
     if (finish.counts != NULL)
@@ -274,11 +361,14 @@ cudaError_t cuda_open_launch_spill(const cuda_state *cuda, const loom__open_view
                                    cudaStream_t stream)
 {
     const cuda_finish last = finish != NULL ? *finish : cuda_finish{};
-    const uint64_t most = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
-    const unsigned all = (unsigned)cuda->multiprocessors * WRITE_BLOCKS, blocks = most < all ? (unsigned)most : all;
+    const cuda_op op = overwrite ? OP_OVERWRITE : OP_KEEP;
+    const unsigned threads = write_threads(op), items = batch->tile * (threads / 32);
+    const uint64_t most = (batch->n + items - 1) / items;
+    const unsigned all = (unsigned)(cuda->multiprocessors * write_blocks(op));
+    const unsigned blocks = most < all ? (unsigned)most : all;
     if (blocks == 0)
         return cudaSuccess;
-#define CALL(kind) kernel_for<kind>(overwrite)<<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, last)
+#define CALL(kind) kernel_for<kind>(overwrite)<<<blocks, threads, 0, stream>>>(*view, *batch, *spill, last)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();

@@ -1,6 +1,6 @@
 /* Fills a table with the keys of another one. Each partition is filled by one thread block in shared memory, from the
- * few source partitions whose keys can fall into it. The block reads these source partitions twice: first for keys that
- * find room at home, then for the others. Therefore a refill needs no memory beside the new table. */
+ * few source partitions whose keys can fall into it. Keys that find no room at home wait in the memory of the new
+ * partition, which the block writes last. Therefore a refill needs no memory beside the new table. */
 #define CUDA_LANES 1
 #define CUDA_SHARED_TABLE
 #include "machines/cuda/open/cuda_open_partition.cuh"
@@ -12,6 +12,39 @@ namespace
 template <loom__slot_kind kind> struct refill_work {
     loom__open_view from, to;
     unsigned long long *refused;
+};
+
+enum { QUARTERS_AT_ONCE = 4 }; /* loads in flight of each thread */
+
+/* Keys of a partition that wait, in the memory where the partition will be written. There is room for as many keys as
+ * the partition has slots; more cannot be stored anyway. */
+template <loom__slot_kind kind> struct waiting_keys {
+    typedef bulk_columns<kind> columns;
+    typename columns::head *heads;
+    typename columns::tail *tails;
+    uint32_t room;
+
+    __device__ __forceinline__ waiting_keys(const loom__open_view &to, uint32_t partition)
+    {
+        unsigned char *at = to.base + (uint64_t)partition * to.partition_bytes;
+        room = to.buckets * open_slots(kind);
+        heads = (typename columns::head *)at;
+        tails = (typename columns::tail *)(at + (size_t)room * sizeof(typename columns::head));
+    }
+    __device__ __forceinline__ void put(uint32_t i, typename columns::head head, uint64_t value) const
+    {
+        if (i >= room)
+            return;
+        heads[i] = head;
+        if constexpr (columns::has_tail)
+            tails[i] = (typename columns::tail)value;
+    }
+    __device__ __forceinline__ uint64_t value(uint32_t i) const
+    {
+        if constexpr (columns::has_tail)
+            return tails[i];
+        return 0;
+    }
 };
 
 /* Calls visit(head, value, lower half of the hash) for each key that belongs to the partition of the new table. All
@@ -26,9 +59,9 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
     for (uint32_t source = first; source <= last; source++) {
         const unsigned char *there = work.from.base + (uint64_t)source * work.from.partition_bytes;
         const uint64_t empty = open_empty(&work.from, source);
-        for (uint32_t i = threadIdx.x; i < work.from.buckets * 4; i += blockDim.x) {
+        const uint32_t quarters = work.from.buckets * 4;
+        auto look_at = [&](uint32_t i, const uint4 &quarter) {
             const uint32_t bucket = i / 4, part = i % 4;
-            const uint4 quarter = *(const uint4 *)(there + (size_t)bucket * open_line_stride(kind) + part * 16);
             const typename columns::head *heads = (const typename columns::head *)&quarter;
 #pragma unroll
             for (uint32_t k = 0; k < slots; k++) {
@@ -46,6 +79,19 @@ __device__ __forceinline__ void visit_keys(const refill_work<kind> &work, uint32
                                                               slot * sizeof(typename columns::tail));
                 visit(heads[k], value, (uint32_t)hash);
             }
+        };
+        for (uint32_t begin = threadIdx.x; begin < quarters; begin += QUARTERS_AT_ONCE * blockDim.x) {
+            uint4 read[QUARTERS_AT_ONCE];
+#pragma unroll
+            for (uint32_t k = 0; k < QUARTERS_AT_ONCE; k++) {
+                const uint32_t i = begin + k * blockDim.x;
+                if (i < quarters)
+                    read[k] = *(const uint4 *)(there + (size_t)(i / 4) * open_line_stride(kind) + i % 4 * 16);
+            }
+#pragma unroll
+            for (uint32_t k = 0; k < QUARTERS_AT_ONCE; k++)
+                if (begin + k * blockDim.x < quarters)
+                    look_at(begin + k * blockDim.x, read[k]);
         }
     }
 }
@@ -55,20 +101,23 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
 {
     typedef bulk_columns<kind> columns;
     extern __shared__ __align__(128) unsigned char lines[];
-    __shared__ uint32_t keys;
+    __shared__ uint32_t keys, late;
     const uint32_t partition = blockIdx.x, bytes = work.to.partition_bytes, buckets = work.to.buckets;
     const uint64_t empty = open_empty(&work.to, partition);
     uint32_t *taken = (uint32_t *)(lines + bytes), mine = 0;
     begin_partition<kind>((uint4 *)lines, NULL, bytes, empty, buckets);
     for (uint32_t i = threadIdx.x; i < (buckets + 1) / 2; i += blockDim.x)
         taken[i] = 0;
+    const waiting_keys<kind> waiting(work.to, partition);
     if (threadIdx.x == 0)
-        keys = 0;
+        keys = late = 0;
     __syncthreads();
     visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
         const uint32_t bucket = loom__hash_bucket(lower, buckets), slot = take_place(taken, bucket);
         if (slot < open_slots(kind))
             place<kind>(lines, buckets, bucket, slot, one, value);
+        else
+            waiting.put(atomicAdd(&late, 1u), one, value);
         mine++;
     });
     atomicAdd(&keys, mine);
@@ -78,30 +127,24 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) refill_kernel(const refill_work
             atomicAdd(work.refused, (unsigned long long)keys);
         return;
     }
-    /* Places the keys that found their home bucket full. Meanwhile keys from elsewhere may fill a home bucket and raise
-     * its counter, too. A key that already has a place at home is found there and left alone. */
-    visit_keys(work, partition, [&](typename columns::head one, uint64_t value, uint32_t lower) {
-        uint32_t bucket = loom__hash_bucket(lower, buckets);
-        unsigned char *line = lines + bucket * open_line_stride(kind);
-        if (places_taken(taken, bucket) <= open_slots(kind) || holds<kind>(line, columns::key_of(one)))
-            return;
+    for (uint32_t i = threadIdx.x; i < late; i += blockDim.x) {
+        const typename columns::head one = waiting.heads[i];
+        const uint32_t lower = (uint32_t)loom__hash_key(columns::key_of(one), slot_key_bytes(kind), work.to.seed);
         const uint32_t bit = open_filter_bit(kind, lower), step = loom__hash_step(lower, buckets);
-        for (;;) { /* some slot is free: at most `buckets` rounds */
+        uint32_t bucket = loom__hash_bucket(lower, buckets), slot;
+        do { /* some slot is free: at most `buckets` rounds */
             (void)set_bit(lines + bucket * open_line_stride(kind), bit);
             bucket += step;
             bucket -= bucket >= buckets ? buckets : 0;
-            const uint32_t slot = take_place(taken, bucket);
-            if (slot < open_slots(kind)) {
-                place<kind>(lines, buckets, bucket, slot, one, value);
-                return;
-            }
-        }
-    });
+            slot = take_place(taken, bucket);
+        } while (slot >= open_slots(kind));
+        place<kind>(lines, buckets, bucket, slot, one, waiting.value(i));
+    }
     __syncthreads();
     for (uint32_t bucket = threadIdx.x; bucket < buckets; bucket += blockDim.x)
         (void)finish_bucket<kind>(lines, buckets, bucket, places_taken(taken, bucket), empty,
                                   [](uint32_t, uint32_t) { return false; });
-    write_partition<false>(work.to.base + (uint64_t)partition * bytes, lines, bytes);
+    write_partition<true>(work.to.base + (uint64_t)partition * bytes, lines, bytes); /* over keys that waited there */
 }
 
 template <loom__slot_kind kind>

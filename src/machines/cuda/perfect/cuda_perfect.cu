@@ -24,15 +24,22 @@ const loom__perfect_view *view_of(const cuda_map_call *call)
 cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
     if (call->op == OP_FIND)
-        return cuda_perfect_launch_find(call->cuda, view_of(call), batch, stream);
+        return cuda_perfect_launch_find(call->cuda, view_of(call), batch, call->finish, stream);
     const cuda_perfect_chunk chunk = {*view_of(call), *batch, call->op, {}};
     return cuda_perfect_launch_write(&chunk, stream);
+}
+
+cudaError_t launch_parts(const cuda_map_call *call, cuda_parts *parts, cudaStream_t stream)
+{
+    return cuda_perfect_launch_parts(view_of(call), parts, stream);
 }
 
 loom_status run(loom__machine *machine, const void *any_view, const loom__batch *batch, cuda_op op)
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
     cuda_map_call call = cuda_map_call_on(machine, view, batch, op, launch);
+    call.may_finish = op == OP_FIND;
+    call.launch_parts = call.cuda->lanes == 0 ? launch_parts : NULL;
     ON_DEVICE(call.cuda);
     RETURN_IF_FAILED(cuda_locate_call(&call));
     return cuda_run_call(&call);
@@ -302,8 +309,10 @@ loom_status insert(loom__machine *machine, const void *any_view, const loom__bat
 loom_status write(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     const cuda_op op = (cuda_op)batch->write;
-    RETURN_ERROR_IF(batch->captured, LOOM_UNSUPPORTED,
-                    "a perfect table cannot be built in a captured stream; build outside of the graph");
+    RETURN_ERROR_IF(
+        batch->captured, LOOM_UNSUPPORTED,
+        "the stream is being captured into a graph, where nothing can write to a perfect table; make the call "
+        "outside of the capture");
     return perfect_inserts(op) ? insert(machine, view, batch) : run(machine, view, batch, op);
 }
 

@@ -144,12 +144,15 @@ cuda_perfect_step cuda_perfect_launch_write, cuda_perfect_launch_recode, cuda_pe
 uint32_t cuda_perfect_repair_bytes(const loom__perfect_view *view);
 
 cudaError_t cuda_perfect_launch_find(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
-                                     cudaStream_t stream);
+                                     const cuda_finish *finish, cudaStream_t stream);
+
+/* Looks up several batches, by groups of the width that the library chooses. Places the parts. */
+cudaError_t cuda_perfect_launch_parts(const loom__perfect_view *view, cuda_parts *parts, cudaStream_t stream);
 
 /* Lookups with one width of lane groups. `keeps_codes`: codes leave the L2 cache last, until their priority is
  * reset. */
 typedef cudaError_t cuda_perfect_launch(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes,
-                                        cudaStream_t stream);
+                                        const cuda_finish *finish, cudaStream_t stream);
 cuda_perfect_launch cuda_perfect_launch_1, cuda_perfect_launch_2, cuda_perfect_launch_4, cuda_perfect_launch_8;
 
 loom_status cuda_perfect_reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,

@@ -47,13 +47,13 @@ cudaError_t release_codes(const loom__perfect_view *view, cudaStream_t stream)
 } // namespace
 
 cudaError_t cuda_perfect_launch_find(const cuda_state *cuda, const loom__perfect_view *view, const cuda_batch *batch,
-                                     cudaStream_t stream)
+                                     const cuda_finish *finish, cudaStream_t stream)
 {
     cuda_perfect_launch *find = cuda->lanes == 1   ? cuda_perfect_launch_1
                                 : cuda->lanes == 2 ? cuda_perfect_launch_2
                                 : cuda->lanes == 8 ? cuda_perfect_launch_8
                                                    : cuda_perfect_launch_4;
     const bool keeps = keeps_codes(cuda, view, batch->n);
-    const cudaError_t error = find(view, batch, keeps, stream);
+    const cudaError_t error = find(view, batch, keeps, finish, stream);
     return error == cudaSuccess && keeps ? release_codes(view, stream) : error;
 }

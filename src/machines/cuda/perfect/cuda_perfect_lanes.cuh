@@ -18,6 +18,7 @@
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
+#include "machines/cuda/core/cuda_finish.cuh"
 #include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/perfect/cuda_perfect.cuh"
 
@@ -143,15 +144,16 @@ __device__ __forceinline__ void answer_lines(lane_group group, const loom__perfe
     }
 }
 
+/* Looks up the tiles of thread block `block` of the batch. Returns how many of this lane's keys were found. */
 template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS, find_blocks(kind))
-    find_kernel(const loom__perfect_view view, const cuda_batch batch, bool keeps_codes)
+__device__ __forceinline__ uint32_t find_tiles(const loom__perfect_view &view, const cuda_batch &batch, uint64_t block,
+                                               bool keeps_codes)
 {
     typedef typename widths<kind>::key key;
     typedef typename widths<kind>::value value;
     __shared__ find_tile<key, value> tiles[WARPS];
     find_tile<key, value> *tile = &tiles[threadIdx.x / 32];
-    tile_range range(batch.n, batch.tile);
+    tile_range range(batch.n, batch.tile, block);
     lane_group group = lane_own_group();
     const bool wants_values = slot_value_bytes(kind) != 0 && batch.found_values != NULL;
     const uint64_t policy = code_policy(keeps_codes);
@@ -172,17 +174,48 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     }
     __syncwarp();
 
-    tell_found<kind>(tile, range, batch, wants_values);
+    return tell_found<kind>(tile, range, batch, wants_values);
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS, find_blocks(kind))
+    find_kernel(const loom__perfect_view view, const cuda_batch batch, bool keeps_codes, const cuda_finish finish)
+{
+    const uint32_t found = find_tiles<kind>(view, batch, blockIdx.x, keeps_codes);
+    count_and_finish<OP_FIND>(batch, finish, {found, 0, 0});
+}
+
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(THREADS, find_blocks(kind))
+    find_parts_kernel(const loom__perfect_view view, const __grid_constant__ cuda_parts parts)
+{
+    const uint32_t i = part_of_block(parts);
+    find_tiles<kind>(view, parts.part[i].batch, blockIdx.x - parts.first_block[i], false);
+    ring_last(parts.part[i], parts.first_block[i + 1] - parts.first_block[i]);
 }
 
 } // namespace
 
 /* A grid has at most 2^31 - 1 blocks: enough for more keys than any device's memory holds. */
-cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes, cudaStream_t stream)
+cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch, bool keeps_codes,
+                        const cuda_finish *finish, cudaStream_t stream)
 {
+    const cuda_finish last = finish != NULL ? *finish : cuda_finish{};
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) find_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, keeps_codes)
+#define CALL(kind) find_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, keeps_codes, last)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
 }
+
+#if CUDA_LANES == 4
+
+cudaError_t cuda_perfect_launch_parts(const loom__perfect_view *view, cuda_parts *parts, cudaStream_t stream)
+{
+    const cudaLaunchConfig_t shape = cuda_parts_place(parts, THREADS, stream);
+    return cuda_for_kind((loom__slot_kind)view->kind, [&](auto kind) {
+        return cudaLaunchKernelEx(&shape, find_parts_kernel<kind()>, *view, *parts);
+    });
+}
+
+#endif
