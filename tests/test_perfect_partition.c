@@ -311,9 +311,9 @@ TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
     while (f.count < most && insert_key(&f, key_of_cell(t, &f, 0x37)) == PERFECT_DONE)
         continue;
     CHECK(f.count > most / 4);
-    for (uint32_t i = 0; i < most && f.view.marks[0] == PERFECT_UNMARKED; i++)
+    for (uint32_t i = 0; i < most && perfect_mark_in(f.view.marks[0]) == PERFECT_UNMARKED; i++)
         insert_key(&f, key_of_cell(t, &f, 0x37));
-    CHECK_EQ(f.view.marks[0], PERFECT_EXHAUSTED);
+    CHECK_EQ(perfect_mark_in(f.view.marks[0]), PERFECT_EXHAUSTED);
     check_partition(&f);
     salt = f.owner.salt;
     while (insert_key(&f, key_of_cell(t, &f, 0x37)) != PERFECT_NO_ROOM)
@@ -322,7 +322,7 @@ TEST_EACH_KIND(test_perfect_insert_exhausted_partition, .cpu_only = 1)
     check_partition(&f);
     perfect_seek seek = perfect_seek_key(f.kind, &f.view, f.keys[f.count - 1]);
     CHECK_EQ(perfect_erase(f.kind, 0, f.owner.alone, &f.view, &seek, 1), PERFECT_DONE);
-    CHECK_EQ(f.view.marks[0], PERFECT_UNMARKED);
+    CHECK_EQ(perfect_mark_in(f.view.marks[0]), PERFECT_UNMARKED);
     CHECK_EQ(insert_key(&f, f.keys[--f.count]), PERFECT_DONE);
     check_partition(&f);
     free_fixture(&f);
@@ -344,6 +344,180 @@ TEST_EACH_KIND(test_perfect_erase_churn_no_drift, .cpu_only = 1, .timeout_second
         }
         CHECK(insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM);
     }
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* ---- What a search for room costs (perfect_effort.h) ---- */
+
+static void erase_at(fixture *f, uint32_t which)
+{
+    perfect_seek seek = perfect_seek_key(f->kind, &f->view, f->keys[which]);
+    CHECK_EQ(perfect_erase(f->kind, 0, f->owner.alone, &f->view, &seek, 1), PERFECT_DONE);
+    f->keys[which] = f->keys[--f->count];
+}
+
+static void erase_any(test_run *t, fixture *f)
+{
+    erase_at(f, (uint32_t)random_below(&t->random, f->count));
+}
+
+/* Erases and inserts so many keys, one after the other. Returns how many were refused. */
+static uint32_t churn(test_run *t, fixture *f, uint32_t pairs)
+{
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < pairs; i++) {
+        erase_any(t, f);
+        refused += insert_key(f, next_key(t, f)) == PERFECT_NO_ROOM;
+    }
+    return refused;
+}
+
+/* A partition whose cells are as large as those of a table for load 0.9. */
+static void make_usual_fixture(fixture *f, const test_run *t, uint32_t subrange)
+{
+    const uint32_t in_bucket = perfect_slots(slot_kind_of(t->key_bytes, t->value_bytes));
+    const double keys = perfect_buckets(subrange) * in_bucket * 0.9, cell_keys = in_bucket == 16 ? 5.5 : 4;
+    make_fixture(f, t, subrange, (uint32_t)(keys / cell_keys / PERFECT_CELLS_PER_WORD) + 1, 1);
+}
+
+static uint64_t lines_and_words(void)
+{
+    return lines_taken + words_loaded;
+}
+
+/* Keys come and go in a partition that refuses keys. For each key that has left, a search makes a few moves. A move
+ * reads sixteen buckets for each key in a bucket. If each search made all its plans, it would read some 20,000. */
+TEST_EACH_KIND(test_perfect_insert_at_brim_bounded, .cpu_only = 1)
+{
+    fixture f;
+    make_usual_fixture(&f, t, 100);
+    const uint32_t pairs = f.slots / 20;
+    for (uint32_t refused = 0; refused < f.slots;)
+        refused += insert_key(&f, next_key(t, &f)) == PERFECT_NO_ROOM;
+    CHECK(f.count >= f.view.made_for);
+    lines_taken = 0;
+    uint32_t refused = 0, stored = 0;
+    for (uint32_t i = 0; i < 1000; i++) { /* nothing has left: no search */
+        stored += insert_key(&f, next_key(t, &f)) == PERFECT_DONE;
+        CHECK_EQ(lines_taken, i + 1);
+    }
+    lines_taken = 0;
+    refused = churn(t, &f, pairs);
+    CHECK(refused > pairs / 10);
+    const uint64_t most = 2 * (1 + PERFECT_RETURNED) * 16 * perfect_slots(f.kind);
+    fprintf(stderr, "%.0f lines a pair, at most %llu; %u of %u refused, %u stored at once\n",
+            (double)lines_taken / pairs, (unsigned long long)most, refused, pairs, stored);
+    CHECK(lines_taken / pairs <= most);
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* Keys chosen for one cell, in a partition that may be reseeded. Each time another key leaves, and comes back. Deals
+ * are few: those on credit, and those that the keys that left have paid for. */
+TEST_EACH_KIND(test_perfect_insert_chosen_keys_bounded, .cpu_only = 1)
+{
+    fixture f;
+    make_usual_fixture(&f, t, 40);
+    const uint32_t cell = 0x37, price = perfect_deal_price(&f.view), pairs = 4 * price;
+    while (f.count < f.view.made_for * 9 / 10)
+        insert_key(&f, next_key(t, &f));
+    const uint32_t others = f.count;
+    lines_taken = words_loaded = 0;
+    CHECK(f.owner.salt == 0);
+    const uint64_t key = next_key(t, &f);
+    uint32_t word = 0;
+    CHECK(perfect_reseed(f.kind, &f.owner, f.scratch, key, &word)); /* what one deal reads */
+    CHECK_EQ(perfect_debt_in(word), price);
+    const uint64_t deal = lines_and_words();
+    while (insert_key(&f, key_of_cell(t, &f, cell)) != PERFECT_NO_ROOM)
+        continue;
+    uint32_t refused = 0;
+    uint64_t work = 0;
+    for (uint32_t i = 0; i < pairs; i++) {
+        const uint32_t which = (uint32_t)random_below(&t->random, others);
+        const uint64_t other = f.keys[which], comes = key_of_cell(t, &f, cell);
+        lines_taken = words_loaded = 0;
+        erase_at(&f, which);
+        refused += insert_key(&f, comes) == PERFECT_NO_ROOM;
+        work += lines_and_words();
+        (void)insert_key(&f, other);
+    }
+    const uint64_t most = (PERFECT_DEALS + pairs / price + 1) * deal + pairs * 2 * 16 * 16 * (1 + PERFECT_RETURNED);
+    fprintf(stderr, "%u pairs, %u refused: %.1f deals, at most %.1f\n", pairs, refused, (double)work / (double)deal,
+            (double)most / (double)deal);
+    CHECK(refused > pairs / 2);
+    CHECK(work <= most);
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* Fills a cell with keys that the partition's present salt does not place, until it is reseeded or refuses a key.
+ * Returns how many keys there are; they are the last ones. */
+static uint32_t insert_against_salt(test_run *t, fixture *f, uint32_t cell)
+{
+    const uint32_t salt = f->owner.salt, before = f->count;
+    uint32_t rotations[2] = {0, 0};
+    for (uint32_t i = 0; i <= perfect_slots(f->kind) && f->owner.salt == salt; i++) {
+        uint64_t key;
+        uint32_t found[2];
+        do {
+            key = key_of_cell(t, f, cell);
+            const perfect_place place = perfect_place_of_key(f->kind, &f->view, key);
+            for (uint32_t mapping = 0; mapping < 2; mapping++)
+                found[mapping] = perfect_rotation(place.remainder, salt, mapping);
+        } while (is_among(f->keys, f->count, key) || (i > 0 && (found[0] != rotations[0] || found[1] != rotations[1])));
+        memcpy(rotations, found, sizeof rotations);
+        if (insert_key(f, key) == PERFECT_NO_ROOM)
+            break;
+    }
+    return f->count - before;
+}
+
+/* Keys chosen for the present salt ask for one deal after the other, and each deal succeeds. They get the deals on
+ * credit, and those that keys that left have paid for. */
+TEST_EACH_KIND(test_perfect_insert_chosen_for_salt_bounded, .cpu_only = 1)
+{
+    fixture f;
+    make_fixture(&f, t, 16, 8, 1);
+    const uint32_t price = perfect_deal_price(&f.view), rounds = 2 * PERFECT_DEALS;
+    uint32_t deals = 0, left = 0;
+    for (uint32_t round = 0; round < rounds; round++) {
+        const uint32_t salt = f.owner.salt;
+        uint32_t keys = insert_against_salt(t, &f, 0x21);
+        deals += f.owner.salt != salt;
+        for (left += keys; keys > 0; keys--)
+            erase_at(&f, f.count - 1);
+    }
+    fprintf(stderr, "%u deals in %u rounds, %u keys left, %u pay for a deal\n", deals, rounds, left, price);
+    CHECK(deals >= PERFECT_DEALS / 2);
+    CHECK(deals <= PERFECT_DEALS + left / price);
+    check_partition(&f);
+    free_fixture(&f);
+}
+
+/* Keys that fit are stored, however much trouble the partition has had: one key that left is enough for that. A few
+ * moves are too few for one key in 10^5 at this load. When many keys have left, the partition is as good as new. */
+TEST_EACH_KIND(test_perfect_insert_tired_partition_takes_keys, .cpu_only = 1)
+{
+    fixture f;
+    make_usual_fixture(&f, t, 100);
+    const uint32_t worst = perfect_put_off(&f.view, perfect_tired(PERFECT_EXHAUSTED), 100);
+    while (f.count < f.slots * 8 / 10)
+        CHECK_EQ(insert_key(&f, next_key(t, &f)), PERFECT_DONE);
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < 2000; i++) {
+        f.view.marks[0] = worst;
+        erase_any(t, &f);
+        refused += insert_key(&f, next_key(t, &f)) == PERFECT_NO_ROOM;
+    }
+    CHECK(refused <= 2);
+    f.view.marks[0] = worst;
+    for (uint32_t debt = perfect_debt_in(worst); debt > 0; debt--) {
+        CHECK_EQ(perfect_debt_in(f.view.marks[0]), debt);
+        erase_any(t, &f);
+    }
+    CHECK_EQ(f.view.marks[0], 0);
     check_partition(&f);
     free_fixture(&f);
 }

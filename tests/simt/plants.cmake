@@ -516,8 +516,20 @@ plant(perfect_value_left_in_a_free_slot perfect/erase+erase
 "        (void)0;")
 
 plant(perfect_mark_left_standing perfect/erase+erase
-"            lane_store_4(mark, PERFECT_UNMARKED);"
+"            perfect_repay(shared, view, seek->partition_index, 1);"
 "            (void)0;")
+
+plant(perfect_erased_key_not_counted perfect/erase+erase
+"        if (old == word)
+            break;
+        word = old;"
+"        (void)old;
+        break;")
+
+plant(perfect_erased_key_counted_without_an_atomic perfect/erase+erase
+"        const uint32_t old = lane_swap_4(at, word, perfect_repaid(word, keys), shared);"
+"        const uint32_t old = word;
+        lane_store_4(at, perfect_repaid(word, keys));")
 
 plant(perfect_lanes_do_not_hear_of_the_find perfect/find+find
 "    look.found = lane_some(lane_poll(group, look.mine));"
@@ -630,6 +642,16 @@ plant(perfect_sum_reset_too_early perfect/room
 "    uint32_t used = lane_team_load_4(&scratch->lifted);
 ")
 
+plant(perfect_word_read_too_late perfect/room
+"    lane_team_wait(owner->team); /* all lanes have read the word */
+"
+"")
+
+plant(perfect_deal_not_charged perfect/room
+"        *word = perfect_charged(owner->view, *word);
+"
+"")
+
 plant(perfect_salt_of_the_first_word_alone perfect/room
 "        lane_store_8(&owner->words[i], (uint64_t)salt << 60);"
 "        lane_store_8(&owner->words[i], i == 0 ? (uint64_t)salt << 60 : 0);")
@@ -703,7 +725,7 @@ plant(perfect_no_second_look_for_the_key perfect/recode
 "&beside->line, beside->seek.key, 0);")
 
 plant(perfect_moves_where_nothing_may perfect/recode
-"        wanted = lane_load_4(&owner->view->marks[owner->partition_index]) == PERFECT_UNMARKED;"
+"        wanted = perfect_mark_in(lane_load_4(&owner->view->marks[owner->partition_index])) == PERFECT_UNMARKED;"
 "        wanted = 1;")
 
 plant(perfect_fetched_value_kept_to_itself perfect/recode
@@ -892,7 +914,7 @@ plant(perfect_plan_that_overfills_carried_out perfect/repair
 ")
 
 plant(perfect_plan_where_nothing_may_move perfect/repair
-"    if (lane_load_4(&repair->owner.view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+"    if (perfect_mark_in(lane_load_4(&repair->owner.view->marks[repair->owner.partition_index])) != PERFECT_UNMARKED)
         return 0; /*"
 "    if (0)
         return 0; /*")

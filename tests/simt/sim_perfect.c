@@ -1,5 +1,6 @@
 #include "simt/sim_perfect.h"
 
+#include "engines/perfect/perfect_effort.h"
 #include "simt/machine/simt_perfect.h"
 #include "simt/sim_draw.h"
 #include "simt/sim_perfect_table.h"
@@ -106,8 +107,8 @@ static void draw_table(uint64_t seed, int tiny)
         sim_perfect_remove(key->key);
         key->before = (sim_state){0, 0};
     }
-    if (below(2) == 0)
-        sim_perfect.view.marks[0] = PERFECT_EXHAUSTED;
+    sim_perfect.view.marks[0] = perfect_effort_word(below(2) == 0 ? PERFECT_EXHAUSTED : PERFECT_UNMARKED,
+                                                    below(2) * below(6), below(2) * below(6));
 }
 
 static void draw_calls(uint64_t seed, int tiny)
@@ -229,18 +230,19 @@ static void judge_key(uint32_t index)
         simt_fail("no order of the calls explains what was answered for key %#llx", (unsigned long long)key->key);
 }
 
-/* If a key was erased, the partition may have room, and its mark must be gone. Nothing else changes a mark. */
+/* If a key was erased, the partition may have room, and its mark must be gone. Each erased key reduces its debts.
+ * Nothing else changes a mark. */
 static void judge_mark(void)
 {
-    int erased = 0;
+    uint32_t erased = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
-        erased |=
+        erased +=
             sim_perfect_partition_of(now.keys[i].key) == 0 && now.keys[i].before.present && !now.keys[i].after.present;
     const loom__perfect_view *view = &sim_perfect.view;
     const uint32_t *marks = (const uint32_t *)(const void *)(now.before + ((unsigned char *)view->marks - view->base));
-    uint32_t wanted = erased ? PERFECT_UNMARKED : marks[0];
+    uint32_t wanted = erased > 0 ? perfect_repaid(marks[0], erased) : marks[0];
     if (view->marks[0] != wanted || view->marks[1] != marks[1])
-        simt_fail("afterwards partition 0 is marked %u, and should be %u", view->marks[0], wanted);
+        simt_fail("afterwards the word of partition 0 is %#x, and should be %#x", view->marks[0], wanted);
 }
 
 static void judge(void)

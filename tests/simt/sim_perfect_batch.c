@@ -1,5 +1,7 @@
 #include "simt/sim_perfect_batch.h"
 
+#include "engines/perfect/perfect_effort.h"
+
 #include <string.h>
 
 sim_batch_state sim_batch;
@@ -45,8 +47,10 @@ void sim_batch_fill(uint32_t wanted, int holes, uint32_t mark_one_in)
         sim_perfect_remove(sim_batch.keys[which]);
         sim_batch.before[which] = (sim_state){0, 0};
     }
-    if (below(mark_one_in) == 0)
-        sim_perfect.view.marks[0] = PERFECT_EXHAUSTED;
+    const uint32_t fewer = below(4) == 0 ? below(PERFECT_MOST_FEWER + 1) : 0;
+    const uint32_t debt = below(8) == 0 ? below(PERFECT_DEALS * 2) * perfect_deal_price(&sim_perfect.view) : 0;
+    const uint32_t mark = below(mark_one_in) == 0 ? PERFECT_EXHAUSTED : PERFECT_UNMARKED;
+    sim_perfect.view.marks[0] = perfect_effort_word(mark, fewer, debt);
 }
 
 void sim_batch_draw_call(simt_map_op op, uint64_t seed, int tiny, uint64_t step_limit)

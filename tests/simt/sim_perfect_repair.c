@@ -140,7 +140,7 @@ static void judge_effort(void)
 {
     const loom__perfect_view *view = &sim_perfect.view;
     const simt_perfect_call *call = &sim_batch.call;
-    if (view->marks[0] != PERFECT_UNMARKED || !now.fits)
+    if (perfect_mark_in(view->marks[0]) != PERFECT_UNMARKED || !now.fits)
         return;
     if (!call->planned || memcmp(sim_batch_before(view->codes), view->codes, view->words * 8) != 0)
         simt_fail("there was room for all items, and %s", call->planned ? "cells have moved" : "all are left");
@@ -160,7 +160,7 @@ static void judge(void)
         simt_fail("there was no plan, but the table has changed");
     if (!call->planned && memcmp(sim_batch_before(call->coming), call->coming, call->n * sizeof(uint32_t)) != 0)
         simt_fail("there was no plan, but other items are left");
-    if (call->planned && view->marks[0] != PERFECT_UNMARKED)
+    if (call->planned && perfect_mark_in(view->marks[0]) != PERFECT_UNMARKED)
         simt_fail("the partition is marked, but a plan was carried out");
     if (memcmp(sim_batch_before(view->marks), view->marks, 2 * sizeof *view->marks) != 0)
         simt_fail("marks have changed");

@@ -49,7 +49,7 @@ static void draw_table(uint64_t seed, int tiny)
         wanted = all - all / 8 - below(all / 8);
     if (recodes() && below(4) != 0) /* emptier still: there are codes that overfill no bucket */
         wanted = all - all / 6 - below(all / 3);
-    if (now.hard) /* the fullest partition that is reseeded (perfect_is_hopeful) */
+    if (now.hard) /* the fullest partition that is reseeded (perfect_may_reseed) */
         wanted = slots == 16 ? all - all / 32 - 1 : 15 * words * 9 / 2 < all - 3 ? 15 * words * 9 / 2 : all - 3;
     sim_batch_fill(wanted, !now.hard, 16);
 }
@@ -111,13 +111,41 @@ void sim_perfect_room_draw(const sim_case *c, uint64_t seed, int tiny)
 
 /* ---- Verdict ---- */
 
+/* A number of the table, as it was when the last item was done. */
+static uint64_t last_number(const void *at, uint32_t bytes)
+{
+    uint64_t number = 0;
+    memcpy(&number, now.last + ((const unsigned char *)at - sim_perfect_memory), bytes);
+    return number;
+}
+
+/* A refusal tires the partition, if the search was that of the library. */
 static void judge_mark(int refused)
 {
-    uint32_t before, offset = (uint32_t)((unsigned char *)sim_perfect.view.marks - sim_perfect_memory);
-    memcpy(&before, now.last + offset, sizeof before);
-    uint32_t wanted = refused && sim_batch.call.anew ? PERFECT_EXHAUSTED : before;
-    if (sim_perfect.view.marks[0] != wanted)
-        simt_fail("the partition is marked %u, and should be %u", sim_perfect.view.marks[0], wanted);
+    const uint32_t before = (uint32_t)last_number(sim_perfect.view.marks, 4), after = sim_perfect.view.marks[0];
+    const uint32_t wanted = refused && sim_batch.call.anew ? PERFECT_EXHAUSTED : perfect_mark_in(before);
+    const int searched = sim_batch.call.plans && sim_batch.call.tries == 0;
+    if (perfect_mark_in(after) != wanted)
+        simt_fail("the partition is marked %u, and should be %u", perfect_mark_in(after), wanted);
+    if (refused && searched && perfect_mark_in(before) == PERFECT_UNMARKED &&
+        perfect_fewer_in(after) != PERFECT_MOST_FEWER)
+        simt_fail("a search has failed, but the next one may make %u moves", perfect_effort(after));
+}
+
+/* Each deal is charged, whether it succeeds or fails. Without a deal, debts only grow when keys were counted. */
+static void judge_debt(loom_status status)
+{
+    const loom__perfect_view *view = &sim_perfect.view;
+    const uint32_t before = (uint32_t)last_number(view->marks, 4), after = view->marks[0];
+    const uint32_t more = perfect_debt_in(after) - perfect_debt_in(before), price = perfect_deal_price(view);
+    const int reseeded = perfect_salt(last_number(view->codes, 8)) != perfect_salt(view->codes[0]);
+    if (reseeded && (more == 0 || more % price != 0 || more > PERFECT_RESEEDS * price || perfect_fewer_in(after) != 0))
+        simt_fail("the partition was reseeded, and its word became %#x after %#x", after, before);
+    if (reseeded && !perfect_can_pay(view, before))
+        simt_fail("the partition was reseeded, but its debt was %u", perfect_debt_in(before));
+    if (!reseeded && (status != LOOM_FULL || !sim_batch.call.anew || !perfect_can_pay(view, before)) && more != 0)
+        simt_fail("the partition had no deal, but its debt became %u after %u", perfect_debt_in(after),
+                  perfect_debt_in(before));
 }
 
 /* A refusal leaves the table as it was, except for the mark. */
@@ -153,6 +181,7 @@ static void at_rest(uint32_t index)
     sim_perfect_judge(present);
     sim_perfect_judge_scratch();
     judge_mark(item->status == LOOM_FULL);
+    judge_debt(item->status);
     if (item->status != LOOM_OK)
         judge_refusal();
     if (memcmp(now.last + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,
@@ -165,7 +194,7 @@ static void at_rest(uint32_t index)
  * cell if its bucket has room. */
 static void judge_effort(void)
 {
-    const uint32_t mark = sim_perfect.view.marks[0];
+    const uint32_t mark = perfect_mark_in(sim_perfect.view.marks[0]);
     if (mark != PERFECT_UNMARKED && memcmp(sim_batch.memory, sim_perfect_memory, sim_batch_table_bytes()) != 0)
         simt_fail("the partition is marked, but has changed");
     if (sim_batch.call.n != 1 || mark != PERFECT_UNMARKED || now.way == SIM_ANY_WAY)

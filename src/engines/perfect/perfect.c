@@ -1,6 +1,6 @@
 /* The perfect engine as the core sees it: the tables that it can make, and where their parts lie. perfect_layout.h
  * describes the bytes, and perfect_shape.c chooses the sizes. The algorithms are in perfect_ops.h, perfect_recode.h,
- * perfect_repair.h and perfect_room.h. The machines do bulk work. */
+ * perfect_repair.h and perfect_room.h. perfect_effort.h bounds their work. The machines do bulk work. */
 #include "engines/perfect/perfect.h"
 #include "core/error.h"
 #include "core/table.h"

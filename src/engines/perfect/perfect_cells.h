@@ -11,9 +11,6 @@
 #include "engines/perfect/perfect_ops.h"
 
 enum {
-    PERFECT_MOST_MOVES = 20, /* cells that one plan moves */
-    PERFECT_TRIES = 8,
-    PERFECT_RESEEDS = 3,
     PERFECT_MOST_LIFTED = 160, /* keys that one plan moves */
     PERFECT_MOST_TOUCHED =
         2 * PERFECT_SUBRANGES * PERFECT_MOST_MOVES, /* a move takes keys from 8 buckets and brings them to 8 */

@@ -110,7 +110,7 @@ typedef struct loom__perfect_view {
     uint32_t empty_exception; /* the partition that empty[0] hashes to */
     uint64_t *codes;          /* [partitions][words] */
     loom__totals *totals;     /* at the beginning of the state */
-    uint32_t *marks;          /* [partitions], behind the totals: loom__perfect_mark */
+    uint32_t *marks;          /* [partitions], behind the totals: a loom__perfect_mark and more (perfect_effort.h) */
 } loom__perfect_view;
 
 LOOM_LANE uint64_t perfect_empty(const loom__perfect_view *view, uint32_t partition)

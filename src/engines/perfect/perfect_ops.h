@@ -35,7 +35,7 @@
 #define LOOM_PERFECT_OPS_H
 
 #include "core/slot_ops.h"
-#include "engines/perfect/perfect_layout.h"
+#include "engines/perfect/perfect_effort.h"
 
 typedef enum perfect_outcome {
     PERFECT_AGAIN = 0, /* not decided: try again */
@@ -353,6 +353,18 @@ LOOM_LANE uint64_t perfect_take_slot(loom__slot_kind kind, const loom__perfect_v
     return value;
 }
 
+/* One lane reports that so many keys have left the partition. Other lanes may do the same. */
+LOOM_LANE void perfect_repay(int shared, const loom__perfect_view *view, uint32_t partition, uint32_t keys)
+{
+    uint32_t *at = &view->marks[partition], word = lane_load_4(at);
+    while (word != 0) { /* a lost swap means that other keys were reported */
+        const uint32_t old = lane_swap_4(at, word, perfect_repaid(word, keys), shared);
+        if (old == word)
+            break;
+        word = old;
+    }
+}
+
 LOOM_LANE perfect_outcome perfect_erase(loom__slot_kind kind, int shared, lane_group group,
                                         const loom__perfect_view *view, const perfect_seek *seek, lane_truth active)
 {
@@ -360,9 +372,8 @@ LOOM_LANE perfect_outcome perfect_erase(loom__slot_kind kind, int shared, lane_g
     lane_truth erased = 0;
     if (look.mine) { /* on one lane at most (P1) */
         erased = perfect_free_slot(kind, shared, view, seek, look.slot, look.pair);
-        uint32_t *mark = &view->marks[seek->partition_index];
-        if (erased && lane_load_4(mark) != PERFECT_UNMARKED)
-            lane_store_4(mark, PERFECT_UNMARKED);
+        if (erased)
+            perfect_repay(shared, view, seek->partition_index, 1);
     }
     erased = lane_some(lane_poll(group, erased));
     return erased ? PERFECT_DONE : PERFECT_ABSENT;

@@ -227,7 +227,7 @@ LOOM_LANE uint32_t perfect_hold_next(loom__slot_kind kind, const perfect_owner *
     *cell = first ? perfect_cell(beside->seek.place) : other;
     lane_truth wanted = active && *cell != UINT32_MAX;
     if (first && wanted)
-        wanted = lane_load_4(&owner->view->marks[owner->partition_index]) == PERFECT_UNMARKED;
+        wanted = perfect_mark_in(lane_load_4(&owner->view->marks[owner->partition_index])) == PERFECT_UNMARKED;
     return perfect_hold(owner, *cell, wanted);
 }
 

@@ -367,7 +367,7 @@ LOOM_LANE int perfect_list_changes(const perfect_repair *repair)
 /* All lanes: steps 1 to 3 for the new keys of `repair`. False: nothing has changed, and all of these keys are left. */
 LOOM_LANE int perfect_plan_repair(loom__slot_kind kind, const perfect_repair *repair, uint32_t rounds)
 {
-    if (lane_load_4(&repair->owner.view->marks[repair->owner.partition_index]) != PERFECT_UNMARKED)
+    if (perfect_mark_in(lane_load_4(&repair->owner.view->marks[repair->owner.partition_index])) != PERFECT_UNMARKED)
         return 0; /* a key that was refused there must stay refused (perfect_room.h) */
     perfect_clear_counters(&repair->codes);
     if (perfect_rank(repair) == 0) {

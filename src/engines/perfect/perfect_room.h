@@ -11,14 +11,14 @@
  *      code that brings as many is no help. This step repeats until no bucket is overfull or PERFECT_MOST_MOVES cells
  *      have moved. In the latter case the team drops the plan, and the table is unchanged.
  *   3. The team makes up to PERFECT_TRIES plans; ties fall differently in each. In the last plan a cell may go to the
- *      stash.
+ *      stash. After a search that failed, the next searches make fewer plans (perfect_effort.h).
  *   4. A plan that works is carried out: the team lifts the keys of all moved cells out of their buckets, changes
  *      codes, and puts the keys back. Every bucket has room for the keys that it gets, so no step can fail. This
  *      touches some ten keys.
- *   5. If all plans fail, the team *reseeds* the partition: it inserts all keys again with another salt, at most
- *      PERFECT_RESEEDS times. If reseeding fails, the partition is restored and marked exhausted, and the key is
- *      refused. Until a key is erased, no plans are made in a marked partition. So a batch that does not fit is refused
- *      quickly. A refused key also stays refused until the call ends, since its bucket is full and no key leaves it. So
+ *   5. If all plans fail, the team *reseeds* the partition: it *deals* all keys anew with another salt, at most
+ *      PERFECT_RESEEDS times. If reseeding fails, the partition is restored. If it fails, or if the partition may not
+ *      be reseeded now (perfect_effort.h), the partition is marked exhausted, and the key is refused. Until a key is
+ *      erased, no plans are made in a marked partition. So a batch that does not fit is refused quickly. A refused key also stays refused until the call ends, since its bucket is full and no key leaves it. So
  *      a key of the batch that is absent afterwards was refused.
  *
  * A partition has one owner, and partitions are independent, so there are no locks and no deadlocks. The paper avoids
@@ -263,13 +263,16 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const perfect_owner *owne
     perfect_put_back(kind, owner, scratch);
 }
 
-/* All lanes: make room for the key by moving cells. False: no plan worked, and nothing has changed. */
+/* All lanes: make room for the key by moving cells. A plan makes up to `most` moves, and all plans together make up to
+ * `effort`. False: no plan worked, and nothing has changed. */
 LOOM_STEP int perfect_move_cells(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
-                                 uint64_t key, uint32_t most, uint32_t tries)
+                                 uint64_t key, uint32_t most, uint32_t effort)
 {
     uint32_t moves = 0;
-    for (uint32_t attempt = 0; attempt < tries && moves == 0; attempt++) {
-        moves = perfect_plan(kind, owner, scratch, key, most, attempt, attempt + 1 == tries);
+    for (uint32_t attempt = 0; effort > 0 && moves == 0; attempt++) {
+        const uint32_t now = effort < most ? effort : most;
+        effort -= now;
+        moves = perfect_plan(kind, owner, scratch, key, now, attempt, effort == 0);
         if (moves > 0)
             perfect_carry_out(kind, owner, scratch, moves);
         perfect_drop_plan(owner, scratch);
@@ -321,7 +324,7 @@ LOOM_LANE int perfect_put(loom__slot_kind kind, const perfect_owner *owner, perf
         lane_team_wait(owner->team);
         if (done || round == 1)
             return done != 0;
-        if (!perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES))
+        if (!perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_MOST_EFFORT))
             return 0;
     }
 }
@@ -348,9 +351,8 @@ LOOM_STEP int perfect_deal_anew(loom__slot_kind kind, const perfect_owner *owner
     return 1;
 }
 
-/* All lanes: whether the partition holds fewer keys than it was made for. If not, reseeding would hardly help, and the
- * table should grow instead. */
-LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch)
+/* All lanes: count the partition's keys. */
+LOOM_LANE uint32_t perfect_count_keys(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch)
 {
     const uint32_t buckets = perfect_buckets(owner->view->subrange);
     for (uint32_t i = perfect_group(owner); i < buckets; i += perfect_groups(owner)) {
@@ -364,13 +366,15 @@ LOOM_LANE int perfect_is_hopeful(loom__slot_kind kind, const perfect_owner *owne
     if (lane_team_rank(owner->team) == 0)
         lane_team_store_4(&scratch->lifted, 0);
     lane_team_wait(owner->team);
-    return used < owner->view->made_for;
+    return used;
 }
 
-/* All lanes: reseed the partition, with room for the key. False: the partition is as before. */
-LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key)
+/* All lanes: reseed the partition, with room for the key. False: the partition is as before. Each deal is charged to
+ * *word (perfect_effort.h). */
+LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key,
+                             uint32_t *word)
 {
-    const uint32_t before = owner->salt;
+    const uint32_t before = owner->salt, most = perfect_reseeds(*word);
     if (scratch->spare == NULL)
         return 0;
     uint64_t *spare = (uint64_t *)scratch->spare, *lines = (uint64_t *)owner->partition,
@@ -378,7 +382,8 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect
     perfect_copy_words(owner, spare, lines, count);
     perfect_copy_words(owner, spare + count, owner->words, owner->view->words);
     lane_team_wait(owner->team);
-    for (uint32_t i = 1; i <= PERFECT_RESEEDS; i++) {
+    for (uint32_t i = 1; i <= most && perfect_can_pay(owner->view, *word); i++) {
+        *word = perfect_charged(owner->view, *word);
         owner->salt = (before + i) % PERFECT_SALTS;
         perfect_empty_partition(kind, owner, owner->salt);
         if (perfect_deal_anew(kind, owner, scratch, key))
@@ -391,31 +396,68 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect
     return 0;
 }
 
+/* ---- One key ---- */
+
+LOOM_LANE uint32_t perfect_effort_of(const perfect_owner *owner)
+{
+    return lane_load_4(&owner->view->marks[owner->partition_index]);
+}
+
+/* All lanes: store the partition's word. */
+LOOM_LANE void perfect_remember(const perfect_owner *owner, uint32_t word)
+{
+    lane_team_wait(owner->team); /* all lanes have read the word */
+    if (lane_team_rank(owner->team) == 0)
+        lane_store_4(&owner->view->marks[owner->partition_index], word);
+    lane_team_wait(owner->team);
+}
+
+/* All lanes: refuse keys of the partition from now on, until a key leaves. */
+LOOM_LANE void perfect_exhaust(const perfect_owner *owner)
+{
+    perfect_remember(owner, perfect_marked(perfect_effort_of(owner), PERFECT_EXHAUSTED));
+}
+
 /* All lanes: make room for a key that is absent and whose bucket is full, so that the next attempt stores it. False:
  * moving cells cannot make room. */
 LOOM_LANE int perfect_make_room(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch,
                                 uint64_t key)
 {
-    if (lane_load_4(&owner->view->marks[owner->partition_index]) != PERFECT_UNMARKED)
+    const uint32_t word = perfect_effort_of(owner);
+    if (perfect_mark_in(word) != PERFECT_UNMARKED)
         return 0;
-    return perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, PERFECT_TRIES);
+    if (perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, perfect_effort(word)))
+        return 1;
+    perfect_remember(owner, perfect_tired(word));
+    return 0;
+}
+
+/* All lanes: whether the partition may be reseeded, after perfect_make_room has failed. Not if it has had its deals, or
+ * holds as many keys as it was made for: then reseeding would hardly help, and the table should grow instead. */
+LOOM_LANE int perfect_may_reseed(loom__slot_kind kind, const perfect_owner *owner, perfect_scratch *scratch)
+{
+    const uint32_t word = perfect_effort_of(owner), most = owner->view->made_for;
+    if (!perfect_can_pay(owner->view, word))
+        return 0;
+    const uint32_t used = perfect_count_keys(kind, owner, scratch);
+    if (used < most)
+        return 1;
+    perfect_remember(owner, perfect_put_off(owner->view, word, used - most));
+    return 0;
 }
 
 /* All lanes: make room by reseeding, after perfect_make_room has failed. False: there is no room for the key, the table
- * is unchanged, and the partition is marked exhausted. A machine without spare memory for a hopeful partition does not
- * call this function, and sets the mark itself. */
+ * is unchanged, and the partition is marked exhausted. A machine without spare memory for a partition that may be
+ * reseeded does not call this function, and sets the mark itself. */
 LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, perfect_owner *owner, perfect_scratch *scratch, uint64_t key)
 {
-    uint32_t *mark = &owner->view->marks[owner->partition_index];
-    if (lane_load_4(mark) != PERFECT_UNMARKED)
+    if (perfect_mark_in(perfect_effort_of(owner)) != PERFECT_UNMARKED)
         return 0;
-    if (perfect_is_hopeful(kind, owner, scratch) && perfect_reseed(kind, owner, scratch, key))
-        return 1;
-    lane_team_wait(owner->team);
-    if (lane_team_rank(owner->team) == 0)
-        lane_store_4(mark, PERFECT_EXHAUSTED);
-    lane_team_wait(owner->team);
-    return 0;
+    const int may = perfect_may_reseed(kind, owner, scratch);
+    uint32_t word = perfect_effort_of(owner);
+    const int room = may && perfect_reseed(kind, owner, scratch, key, &word);
+    perfect_remember(owner, room ? perfect_rested(word) : perfect_marked(word, PERFECT_EXHAUSTED));
+    return room;
 }
 
 #endif

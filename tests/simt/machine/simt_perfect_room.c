@@ -28,7 +28,8 @@ static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfec
 {
     int room = 0;
     if (call->plans)
-        room = call->tries > 0 ? perfect_move_cells(kind, owner, call->scratch, key, call->most_moves, call->tries)
+        room = call->tries > 0 ? perfect_move_cells(kind, owner, call->scratch, key, call->most_moves,
+                                                    call->most_moves * call->tries)
                                : perfect_make_room(kind, owner, call->scratch, key);
     return room || (call->anew && perfect_make_room_anew(kind, owner, call->scratch, key));
 }

@@ -60,18 +60,17 @@ static loom__survey engine_survey(const loom__perfect_view *view, const perfect_
     return perfect_survey_of(sums);
 }
 
-/* Erasures leave codes as they are (P3). */
+/* Erasures leave codes as they are (P3). The wear is the number of erased keys. */
 LOOM_LANE uint32_t engine_slot_emptied(loom__slot_kind kind, const loom__perfect_view *view, uint32_t partition,
                                        uint32_t bucket, uint32_t slot, uint64_t key)
 {
     (void)kind, (void)view, (void)partition, (void)bucket, (void)slot, (void)key;
-    return 0;
+    return 1;
 }
 
 static void engine_partition_emptied(const loom__perfect_view *view, uint32_t partition, uint32_t wear)
 {
-    (void)wear;
-    view->marks[partition] = PERFECT_UNMARKED;
+    perfect_repay(0, view, partition, wear);
 }
 
 #include "machines/cpu/core/cpu_map_calls.h"

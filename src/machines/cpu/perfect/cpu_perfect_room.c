@@ -43,8 +43,8 @@ void loom__cpu_perfect_scratch_close(loom__cpu_perfect_scratch *scratch)
                       LOOM_MEMORY_HOST, NULL);
     if (scratch->short_of_memory)
         for (uint32_t i = scratch->first; i < scratch->end; i++)
-            if (marks[i] == PERFECT_SHORT_OF_MEMORY)
-                marks[i] = PERFECT_UNMARKED;
+            if (perfect_mark_in(marks[i]) == PERFECT_SHORT_OF_MEMORY)
+                marks[i] = perfect_marked(marks[i], PERFECT_UNMARKED);
 }
 
 LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, uint64_t key)
@@ -54,18 +54,18 @@ LOOM_LANE int make_room(loom__slot_kind kind, loom__cpu_perfect_scratch *given, 
     const lane_group alone = {0};
     perfect_owner owner = perfect_own(view, perfect_start(kind, view, key).partition_index, team, alone, 0);
     uint32_t *mark = &view->marks[owner.partition_index];
-    if (*mark != PERFECT_UNMARKED)
+    if (perfect_mark_in(*mark) != PERFECT_UNMARKED)
         return 0;
     perfect_scratch *scratch = lay_out(given);
     if (perfect_make_room(kind, &owner, scratch, key))
         return 1;
-    if (scratch->spare == NULL && perfect_is_hopeful(kind, &owner, scratch)) {
+    if (scratch->spare == NULL && perfect_may_reseed(kind, &owner, scratch)) {
         /* Calls the allocator directly, because lack of memory is no error here. Without memory this key is refused,
          * but not keys of later calls. */
         scratch->spare =
             given->allocator->allocate(given->allocator->user, spare_bytes(view), LOOM__LINE, LOOM_MEMORY_HOST, NULL);
         if (scratch->spare == NULL) {
-            *mark = PERFECT_SHORT_OF_MEMORY;
+            *mark = perfect_marked(perfect_rested(*mark), PERFECT_SHORT_OF_MEMORY);
             given->short_of_memory = 1;
             return 0;
         }

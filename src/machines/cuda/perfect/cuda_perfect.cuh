@@ -24,8 +24,10 @@
  *      room for one item at a time. Once that fails in a partition with fewer keys than it is made for, the remaining
  *      items become the partition's list.
  *   5. A few blocks, each with memory for a copy of a partition, reseed the partitions with a list. Either the
- *      partition has room again, or it is marked exhausted and its items are refused.
- *   6. Late items repeat the first step: their key exists now, or was refused and stays refused (perfect_room.h).
+ *      partition has room again, or it is marked exhausted and its items are refused. In steps 4 and 5, the items that
+ *      are still in the list of an exhausted partition are *abandoned*, if groups side by side may store their keys.
+ *   6. Late and abandoned items repeat the first step. The key of a late item exists now, or was refused and stays
+ *      refused (perfect_room.h). The bucket of an abandoned item has room, or the item is refused.
  * So no group waits for a lock. In step 2 a group does without a cell that is taken, and from step 3 on a partition has
  * one owner. If a whole batch has one key, the owner of its partition inserts the key once for each block, not once for
  * each item. A step that a chunk does not need still costs a launch. */
@@ -46,7 +48,8 @@ enum {
     PERFECT_PENDING = 0xfd         /* in place of a status code */
 };
 
-#define CUDA_PERFECT_LATE 0xffffffffu /* in place of the next item of a list: the item is late */
+#define CUDA_PERFECT_LATE   0xffffffffu /* in place of the next item of a list: the item is late */
+#define CUDA_PERFECT_LISTED 0x80000000u /* set in the next item: the item is in a list, and nobody has taken it */
 
 /* All are zero when a chunk begins. */
 typedef struct cuda_perfect_counters {
@@ -55,6 +58,7 @@ typedef struct cuda_perfect_counters {
     uint32_t crowded;   /* crowded partitions */
     uint32_t left_over; /* partitions with a list, for step 5 */
     uint32_t late;      /* nonzero: there are late items */
+    uint32_t abandoned; /* nonzero: there are abandoned items */
     uint32_t recoded;   /* items that groups have taken in step 2, after their first */
     uint32_t repairs;   /* partitions that blocks have taken in step 3, after their first … */
     uint32_t rooms;     /* … and in step 4 */
@@ -63,13 +67,14 @@ typedef struct cuda_perfect_counters {
 /* Pending items of a chunk, as kernels see them. An item is identified by its index in the chunk. */
 typedef struct cuda_perfect_lists {
     cuda_perfect_counters *counters;
-    uint32_t *pending;   /* [items] indices of pending items, after step 1 */
-    uint32_t *counts;    /* [partitions] items noted, including those beyond `room`; 0 between chunks */
-    uint32_t *items;     /* [partitions][room] indices of noted items; further ones go directly into the list */
-    uint32_t *heads;     /* [partitions] the first item of each list, plus one; 0: none. All are 0 between chunks */
-    uint32_t *next;      /* [items] of a list: the next item, plus one, or 0; CUDA_PERFECT_LATE: the item is late */
-    uint32_t *touched;   /* [partitions] partitions with noted items: counters->touched of them */
-    uint32_t *crowded;   /* [partitions] */
+    uint32_t *pending; /* [items] indices of pending items, after step 1 */
+    uint32_t *counts;  /* [partitions] items noted, including those beyond `room`; 0 between chunks */
+    uint32_t *items;   /* [partitions][room] indices of noted items; further ones go directly into the list */
+    uint32_t *heads;   /* [partitions] the first item of each list, plus one; 0: none. All are 0 between chunks */
+    uint32_t *next;    /* [items] CUDA_PERFECT_LISTED and the next item, plus one, or 0; CUDA_PERFECT_LATE: the item is
+                            late; 0: neither */
+    uint32_t *touched; /* [partitions] partitions with noted items: counters->touched of them */
+    uint32_t *crowded; /* [partitions] */
     uint32_t *left_over; /* [partitions] */
     uint8_t
         *late_blocks; /* [blocks of step 1] whether the block has late items; if so, `next` is set for all its items */

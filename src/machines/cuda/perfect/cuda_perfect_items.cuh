@@ -20,8 +20,8 @@ __device__ __forceinline__ uint32_t next_item(uint32_t *counter)
     return item;
 }
 
-/* Notes an item for the owner of its partition. If the item goes into the partition's list, returns the entry that
- * follows it there; otherwise 0. */
+/* Notes an item for the owner of its partition. Returns what belongs into lists.next: if the item goes into the
+ * partition's list, the entry that follows it there; otherwise 0. */
 __device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, uint32_t partition, uint32_t index)
 {
     const uint32_t at = atomicAdd(&lists.counts[partition], 1u);
@@ -30,7 +30,7 @@ __device__ __forceinline__ uint32_t note_item(const cuda_perfect_lists &lists, u
     if (at + 1 == lists.least)
         lists.crowded[atomicAdd(&lists.counters->crowded, 1u)] = partition;
     if (at >= lists.room)
-        return atomicExch(&lists.heads[partition], index + 1);
+        return atomicExch(&lists.heads[partition], index + 1) | CUDA_PERFECT_LISTED;
     lists.items[(uint64_t)partition * lists.room + at] = index;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Steps 4 to 6 of an insertion (cuda_perfect.cuh). In step 4 owners of partitions make room in full buckets
  * (perfect_room.h) for the items that earlier steps have left. Step 5 reseeds partitions, and step 6 inserts late
- * items.
+ * and abandoned items.
  *
  * A thread block of one warp owns a partition: no other block works on it, and the step before is over. Its four groups
  * insert an item each, where there is room. Then, item after item, all groups make room, and the first group inserts.
@@ -122,13 +122,78 @@ __device__ __forceinline__ uint32_t take_items(item_source *source, const cuda_p
     }
     for (uint32_t i = 0; i < TEAM && source->next != 0; i++) {
         mine = i == threadIdx.x ? source->next : mine;
-        source->next = lists.next[source->next - 1];
+        source->next = lists.next[source->next - 1] & ~CUDA_PERFECT_LISTED;
     }
+    __syncwarp(); /* all lanes have read `next` */
+    if (mine != 0)
+        lists.next[mine - 1] = 0;
     return mine;
 }
 
-/* All lanes of a block that owns the partition: insert its items. With `anew`, where plans fail, the lanes reseed the
- * partition. Without `anew`, if plans fail and reseeding may help, the remaining items become the partition's list. */
+/* All lanes: put items in front of a list that begins with `first`. `items`: the lanes that put one. Returns the new
+ * first entry. */
+__device__ __forceinline__ uint32_t put_on_list(const cuda_perfect_lists &lists, uint32_t entry, uint32_t items,
+                                                uint32_t first)
+{
+    const uint32_t below = items & ((1u << threadIdx.x) - 1);
+    const uint32_t other = __shfl_sync(CUDA_FULL_MASK, entry, below != 0 ? 31 - __clz((int)below) : 0);
+    if (items >> threadIdx.x & 1)
+        lists.next[entry - 1] = (below != 0 ? other : first) | CUDA_PERFECT_LISTED;
+    const uint32_t last = __shfl_sync(CUDA_FULL_MASK, entry, items != 0 ? 31 - __clz((int)items) : 0);
+    return items != 0 ? last : first;
+}
+
+/* Whether groups side by side may store keys that are absent. If so, no owner must walk the list of a partition that
+ * is exhausted: an entry takes a lane some 0.7 µs, since each is read after the one before. */
+template <loom__slot_kind kind> __device__ __forceinline__ bool may_abandon(const cuda_perfect_chunk &chunk)
+{
+    return perfect_may_claim(kind, mode_of(chunk.op), 1) != 0;
+}
+
+/* The state of a partition whose items are inserted; the same on all lanes. */
+struct owner_state {
+    bool exhausted; /* nothing moves any more: keys whose buckets are full are refused */
+    bool puts_off;  /* the items that remain become the partition's list */
+};
+
+/* All lanes: insert items whose buckets are full, one at a time. `full`: the lanes with these items; `entry`: the
+ * lane's item. With `anew`, where plans fail, the lanes reseed the partition. Without `anew`, if plans fail and
+ * reseeding may help, the lanes stop. Returns the lanes whose items are left: their partition is exhausted and no cell
+ * has moved since they were tried, or the owner puts them off. */
+template <loom__slot_kind kind, bool anew>
+__device__ __forceinline__ uint32_t insert_full(const cuda_perfect_chunk &chunk, perfect_owner *owner,
+                                                perfect_scratch *scratch, uint32_t entry, uint32_t full,
+                                                owner_state *state, outcome_counts *counts)
+{
+    bool moved = false; /* cells have moved since the items were tried */
+    while (full != 0 && !state->puts_off && (moved || !state->exhausted)) {
+        const uint32_t index = __shfl_sync(CUDA_FULL_MASK, entry, __ffs((int)full) - 1) - 1;
+        const uint64_t key = key_of<kind>(chunk.batch, index);
+        uint64_t value = 0;
+        perfect_outcome outcome = PERFECT_OVERFLOW;
+        if (moved)
+            outcome = insert_owned<kind>(chunk, *owner, scratch, index, &value);
+        if (outcome == PERFECT_OVERFLOW && !state->exhausted) {
+            if (perfect_make_room(kind, owner, scratch, key) ||
+                (anew && perfect_make_room_anew(kind, owner, scratch, key))) {
+                moved = true;
+                outcome = insert_owned<kind>(chunk, *owner, scratch, index, &value);
+            } else if (!anew && perfect_may_reseed(kind, owner, scratch)) {
+                state->puts_off = true;
+                continue;
+            } else {
+                state->exhausted = true;
+                perfect_exhaust(owner);
+            }
+        }
+        if (lane_team_rank(owner->team) == 0)
+            tell_item<kind>(chunk, index, outcome, value, counts);
+        full &= full - 1;
+    }
+    return full;
+}
+
+/* All lanes of a block that owns the partition: insert its items. `anew`: as in insert_full. */
 template <loom__slot_kind kind, bool anew>
 __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, uint32_t partition,
                                              perfect_scratch *scratch, outcome_counts *counts)
@@ -140,46 +205,30 @@ __device__ __forceinline__ void insert_items(const cuda_perfect_chunk &chunk, ui
                           lists.heads[partition]};
     uint32_t left = 0; /* the list of remaining items */
     perfect_owner owner = perfect_own(&view, partition, lane_own_team(), lane_group_apart(threadIdx.x % 32), 1);
-    const bool leads = lane_team_rank(owner.team) == 0;
-    uint32_t *mark = &view.marks[partition];
-    bool exhausted = lane_load_4(mark) != PERFECT_UNMARKED, puts_off = false; /* the same on all lanes */
-    while (has_items(source)) {                                               /* each item is listed once */
+    owner_state state = {perfect_mark_in(perfect_effort_of(&owner)) != PERFECT_UNMARKED, false};
+    while (has_items(source) && !state.puts_off) { /* each item is listed once */
+        if (state.exhausted && source.at >= source.count && may_abandon<kind>(chunk)) {
+            if (threadIdx.x == 0)
+                lists.counters->abandoned = 1;
+            break;
+        }
         const uint32_t mine = take_items(&source, lists);
         uint64_t value = 0;
-        perfect_outcome outcome = insert_together<kind>(chunk, owner, mine, &value);
-        bool moved = false; /* cells have moved since insert_together */
+        const perfect_outcome outcome = insert_together<kind>(chunk, owner, mine, &value);
         uint32_t full = __ballot_sync(CUDA_FULL_MASK, outcome == PERFECT_OVERFLOW);
         if (mine != 0 && outcome != PERFECT_OVERFLOW)
             tell_item<kind>(chunk, mine - 1, outcome, value, counts);
-        for (; full != 0; full &= full - 1) { /* one at a time: all lanes make room */
-            const uint32_t entry = __shfl_sync(CUDA_FULL_MASK, mine, __ffs((int)full) - 1), index = entry - 1;
-            const uint64_t key = key_of<kind>(chunk.batch, index);
-            outcome = PERFECT_OVERFLOW;
-            if (moved)
-                outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
-            if (outcome == PERFECT_OVERFLOW && !exhausted && !puts_off) {
-                if (perfect_make_room(kind, &owner, scratch, key) ||
-                    (anew && perfect_make_room_anew(kind, &owner, scratch, key))) {
-                    moved = true;
-                    outcome = insert_owned<kind>(chunk, owner, scratch, index, &value);
-                } else if (!anew && perfect_is_hopeful(kind, &owner, scratch)) {
-                    puts_off = true;
-                } else {
-                    exhausted = true;
-                    if (leads)
-                        lane_store_4(mark, PERFECT_EXHAUSTED);
-                }
-            }
-            if (!anew && outcome == PERFECT_OVERFLOW && !exhausted) {
-                if (leads)
-                    lists.next[index] = left; /* all lanes have read `next`: they have waited since */
-                left = entry;
-            } else if (leads) {
-                tell_item<kind>(chunk, index, outcome, value, counts);
-            }
-        }
+        full = insert_full<kind, anew>(chunk, &owner, scratch, mine, full, &state, counts);
+        if (state.puts_off)
+            left = put_on_list(lists, mine, full, source.next);
+        else if (full >> threadIdx.x & 1)
+            tell_item<kind>(chunk, mine - 1, PERFECT_OVERFLOW, 0, counts);
     }
-    if (leads) {
+    while (state.puts_off && source.at < source.count) {
+        const uint32_t mine = take_items(&source, lists);
+        left = put_on_list(lists, mine, __ballot_sync(CUDA_FULL_MASK, mine != 0), left);
+    }
+    if (threadIdx.x == 0) {
         lists.counts[partition] = 0;
         lists.heads[partition] = left;
         if (left != 0)
@@ -214,28 +263,41 @@ __global__ void __launch_bounds__(TEAM, room_blocks(kind, anew))
         tell_counts(chunk.batch.counts, counts);
 }
 
-/* ---- late items ---- */
+/* ---- late and abandoned items ---- */
 
-/* Step 6, with the same blocks as step 1. A group inserts one item at a time. */
+/* One group inserts an item, as in step 1. */
+template <loom__slot_kind kind>
+__device__ __forceinline__ void insert_again(const cuda_perfect_chunk &chunk, lane_group group, uint64_t index,
+                                             outcome_counts *counts)
+{
+    uint64_t value;
+    const perfect_outcome outcome = insert_item<kind>(chunk, group, 1, index, &value);
+    if (lane_leads(group))
+        tell_item<kind>(chunk, index, outcome, value, counts);
+}
+
+/* Step 6, with the same blocks as step 1. A group inserts one item at a time. All groups take abandoned items; groups
+ * of the block that has seen them take late ones. */
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(LATE_THREADS) late_kernel(const __grid_constant__ cuda_perfect_chunk chunk)
 {
+    enum { LATE_GROUPS = LATE_THREADS / CUDA_LANES };
     const cuda_batch &batch = chunk.batch;
     const cuda_perfect_lists &lists = chunk.lists;
-    if (lists.counters->late == 0 || lists.late_blocks[blockIdx.x] == 0)
+    const bool late = lists.counters->late != 0 && lists.late_blocks[blockIdx.x] != 0;
+    const uint32_t abandoned = lists.counters->abandoned != 0 ? lists.counters->pending : 0; /* among so many */
+    if (!late && abandoned == 0)
         return;
     const uint64_t n = perfect_chunk_items(batch, lists), items = batch.tile * PERFECT_WRITE_WARPS;
-    const uint64_t first = blockIdx.x * items, end = n - first < items ? n : first + items;
+    const uint64_t first = blockIdx.x * items, end = !late ? first : n - first < items ? n : first + items;
     const lane_group group = lane_group_apart(threadIdx.x % 32);
     outcome_counts counts = {};
-    for (uint64_t index = first + threadIdx.x / CUDA_LANES; index < end; index += LATE_THREADS / CUDA_LANES) {
-        if (lists.next[index] != CUDA_PERFECT_LATE)
-            continue;
-        uint64_t value;
-        const perfect_outcome outcome = insert_item<kind>(chunk, group, 1, index, &value);
-        if (lane_leads(group))
-            tell_item<kind>(chunk, index, outcome, value, &counts);
-    }
+    for (uint32_t i = blockIdx.x * LATE_GROUPS + threadIdx.x / CUDA_LANES; i < abandoned; i += gridDim.x * LATE_GROUPS)
+        if (lists.next[lists.pending[i]] & CUDA_PERFECT_LISTED) /* a pending item is not late */
+            insert_again<kind>(chunk, group, lists.pending[i], &counts);
+    for (uint64_t index = first + threadIdx.x / CUDA_LANES; index < end; index += LATE_GROUPS)
+        if (lists.next[index] == CUDA_PERFECT_LATE)
+            insert_again<kind>(chunk, group, index, &counts);
     __syncwarp();
     if (batch.counts != NULL)
         tell_counts(batch.counts, counts);

@@ -25,18 +25,18 @@ template <loom__slot_kind kind> __global__ void __launch_bounds__(THREADS) clear
 
 /* ---- erase_if ---- */
 
-/* Erasures leave codes as they are (P3). */
+/* Erasures leave codes as they are (P3). The wear is the number of erased keys. */
 struct perfect_erasures {
     loom__perfect_view view;
 
     template <loom__slot_kind kind>
     __device__ __forceinline__ uint32_t slot_emptied(uint32_t, uint32_t, uint32_t, uint64_t) const
     {
-        return 0;
+        return 1;
     }
-    __device__ __forceinline__ void partition_emptied(uint32_t partition, uint32_t) const
+    __device__ __forceinline__ void partition_emptied(uint32_t partition, uint32_t wear) const
     {
-        view.marks[partition] = PERFECT_UNMARKED;
+        perfect_repay(1, &view, partition, wear);
     }
 };
 
