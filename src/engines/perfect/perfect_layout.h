@@ -89,7 +89,7 @@ LOOM_BOTH uint64_t perfect_partition_bytes(loom__slot_kind kind, uint32_t subran
 /* The mark of a partition. Marks are not in files. */
 typedef enum loom__perfect_mark {
     PERFECT_UNMARKED = 0,
-    PERFECT_EXHAUSTED = 1, /* every way to make room has failed, and nothing was erased since */
+    PERFECT_EXHAUSTED = 1, /* a search for room has failed, and nothing was erased since */
     /* Reseeding might help, but there is no memory for it. A machine that sets this mark removes it when its call ends.
      * Until then no key of the partition moves, so a refused key stays refused. */
     PERFECT_SHORT_OF_MEMORY = 2

@@ -16,10 +16,11 @@
  *      codes, and puts the keys back. Every bucket has room for the keys that it gets, so no step can fail. This
  *      touches some ten keys.
  *   5. If all plans fail, the team *reseeds* the partition: it *deals* all keys anew with another salt, at most
- *      PERFECT_RESEEDS times. If reseeding fails, the partition is restored. If it fails, or if the partition may not
- *      be reseeded now (perfect_effort.h), the partition is marked exhausted, and the key is refused. Until a key is
- *      erased, no plans are made in a marked partition. So a batch that does not fit is refused quickly. A refused key also stays refused until the call ends, since its bucket is full and no key leaves it. So
- *      a key of the batch that is absent afterwards was refused.
+ *      PERFECT_RESEEDS times. If no deal succeeds, the partition is restored. Then, or if the partition may not be
+ *      reseeded now (perfect_effort.h), the partition is marked exhausted, and the key is refused. Until a key is
+ *      erased, no plans are made in a marked partition. So a batch that does not fit is refused quickly. A refused key
+ *      also stays refused until the call ends, since its bucket is full and no key leaves it. So a key of the batch
+ *      that is absent afterwards was refused.
  *
  * A partition has one owner, and partitions are independent, so there are no locks and no deadlocks. The paper avoids
  * deadlocks by ordering its groups by age (wait-die). The cost: once their buckets are full, keys of one partition are
