@@ -81,6 +81,19 @@ TEST_EACH_KIND(test_perfect_insert_keys_of_one_partition, .timeout_seconds = 120
     loom_context_destroy(context);
 }
 
+/* Erases about half of the stored keys, by their number or by their values. Returns how many. */
+static uint64_t erase_half(test_run *t, loom_map *map, batch *stored, int by_value)
+{
+    const uint64_t most = cut_word(UINT64_MAX, t->value_bytes) / 2;
+    const uint32_t most_4 = (uint32_t)most;
+    if (by_value && t->value_bytes == 4)
+        return checked_erase_if(map, LOOM_NUMBER_U32, NULL, &most_4).ok;
+    if (by_value && t->value_bytes == 8)
+        return checked_erase_if(map, LOOM_NUMBER_U64, NULL, &most).ok;
+    stored->n /= 2;
+    return checked_erase(map, stored).ok;
+}
+
 /* After many keys have left, about as many others are stored. */
 TEST_EACH_KIND(test_perfect_insert_after_refusal, .timeout_seconds = 120)
 {
@@ -91,9 +104,8 @@ TEST_EACH_KIND(test_perfect_insert_after_refusal, .timeout_seconds = 120)
     for (uint32_t round = 0; round < 3; round++) {
         checked_insert(map, &b, LOOM_DIRECTLY);
         batch stored = check_statuses(map, &b);
-        const uint64_t before = stored.n, gone = before / 2;
-        stored.n = gone;
-        CHECK_EQ(checked_erase(map, &stored).ok, gone);
+        const uint64_t before = stored.n, gone = erase_half(t, map, &stored, round == 1);
+        CHECK(gone > before / 3);
         for (uint64_t i = 0; i < b.n; i++)
             b.found[i] = b.status[i] != LOOM_FULL;
         batch refused = keys_that_are(&b, b.found, 0);
