@@ -1,4 +1,5 @@
 /* Tables that change their size: reserve, shrink, and automatic growth. */
+#include "core/hash.h"
 #include "harness/counting_allocator.h"
 #include "harness/map_fixture.h"
 
@@ -213,6 +214,57 @@ TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)
     loom_context_destroy(context);
     CHECK_EQ(counting_bytes(counter), 0);
     counting_destroy(counter);
+}
+
+/* In a full table many keys lie outside their home buckets. */
+TEST_EACH_KIND(test_open_resize_of_full_tables, .threads = 1, .every_engine = 1)
+{
+    loom_context *context = make_context_with(t, 3, random_u64(&t->random));
+    const uint64_t n = 30000;
+    loom_map_config config = make_config(t, n);
+    config.max_load = 0.95;
+    loom_map *map = make_map_from(context, &config);
+    batch b = make_batch(t, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    checked_insert(map, &b, LOOM_KEEP);
+    static const double factors[] = {1.001, 1.3, 2.1, 4, 40};
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        test_note("factor %g", factors[i]);
+        CHECK_OK(loom_map_reserve(map, (uint64_t)((double)n * factors[i]), NULL));
+        check_contents(map, &b);
+        checked_verify(map);
+        CHECK_OK(loom_map_shrink(map, NULL));
+        if (factors[i] > 1.2) /* otherwise the table may not become smaller */
+            CHECK_EQ(capacity_of(map), n);
+        check_contents(map, &b);
+        checked_verify(map);
+    }
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* All keys belong to one of many partitions, which has no room for them. The table stays as it was. */
+TEST_EACH_KIND(test_open_resize_of_keys_that_collide)
+{
+    enum { KEYS = 4000, CAPACITY = 20000 };
+    loom_context *context = make_context(t);
+    loom_map *map = make_map(t, context, CAPACITY);
+    const loom__seed seed = loom__seed_expand(map_stats(map).seed);
+    batch b = make_batch(t, KEYS);
+    uint64_t found = 0;
+    for (uint64_t key = 0; found < KEYS; key++)
+        if (loom__hash_partition(loom__hash_key(key, t->key_bytes, seed), 1024) == 700)
+            set_pair(&b, found++, key, key);
+    CHECK_EQ(checked_insert(map, &b, LOOM_KEEP).ok, KEYS);
+    CHECK_REFUSED(loom_map_reserve(map, 500000, NULL), LOOM_FULL);
+    CHECK(strstr(loom_last_error(), "one partition") != NULL);
+    CHECK_EQ(capacity_of(map), CAPACITY);
+    check_contents(map, &b);
+    checked_verify(map);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
 }
 
 /* While a table moves, memory holds the old and the new table, and little else. */

@@ -3,8 +3,7 @@
 
 enum {
     RANGE = 1 << 14, /* keys that a thread draws at once: 1 % of them are spent filling and draining its ring */
-    LEAST_KEYS_PER_PARTITION = 4,
-    AT_ONCE = 256 /* keys that are moved together, so that their lines are fetched ahead */
+    LEAST_KEYS_PER_PARTITION = 4
 };
 
 /* ---- ranges ---- */
@@ -143,56 +142,4 @@ loom_status loom__cpu_bulk_begin(loom__machine *machine, uint32_t partitions, lo
 void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk)
 {
     loom__release(&machine->allocator, bulk->memory, bulk->bytes, LOOM_MEMORY_TEMPORARY, bulk->batch->stream);
-}
-
-/* ---- from table to table ---- */
-
-typedef struct pair {
-    uint64_t key, value;
-} pair;
-
-static void give(const pair *pairs, uint64_t n, loom__cpu_take *take, void *argument)
-{
-    const loom__cpu_records records = {
-        .keys = (const unsigned char *)&pairs->key,
-        .values = (const unsigned char *)&pairs->value,
-        .key_stride = sizeof *pairs,
-        .value_stride = sizeof *pairs,
-        .n = n,
-    };
-    take(argument, &records);
-}
-
-LOOM_LANE void move_source(loom__slot_kind kind, const loom__table_slots *from, loom__seed seed, uint32_t source,
-                           uint32_t partitions, uint32_t partition, loom__cpu_take *take, void *argument)
-{
-    loom__table_slots table = *from;
-    table.kind = kind; /* a literal */
-    pair pairs[AT_ONCE], one;
-    uint64_t count = 0;
-    for (uint32_t bucket = 0; bucket < table.buckets; bucket++)
-        for (uint32_t slot = 0; slot < table.slots; slot++) {
-            if (!loom__slot_holds(&table, source, bucket, slot, &one.key, &one.value))
-                continue;
-            const uint64_t hash = loom__hash_key(one.key, slot_key_bytes(kind), seed);
-            pairs[count] = one; /* overwritten if it belongs elsewhere; a branch would be mispredicted often */
-            count += loom__hash_partition(hash, partitions) == partition;
-            if (count == AT_ONCE) {
-                give(pairs, count, take, argument);
-                count = 0;
-            }
-        }
-    give(pairs, count, take, argument);
-}
-
-void loom__cpu_move_keys(const loom__table_slots *from, loom__seed seed, uint32_t partitions, uint32_t partition,
-                         loom__cpu_take *take, void *argument)
-{
-    uint32_t first, last;
-    loom__hash_sources(partition, partitions, from->partitions, &first, &last);
-    for (uint32_t source = first; source <= last; source++) {
-#define CALL(kind) move_source(kind, from, seed, source, partitions, partition, take, argument)
-        SLOT_FOR_KIND(from->kind, CALL)
-#undef CALL
-    }
 }

@@ -1,5 +1,5 @@
-/* Bulk calls on maps and sets of any engine: threads share the ranges of a batch, batches are split by partition, keys
- * move from table to table. cpu_map_calls.h makes an engine's kernels of these steps. */
+/* Bulk calls on maps and sets of any engine: threads share the ranges of a batch, and batches are split by partition.
+ * cpu_map_calls.h makes an engine's kernels of these steps. */
 #ifndef LOOM_CPU_BULK_H
 #define LOOM_CPU_BULK_H
 
@@ -68,12 +68,8 @@ void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk);
 /* The records of the batch that belong to a partition. */
 loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t partition);
 
-/* ---- From table to table ---- */
+/* ---- From table to table (cpu_map_refill.h) ---- */
 
-/* Finds the keys of table `from` that belong into partition `partition` of a table with `partitions` partitions and
- * this seed. Passes them to `take`, some keys at a time. */
-typedef void loom__cpu_take(void *argument, const loom__cpu_records *records);
-void loom__cpu_move_keys(const loom__table_slots *from, loom__seed seed, uint32_t partitions, uint32_t partition,
-                         loom__cpu_take *take, void *argument);
+enum { LOOM__CPU_REFILL_RUN = 16 /* most partitions that a thread fills in one task */ };
 
 #endif

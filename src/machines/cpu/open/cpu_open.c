@@ -43,9 +43,9 @@ static void engine_reset_state(const loom__open_view *view, uint32_t partition)
     view->retired_slots[partition] = 0;
 }
 
-void loom__cpu_open_clear_partition(const loom__open_view *view, uint32_t partition)
+/* With a literal kind the stores of a line have literal lengths. */
+LOOM_LANE void clear_partition(loom__slot_kind kind, const loom__open_view *view, uint32_t partition)
 {
-    const loom__slot_kind kind = (loom__slot_kind)view->kind;
     const uint64_t empty = open_empty(view, partition), line_stride = open_line_stride(kind);
     const uint64_t pattern = slot_stride(kind) == 4 ? empty << 32 | empty : empty;
     unsigned char *base = view->base + (uint64_t)partition * view->partition_bytes;
@@ -56,6 +56,13 @@ void loom__cpu_open_clear_partition(const loom__open_view *view, uint32_t partit
         memset(line + OPEN_WORD_OFFSET, 0, line_stride - OPEN_WORD_OFFSET);
     }
     memset(lines_end, 0, (uint64_t)(base + view->partition_bytes - lines_end));
+}
+
+void loom__cpu_open_clear_partition(const loom__open_view *view, uint32_t partition)
+{
+#define CALL(kind) clear_partition(kind, view, partition)
+    SLOT_FOR_KIND(view->kind, CALL)
+#undef CALL
     engine_reset_state(view, partition);
 }
 
@@ -93,6 +100,9 @@ static void engine_partition_emptied(const loom__open_view *view, uint32_t parti
 }
 
 #include "machines/cpu/core/cpu_map_calls.h"
+#include "machines/cpu/open/cpu_open_refill.h"
+
+#include "machines/cpu/core/cpu_map_refill.h"
 
 static loom_status insert_bulk(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {

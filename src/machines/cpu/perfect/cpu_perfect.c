@@ -74,6 +74,9 @@ static void engine_partition_emptied(const loom__perfect_view *view, uint32_t pa
 }
 
 #include "machines/cpu/core/cpu_map_calls.h"
+#include "machines/cpu/perfect/cpu_perfect_refill.h"
+
+#include "machines/cpu/core/cpu_map_refill.h"
 
 static loom_status write(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
