@@ -1,4 +1,5 @@
-/* What only the cuda machine does with perfect tables: long batches of lookups, and builds that try several salts. */
+/* What only the cuda machine does with perfect tables: long batches of lookups, builds that try several salts, and
+ * insertions that are builds. */
 #include "harness/cuda_driver.h"
 #include "harness/file_surgery.h"
 #include "harness/map_fixture.h"
@@ -117,5 +118,78 @@ TEST(test_cuda_perfect_build_tries_other_salts)
     CHECK_EQ(checked_contains(map, &b).ok, result.ok);
     free_batch(&b);
     loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* ---- Insertions into empty tables ---- */
+
+static loom_route route_of(loom_map *map)
+{
+    loom_activity activity = LOOM_ACTIVITY_INIT;
+    CHECK_OK(loom_map_activity(map, &activity));
+    return activity.last_route;
+}
+
+/* Inserts the batch into an empty table, and returns the way that the insertion took. */
+static loom_route route_into_empty(loom_map *map, const batch *b, uint64_t n, uint32_t flags, uint8_t *status,
+                                   loom_result *result)
+{
+    CHECK_OK(loom_map_clear(map, NULL, NULL));
+    CHECK_OK(loom_map_insert(map, b->keys, b->values, n, flags, status, result, NULL));
+    CHECK_EQ(map_size(map), n); /* waits */
+    CHECK_EQ(checked_contains(map, (batch *)b).ok, n);
+    return route_of(map);
+}
+
+/* An insertion into an empty table is a build if it is large and waits anyway. */
+TEST(test_cuda_perfect_insert_into_empty)
+{
+    need_cuda();
+    enum { N = 200000 };
+    loom_context *context = cuda_context_create(t, 0);
+    loom_map *map = perfect_map(context, N, 0.8, 0), *large = perfect_map(context, 100 * N, 0.8, 0);
+    loom_result *result = cuda_memory_create(CUDA_PINNED, sizeof *result), pageable = {0};
+    batch b = make_batch_of(4, 4, N), on_device = b, half = b;
+    fill_distinct(&b, random_u64(&t->random), 0);
+    on_device.keys = cuda_memory_create(CUDA_DEVICE, N * 4);
+    on_device.values = cuda_memory_create(CUDA_DEVICE, N * 4);
+    uint8_t *status = cuda_memory_create(CUDA_DEVICE, N);
+    CHECK_OK(loom_array_copy(context, on_device.keys, b.keys, N * 4, NULL));
+    CHECK_OK(loom_array_copy(context, on_device.values, b.values, N * 4, NULL));
+    half.n = N / 2;
+
+    CHECK_EQ(route_into_empty(map, &b, N, LOOM_KEEP, NULL, NULL), LOOM_ROUTE_BY_PARTITION);
+    check_contents(map, &b);
+    CHECK_OK(loom_map_insert(map, b.keys, b.values, N, LOOM_KEEP, NULL, &pageable, NULL)); /* not empty now */
+    CHECK_EQ(pageable.exists, N);
+    CHECK_EQ(route_of(map), LOOM_ROUTE_DIRECTLY);
+    CHECK_EQ(route_into_empty(map, &half, N / 2, LOOM_OVERWRITE, NULL, &pageable), LOOM_ROUTE_BY_PARTITION);
+    CHECK_EQ(pageable.ok, N / 2);
+    CHECK_EQ(route_into_empty(map, &b, N, LOOM_DIRECTLY, NULL, NULL), LOOM_ROUTE_DIRECTLY);
+    CHECK_EQ(route_into_empty(map, &b, N, LOOM_LOW_MEMORY, NULL, NULL), LOOM_ROUTE_DIRECTLY);
+    CHECK_EQ(route_into_empty(map, &b, N, LOOM_KEEP, b.status, NULL), LOOM_ROUTE_DIRECTLY); /* statuses on the host */
+    CHECK_EQ(route_into_empty(map, &b, N, LOOM_IN_ORDER, NULL, NULL), LOOM_ROUTE_IN_ORDER);
+    CHECK_EQ(route_into_empty(large, &b, N, LOOM_KEEP, NULL, NULL), LOOM_ROUTE_DIRECTLY); /* a small share */
+
+    /* On the device. */
+    CHECK_OK(loom_map_clear(map, NULL, NULL));
+    CHECK_OK(loom_map_insert(map, on_device.keys, on_device.values, N, LOOM_KEEP, status, NULL, NULL));
+    CHECK_EQ(route_of(map), LOOM_ROUTE_BY_PARTITION);
+    CHECK_OK(loom_array_copy(context, b.status, status, N, NULL));
+    for (uint64_t i = 0; i < N; i++)
+        CHECK_EQ(b.status[i], LOOM_OK);
+    check_contents(map, &b);
+    CHECK_OK(loom_map_clear(map, NULL, NULL)); /* nobody waits for the next insertion */
+    CHECK_OK(loom_map_insert(map, on_device.keys, on_device.values, N, LOOM_KEEP, NULL, result, NULL));
+    CHECK_EQ(route_of(map), LOOM_ROUTE_DIRECTLY);
+    check_contents(map, &b);
+
+    cuda_memory_destroy(CUDA_DEVICE, on_device.keys);
+    cuda_memory_destroy(CUDA_DEVICE, on_device.values);
+    cuda_memory_destroy(CUDA_DEVICE, status);
+    cuda_memory_destroy(CUDA_PINNED, result);
+    free_batch(&b);
+    loom_map_destroy(map);
+    loom_map_destroy(large);
     loom_context_destroy(context);
 }

@@ -651,6 +651,33 @@ TEST_EACH_KIND(test_open_insert_ways_that_exclude_each_other, .every_engine = 1)
     loom_context_destroy(context);
 }
 
+/* A large insertion into an empty table may be done as a build. An insertion after it must not be. */
+TEST_EACH_KIND(test_open_insert_many_keys_into_empty, .threads = 1, .every_engine = 1)
+{
+    loom_context *context = make_context_with(t, 2, random_u64(&t->random));
+    const uint64_t n = (1 << 16) + 77; /* perfect tables are built by partition from 2^16 keys on */
+    for (int w = 0; w < PLACEMENTS; w++) {
+        const uint32_t flags = w % 2 ? LOOM_OVERWRITE : LOOM_KEEP;
+        subject s = make_subject(t, context, n, 0.8, 0);
+        batch none = make_batch(t, 0), b = make_batch(t, n), more = make_batch(t, n / 4);
+        fill_keys(&s, &more, 2 * n);
+        test_note("%s", placements[w].name);
+        for (int again = 0; again < 2; again++) {
+            const uint64_t different = fill_equal(t, &s, &b, n / 2, 0);
+            CHECK_EQ(run_call(&s, &b, 0, flags, &placements[w]).ok, different);
+            CHECK_EQ(run_call(&s, &more, 0, flags, &placements[w]).ok, more.n);
+            model_compare(&s.m);
+            checked_verify(s.m.map);
+            CHECK_EQ(run_call(&s, &none, 1, flags, &placements[w]).ok, 0); /* the table is empty again */
+        }
+        free_batch(&none);
+        free_batch(&b);
+        free_batch(&more);
+        free_subject(&s);
+    }
+    loom_context_destroy(context);
+}
+
 /* ---- What was there before a build ---------------------------------------------------------------------------- */
 
 TEST_EACH_KIND(test_open_build_by_partition_replaces, .long_tier = 1)

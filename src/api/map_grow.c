@@ -165,7 +165,7 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
     made->batch.found_values = whole->found_values != NULL ? made->memory + found : NULL;
     made->batch.status = whole->status != NULL ? made->memory + status : NULL;
     made->batch.n = n;
-    made->batch.replace = 0;
+    made->batch.replace = made->batch.fresh = 0;
     made->batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* the refused rows may be too few for it */
     return LOOM_OK;
 }

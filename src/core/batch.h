@@ -35,6 +35,7 @@ typedef struct loom__batch {
     uint32_t by_partition; /* insert: going by partition is faster; the call has the table alone */
     uint32_t replace;      /* build: discards the former contents */
     uint32_t read_beside;  /* lookups may overlap the call */
+    uint32_t fresh;        /* insert: the table surely has no keys, and the call has it alone; a build does the same */
     uint32_t uncounted;    /* nobody reads the counts of the result */
     loom_route *route;     /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;

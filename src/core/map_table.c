@@ -152,11 +152,14 @@ loom_status loom__map_table_write(loom__table *table, const loom__batch *batch)
 {
     const loom__map_kernels *kernels = kernels_of(table);
     const int asked = (batch->flags & (LOOM_IN_ORDER | LOOM_BY_PARTITION)) != 0 || batch->by_partition;
-    RETURN_IF_FAILED((asked && kernels->insert_bulk != NULL ? kernels->insert_bulk
-                                                            : kernels->write)(table->machine, table->view, batch));
-    table->replayed |= batch->captured != 0;
-    note_work(table, batch);
-    return LOOM_OK;
+    const loom_status status = (asked && kernels->insert_bulk != NULL ? kernels->insert_bulk : kernels->write)(
+        table->machine, table->view, batch);
+    table->replayed |= status == LOOM_OK && batch->captured != 0;
+    if (status == LOOM_OK)
+        note_work(table, batch);
+    else if (inserts(batch)) /* a lost device may have stored some keys: the table no longer counts as empty */
+        table->most = sum_up_to_most(table->most, batch->n);
+    return status;
 }
 
 /* Whether an insertion goes by partition although its flags do not ask for it. If a partition surely has slots for all
@@ -176,7 +179,9 @@ static int goes_by_partition(const loom__table *table, const loom__batch *batch)
 loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked)
 {
     batch->by_partition = (uint32_t)goes_by_partition(table, batch);
-    return table->engine->moves_keys || batch->by_partition ? LOOM__ACCESS_ALONE : asked;
+    const loom__access access = table->engine->moves_keys || batch->by_partition ? LOOM__ACCESS_ALONE : asked;
+    batch->fresh = access == LOOM__ACCESS_ALONE && table->most == 0 && !table->replayed;
+    return access;
 }
 
 /* ---- erase_if ---- */

@@ -150,8 +150,8 @@ loom_status loom__map_table_find(loom__table *table, const loom__batch *batch);
 loom_status loom__map_table_write(loom__table *table, const loom__batch *batch); /* does what batch->write says */
 
 /* The access that an insertion of this batch needs if no device view is lent. Sets batch->by_partition if the batch is
- * faster by partition. The access is ALONE in this case or if the engine moves keys, otherwise `asked`. Call this
- * before the batch is ordered with other calls. */
+ * faster by partition. The access is ALONE in this case or if the engine moves keys, otherwise `asked`. Also sets
+ * batch->fresh. Call this before the batch is ordered with other calls. */
 loom__access loom__map_table_access(const loom__table *table, loom__batch *batch, loom__access asked);
 
 /* Erases the pairs whose values lie in the range. The table has values, and the call has it alone. Counts in *result:

@@ -290,6 +290,19 @@ loom_status insert_in_order(cuda_map_call *call)
 
 /* ---- all of them ---- */
 
+/* Whether an insertion into an empty table is done as a build, if there is memory for it. A build waits for the device
+ * to count the leftovers, so only a call that waits anyway is a build. A build writes the whole table, so a batch that
+ * would fill only a small share of it goes directly. The flags mean what they mean for insertions. */
+bool is_like_build(const cuda_map_call *call)
+{
+    enum { LEAST_SHARE = 8 };
+    const loom__perfect_view *view = view_of(call);
+    const uint64_t made_for = (uint64_t)view->partitions * view->made_for;
+    const bool waits = call->arrays.staged || call->place == PLACE_PAGEABLE;
+    return call->batch.fresh && waits && (call->op == OP_KEEP || call->op == OP_OVERWRITE) &&
+           call->batch.n >= made_for / LEAST_SHARE;
+}
+
 loom_status insert(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     const loom__perfect_view *view = static_cast<const loom__perfect_view *>(any_view);
@@ -299,8 +312,13 @@ loom_status insert(loom__machine *machine, const void *any_view, const loom__bat
     if (call.goes_in_order() && batch->n > 0 && (call.op == OP_KEEP || call.op == OP_OVERWRITE))
         return insert_in_order(&call);
     bool done = false;
-    if (batch->replace) /* by partition if that pays; otherwise the table is cleared, and keys are inserted */
+    if (is_like_build(&call)) {
+        call.batch.replace = 1;
+        call.batch.flags &= ~(uint32_t)LOOM_BY_PARTITION; /* an insertion may go directly, whatever it asks for */
+    }
+    if (call.batch.replace) /* by partition if that pays; otherwise the table is cleared, and keys are inserted */
         RETURN_IF_FAILED(build_by_partition(&call, &done));
+    call.batch = *batch;
     if (done)
         loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
     return done ? LOOM_OK : insert_directly(&call);
