@@ -68,8 +68,4 @@ void loom__cpu_bulk_end(loom__machine *machine, loom__cpu_bulk *bulk);
 /* The records of the batch that belong to a partition. */
 loom__cpu_records loom__cpu_bulk_records(const loom__cpu_bulk *bulk, uint64_t partition);
 
-/* ---- From table to table (cpu_map_refill.h) ---- */
-
-enum { LOOM__CPU_REFILL_RUN = 16 /* most partitions that a thread fills in one task */ };
-
 #endif

@@ -2,8 +2,10 @@
  * for each engine. Before including this file, include cpu_map_calls.h and define:
  *
  *   engine_filling       a type: what a thread remembers of the partitions that it fills
+ *   engine_most_filled(view)
+ *                        how many partitions of the new table a thread can fill at a time, at least one
  *   engine_filling_open(filling, work, first, end), engine_filling_close(filling)
- *                        for partitions first .. end - 1 of the new table, at most LOOM__CPU_REFILL_RUN of them
+ *                        for partitions first .. end - 1 of the new table
  *   engine_fill_from(filling, source)
  *                        stores the keys of an old partition that belong into these partitions. All keys of a table
  *                        are different, and the new partitions held none before the first call
@@ -36,7 +38,8 @@ static void refill_run(map_work *work, uint32_t first, uint32_t end)
 static uint32_t refill_run_length(const map_work *work)
 {
     const uint32_t share = work->view->partitions / (work->cpu->threads * TASKS_PER_THREAD);
-    return share < 1 ? 1 : share < LOOM__CPU_REFILL_RUN ? share : LOOM__CPU_REFILL_RUN;
+    const uint32_t most = engine_most_filled(work->view);
+    return share < 1 ? 1 : share < most ? share : most;
 }
 
 static void refill_task(void *argument, uint64_t index)

@@ -15,10 +15,11 @@
  * than the first level of the TLB. With a lookup of each key in each old partition that feeds its new one: 80. */
 
 enum {
-    BINS = 4,            /* a table that doubles has old partitions that feed two, three or four new ones */
-    BIN_WORDS = 256,     /* a bin with more is emptied; a power of two */
-    MOST_OF_BUCKET = 28, /* words that a bucket adds to a bin */
-    BUCKETS_AHEAD = 32   /* buckets are prefetched: the processor's own prefetches end where a page ends */
+    BINS = 4,                                  /* a partition of a table that doubles feeds two, three or four others */
+    BIN_WORDS = 256,                           /* a bin with more is emptied; a power of two */
+    MOST_OF_BUCKET = 28,                       /* words that a bucket adds to a bin */
+    MOST_COUNTS = 16 * OPEN_PREFERRED_BUCKETS, /* 28 KB of the stack */
+    BUCKETS_AHEAD = 32 /* buckets between prefetch and use: the processor's own prefetches end where a page ends */
 };
 
 #define FULL (BIN_WORDS * (uint64_t)0x0001000100010001) /* one of these bits is set in the lengths: a bin is full */
@@ -27,15 +28,20 @@ typedef struct engine_filling {
     map_work *work;
     uint32_t first, count;                           /* partitions */
     uint64_t bins[BINS][BIN_WORDS + MOST_OF_BUCKET]; /* a key is one word, or two if values lie outside the line */
-    uint8_t taken[LOOM__CPU_REFILL_RUN][OPEN_MOST_BUCKETS]; /* slots with keys, by partition and bucket */
+    uint8_t taken[MOST_COUNTS]; /* slots with keys: of the first partition's buckets, then of the next one's */
 } engine_filling;
+
+static uint32_t engine_most_filled(const loom__open_view *view)
+{
+    return MOST_COUNTS / view->buckets;
+}
 
 static void engine_filling_open(engine_filling *filling, map_work *work, uint32_t first, uint32_t end)
 {
     filling->work = work;
     filling->first = first;
     filling->count = end - first;
-    memset(filling->taken, 0, (end - first) * sizeof filling->taken[0]);
+    memset(filling->taken, 0, (uint64_t)(end - first) * work->view->buckets);
 }
 
 static void engine_filling_close(engine_filling *filling)
@@ -72,7 +78,7 @@ LOOM_LANE void store_items(loom__slot_kind kind, engine_filling *filling, uint32
     const uint32_t words = item_words(kind), buckets = view->buckets;
     unsigned char *const partition = view->base + (uint64_t)(filling->first + place) * view->partition_bytes;
     unsigned char *const values = partition + open_value_offset(kind, buckets);
-    uint8_t *const taken = filling->taken[place];
+    uint8_t *const taken = filling->taken + (uint64_t)place * buckets;
     uint64_t refused = 0;
     for (uint32_t i = 0; i < end; i += words) {
         const uint64_t key = kind == SLOT_PAIR_4_4 ? (uint32_t)items[i] : items[i];
@@ -154,6 +160,7 @@ LOOM_LANE void move_keys(loom__slot_kind kind, engine_filling *filling, uint32_t
     empty_bins(kind, filling, place, ends, 1);
 }
 
+_Static_assert((int)MOST_COUNTS >= (int)OPEN_MOST_BUCKETS, "a run has a partition");
 _Static_assert(BINS * 16 == 64 && BIN_WORDS + MOST_OF_BUCKET < 2 * BIN_WORDS,
                "a word holds the lengths of all bins, and bits of FULL are clear below BIN_WORDS");
 

@@ -2,17 +2,23 @@
  * partition into bins, one for each new partition, and inserts a bin when it is full. Insertions of one partition
  * follow each other, so its codes stay in the L1 cache. */
 
-enum { BIN_KEYS = 128 };
+enum { BINS = 16, BIN_KEYS = 128 };
 
 typedef struct engine_filling {
     map_work *work;
     uint32_t first, count; /* partitions */
     loom__cpu_perfect_scratch scratch;
-    uint32_t fill[LOOM__CPU_REFILL_RUN + 1];
+    uint32_t fill[BINS + 1];
     struct {
         uint64_t key, value;
-    } bins[LOOM__CPU_REFILL_RUN + 1][BIN_KEYS]; /* the last bin takes what does not belong here, and stays empty */
+    } bins[BINS + 1][BIN_KEYS]; /* the last bin takes what does not belong here, and stays empty */
 } engine_filling;
+
+static uint32_t engine_most_filled(const loom__perfect_view *view)
+{
+    (void)view;
+    return BINS;
+}
 
 static void engine_filling_open(engine_filling *filling, map_work *work, uint32_t first, uint32_t end)
 {
@@ -58,7 +64,7 @@ LOOM_LANE void sort_source(loom__slot_kind kind, engine_filling *filling, uint32
             const uint32_t place =
                 loom__hash_partition(loom__hash_key(key, key_bytes, seed), partitions) - filling->first;
             const uint32_t ours = (uint32_t)(key != empty) & (uint32_t)(place < filling->count), mask = 0 - ours;
-            const uint32_t bin = (place & mask) | (LOOM__CPU_REFILL_RUN & ~mask), at = filling->fill[bin];
+            const uint32_t bin = (place & mask) | (BINS & ~mask), at = filling->fill[bin];
             filling->bins[bin][at].key = key;
             filling->bins[bin][at].value =
                 loom__slot_number(loom__slot_value_at(&from, source, bucket, slot), slot_value_bytes(kind));
