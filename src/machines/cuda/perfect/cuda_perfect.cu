@@ -83,11 +83,12 @@ loom_status insert_items(const cuda_map_call *call, const cuda_perfect_plan *pla
     return cuda_run_items(&own, true);
 }
 
-/* Items per chunk, if there is memory for them. */
+/* Items per chunk, if there is memory for them. Entries of lists have 31 bits for an item (CUDA_PERFECT_LISTED). */
 uint64_t most_at_once(uint64_t n, uint32_t flags)
 {
-    enum { LOW_MEMORY_ITEMS = 1 << 20 };
-    return flags & LOOM_LOW_MEMORY && n > LOW_MEMORY_ITEMS ? (uint64_t)LOW_MEMORY_ITEMS : n;
+    enum { LOW_MEMORY_ITEMS = 1 << 20, MOST_ITEMS = 1 << 30 };
+    const uint64_t most = flags & LOOM_LOW_MEMORY ? LOW_MEMORY_ITEMS : MOST_ITEMS;
+    return n < most ? n : most;
 }
 
 /* Inserts items into a table with any contents, without a split by partition. A build clears its table first. */
