@@ -186,6 +186,49 @@ TEST_EACH_KIND(test_open_growth_of_a_build, .every_engine = 1)
     loom_context_destroy(context);
 }
 
+/* A build, or an insertion into an empty table, takes the size that its keys need, however little was missing. */
+TEST_EACH_KIND(test_open_growth_of_a_build_is_exact, .every_engine = 1)
+{
+    static const double shares[] = {0, 0.3, 0.9, 0.99};
+    loom_context *context = make_context(t);
+    const uint64_t n = test_scaled(t, 30000, 10000);
+    batch b = make_batch(t, n);
+    fill_distinct(&b, random_u64(&t->random), 0);
+    for (size_t i = 0; i < 2 * sizeof shares / sizeof *shares; i++) {
+        loom_map *map = make_growing(t, context, (uint64_t)((double)n * shares[i / 2]), 2);
+        test_note("from %g of the keys, %s", shares[i / 2], i % 2 ? "inserted" : "built");
+        CHECK_EQ((i % 2 ? checked_insert(map, &b, LOOM_KEEP) : checked_build(map, &b, LOOM_KEEP)).ok, n);
+        CHECK_EQ(capacity_of(map), n);
+        check_contents(map, &b);
+        loom_map_destroy(map);
+    }
+    free_batch(&b);
+    loom_context_destroy(context);
+}
+
+/* After batches that bring no new key, the library looks at no batch beforehand. New keys are stored all the same. */
+TEST_EACH_KIND(test_open_growth_after_batches_without_new_keys, .every_engine = 1)
+{
+    loom_context *context = make_context(t);
+    const uint64_t n = test_scaled(t, 20000, 5000);
+    batch all = make_batch(t, 6 * n);
+    fill_distinct(&all, random_u64(&t->random), 0);
+    batch old = all; /* its first rows; the arrays are those of `all` */
+    old.n = n;
+    loom_map *map = make_growing(t, context, n, 2);
+    CHECK_EQ(checked_insert(map, &old, LOOM_KEEP).ok, n);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(checked_insert(map, &old, LOOM_KEEP).exists, n);
+        CHECK_EQ(capacity_of(map), n);
+    }
+    CHECK_EQ(checked_insert(map, &all, LOOM_KEEP).ok, 5 * n);
+    CHECK_GE(capacity_of(map), 6 * n);
+    check_contents(map, &all);
+    free_batch(&all);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
 /* There is memory for half of the growth: keys that fit are stored, the others are refused, and the sentence names the
  * missing bytes. */
 TEST_EACH_KIND(test_open_growth_short_of_memory, .every_engine = 1)

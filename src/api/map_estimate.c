@@ -100,7 +100,7 @@ loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch,
     if (stored > 0)
         RETURN_IF_FAILED(estimate_new_share(map, batch, &least, &most));
     *new_keys = (loom__key_range){0, up_to(ceil((double)batch->n * most), batch->n)};
-    if (new_keys->most <= enough) /* even if all rows have different keys */
+    if (new_keys->most <= enough || least == 0) /* even if all rows have different keys; or perhaps no key is new */
         return LOOM_OK;
     loom__key_range distinct;
     RETURN_IF_FAILED(loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream));

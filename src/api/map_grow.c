@@ -7,8 +7,8 @@
  *   1. Room is made before the batch comes (map_estimate.c). A table is built at the size that its keys need: a new
  *      table takes the place of the small one, whose contents are discarded anyway. An insertion into an empty table is
  *      such a build. Before any other insertion the table grows if even a low estimate of the new keys exceeds its
- *      capacity. An estimate costs far less than refused keys do: it reads the batch once, while a refused key walks
- *      all buckets of a full partition.
+ *      capacity, unless the last batch brought no new key. An estimate costs far less than refused keys do: it reads
+ *      the batch once, while a refused key walks all buckets of a full partition.
  *   2. The whole batch goes to the table. Parts of the batch would ruin grouping, for which the machine needs the whole
  *      batch. A table has more slots than its capacity, so a few keys beyond the capacity are stored, too.
  *   3. If keys are refused all the same, the table grows, and a further round gives it the refused rows. They are
@@ -95,13 +95,13 @@ static double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The capacity to which the table grows: the largest of the map's factor times the capacity, LEAST_MORE keys more than
- * the capacity, and `keys`. The map's memory limit may lower the result. */
-static loom_status choose_capacity(loom_map *map, uint64_t keys, uint64_t *wanted)
+/* The capacity to which the table grows: the largest of the factor times the capacity, LEAST_MORE keys more than the
+ * capacity, and `keys`. The map's memory limit may lower the result. */
+static loom_status choose_capacity(loom_map *map, double factor, uint64_t keys, uint64_t *wanted)
 {
     enum { LEAST_MORE = 64 };
     const uint64_t capacity = map->handle.table->is.capacity;
-    const double larger = (double)capacity * map->growth;
+    const double larger = (double)capacity * factor;
     *wanted = larger < 0x1p62 ? (uint64_t)larger : (uint64_t)1 << 62;
     *wanted = *wanted > capacity + LEAST_MORE ? *wanted : capacity + LEAST_MORE;
     *wanted = *wanted > keys ? *wanted : keys;
@@ -112,7 +112,7 @@ static loom_status choose_capacity(loom_map *map, uint64_t keys, uint64_t *wante
 static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 {
     uint64_t wanted;
-    RETURN_IF_FAILED(choose_capacity(map, keys, &wanted));
+    RETURN_IF_FAILED(choose_capacity(map, map->growth, keys, &wanted));
     const double begun = seconds_now();
     RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, wanted, stream));
     map->growth_seconds += seconds_now() - begun;
@@ -277,8 +277,8 @@ static int is_refusal(loom_status status)
     return is_shortage(status) || status == LOOM_UNSUPPORTED;
 }
 
-/* Builds the table from the batch. If the keys surely exceed the capacity, builds a larger table, which takes the place
- * of the old one. */
+/* Builds the table from the batch. If the keys surely exceed the capacity, builds a table of the size that they need,
+ * which takes the place of the old one. */
 static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 {
     loom__table *table = map->handle.table;
@@ -286,7 +286,7 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
     if (loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
         distinct.least > table->is.capacity) {
         uint64_t wanted;
-        loom_status status = choose_capacity(map, distinct.most, &wanted);
+        loom_status status = choose_capacity(map, 1, distinct.most, &wanted);
         if (status == LOOM_OK)
             status = loom__map_table_build_resized(table, wanted, batch);
         map->growths += status == LOOM_OK;
@@ -297,14 +297,15 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 }
 
 /* Makes the table larger if the new keys of the batch surely exceed its capacity. A failure changes nothing: the batch
- * may then be refused. */
+ * may then be refused. If the last batch brought no new key, this one is not looked at: a table that is just large
+ * enough would look at every batch in vain. */
 static void make_room(loom_map *map, uint64_t stored, loom__batch *batch)
 {
     loom__table *table = map->handle.table;
     const uint64_t capacity = table->is.capacity, free = stored < capacity ? capacity - stored : 0;
     loom__key_range new_keys;
-    if (loom__map_is_limited(map) || loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK ||
-        new_keys.least <= free)
+    if (map->brings_nothing || loom__map_is_limited(map) ||
+        loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK || new_keys.least <= free)
         return;
     if (grow(map, stored + new_keys.most, batch->stream) == LOOM_OK)
         (void)loom__map_table_access(table, batch, LOOM__ACCESS_ALONE); /* the batch may now go by partition */
@@ -363,6 +364,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
         return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
+    map->brings_nothing = outcome->ok == 0 && outcome->full == 0;
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
     if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* after a failure the next call tries again: all keys are stored */
