@@ -20,7 +20,8 @@ endforeach()
 foreach(inner core/combine.h core/hash.h core/lanes.h core/portable.h core/slot_kind.h core/slot_ops.h
         core/table_slots.h core/totals.h engines/filter/filter_layout.h engines/filter/filter_ops.h
         engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h engines/open/open_upkeep.h
-        engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h machines/cuda/core/cuda_lanes.cuh)
+        engines/perfect/perfect_effort.h engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h
+        machines/cuda/core/cuda_lanes.cuh)
     get_filename_component(place ${inner} DIRECTORY)
     install(FILES ${PROJECT_SOURCE_DIR}/src/${inner} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom/inner/${place})
 endforeach()

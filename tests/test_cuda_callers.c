@@ -195,7 +195,7 @@ TEST(test_cuda_callers_lookups_come_after_their_stream, .timeout_seconds = 180)
     placed keys = place(context, CUDA_DEVICE, b.keys, n * rounds * 4);
     placed values = place(context, CUDA_DEVICE, b.values, n * rounds * 4);
     placed asked = place(context, CUDA_DEVICE, b.keys, n * 4), found = place(context, CUDA_DEVICE, b.values, n * 4);
-    placed result = place(context, CUDA_DEVICE, &(loom_result){LOOM_OK}, sizeof(loom_result));
+    placed result = place(context, CUDA_DEVICE, &(loom_result){.status = LOOM_OK}, sizeof(loom_result));
     uint32_t *got = test_allocate(n * 4);
     for (uint64_t round = 0; round < rounds; round++) {
         loom_stream writer = streams[round % 2], reader = streams[round / 2 % 2];
