@@ -21,7 +21,9 @@ struct loom_map {
     /* A capacity from which the table cannot grow within its limit; UINT64_MAX: none is known. Changes only while a
      * call has the table alone. */
     uint64_t limited_at;
-    int brings_nothing; /* the last batch that might not have fitted had no new key. Changes likewise */
+    /* How many keys the table had when a batch that might not have fitted brought no new key; 0: the last one did.
+     * Changes likewise. */
+    uint64_t calm_at;
     /* For loom_map_activity. Lookups run beside each other and add to the first two; the others change only inside the
      * gate, as a writer. */
     atomic_uint_least64_t calls, keys;

@@ -297,14 +297,14 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 }
 
 /* Makes the table larger if the new keys of the batch surely exceed its capacity. A failure changes nothing: the batch
- * may then be refused. If the last batch brought no new key, this one is not looked at: a table that is just large
- * enough would look at every batch in vain. */
+ * may then be refused. If the last batch brought no new key, and no key has left since, this batch is not looked at:
+ * a table that is just large enough would look at every batch in vain. */
 static void make_room(loom_map *map, uint64_t stored, loom__batch *batch)
 {
     loom__table *table = map->handle.table;
     const uint64_t capacity = table->is.capacity, free = stored < capacity ? capacity - stored : 0;
     loom__key_range new_keys;
-    if (map->brings_nothing || loom__map_is_limited(map) ||
+    if ((stored > 0 && stored == map->calm_at) || loom__map_is_limited(map) ||
         loom__map_estimate_new_keys(map, batch, stored, free, &new_keys) != LOOM_OK || new_keys.least <= free)
         return;
     if (grow(map, stored + new_keys.most, batch->stream) == LOOM_OK)
@@ -364,8 +364,8 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
         return status;
     if (outcome->full > 0)
         outcome->status = LOOM_FULL;
-    map->brings_nothing = outcome->ok == 0 && outcome->full == 0;
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, batch->stream));
+    map->calm_at = outcome->ok == 0 && outcome->full == 0 ? keys : 0;
     if (status == LOOM_OK && keys > map->handle.table->is.capacity && !loom__map_is_limited(map))
         (void)grow(map, keys, batch->stream); /* after a failure the next call tries again: all keys are stored */
     if (map->growths > growths + 1)

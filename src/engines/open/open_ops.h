@@ -72,9 +72,9 @@
  * readers need the order: lookups; and inserts that see OPEN_FULL, which look that far without bits. No other insert
  * relies on a bit that was set while insertions run. Let K lie in slot s. If K was stored since they began, all slots
  * before s on K's sequence were filled then, and stay so: another insert of K takes no slot before s, whatever bits it
- * sees. If K is older, its bits are visible to all. OPEN_SHARED and OPEN_UNREAD inserts may overlap. On an H200 a fence
- * for every key away from home costs 3 % of the insertion rate at loads of 0.8 to 0.95, and 7 % of the rate of the last
- * hundredth of the keys.
+ * sees. If K is older, its bits are visible to all. OPEN_SHARED and OPEN_UNREAD inserts may overlap. On an H200 a trial
+ * kernel without this fence at any depth was 3 to 4 % faster at loads of 0.8 to 0.95, and 9 to 11 % where only the last
+ * hundredth of the keys came.
  *
  * Insertions and erasures at the same time (`shared` = OPEN_MIXED; device views in users' kernels). The rules above
  * would store a key twice: T1 sees slot 5 free, slot 2 is erased, T2 puts the same key into slot 2, and T1's CAS on

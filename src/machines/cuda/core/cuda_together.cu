@@ -2,8 +2,9 @@
  * launch.
  *
  * A launch and a wait for a stream each take the driver's lock. Sixteen threads that do both spend their time there: on
- * an H200 they made no more lookups of 1,024 keys a second than one thread. So a small lookup takes a *bell*. The last
- * thread block of the lookup rings it: it writes a number into host memory, where the thread is looking.
+ * an H200 they made hardly more lookups of 1,024 keys a second than one thread (docs/performance.md). So a small lookup
+ * takes a *bell*. The last thread block of the lookup rings it: it writes a number into host memory, where the thread
+ * is looking.
  *
  * Lookups in the default stream would also run one after the other. A thread puts such a lookup into a list. If no
  * other thread is launching, it launches kernels for the lookups in the list: a *round* for up to MOST_PARTS lookups in

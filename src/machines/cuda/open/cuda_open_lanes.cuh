@@ -27,10 +27,11 @@
  * which opens a row for each of these and moves only a third of the bytes that it could. Measured on an H200 on
  * 2026-11-17, over 1.1 GB: a loop of random CAS operations runs at 16.3 to 16.6 G/s; a loop that first reads the line
  * runs at 15.6; a loop that reads a line and sets a bit in it, without waiting, at 14.0. Insertions of 10^8 pairs of
- * 4 + 4 bytes reach 0.95 of the second rate, divided by the writes per key. Three things helped:
+ * 4 + 4 bytes reach 0.98 to 0.99 of the second rate, divided by the writes per key. Three things helped:
  *   - Lines that will be written leave the L2 cache last (CUDA_KEPT_LINES): 2 to 3 %. Otherwise some are gone before
- *     their CAS. Reads of other data in the cache take 3 % longer for a few calls afterwards.
- *   - Groups get keys one by one, and blocks have 64 threads. The last hundredth of the keys goes in 10 to 15 % faster.
+ *     their CAS. Reads of other data in the cache take some percent longer for a few calls afterwards.
+ *   - Groups get keys one by one, and blocks have 64 threads. At loads of 0.8 to 0.95 the last hundredth of the keys
+ *     goes in 9 to 12 % faster.
  *   - Keys near home need no fence if nothing looks keys up meanwhile (OPEN_UNREAD in open_ops.h).
  * No gain, or a loss: fetching the next line, or the next two, when a key leaves a bucket; fetching the home lines of
  * the whole tile; probe sequences that go to the neighbouring line first, so that both lines lie in 128 bytes; a fence
@@ -241,10 +242,9 @@ __device__ __forceinline__ lane_counts write_tiles(const loom__open_view &view, 
         tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
-    const bool finds = op == OP_ERASE || op == OP_UPDATE;
     return {tile_count(tile->status, range, LOOM_OK),
-            tile_count(tile->status, range, finds ? LOOM_NOT_FOUND : LOOM_EXISTS),
-            finds ? 0 : tile_count(tile->status, range, LOOM_FULL)};
+            tile_count(tile->status, range, counts_not_found(op) ? LOOM_NOT_FOUND : LOOM_EXISTS),
+            counts_not_found(op) ? 0 : tile_count(tile->status, range, LOOM_FULL)};
 }
 
 #ifndef CUDA_SPILL
