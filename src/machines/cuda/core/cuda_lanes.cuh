@@ -38,7 +38,10 @@
  *                        usual. Otherwise the values would be evicted before they are read (8 + 8 bytes, hits: 17
  *                        instead of 27 G/s)
  *   CUDA_KEPT_LINES      lines that others may write are the last to leave the L2 cache: the lane will write most of
- *                        them itself, a few microseconds later (cuda_open_lanes.cuh) */
+ *                        them itself, a few microseconds later (cuda_open_lanes.cuh)
+ * and for ORs without a result:
+ *   CUDA_PASSING_ORS     the line is the first to leave the L2 cache: the lane does not need it again
+ *                        (cuda_filter_lanes.cuh) */
 
 enum { LANE_WORDS = 8 / CUDA_LANES };
 
@@ -118,21 +121,22 @@ LOOM_LANE uint64_t lane_kept(void)
 }
 #endif
 
-#ifdef CUDA_STREAMED_LINES
+#if defined(CUDA_STREAMED_LINES) || defined(CUDA_PASSING_ORS)
 LOOM_LANE uint64_t lane_streamed(void)
 {
     uint64_t policy;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     return policy;
 }
+#endif
 
+#ifdef CUDA_STREAMED_LINES
 /* A lane that loads its share in several pieces keeps the line in the L1 cache for the next piece. */
 #if CUDA_LANES >= 4
 #define CUDA_STREAM "ld.global.nc.L1::no_allocate.L2::cache_hint"
 #else
 #define CUDA_STREAM "ld.global.nc.L2::cache_hint"
 #endif
-
 #endif
 
 /* Loads two words. Neither word tears: each element of a vector load is a single access. */
@@ -410,7 +414,12 @@ LOOM_LANE uint32_t lane_swap_4(uint32_t *at, uint32_t expected, uint32_t wanted,
 LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
 {
     (void)shared;
+#ifdef CUDA_PASSING_ORS
+    asm volatile("red.relaxed.gpu.global.or.L2::cache_hint.b64 [%0], %1, %2;" ::"l"(at), "l"(bits), "l"(lane_streamed())
+                 : "memory");
+#else
     asm volatile("red.relaxed" CUDA_SPACE ".or.b64 [%0], %1;" ::"l"(CUDA_AT(at)), "l"(bits) : "memory");
+#endif
 }
 
 LOOM_LANE uint64_t lane_fetch_or_8(uint64_t *at, uint64_t bits, int shared)

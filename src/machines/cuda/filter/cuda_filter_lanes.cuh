@@ -1,8 +1,9 @@
 /* Kernels of filters for groups of CUDA_LANES lanes. The including file sets CUDA_LANES and LAUNCH_NAME.
  *
- * A warp takes a tile of up to 128 keys (cuda_tile.cuh), 32 in each round. First every lane hashes one key of its own.
- * Then each group takes CUDA_LANES of the keys, with all their blocks in flight at once, and each lane handles its
- * share of every block. Then every lane derives the answer for its own key from the votes.
+ * A warp takes 32 keys in each round. First every lane hashes one key of its own. Then each group takes CUDA_LANES of
+ * the keys, with all their blocks in flight at once, and each lane handles its share of every block. Where the call
+ * asks for answers, every lane then derives the answer for its own key from the votes, and the keys come in tiles of up
+ * to 128 (cuda_tile.cuh).
  *
  * A query must move a random block of 64 bytes, and sequentially 4 or 8 bytes of key and 1 of answer. An insertion must
  * move the same block twice: it reads the block and, by atomic ORs, writes it back. The ORs have a result only if the
@@ -11,13 +12,26 @@
  * Measured on an H200: 2^27 keys of 4 bytes, 16 bits for each, 8 of them set, in a filter of 268 MB; also queries in a
  * filter of 16 MB, which fits the L2 cache. G keys/s with 1, 2, 4 and 8 lanes. Only in the last row are all blocks of a
  * round in flight at once:
- *     insert, 268 MB        7.2   8.3   12.0   15.0; with the blocks prefetched 15.9 (in the L2 cache a sixth slower)
+ *     insert, 268 MB        7.2   8.3   12.0   15.0
  *     contains, 268 MB     34.8  44.5   44.7   39.8, on a GPU whose limit of reads is 44.6
  *     contains, 16 MB      52    71     99     68
  *     the same now          -    72    118     94; 135 with 4 lanes since only half of each word is tested (each = 2)
  * With fewer lanes a load or an atomic of a warp touches more lines at once, and the L1 cache handles these lines one
  * after the other. With eight lanes there are more instructions. For a filter larger than the L2 cache, one block in
- * flight per lane is as good as four. Insertions that tell which keys were new have not been measured. */
+ * flight per lane is as good as four.
+ *
+ * Insertions into 268 MB, 8 lanes, G keys/s. Random ORs to one word of each block reach 19.2 there; to one word in each
+ * of its two sectors, 12.9 (15.3 with a prefetch), since the sectors are fetched one by one:
+ *     15.0   ORs alone
+ *     15.9   each round prefetches its own blocks
+ *     13.5   a tile's four rounds are prefetched first, with all warps an SM can have
+ *     16.9   the same with 10 warps per SM: a block in flight can push another out of the cache before its bits are set
+ *     17.4   each round prefetches the next one's blocks; 8 warps per SM; prefetched blocks leave the cache last, and
+ *            first once their bits are set (16 warps per SM: 16.7; 32: 16.0; two rounds ahead: 16.8)
+ * Also tried: loads instead of prefetches, and ORs of clear bits only: 15.8. One bulk OR of 64 bytes per key
+ * (cp.reduce.async.bulk): 15.2. In a filter of 16 MB, prefetches cost a sixth. Insertions that tell which keys were new
+ * have not been measured. */
+#define CUDA_PASSING_ORS
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/filter/filter_ops.h"
 #include "machines/cuda/core/cuda_items.cuh"
@@ -29,14 +43,14 @@ namespace
 {
 
 enum { THREADS = 256, WARPS = THREADS / 32, GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
-enum { LOOK, SET, ADD };                    /* what a kernel does; ADD: sets bits and tells which keys are new */
-enum { INSERT_BLOCKS = 8, ADD_BLOCKS = 6 }; /* thread blocks per SM; the results of ORs in flight take registers */
-enum { CACHED_BYTES = 40 << 20 };           /* smaller filters stay in the L2 cache */
+enum { LOOK, ADD }; /* what the kernel of a tile does; ADD: sets bits, and tells which keys are new */
+enum { LOOK_BLOCKS = CUDA_LANES == 4 ? 6 : 5, ADD_BLOCKS = 6 }; /* thread blocks per SM */
+enum { CACHED_BYTES = 40 << 20 };                               /* smaller filters stay in the L2 cache */
 
-constexpr int blocks_of(int job)
-{
-    return job == SET ? INSERT_BLOCKS : job == ADD ? ADD_BLOCKS : CUDA_LANES == 4 ? 6 : 5;
-}
+/* Insertions that tell nothing: thread blocks per SM if the filter is in the L2 cache, and if blocks are fetched. */
+enum { SET_THREADS = 128, SET_BLOCKS = 16, FETCH_BLOCKS = 2 };
+
+template <uint32_t key_bytes> using key_of = std::conditional_t<key_bytes == 8, uint64_t, uint32_t>;
 
 template <class key> struct filter_tile {
     __align__(16) key keys[TILE_ITEMS];
@@ -77,12 +91,10 @@ __device__ __forceinline__ bool look_for(const loom__filter_view &view, lane_gro
  * votes come after the last OR, so that no OR waits for a vote. */
 template <uint32_t each, bool tells>
 __device__ __forceinline__ bool set_all(const loom__filter_view &view, lane_group group, const filter_key &own,
-                                        uint32_t count, bool fetches)
+                                        uint32_t count)
 {
     const uint32_t lane = threadIdx.x % 32;
     bool clear[CUDA_LANES];
-    if (fetches) /* the whole block at once: atomics would fetch its two sectors one by one */
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(filter_block(&view, own.block)));
 #pragma unroll
     for (int i = 0; i < CUDA_LANES; i++) {
         const uint32_t owner = i * GROUPS + lane / CUDA_LANES;
@@ -103,6 +115,36 @@ __device__ __forceinline__ bool set_all(const loom__filter_view &view, lane_grou
         added = lane / GROUPS == (uint32_t)i ? votes : added;
     }
     return group_voted(added);
+}
+
+/* Prefetches the whole block: atomics would fetch its two sectors one by one. The block leaves the L2 cache last, until
+ * its bits are set. */
+__device__ __forceinline__ void prefetch_to_set(const loom__filter_view &view, const filter_key &own)
+{
+    asm volatile("prefetch.global.L2::evict_last [%0];" ::"l"(filter_block(&view, own.block)));
+}
+
+/* Inserts n keys, 32 per warp and round. While the bits of one round are set, the blocks of the next come from memory
+ * if the filter `fetches` them, and the keys of the one after it. */
+template <uint32_t key_bytes, uint32_t each, class key>
+__device__ __forceinline__ void set_stream(const loom__filter_view &view, const key *keys, uint64_t n, bool fetches)
+{
+    const lane_group group = lane_own_group();
+    const uint32_t lane = threadIdx.x % 32;
+    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane; /* of the warp's keys */
+    filter_key next = filter_start(&view, key_bytes, first + lane < n ? keys[first + lane] : 0);
+    if (fetches && first + lane < n)
+        prefetch_to_set(view, next);
+    key ahead = first + step + lane < n ? keys[first + step + lane] : 0;
+    for (; first < n; first += step) {
+        const filter_key own = next;
+        next = filter_start(&view, key_bytes, ahead);
+        if (fetches && first + step + lane < n)
+            prefetch_to_set(view, next);
+        ahead = first + 2 * step + lane < n ? keys[first + 2 * step + lane] : 0;
+        set_all<each, false>(view, group, own, n - first < 32 ? (uint32_t)(n - first) : 32);
+    }
 }
 
 /* One warp writes the answers of its queries, and counts the keys that may be present. */
@@ -138,7 +180,7 @@ template <uint32_t key_bytes, uint32_t each, int job>
 __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cuda_batch &batch, uint64_t block,
                                          bool fetches)
 {
-    typedef std::conditional_t<key_bytes == 8, uint64_t, uint32_t> key;
+    typedef key_of<key_bytes> key;
     __shared__ filter_tile<key> tiles[WARPS];
     filter_tile<key> *tile = &tiles[threadIdx.x / 32];
     const tile_range range(batch.n, batch.tile, block);
@@ -149,13 +191,12 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
         const filter_key own = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
         if (job == LOOK)
             tile->found[first + range.lane] = look_for<each>(view, group, own);
-        else if (job == ADD)
-            tile->found[first + range.lane] = set_all<each, true>(view, group, own, range.count - first, fetches);
-        else
-            set_all<each, false>(view, group, own, range.count - first, fetches);
+        else {
+            if (fetches && first + range.lane < range.count)
+                prefetch_to_set(view, own);
+            tile->found[first + range.lane] = set_all<each, true>(view, group, own, range.count - first);
+        }
     }
-    if (job == SET)
-        return;
     __syncwarp();
     if (job == ADD)
         tell_added(tile, range, batch);
@@ -163,64 +204,77 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
         tell_looked(tile, range, batch);
 }
 
-template <uint32_t key_bytes, uint32_t each, int job>
-__global__ void __launch_bounds__(THREADS, blocks_of(job))
-    batch_kernel(const loom__filter_view view, const cuda_batch batch, bool fetches)
-{
-    run_tile<key_bytes, each, job>(view, batch, blockIdx.x, fetches);
-}
-
-/* Inserts what a split had no room for, or the whole batch if the split gave up. Only the device knows which. Also
- * inserts the winners of a call in order. */
-template <uint32_t key_bytes, uint32_t each, int job>
-__global__ void __launch_bounds__(THREADS, blocks_of(job))
-    spill_kernel(const loom__filter_view view, const cuda_batch whole, const cuda_spill spill, bool fetches)
+/* The keys that a split had no room for, or the whole batch if the split gave up. Only the device knows which. Also the
+ * winners of a call in order. */
+__device__ __forceinline__ cuda_batch spilled_of(const cuda_batch &whole, const cuda_spill &spill)
 {
     cuda_batch batch = whole;
-    const uint32_t spilled = *spill.spilled;
-    if (spilled <= spill.room) {
+    if (spill.spilled != NULL && *spill.spilled <= spill.room) {
         batch.keys = spill.keys;
-        batch.n = spilled;
+        batch.n = *spill.spilled;
     }
+    return batch;
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, LOOK_BLOCKS)
+    look_kernel(const loom__filter_view view, const cuda_batch batch)
+{
+    run_tile<key_bytes, each, LOOK>(view, batch, blockIdx.x, false);
+}
+
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(THREADS, ADD_BLOCKS)
+    add_kernel(const loom__filter_view view, const cuda_batch whole, const cuda_spill spill, bool fetches)
+{
+    const cuda_batch batch = spilled_of(whole, spill);
     for (uint64_t block = blockIdx.x; block * (batch.tile * WARPS) < batch.n; block += gridDim.x) {
-        run_tile<key_bytes, each, job>(view, batch, block, fetches);
+        run_tile<key_bytes, each, ADD>(view, batch, block, fetches);
         __syncthreads();
     }
 }
 
-template <uint32_t key_bytes, uint32_t each, int job>
-void launch_job(const loom__filter_view *view, const cuda_batch *batch, const cuda_spill *spill, unsigned blocks,
-                cudaStream_t stream)
+template <uint32_t key_bytes, uint32_t each>
+__global__ void __launch_bounds__(SET_THREADS, SET_BLOCKS)
+    set_kernel(const loom__filter_view view, const cuda_batch whole, const cuda_spill spill, bool fetches)
 {
-    const bool fetches = filter_bytes(view->blocks) > CACHED_BYTES;
-    if (spill != NULL)
-        spill_kernel<key_bytes, each, job><<<blocks, THREADS, 0, stream>>>(*view, *batch, *spill, fetches);
-    else
-        batch_kernel<key_bytes, each, job><<<blocks, THREADS, 0, stream>>>(*view, *batch, fetches);
+    const cuda_batch batch = spilled_of(whole, spill);
+    set_stream<key_bytes, each>(view, (const key_of<key_bytes> *)batch.keys, batch.n, fetches);
 }
 
-template <uint32_t key_bytes, uint32_t each>
-void launch(const loom__filter_view *view, const cuda_batch *batch, cuda_op op, const cuda_spill *spill,
-            unsigned blocks, cudaStream_t stream)
+/* The thread blocks for n keys, `each` per block: at most `most`. */
+unsigned blocks_for(uint64_t n, uint64_t each, uint64_t most)
 {
+    const uint64_t needed = (n + each - 1) / each;
+    return (unsigned)(needed < most ? needed : most);
+}
+
+/* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
+template <uint32_t key_bytes, uint32_t each>
+void launch(const cuda_state *cuda, const loom__filter_view *view, const cuda_batch *batch, cuda_op op,
+            const cuda_spill &spill, cudaStream_t stream)
+{
+    const bool fetches = filter_bytes(view->blocks) > CACHED_BYTES;
+    const uint64_t n = batch->n, tile = (uint64_t)batch->tile * WARPS, sms = cuda->multiprocessors;
     if (op == OP_FIND)
-        batch_kernel<key_bytes, each, LOOK><<<blocks, THREADS, 0, stream>>>(*view, *batch, false);
+        look_kernel<key_bytes, each><<<blocks_for(n, tile, UINT32_MAX / 2), THREADS, 0, stream>>>(*view, *batch);
     else if (batch->found != NULL || batch->status != NULL)
-        launch_job<key_bytes, each, ADD>(view, batch, spill, blocks, stream);
+        add_kernel<key_bytes, each>
+            <<<blocks_for(n, tile, spill.spilled != NULL ? sms * ADD_BLOCKS : UINT32_MAX / 2), THREADS, 0, stream>>>(
+                *view, *batch, spill, fetches);
     else
-        launch_job<key_bytes, each, SET>(view, batch, spill, blocks, stream);
+        set_kernel<key_bytes, each>
+            <<<blocks_for(n, SET_THREADS, sms * (fetches ? FETCH_BLOCKS : SET_BLOCKS)), SET_THREADS, 0, stream>>>(
+                *view, *batch, spill, fetches);
 }
 
 } // namespace
 
-/* A grid has at most 2^31 - 1 blocks: more keys than any device's memory holds. */
 cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, const cuda_batch *batch, cuda_op op,
                         const cuda_spill *spill, cudaStream_t stream)
 {
-    const uint64_t needed = (batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS);
-    const uint64_t most = spill != NULL ? (uint64_t)cuda->multiprocessors * INSERT_BLOCKS : UINT32_MAX / 2;
-    const unsigned blocks = (unsigned)(needed < most ? needed : most);
-#define CALL(key_bytes, each) launch<key_bytes, each>(view, batch, op, spill, blocks, stream)
+    const cuda_spill none = {};
+#define CALL(key_bytes, each) launch<key_bytes, each>(cuda, view, batch, op, spill != NULL ? *spill : none, stream)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
     return cudaGetLastError();
