@@ -307,7 +307,7 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
     LIE(header.table.type = LOOM_TYPE_MAP, LOOM_UNSUPPORTED);
     LIE(header.table.type = LOOM_TYPE_SET, LOOM_UNSUPPORTED);
     LIE(header.table.type = LOOM_TYPE_COUNTER, LOOM_UNSUPPORTED);
-    BAD(header.table.type = 5);
+    BAD(header.table.type = 6);
     BAD(header.table.type = UINT32_MAX);
     LIE(header.table.engine = 0, LOOM_UNSUPPORTED);
     LIE(header.table.engine = LOOM_ENGINE_OPEN, LOOM_UNSUPPORTED);

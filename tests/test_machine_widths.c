@@ -276,7 +276,7 @@ static void retrieve_table(test_run *t, loom_context *context, uint32_t key_byte
     bytes_at memory = make_bytes(context, OF_MACHINE, table.memory, table.bytes, 0);
     bytes_at keys = make_bytes(context, place, NULL, table.n * out_key, key_bytes ? shift : 0);
     bytes_at values = make_bytes(context, place, NULL, table.n * value_bytes, shift);
-    loom__position position = {0, 0};
+    loom__position position = {0};
     uint64_t done = 0, got = 1;
     test_note("%u + %u bytes, %llu at a time, place %d, shifted by %zu", key_bytes, value_bytes,
               (unsigned long long)room, place, shift);

@@ -204,11 +204,12 @@ typedef enum loom_type {
     LOOM_TYPE_MAP = 1,
     LOOM_TYPE_SET = 2,     /* keys without values */
     LOOM_TYPE_COUNTER = 3, /* a map whose values are counts */
-    LOOM_TYPE_FILTER = 4   /* a loom_filter */
+    LOOM_TYPE_FILTER = 4,  /* a loom_filter */
+    LOOM_TYPE_MULTIMAP = 5 /* keys with any number of values each */
 } loom_type;
 
 typedef enum loom_engine {
-    LOOM_ENGINE_DEFAULT = 0, /* open for maps, sets and counters; bloom for filters */
+    LOOM_ENGINE_DEFAULT = 0, /* open for maps, sets, counters and multimaps; bloom for filters */
     LOOM_ENGINE_OPEN = 1,
     LOOM_ENGINE_BLOOM = 2,  /* filters only */
     LOOM_ENGINE_PERFECT = 3 /* read-mostly maps, sets and counters: every lookup reads one bucket */
@@ -233,7 +234,8 @@ typedef enum loom_feature {
     LOOM_FEATURE_VIEWS = 15,         /* loom_map_view_begin with LOOM_VIEW_FIND at least */
     LOOM_FEATURE_MERGE = 16,         /* loom_filter_merge */
     LOOM_FEATURE_WRITING_VIEWS = 17, /* loom_map_view_begin with all other accesses, which write */
-    LOOM_FEATURE_ERASE_IF = 18
+    LOOM_FEATURE_ERASE_IF = 18,
+    LOOM_FEATURE_LISTS = 19 /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
 } loom_feature;
 
 /* Returns OK if tables of this type and engine offer the feature on the context's machine.

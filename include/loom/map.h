@@ -1,8 +1,8 @@
-/* Maps, sets and counters. loom/base.h has what all bulk calls share: arrays, `status`, `result`,
+/* Maps, sets, counters and multimaps. loom/base.h has what all bulk calls share: arrays, `status`, `result`,
  * streams and memory. It also explains how the comments below read. docs/guide.md tells more about
  * engines, sizes, growth and streams.
  *
- * One handle serves three types, chosen by config.type:
+ * One handle serves four types, chosen by config.type:
  *   map       keys and values.
  *   set       keys only: value_bytes is 0, and every array of values is NULL. find and contains
  *             tell whether a key is present. find_or_insert, update, accumulate, count and erase_if
@@ -11,6 +11,12 @@
  *             of its batch. loom_map_find returns the counts; it returns 0 for keys that were never
  *             counted, unless the call gives another value for them. All other calls of a map work
  *             too.
+ *   multimap  keys with any number of values each. A pair may come any number of times: insert
+ *             keeps all of them, and its status for a key that has values is OK. find returns one
+ *             value of each key, find_all all of them; erase erases a key with all its values,
+ *             erase_pairs single pairs. loom_map_size counts pairs, loom_map_distinct keys.
+ *             LOOM_OVERWRITE, find_or_insert, update, accumulate, count and erase_if are
+ *             UNSUPPORTED.
  *
  * Which calls may overlap ("Runs" in the comments)
  *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
@@ -99,11 +105,20 @@ typedef struct loom_map_config {
      * chooses larger cells if codes would exceed a third of the device's L2 cache and the load
      * factor leaves room. Open tables: 0. */
     double keys_per_cell;
+
+    /* Multimaps; otherwise 0. `capacity` counts keys, `values` the values of all of them: the table
+     * has room for so many, and grows beyond, as with `capacity`. 0 is fine. Keys with one value of
+     * 4 bytes need no such room: the value lies beside its key. */
+    uint64_t values;
+
+    /* Multimaps: further values of a key are refused (FULL); 0: a key has at most 2^30 - 1 values.
+     * Otherwise 0. */
+    uint64_t most_values_per_key;
 } loom_map_config;
 
 #define LOOM_MAP_CONFIG_INIT                                                                             \
     {                                                                                                    \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0 \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0 \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.
@@ -142,6 +157,11 @@ LOOM_API void loom_map_destroy(loom_map *map);
  * Tables with `growth` do the same by themselves: docs/guide.md, "Growth", tells when, and what it
  * costs. */
 LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
+
+/* Makes room for `values` values in all, as loom_map_reserve does for keys.
+ *   - Memory, Runs   as loom_map_reserve
+ *   - Status         as loom_map_reserve; UNSUPPORTED: not a multimap */
+LOOM_API loom_status loom_map_reserve_values(loom_map *map, uint64_t values, loom_stream stream);
 
 /* Moves the table into one for just the keys that it holds, if that table takes less memory.
  * Otherwise does nothing.
@@ -317,10 +337,11 @@ LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, 
 LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
                                        loom_result *result, loom_stream stream);
 
-/* Erases the keys. Of equal keys in the batch one gets OK, the others NOT_FOUND.
+/* Erases the keys, those of multimaps with all their values. Of equal keys in the batch one gets OK,
+ * the others NOT_FOUND. The result counts keys.
  *   keys     [n] of key_bytes
  *   status   [n], optional: OK or NOT_FOUND
- *   - Memory   allocates nothing
+ *   - Memory   allocates nothing; multimaps: temporary memory if it is available
  *   - Runs     as `result` says; writer */
 LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
@@ -344,10 +365,53 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);
 
+/* ---- Lists of values (multimaps) ------------------------------------------------------------- */
+
+/* Tells how many values each key has.
+ *   keys     [n] of key_bytes
+ *   counts   [n]: 0 for absent keys
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; reader
+ *   - Status   UNSUPPORTED: not a multimap */
+LOOM_API loom_status loom_map_find_counts(loom_map *map, const void *keys, uint64_t n, uint64_t *counts,
+                                          uint8_t *status, loom_result *result, loom_stream stream);
+
+/* Returns all values of each key, or the first ones. The values of keys[i] are values[offsets[i]] to
+ * values[offsets[i + 1] - 1].
+ *   keys      [n] of key_bytes; a key that comes several times gets its values each time
+ *   limit     most values per key; 0: all
+ *   offsets   [n + 1]: from 0 to the number of values in all
+ *   values    [room] of value_bytes; NULL with room = 0: offsets only
+ *   needed    optional, in host memory: the number of values in all
+ *   - The values of a key come in the order of its insertions if all of them were in order (the cpu
+ *     machine always inserts in order), otherwise in any order.
+ *   - Memory   allocates nothing
+ *   - Runs     as `result` says; synchronous if `needed` is given; reader
+ *   - Status   TOO_SMALL: room is not 0, but less than needed; offsets were written, values were
+ *              not; UNSUPPORTED: not a multimap */
+LOOM_API loom_status loom_map_find_all(loom_map *map, const void *keys, uint64_t n, uint64_t limit, uint64_t *offsets,
+                                       void *values, uint64_t room, uint64_t *needed, loom_result *result,
+                                       loom_stream stream);
+
+/* Erases single pairs: each row erases one pair that is equal to it. The other values of the key
+ * keep their order. A key whose last value is erased is absent.
+ *   keys     [n] of key_bytes
+ *   values   [n] of value_bytes
+ *   status   [n], optional: OK or NOT_FOUND
+ *   - A row reads the values of its key up to the pair, and moves those behind it.
+ *   - Memory   temporary memory, as loom_map_insert by partition
+ *   - Runs     as `result` says; alone
+ *   - Status   OUT_OF_MEMORY: the table is unchanged; UNSUPPORTED: not a multimap */
+LOOM_API loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const void *values, uint64_t n,
+                                          uint8_t *status, loom_result *result, loom_stream stream);
+
 /* ---- Whole tables ---------------------------------------------------------------------------- */
 
-/* Returns the exact number of keys. Allocates nothing; synchronous; reader. */
+/* Return the exact number of pairs, and of keys; in sets and maps both are the same. Allocate
+ * nothing; synchronous; reader. */
 LOOM_API loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream);
+LOOM_API loom_status loom_map_distinct(loom_map *map, uint64_t *distinct, loom_stream stream);
 
 /* Erases all keys. Allocates nothing; synchronous, with a result too; alone. */
 LOOM_API loom_status loom_map_clear(loom_map *map, loom_result *result, loom_stream stream);
@@ -430,7 +494,7 @@ typedef struct loom_stats {
     uint32_t value_bytes;
     uint32_t slots_per_bucket;
     uint64_t capacity; /* as asked for */
-    uint64_t size;     /* keys in the table */
+    uint64_t size;     /* pairs in the table */
     uint64_t slots;    /* places for keys */
     uint64_t partitions;
     uint64_t buckets_per_partition;
@@ -441,7 +505,7 @@ typedef struct loom_stats {
     uint64_t longest_chain; /* most buckets that a lookup of a stored key reads */
     uint64_t memory_bytes;
     uint64_t seed;            /* of the hash (loom_hash); growth, clones and files keep it */
-    double load;              /* load factor: size / slots */
+    double load;              /* load factor: distinct / slots */
     double accesses_per_hit;  /* buckets read per lookup of a stored key, over all keys */
     double accesses_per_miss; /* the same for random absent keys, by filter bits; perfect: 1 */
     loom_type type;
@@ -452,15 +516,25 @@ typedef struct loom_stats {
     /* Perfect tables: keys in stash buckets, since no code could place them. Lookups find them as
      * fast as others. */
     uint64_t stashed;
+    uint64_t distinct; /* keys in the table */
+    double density;    /* bytes of keys, each once, and of values, as a share of memory_bytes */
+    /* Multimaps: most values of one key; values for which there is room; of these, free ones that
+     * new values may take, and unused ones: behind lists, for their growth, and left by lists that
+     * were erased or moved. They become free when the table next moves (loom_map_shrink). */
+    uint64_t longest_list;
+    uint64_t values_room;
+    uint64_t values_free;
+    uint64_t values_unused;
 } loom_stats;
 
 #define LOOM_STATS_INIT                                                                                                \
     {                                                                                                                  \
         sizeof(loom_stats), LOOM_ENGINE_DEFAULT, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, LOOM_TYPE_DEFAULT, 0, \
-            0, 0                                                                                                       \
+            0, 0, 0, 0, 0, 0, 0, 0                                                                                     \
     }
 
-/* Measures the table; reads all of it. Allocates nothing; synchronous; reader. */
+/* Measures the table; reads all of it. Allocates nothing, in multimaps as loom_map_verify does;
+ * synchronous; reader. */
 LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
 
 /* How a batch went into the table. */

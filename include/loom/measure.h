@@ -10,8 +10,9 @@ extern "C" {
 #endif
 
 /* Checks every invariant of the table's layout: each key is in its own partition, is reachable by
- * its probe sequence and is stored once, and the counts agree.
- *   - Memory   allocates nothing
+ * its probe sequence and is stored once, no two lists of a multimap overlap, and the counts agree.
+ *   - Memory   allocates nothing; multimaps: a bit for each value if there is memory, otherwise lists
+ *              that overlap are not noticed
  *   - Runs     synchronous; reader
  *   - Status   INTERNAL: an invariant is violated, by a fault of the library or by damaged memory;
  *              the sentence names the first bad bucket, or the two counts */

@@ -112,6 +112,8 @@ loom_status loom_context_describe(loom_context *context, loom_context_info *info
 /* Refuses the features that a type of table lacks on every engine, and those that the engine's properties rule out. */
 static loom_status table_supports(loom_type type, const loom__engine *engine, loom_feature feature)
 {
+    RETURN_ERROR_IF(feature == LOOM_FEATURE_LISTS && !(engine->options & LOOM__OPTION_LISTS), LOOM_UNSUPPORTED,
+                    "only keys of multimaps have many values (LOOM_TYPE_MULTIMAP)");
     const int views = feature == LOOM_FEATURE_VIEWS || feature == LOOM_FEATURE_WRITING_VIEWS;
     if (type == LOOM_TYPE_FILTER)
         return LOOM_OK; /* its engine decides */
@@ -137,13 +139,13 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
 loom_status loom_supports(loom_context *context, loom_type type, loom_engine engine, loom_feature feature)
 {
     RETURN_ERROR_IF(context == NULL, LOOM_INVALID_ARGUMENT, "context is NULL");
-    RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_FILTER, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
+    RETURN_ERROR_IF((unsigned)type > LOOM_TYPE_MULTIMAP, LOOM_INVALID_ARGUMENT, "type %d is not known to this version",
                     (int)type);
     RETURN_ERROR_IF(!loom__engine_is_known((uint32_t)engine), LOOM_INVALID_ARGUMENT,
                     "engine %d is not known to this version", (int)engine);
     const loom__engine *asked = loom__engine_of(type == LOOM_TYPE_DEFAULT ? LOOM_TYPE_MAP : type, (uint32_t)engine);
     RETURN_ERROR_IF(asked == NULL, LOOM_UNSUPPORTED, "engine %d is none of %s; ask for LOOM_ENGINE_DEFAULT",
-                    (int)engine, type == LOOM_TYPE_FILTER ? "filters" : "maps, sets and counters");
+                    (int)engine, type == LOOM_TYPE_FILTER ? "filters" : "maps, sets, counters and multimaps");
     loom__machine *machine = context->machine;
     RETURN_IF_FAILED(table_supports(type, asked, feature));
     RETURN_IF_FAILED(loom__table_offered(machine, asked));

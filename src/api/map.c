@@ -21,6 +21,12 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
     RETURN_ERROR_IF(config->keys_per_cell != 0 && !(engine->options & LOOM__OPTION_KEYS_PER_CELL),
                     LOOM_INVALID_ARGUMENT, "keys_per_cell = %g: tables of the %s engine have no cells; set 0",
                     config->keys_per_cell, engine->name);
+    RETURN_ERROR_IF((config->values != 0 || config->most_values_per_key != 0) &&
+                        !(engine->options & LOOM__OPTION_LISTS),
+                    LOOM_INVALID_ARGUMENT,
+                    "values = %llu, most_values_per_key = %llu: only keys of multimaps have many values "
+                    "(LOOM_TYPE_MULTIMAP); set 0",
+                    (unsigned long long)config->values, (unsigned long long)config->most_values_per_key);
     return LOOM_OK;
 }
 
@@ -29,8 +35,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
 {
     RETURN_ERROR_IF(context == NULL || given == NULL, LOOM_INVALID_ARGUMENT, "context or config is NULL");
     RETURN_IF_FAILED(loom__struct_in(&loom__struct_map_config, config, given));
-    RETURN_ERROR_IF((unsigned)config->type > LOOM_TYPE_COUNTER, LOOM_INVALID_ARGUMENT,
-                    "type %d is not known to this version", (int)config->type);
+    RETURN_ERROR_IF((unsigned)config->type > LOOM_TYPE_MULTIMAP || config->type == LOOM_TYPE_FILTER,
+                    LOOM_INVALID_ARGUMENT, "type %d is not known to this version", (int)config->type);
     if (config->type == LOOM_TYPE_DEFAULT)
         config->type = LOOM_TYPE_MAP;
     const loom__engine *engine = loom__engine_of(config->type, config->engine);
@@ -124,6 +130,14 @@ loom_status loom__map_check_values(const loom_map *map, const void *values)
     return LOOM_OK;
 }
 
+loom_status loom__map_check_has_lists(const loom_map *map)
+{
+    RETURN_ERROR_IF(
+        map->type != LOOM_TYPE_MULTIMAP, LOOM_UNSUPPORTED,
+        "keys of this table have one value at most; use a multimap (LOOM_TYPE_MULTIMAP), or find and erase");
+    return LOOM_OK;
+}
+
 loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
 {
     loom__table *twin;
@@ -137,14 +151,27 @@ loom_status loom_map_clone(loom_map *map, loom_map **made, loom_stream stream)
     return status;
 }
 
+static loom_status tell_number(loom_map *map, loom_status (*count)(loom__table *, uint64_t *, loom_stream),
+                               uint64_t *number, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
+    loom_status status = count(map->handle.table, number, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
+    return status;
+}
+
 loom_status loom_map_size(loom_map *map, uint64_t *size, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(size == NULL, LOOM_INVALID_ARGUMENT, "size is NULL");
-    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->handle.table, size, stream);
-    loom__handle_leave(&map->handle, LOOM__ACCESS_READ, stream);
-    return status;
+    return tell_number(map, loom__map_table_pairs, size, stream);
+}
+
+loom_status loom_map_distinct(loom_map *map, uint64_t *distinct, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(distinct == NULL, LOOM_INVALID_ARGUMENT, "distinct is NULL");
+    return tell_number(map, loom__map_table_size, distinct, stream);
 }
 
 loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes)
@@ -162,7 +189,7 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_map_config, given));
     loom__gate_enter(&map->handle.gate, 0);
     const loom__table *table = map->handle.table;
-    loom_map_config config = loom__map_table_config(table, table->is.capacity);
+    loom_map_config config = loom__map_table_config(table, loom__map_table_room(table));
     config.buckets_per_partition = table->is.buckets;
     config.concurrent_reads = table->concurrent_reads;
     config.growth = map->growth;
@@ -174,15 +201,23 @@ loom_status loom_map_get_config(loom_map *map, loom_map_config *given)
     return LOOM_OK;
 }
 
-/* Scans the whole table and reads the size that the table itself counts, with no write in between. Also fills in the
+/* What a table itself counts. */
+typedef struct counted_by_table {
+    uint64_t keys, pairs;
+} counted_by_table;
+
+/* Scans the whole table and reads what the table itself counts, with no write in between. Also fills in the
  * fields of `stats` that do not come from the scan. */
-static loom_status survey_of(loom_map *map, loom__survey *survey, uint64_t *size, loom_stats *stats, loom_stream stream)
+static loom_status survey_of(loom_map *map, loom__survey *survey, counted_by_table *counted, loom_stats *stats,
+                             loom_stream stream)
 {
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
     loom__table *table = map->handle.table;
     loom_status status = loom__map_table_survey(table, survey, stream);
     if (status == LOOM_OK)
-        status = loom__map_table_size(table, size, stream);
+        status = loom__map_table_size(table, &counted->keys, stream);
+    if (status == LOOM_OK)
+        status = loom__map_table_pairs(table, &counted->pairs, stream);
     stats->engine = table->engine->id;
     stats->key_bytes = table->is.key_bytes;
     stats->value_bytes = table->is.value_bytes;
@@ -204,12 +239,18 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
 {
     loom_stats stats = LOOM_STATS_INIT;
     loom__survey survey;
-    uint64_t size;
+    counted_by_table counted;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "stats is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_stats, given));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, &stats, stream));
-    stats.size = survey.size;
+    RETURN_IF_FAILED(survey_of(map, &survey, &counted, &stats, stream));
+    stats.size = survey.pairs;
+    stats.distinct = survey.size;
+    stats.density =
+        ((double)survey.size * stats.key_bytes + (double)survey.pairs * stats.value_bytes) / (double)stats.memory_bytes;
+    stats.longest_list = survey.longest_list;
+    stats.values_free = stats.values_room - survey.heap_used;
+    stats.values_unused = survey.heap_used - survey.in_heap;
     stats.fullest_partition = survey.fullest_partition;
     stats.displaced = survey.displaced;
     stats.longest_chain = survey.longest_chain;
@@ -243,14 +284,16 @@ loom_status loom_map_verify(loom_map *map, loom_stream stream)
 {
     loom_stats stats = LOOM_STATS_INIT;
     loom__survey survey;
-    uint64_t size;
+    counted_by_table counted;
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_IF_FAILED(survey_of(map, &survey, &size, &stats, stream));
+    RETURN_IF_FAILED(survey_of(map, &survey, &counted, &stats, stream));
     RETURN_ERROR_IF(survey.first_bad != UINT64_MAX, LOOM_INTERNAL,
                     "bucket %llu violates the layout's invariants; keep the table (loom_map_save) and report it",
                     (unsigned long long)survey.first_bad);
-    RETURN_ERROR_IF(survey.size != size, LOOM_INTERNAL,
-                    "the table holds %llu keys but counts %llu; keep the table (loom_map_save) and report it",
-                    (unsigned long long)survey.size, (unsigned long long)size);
+    RETURN_ERROR_IF(survey.size != counted.keys || survey.pairs != counted.pairs, LOOM_INTERNAL,
+                    "the table holds %llu keys and %llu pairs but counts %llu and %llu; keep the table "
+                    "(loom_map_save) and report it",
+                    (unsigned long long)survey.size, (unsigned long long)survey.pairs, (unsigned long long)counted.keys,
+                    (unsigned long long)counted.pairs);
     return LOOM_OK;
 }

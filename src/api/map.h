@@ -42,6 +42,9 @@ loom_status loom__map_check(loom_map *map, loom_stream stream);
 /* INVALID_ARGUMENT if values are given to a set. */
 loom_status loom__map_check_values(const loom_map *map, const void *values);
 
+/* UNSUPPORTED and a sentence if the map is not a multimap. */
+loom_status loom__map_check_has_lists(const loom_map *map);
+
 /* ---- How much memory (map_limit.c) ---- */
 
 #define LOOM__DEFAULT_LOAD 0.8
@@ -53,19 +56,22 @@ loom_status loom__map_measure(loom_context *context, const loom_map_config *conf
  * if no load factor is enough. */
 loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom_map_config *config);
 
-/* The next calls are about the map's table with another capacity. */
+/* The next calls are about the map's table with other room. */
 
 /* OUT_OF_MEMORY and a sentence if the table would exceed its limit. */
-loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity);
+loom_status loom__map_check_limit(const loom_map *map, loom__room room);
 
 /* Whether the table would take less than now. */
-int loom__map_is_smaller(const loom_map *map, uint64_t capacity);
+int loom__map_is_smaller(const loom_map *map, loom__room room);
 
 /* Whether an earlier call found that the table cannot grow within its limit. */
 int loom__map_is_limited(const loom_map *map);
 
 /* Lowers *capacity to the capacity that the limit allows. OUT_OF_MEMORY and a sentence if that is less than `least`. */
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity);
+
+/* The same for room->values. */
+loom_status loom__map_limit_values(const loom_map *map, uint64_t least, loom__room *room);
 
 /* ---- How many keys (map_estimate.c) ---- */
 
@@ -87,6 +93,10 @@ loom_status loom__map_estimate_new_keys(loom_map *map, const loom__batch *batch,
 
 /* OK, or INVALID_ARGUMENT and a sentence. */
 loom_status loom__map_check_growth(double growth);
+
+/* Runs a batch of a multimap, and makes room for its values as needed; a batch of any other table it just runs. The
+ * caller has the table alone. */
+loom_status loom__map_run_with_values(loom_map *map, loom__map_work work, const loom__batch *batch);
 
 /* Runs a batch that may not fit, and grows the table as needed. The caller has the table alone, which holds `stored`
  * keys; a build ignores that number. *outcome is the final outcome of the batch. */

@@ -15,7 +15,7 @@ static void use_workspace(const loom_map *map, loom__batch *batch)
 }
 
 /* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
- * grow, *access becomes ALONE and *grows 1. If the batch is faster by partition, *access also becomes ALONE, and
+ * grow, *access becomes ALONE and *grows 1. Lists of a multimap may have to move for any batch. If the batch is faster by partition, *access also becomes ALONE, and
  * batch->by_partition is set. No other insertion comes in between: an inserting call is alone among the host's threads
  * until it leaves, and its keys are counted by then. While device views are lent, the table must not move: the call
  * then refuses keys that do not fit, as it does without growth. */
@@ -23,8 +23,11 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
 {
     loom__handle *handle = &map->handle;
     loom__handle_enter_gate(handle, *access);
-    int fits = builds ? batch->n <= handle->table->is.capacity : loom__map_table_surely_fits(handle->table, batch->n);
-    *grows = map->growth > 0 && handle->lent == 0 && !fits;
+    const int multimap = map->type == LOOM_TYPE_MULTIMAP;
+    const loom__room room = loom__map_table_room(handle->table);
+    int fits = builds ? batch->n <= room.capacity && (!multimap || batch->n <= room.values)
+                      : !multimap && loom__map_table_surely_fits(handle->table, batch->n);
+    *grows = (map->growth > 0 || multimap) && handle->lent == 0 && !fits;
     use_workspace(map, batch);
     batch->read_beside = handle->table->concurrent_reads || handle->lent > 0; /* kernels with a view may look keys up */
     if (!builds && handle->lent == 0)
@@ -59,10 +62,12 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
 {
     loom_result outcome;
     uint64_t stored = 0;
+    if (map->growth == 0) /* a multimap that may only move its lists */
+        return loom__map_run_with_values(map, work, batch);
     if (work != loom__map_table_build) {
         RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &stored, batch->stream));
         if (loom__map_table_surely_fits(map->handle.table, batch->n)) /* it fits after all */
-            return work(map->handle.table, batch);
+            return loom__map_run_with_values(map, work, batch);
     }
     RETURN_IF_FAILED(loom__map_run_growing(map, work, stored, batch, &outcome));
     return loom__handle_tell(&map->handle, &outcome, batch->result, batch->stream);
@@ -136,6 +141,9 @@ static loom_status check_has_values(loom_map *map, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_MULTIMAP, LOOM_UNSUPPORTED,
+                    "a key of a multimap has many values, and the call is about one; use a map, or insert, find_all, "
+                    "erase and erase_pairs");
     return LOOM_OK;
 }
 
@@ -194,6 +202,8 @@ static loom_status prepare_insert(loom_map *map, uint32_t flags, loom__batch *ba
         "first",
         flags);
     RETURN_IF_FAILED(check_or_capture(map, batch, TAKES_VALUES));
+    RETURN_ERROR_IF(flags & LOOM_OVERWRITE && map->type == LOOM_TYPE_MULTIMAP, LOOM_UNSUPPORTED,
+                    "LOOM_OVERWRITE: a multimap keeps all values of a key; erase the key first");
     batch->flags = flags;
     batch->write = flags & LOOM_OVERWRITE && map->type != LOOM_TYPE_SET ? LOOM__WRITE_OVERWRITE : LOOM__WRITE_KEEP;
     return LOOM_OK;
@@ -372,6 +382,96 @@ loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t 
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.write = LOOM__WRITE_ERASE;
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ERASE, 0);
+}
+
+/* ---- lists ---- */
+
+static loom_status check_lists(loom_map *map, const loom__array *arrays, int count, uint64_t n, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(loom__map_check_has_lists(map));
+    return loom__check_arrays(arrays, count, n);
+}
+
+static loom_status run_query(loom_map *map, loom__list_query *query)
+{
+    loom_result own = {0}, *given = query->result;
+    query->result = given != NULL ? given : &own;
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_FIND, query->stream));
+    const loom_status status = loom__map_table_find_all(map->handle.table, query);
+    if (status == LOOM_OK)
+        note_call(map, LOOM__ACCESS_FIND, query->n, LOOM_ROUTE_NONE);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_FIND, query->stream);
+    RETURN_IF_FAILED(status);
+    RETURN_ERROR_IF(given == NULL && own.status == LOOM_TOO_SMALL, LOOM_TOO_SMALL,
+                    "room = %llu: the keys have more values (needed, or the last offset, tells how many); no value was "
+                    "written",
+                    (unsigned long long)query->room);
+    return LOOM_OK;
+}
+
+loom_status loom_map_find_counts(loom_map *map, const void *keys, uint64_t n, uint64_t *counts, uint8_t *status,
+                                 loom_result *result, loom_stream stream)
+{
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    const loom__array arrays[] = {
+        {.name = "keys", .at = keys, .width = map->key_bytes},
+        {.name = "counts", .at = counts, .width = sizeof *counts, .written = 1},
+        {.name = "status", .at = status, .width = 1, .optional = 1, .written = 1},
+    };
+    loom__list_query query = {.keys = keys,
+                              .n = n,
+                              .limit = UINT64_MAX,
+                              .counts = counts,
+                              .status = status,
+                              .result = result,
+                              .stream = stream};
+    RETURN_IF_FAILED(check_lists(map, arrays, 3, n, stream));
+    return run_query(map, &query);
+}
+
+loom_status loom_map_find_all(loom_map *map, const void *keys, uint64_t n, uint64_t limit, uint64_t *offsets,
+                              void *values, uint64_t room, uint64_t *needed, loom_result *result, loom_stream stream)
+{
+    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    const loom__array arrays[] = {
+        {.name = "keys", .at = keys, .width = map->key_bytes},
+        {.name = "offsets", .at = offsets, .width = sizeof *offsets, .has_count = 1, .count = n + 1, .written = 1},
+        {.name = "values", .at = values, .width = map->value_bytes, .has_count = 1, .count = room, .written = 1},
+    };
+    loom__list_query query = {.keys = keys,
+                              .n = n,
+                              .limit = limit > 0 ? limit : UINT64_MAX,
+                              .offsets = offsets,
+                              .values = room > 0 ? values : NULL,
+                              .room = room,
+                              .needed = needed,
+                              .result = result,
+                              .stream = stream};
+    RETURN_ERROR_IF(n == UINT64_MAX, LOOM_INVALID_ARGUMENT, "n = %llu: offsets would run past the end of memory",
+                    (unsigned long long)n);
+    RETURN_IF_FAILED(check_lists(map, arrays, 3, n, stream));
+    return run_query(map, &query);
+}
+
+loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const void *values, uint64_t n, uint8_t *status,
+                                 loom_result *result, loom_stream stream)
+{
+    loom__batch batch = batch_of(keys, values, n, status, result, stream);
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(loom__map_check_has_lists(map));
+    RETURN_IF_FAILED(check_batch(map, &batch, TAKES_VALUES));
+    batch.write = LOOM__WRITE_ERASE;
+    loom_result own = {0};
+    if (batch.result == NULL)
+        batch.result = &own;
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
+    const loom_status outcome = loom__map_table_erase_pairs(map->handle.table, &batch);
+    if (outcome == LOOM_OK)
+        note_call(map, LOOM__ACCESS_ERASE, n, LOOM_ROUTE_NONE);
+    map->handle.generation += outcome == LOOM_OK && n > 0;
+    leave_written(map, LOOM__ACCESS_ALONE, stream);
+    return outcome;
 }
 
 loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,

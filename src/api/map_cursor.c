@@ -23,13 +23,13 @@ static loom_status check_pairs(const loom_map *map, void *keys, void *values, ui
 loom_status loom_map_retrieve_all(loom_map *map, void *keys, void *values, uint64_t room, uint64_t *count,
                                   loom_result *result, loom_stream stream)
 {
-    loom__position start = {0, 0};
+    loom__position start = {0};
     uint64_t got = 0;
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(count == NULL, LOOM_INVALID_ARGUMENT, "count is NULL");
     RETURN_IF_FAILED(check_pairs(map, keys, values, room));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->handle.table, count, stream);
+    loom_status status = loom__map_table_pairs(map->handle.table, count, stream);
     if (status == LOOM_OK && keys != NULL && room < *count)
         status = loom__fail(LOOM_TOO_SMALL, "the arrays have room for %llu pairs, the table holds %llu",
                             (unsigned long long)room, (unsigned long long)*count);
@@ -47,7 +47,7 @@ loom_status loom_map_cursor_open(loom_map *map, loom_cursor **made, uint64_t *co
     RETURN_ERROR_IF(made == NULL, LOOM_INVALID_ARGUMENT, "cursor is NULL; pass where the new handle is to go");
     uint64_t size;
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_READ, stream));
-    loom_status status = loom__map_table_size(map->handle.table, &size, stream);
+    loom_status status = loom__map_table_pairs(map->handle.table, &size, stream);
     loom_cursor *cursor = NULL;
     if (status == LOOM_OK) {
         cursor = loom__allocate(&map->handle.context->machine->allocator, sizeof *cursor, LOOM_MEMORY_HOST, NULL);

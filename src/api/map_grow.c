@@ -37,34 +37,59 @@
 
 #include <time.h>
 
+/* Moves the table into one with this room, within the memory limit. */
+static loom_status move_to(loom_map *map, loom__room room, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check_limit(map, room));
+    RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, room, stream));
+    map->handle.generation++;
+    return LOOM_OK;
+}
+
 loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = LOOM_OK;
     uint64_t keys = 0;
-    if (capacity > map->handle.table->is.capacity)
+    const loom__room now = loom__map_table_room(map->handle.table);
+    if (capacity > now.capacity)
         status = loom__map_table_size(map->handle.table, &keys, stream);
     /* A table has more slots than its capacity. If it holds more keys than `capacity`, it has the room already, and its
      * keys might not fit a table of that capacity. */
-    if (status == LOOM_OK && capacity > map->handle.table->is.capacity && capacity >= keys) {
-        status = loom__map_check_limit(map, capacity);
-        if (status == LOOM_OK)
-            status = loom__map_table_resize(map->handle.table, capacity, stream);
-        map->handle.generation += status == LOOM_OK;
-    }
+    if (status == LOOM_OK && capacity > now.capacity && capacity >= keys)
+        status = move_to(map, (loom__room){capacity, now.values}, stream);
+    loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
+    return status;
+}
+
+loom_status loom_map_reserve_values(loom_map *map, uint64_t values, loom_stream stream)
+{
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_IF_FAILED(loom__map_check_has_lists(map));
+    RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
+    const loom__room now = loom__map_table_room(map->handle.table);
+    loom_status status = LOOM_OK;
+    if (values > now.values)
+        status = move_to(map, (loom__room){now.capacity, values}, stream);
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
 }
 
 loom_status loom_map_shrink(loom_map *map, loom_stream stream)
 {
-    uint64_t keys;
+    loom__room least = {0};
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
-    loom_status status = loom__map_table_size(map->handle.table, &keys, stream);
-    if (status == LOOM_OK && keys < map->handle.table->is.capacity && loom__map_is_smaller(map, keys)) {
-        status = loom__map_table_resize(map->handle.table, keys, stream);
+    const loom__room now = loom__map_table_room(map->handle.table);
+    loom_status status = loom__map_table_size(map->handle.table, &least.capacity, stream);
+    if (status == LOOM_OK)
+        status = loom__map_table_values(map->handle.table, &least.values, stream);
+    if (least.capacity > now.capacity) /* a table may hold more keys than its capacity */
+        least.capacity = now.capacity;
+    if (status == LOOM_OK && (least.capacity < now.capacity || least.values < now.values) &&
+        loom__map_is_smaller(map, least)) {
+        status = loom__map_table_resize(map->handle.table, least, stream);
         map->handle.generation += status == LOOM_OK;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
@@ -108,16 +133,64 @@ static loom_status choose_capacity(loom_map *map, double factor, uint64_t keys, 
     return loom__map_limit_growth(map, capacity + LEAST_MORE, wanted);
 }
 
-/* Makes room for `keys` keys at least. */
-static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+static loom_status grow_to(loom_map *map, loom__room room, loom_stream stream)
 {
-    uint64_t wanted;
-    RETURN_IF_FAILED(choose_capacity(map, map->growth, keys, &wanted));
     const double begun = seconds_now();
-    RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, wanted, stream));
+    RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, room, stream));
     map->growth_seconds += seconds_now() - begun;
     map->growths++;
     return LOOM_OK;
+}
+
+/* Failures that leave the table intact and the refused rows refused. */
+static int is_shortage(loom_status status)
+{
+    return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
+}
+
+/* Makes room for `keys` keys at least. */
+static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
+{
+    loom__room wanted = loom__map_table_room(map->handle.table);
+    RETURN_IF_FAILED(choose_capacity(map, map->growth, keys, &wanted.capacity));
+    return grow_to(map, wanted, stream);
+}
+
+/* ---- room for values ---- */
+
+/* Moves a multimap into one whose heap has room for `needed` values, all of its lists packed. If the heap is large
+ * enough, it keeps its size, and what lists left behind in it becomes free. A fifth must be free after the next batch
+ * then, so that moves stay rare. */
+static loom_status grow_values(loom_map *map, uint64_t needed, loom_stream stream)
+{
+    loom__room wanted = loom__map_table_room(map->handle.table);
+    const double larger = (double)wanted.values * map->growth;
+    RETURN_ERROR_IF(map->growth == 0 && needed > wanted.values, LOOM_FULL,
+                    "the table has room for %llu values, and must not grow (loom_map_config.growth)",
+                    (unsigned long long)wanted.values);
+    if (map->growth > 0 && needed > wanted.values - wanted.values / 5) {
+        wanted.values = larger < 0x1p38 ? (uint64_t)larger : needed;
+        wanted.values = wanted.values > needed ? wanted.values : needed;
+    }
+    RETURN_IF_FAILED(loom__map_limit_values(map, needed, &wanted));
+    return grow_to(map, wanted, stream);
+}
+
+loom_status loom__map_run_with_values(loom_map *map, loom__map_work work, const loom__batch *given)
+{
+    loom__batch batch = *given;
+    uint64_t needed = 0;
+    if (map->type != LOOM_TYPE_MULTIMAP)
+        return work(map->handle.table, given);
+    batch.values_needed = &needed;
+    RETURN_IF_FAILED(work(map->handle.table, &batch));
+    if (needed == 0)
+        return LOOM_OK;
+    const loom_status status = grow_values(map, needed, batch.stream);
+    if (status != LOOM_OK && !is_shortage(status))
+        return status;
+    batch.values_needed = NULL; /* the heap is large enough now, or cannot be made so: pairs are refused */
+    return work(map->handle.table, &batch);
 }
 
 /* ---- rounds ---- */
@@ -170,14 +243,18 @@ static loom_status make_round(loom_map *map, const loom__batch *whole, uint64_t 
     return LOOM_OK;
 }
 
-/* Writes the numbers of the rows that the table refused in a round. There must be as many as the table reported. */
-static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused)
+/* Writes the numbers of the rows that the table refused in a round, and *count. There must be as many as the table
+ * reported. A multimap also refuses rows whose keys it has, for lack of room for values, or since a key has all the
+ * values that it may have. A larger directory would not help these rows: they stay refused. */
+static loom_status select_refused(loom_map *map, const loom__batch *batch, uint64_t *rows, uint64_t refused,
+                                  uint64_t *count)
 {
     loom__machine *machine = map->handle.context->machine;
+    const int multimap = map->type == LOOM_TYPE_MULTIMAP;
     uint8_t *status = batch->status, *own = NULL;
-    uint64_t count = 0;
     loom_status outcome = LOOM_OK;
-    if (status == NULL) {
+    *count = 0;
+    if (status == NULL || multimap) {
         loom_result result = {0};
         status = own = loom__allocate(&machine->allocator, batch->n, LOOM_MEMORY_TEMPORARY, batch->stream);
         if (own == NULL)
@@ -188,12 +265,12 @@ static loom_status select_refused(loom_map *map, const loom__batch *batch, uint6
     }
     if (outcome == LOOM_OK)
         outcome = machine->ops->select_rows(machine, status, own != NULL ? LOOM_NOT_FOUND : LOOM_FULL, batch->n, rows,
-                                            refused, &count, batch->stream);
+                                            refused, count, batch->stream);
     loom__release(&machine->allocator, own, batch->n, LOOM_MEMORY_TEMPORARY, batch->stream);
     RETURN_IF_FAILED(outcome);
-    RETURN_ERROR_IF(count != refused, LOOM_FULL,
+    RETURN_ERROR_IF(*count != refused && !(multimap && *count < refused), LOOM_FULL,
                     "%llu keys were refused, but %llu seem to be; the arrays must not change while a call runs",
-                    (unsigned long long)refused, (unsigned long long)count);
+                    (unsigned long long)refused, (unsigned long long)*count);
     return LOOM_OK;
 }
 
@@ -215,32 +292,45 @@ static loom_status take_rows(loom_map *map, const round_of_rows *last, const uin
     return machine->ops->copy_table(machine, next->rows, rows, to->n * sizeof *rows, to->stream);
 }
 
-/* Allocates and fills the next round, then grows the table. */
-static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
-                           round_of_rows *next)
+/* FULL and a sentence if a table that refuses keys would not be helped by growth. */
+static loom_status check_half_full(uint64_t keys, uint64_t capacity)
 {
-    const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys, capacity = map->handle.table->is.capacity;
-    *next = (round_of_rows){.batch = *whole}; /* no memory yet: the old contents of *next may belong to `last` */
-    if (loom__map_is_limited(map))
-        return grow(map, 0, whole->stream); /* fails, with the error message for the caller */
-    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
     RETURN_ERROR_IF(keys < capacity / 2, LOOM_FULL,
                     "it holds only %llu keys of %llu, but too many fell into one partition (their hashes are very "
                     "unlucky, or made so)",
                     (unsigned long long)keys, (unsigned long long)capacity);
+    return LOOM_OK;
+}
+
+/* Allocates and fills the next round, then grows the table. If no row can be given again, the next round has none. */
+static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
+                           round_of_rows *next)
+{
+    const loom_allocator *allocator = &map->handle.context->machine->allocator;
+    uint64_t keys, again, capacity = map->handle.table->is.capacity;
+    *next = (round_of_rows){.batch = *whole}; /* no memory yet: the old contents of *next may belong to `last` */
+    next->batch.n = 0;
+    if (loom__map_is_limited(map))
+        return grow(map, 0, whole->stream); /* fails, with the error message for the caller */
+    RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
+    if (map->type != LOOM_TYPE_MULTIMAP)
+        RETURN_IF_FAILED(check_half_full(keys, capacity));
     uint64_t *rows = loom__allocate(allocator, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
     if (rows == NULL)
         return LOOM_OUT_OF_MEMORY;
-    loom_status status = select_refused(map, &last->batch, rows, refused);
-    if (status == LOOM_OK)
-        status = make_round(map, whole, refused, next);
-    if (status == LOOM_OK)
+    loom_status status = select_refused(map, &last->batch, rows, refused, &again);
+    if (status == LOOM_OK && again > 0)
+        status = check_half_full(keys, capacity);
+    if (status == LOOM_OK && again > 0)
+        status = make_round(map, whole, again, next);
+    if (status == LOOM_OK && again > 0)
         status = take_rows(map, last, rows, next);
     loom__release(allocator, rows, refused * sizeof *rows, LOOM_MEMORY_TEMPORARY, whole->stream);
+    if (status == LOOM_OK && again == 0)
+        return LOOM_OK;
     loom__key_range distinct = {0}; /* if the estimate fails, the table grows by the map's factor */
     if (status == LOOM_OK)
-        (void)loom__map_estimate_keys(map, next->batch.keys, refused, &distinct, whole->stream);
+        (void)loom__map_estimate_keys(map, next->batch.keys, again, &distinct, whole->stream);
     if (status == LOOM_OK)
         status = grow(map, keys + distinct.most, whole->stream);
     if (status != LOOM_OK)
@@ -262,12 +352,6 @@ static loom_status tell(loom_map *map, const loom__batch *whole, const round_of_
     return LOOM_OK;
 }
 
-/* Failures that leave the table intact and the refused rows refused. */
-static int is_shortage(loom_status status)
-{
-    return status == LOOM_OUT_OF_MEMORY || status == LOOM_FULL || status == LOOM_INVALID_ARGUMENT;
-}
-
 /* ---- room beforehand ---- */
 
 /* Failures of a build that leave the table unchanged, where another way may succeed. UNSUPPORTED: the larger table has
@@ -282,11 +366,18 @@ static int is_refusal(loom_status status)
 static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 {
     loom__table *table = map->handle.table;
+    loom__room wanted = loom__map_table_room(table);
     loom__key_range distinct;
-    if (loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
-        distinct.least > table->is.capacity) {
-        uint64_t wanted;
-        loom_status status = choose_capacity(map, 1, distinct.most, &wanted);
+    const int short_of_values = map->type == LOOM_TYPE_MULTIMAP && batch->n > wanted.values;
+    const int short_of_keys =
+        loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
+        distinct.least > wanted.capacity;
+    if (short_of_keys || short_of_values) {
+        loom_status status = short_of_keys ? choose_capacity(map, 1, distinct.most, &wanted.capacity) : LOOM_OK;
+        if (short_of_values) {
+            wanted.values = batch->n;
+            (void)loom__map_limit_values(map, 0, &wanted); /* too few: pairs are refused */
+        }
         if (status == LOOM_OK)
             status = loom__map_table_build_resized(table, wanted, batch);
         map->growths += status == LOOM_OK;
@@ -327,7 +418,7 @@ static loom_status begin(loom_map *map, loom__map_work work, uint64_t stored, lo
             return status;
     }
     make_room(map, stored, batch);
-    return work(map->handle.table, batch);
+    return loom__map_run_with_values(map, work, batch);
 }
 
 loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t stored, const loom__batch *batch,
@@ -336,25 +427,26 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
     const uint64_t growths = map->growths, capacity = map->handle.table->is.capacity;
     round_of_rows round = {.batch = *batch}, next = {0};
     loom_result result;
-    uint64_t keys;
+    uint64_t keys, lost = 0; /* rows that stay refused */
     loom_status status;
     *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
     for (;;) {
         round.batch.result = &result;
         status = round.memory == NULL ? begin(map, work, stored, &round.batch)
-                                      : loom__map_table_write(map->handle.table, &round.batch);
+                                      : loom__map_run_with_values(map, loom__map_table_write, &round.batch);
         if (status == LOOM_OK)
             status = tell(map, batch, &round);
         if (status != LOOM_OK)
             break;
         outcome->ok += result.ok;
         outcome->exists += result.exists;
-        outcome->full = result.full;
+        outcome->full = lost + result.full;
         if (result.full == 0)
             break;
         status = prepare(map, batch, &round, result.full, &next);
-        if (status != LOOM_OK)
+        if (status != LOOM_OK || next.batch.n == 0)
             break;
+        lost += result.full - next.batch.n;
         release_round(map, &round);
         round = next;
     }

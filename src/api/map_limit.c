@@ -42,38 +42,39 @@ loom_status loom__map_limit_config(loom_context *context, int load_is_open, loom
 
 /* ---- existing tables ---- */
 
-/* Bytes of the table with another capacity. */
-static loom_status measure_resized(const loom_map *map, uint64_t capacity, uint64_t *table_bytes)
+/* Bytes of the table with other room. */
+static loom_status measure_resized(const loom_map *map, loom__room room, uint64_t *table_bytes)
 {
-    const loom_map_config config = loom__map_table_config(map->handle.table, capacity);
+    const loom_map_config config = loom__map_table_config(map->handle.table, room);
     loom_memory memory = LOOM_MEMORY_INIT;
     RETURN_IF_FAILED(loom__map_measure(map->handle.context, &config, &memory));
     *table_bytes = memory.table_bytes;
     return LOOM_OK;
 }
 
-static int fits(const loom_map *map, uint64_t capacity)
+static int fits(const loom_map *map, loom__room room)
 {
     uint64_t bytes;
-    return measure_resized(map, capacity, &bytes) == LOOM_OK && bytes <= map->memory_limit;
+    return measure_resized(map, room, &bytes) == LOOM_OK && bytes <= map->memory_limit;
 }
 
-loom_status loom__map_check_limit(const loom_map *map, uint64_t capacity)
+loom_status loom__map_check_limit(const loom_map *map, loom__room room)
 {
     uint64_t bytes;
     if (map->memory_limit == 0)
         return LOOM_OK;
-    RETURN_IF_FAILED(measure_resized(map, capacity, &bytes));
+    RETURN_IF_FAILED(measure_resized(map, room, &bytes));
     RETURN_ERROR_IF(bytes > map->memory_limit, LOOM_OUT_OF_MEMORY,
-                    "with room for %llu keys the table would take %llu bytes, more than its memory_limit, %llu",
-                    (unsigned long long)capacity, (unsigned long long)bytes, (unsigned long long)map->memory_limit);
+                    "with room for %llu keys%s the table would take %llu bytes, more than its memory_limit, %llu",
+                    (unsigned long long)room.capacity, room.values > 0 ? " and their values" : "",
+                    (unsigned long long)bytes, (unsigned long long)map->memory_limit);
     return LOOM_OK;
 }
 
-int loom__map_is_smaller(const loom_map *map, uint64_t capacity)
+int loom__map_is_smaller(const loom_map *map, loom__room room)
 {
     uint64_t then;
-    return measure_resized(map, capacity, &then) != LOOM_OK || then < loom__handle_bytes(&map->handle);
+    return measure_resized(map, room, &then) != LOOM_OK || then < loom__handle_bytes(&map->handle);
 }
 
 int loom__map_is_limited(const loom_map *map)
@@ -81,31 +82,57 @@ int loom__map_is_limited(const loom_map *map)
     return map->memory_limit != 0 && map->limited_at == map->handle.table->is.capacity;
 }
 
+static loom_status cannot_grow(const loom_map *map)
+{
+    return loom__fail(LOOM_OUT_OF_MEMORY,
+                      "the table cannot grow within its memory_limit, %llu bytes (loom_map_set_memory_limit)",
+                      (unsigned long long)map->memory_limit);
+}
+
+/* Raises *number, a field of *room, to the largest number up to `most` with which the table is within its limit, as
+ * precisely as one in 256. */
+static void raise_within_limit(const loom_map *map, uint64_t most, loom__room *room, uint64_t *number)
+{
+    uint64_t from = *number, to = most;
+    const uint64_t precision = from / 256 + 1;
+    while (to - from > precision) {
+        *number = from + (to - from) / 2;
+        if (fits(map, *room))
+            from = *number;
+        else
+            to = *number;
+    }
+    *number = from;
+}
+
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity)
 {
-    const uint64_t now = map->handle.table->is.capacity, precision = now / 256 + 1;
-    uint64_t from = now, to = *capacity;
+    loom__room room = loom__map_table_room(map->handle.table);
+    const uint64_t now = room.capacity;
     if (map->memory_limit == 0)
         return LOOM_OK;
-    if (loom__map_is_limited(map))
-        to = now;
-    else if (fits(map, to))
-        return LOOM_OK;
-    while (to - from > precision) {
-        const uint64_t middle = from + (to - from) / 2;
-        if (fits(map, middle))
-            from = middle;
-        else
-            to = middle;
+    if (!loom__map_is_limited(map)) {
+        if (fits(map, (loom__room){*capacity, room.values}))
+            return LOOM_OK;
+        raise_within_limit(map, *capacity, &room, &room.capacity);
     }
-    if (from < least) {
+    if (room.capacity < least) {
         map->limited_at = now;
-        return loom__fail(LOOM_OUT_OF_MEMORY,
-                          "the table cannot grow within its memory_limit, %llu bytes (loom_map_set_memory_limit)",
-                          (unsigned long long)map->memory_limit);
+        return cannot_grow(map);
     }
-    *capacity = from;
+    *capacity = room.capacity;
     return LOOM_OK;
+}
+
+loom_status loom__map_limit_values(const loom_map *map, uint64_t least, loom__room *room)
+{
+    const uint64_t wanted = room->values, now = loom__map_table_room(map->handle.table).values;
+    if (map->memory_limit == 0 || fits(map, *room))
+        return LOOM_OK;
+    room->values = now;
+    if (wanted > now)
+        raise_within_limit(map, wanted, room, &room->values);
+    return room->values < least ? cannot_grow(map) : LOOM_OK;
 }
 
 loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit)

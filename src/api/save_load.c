@@ -30,9 +30,9 @@ loom_status loom_filter_save(loom_filter *filter, const char *path, loom_stream 
  * a map, set or counter. */
 static loom_status engine_of(const loom__description *is, const char *path, int filter, const loom__engine **engine)
 {
-    const int is_map = is->type >= LOOM_TYPE_MAP && is->type < LOOM_TYPE_FILTER;
+    const int is_map = (is->type >= LOOM_TYPE_MAP && is->type < LOOM_TYPE_FILTER) || is->type == LOOM_TYPE_MULTIMAP;
     RETURN_ERROR_IF(filter && is_map, LOOM_UNSUPPORTED,
-                    "%s holds a map, a set or a counter; load it with loom_map_load", path);
+                    "%s holds a map, a set, a counter or a multimap; load it with loom_map_load", path);
     RETURN_ERROR_IF(!filter && is->type == LOOM_TYPE_FILTER, LOOM_UNSUPPORTED,
                     "%s holds a filter; load it with loom_filter_load", path);
     RETURN_ERROR_IF((!is_map && is->type != LOOM_TYPE_FILTER) ||

@@ -12,7 +12,8 @@ typedef enum loom__write {
     LOOM__WRITE_FETCH,   /* find_or_insert */
     LOOM__WRITE_COMBINE, /* accumulate */
     LOOM__WRITE_UPDATE,
-    LOOM__WRITE_ERASE
+    LOOM__WRITE_ERASE,
+    LOOM__WRITE_RESERVE /* in a multimap's directory: counts one more value for each key (core/list_handle.h) */
 } loom__write;
 
 /* One bulk call. The machine writes the outcome to *result in stream order; `result` is never NULL here. */
@@ -37,7 +38,11 @@ typedef struct loom__batch {
     uint32_t read_beside;  /* lookups may overlap the call */
     uint32_t fresh;        /* insert: the table surely has no keys, and the call has it alone; a build does the same */
     uint32_t uncounted;    /* nobody reads the counts of the result */
-    loom_route *route;     /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
+    /* Multimaps, insertions: on the host. If the heap has no room for all pairs of the batch, the call changes nothing
+     * and sets *values_needed, otherwise 0, to the values for which a packed heap must have room. NULL: pairs for which
+     * there is no room are refused. */
+    uint64_t *values_needed;
+    loom_route *route; /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;
     loom_stream stream;
 } loom__batch;
@@ -49,10 +54,27 @@ static inline void loom__batch_goes(const loom__batch *call, loom_route route)
         *call->route = route;
 }
 
-/* Where a cursor stands. It has returned all pairs in lower buckets, and all pairs in lower slots of this bucket. */
+/* A call that asks for lists of values: counts alone, or offsets and values. */
+typedef struct loom__list_query {
+    const void *keys; /* [n] */
+    uint64_t n;
+    uint64_t limit;    /* most values per key */
+    uint64_t *offsets; /* [n + 1] where lists begin; NULL: counts are asked for */
+    uint64_t *counts;  /* [n] in place of offsets */
+    uint8_t *status;   /* [n] with counts; may be NULL */
+    void *values;      /* [room] with offsets; NULL: offsets alone */
+    uint64_t room;
+    uint64_t *needed;    /* on the host, or NULL: values in all */
+    loom_result *result; /* status TOO_SMALL: there is an array of values, with too little room */
+    loom_stream stream;
+} loom__list_query;
+
+/* Where a cursor stands. It has returned all pairs in lower buckets, all pairs in lower slots of this bucket, and in
+ * multimaps so many values of this slot's list. */
 typedef struct loom__position {
     uint64_t bucket; /* counted over all partitions */
     uint32_t slot;
+    uint64_t value;
 } loom__position;
 
 /* What a scan of a whole table finds. */
@@ -65,6 +87,10 @@ typedef struct loom__survey {
     double miss_accesses;  /* expected for one random absent key */
     uint64_t stashed;      /* perfect tables: keys in stash buckets */
     uint64_t first_bad;    /* the lowest bucket that violates an invariant; UINT64_MAX: none */
+    uint64_t pairs;        /* other tables than multimaps: as many as keys */
+    /* Multimaps: values of lists in the heap; where the last list ends; values from the start of the heap to its free
+     * part; most values of a key. */
+    uint64_t in_heap, heap_end, heap_used, longest_list;
 } loom__survey;
 
 /* What a scan of a whole filter finds. */

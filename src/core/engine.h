@@ -13,10 +13,15 @@
 #define LOOM__LARGEST_LOAD  0.95
 
 typedef struct loom__table loom__table;
+typedef struct loom__region loom__region;
 typedef struct loom__description loom__description;
 
 /* Fields of loom_map_config that only some engines support. A config for another engine must leave them 0. */
-enum { LOOM__OPTION_CONCURRENT_READS = 1, LOOM__OPTION_KEYS_PER_CELL = 2 };
+enum {
+    LOOM__OPTION_CONCURRENT_READS = 1,
+    LOOM__OPTION_KEYS_PER_CELL = 2,
+    LOOM__OPTION_LISTS = 4 /* values, and most_values_per_key */
+};
 
 typedef struct loom__filter_engine loom__filter_engine;
 
@@ -66,6 +71,14 @@ typedef struct loom__engine {
     /* Fill in the fields that only this engine knows. Both optional: nothing to fill in. */
     void (*tell_config)(const loom__table *table, loom_map_config *config);
     void (*tell_stats)(const loom__table *table, loom_stats *stats);
+
+    /* Multimaps: where the table counts its pairs, and the values for which a packed table needs room. Optional: a pair
+     * for each key of the totals, and no room. */
+    const uint64_t *(*pairs_at)(const loom__table *table);
+    const uint64_t *(*values_at)(const loom__table *table);
+
+    /* How many bytes of a region hold contents; a file has zeros in place of the others. Optional: all. */
+    loom_status (*used_bytes)(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream);
 
     /* The engine's kernels on a machine. Optional: asks the machine. */
     const void *(*kernels)(const loom__machine *machine);

@@ -9,6 +9,9 @@
 #include "core/totals.h"
 #include "core/value_range.h"
 
+/* Machines know the kernels of an engine by its id. Multimaps with lists in one piece share theirs with open tables. */
+enum { LOOM__KERNELS_MULTI = 1 << 16 };
+
 typedef struct loom__map_kernels {
     /* Empties every slot. Zeroes all other words of the table, and all state except the generation. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
@@ -68,6 +71,13 @@ typedef struct loom__map_kernels {
      * order. Optional: the core copies pairs out and erases their keys. */
     loom_status (*erase_if)(loom__machine *machine, const void *view, const loom__value_range *range,
                             loom_result *result, loom_stream stream);
+
+    /* Multimaps only. Counts or copies out lists; waits if query->needed is not NULL. */
+    loom_status (*find_all)(loom__machine *machine, const void *view, const loom__list_query *query);
+
+    /* Multimaps only. Erases for each row of batch->keys and batch->values one pair that is equal to it. The caller has
+     * the table alone. OUT_OF_MEMORY leaves the table unchanged. */
+    loom_status (*erase_pairs)(loom__machine *machine, const void *view, const loom__batch *batch);
 } loom__map_kernels;
 
 typedef struct loom__filter_kernels {

@@ -76,15 +76,26 @@ loom_status loom__map_table_create(loom__machine *machine, const loom_map_config
                                   made);
 }
 
-loom_map_config loom__map_table_config(const loom__table *table, uint64_t capacity)
+loom__room loom__map_table_room(const loom__table *table)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    if (table->engine->options & LOOM__OPTION_LISTS)
+        table->engine->tell_config(table, &config);
+    return (loom__room){table->is.capacity, config.values};
+}
+
+loom_map_config loom__map_table_config(const loom__table *table, loom__room room)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    if (table->engine->options & LOOM__OPTION_LISTS)
+        table->engine->tell_config(table, &config); /* most_values_per_key */
     config.key_bytes = table->is.key_bytes;
     config.value_bytes = table->is.value_bytes;
     config.max_load = table->is.max_load;
     config.type = table->is.type;
     config.engine = table->engine->id;
-    config.capacity = capacity;
+    config.capacity = room.capacity;
+    config.values = room.values;
     return config;
 }
 
@@ -119,6 +130,21 @@ int loom__map_table_surely_fits(const loom__table *table, uint64_t n)
 loom_status loom__map_table_size(loom__table *table, uint64_t *keys, loom_stream stream)
 {
     return table->machine->ops->read_table(table->machine, keys, &table->totals->size, sizeof *keys, stream);
+}
+
+loom_status loom__map_table_pairs(loom__table *table, uint64_t *pairs, loom_stream stream)
+{
+    const uint64_t *at = table->engine->pairs_at != NULL ? table->engine->pairs_at(table) : &table->totals->size;
+    return table->machine->ops->read_table(table->machine, pairs, at, sizeof *pairs, stream);
+}
+
+loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_stream stream)
+{
+    *values = 0;
+    if (table->engine->values_at == NULL)
+        return LOOM_OK;
+    return table->machine->ops->read_table(table->machine, values, table->engine->values_at(table), sizeof *values,
+                                           stream);
 }
 
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream)
@@ -329,10 +355,10 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
     return loom__table_set_totals(to, keys, stream);
 }
 
-/* Makes a table like this one for `capacity` keys; its contents are undefined. */
-static loom_status make_resized(const loom__table *table, uint64_t capacity, loom__table **made, loom_stream stream)
+/* Makes a table like this one with other room; its contents are undefined. */
+static loom_status make_resized(const loom__table *table, loom__room room, loom__table **made, loom_stream stream)
 {
-    const loom_map_config config = loom__map_table_config(table, capacity);
+    const loom_map_config config = loom__map_table_config(table, room);
     loom__description is;
     RETURN_IF_FAILED(describe(table->machine, &config, table->is.seed, &is));
     return loom__table_make(table->machine, table->engine, &is, table->concurrent_reads, made, stream);
@@ -352,12 +378,12 @@ static loom_status replace_table(loom__table *table, loom__table *made, loom_sta
     return status;
 }
 
-loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream)
+loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_stream stream)
 {
     loom__table *made;
     uint64_t keys;
     RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
-    RETURN_IF_FAILED(make_resized(table, capacity, &made, stream));
+    RETURN_IF_FAILED(make_resized(table, room, &made, stream));
     loom_status status;
     if (keys > 0)
         status = refill(table, made, keys, stream);
@@ -367,14 +393,28 @@ loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_s
     return replace_table(table, made, status, stream);
 }
 
-loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity, const loom__batch *batch)
+loom_status loom__map_table_build_resized(loom__table *table, loom__room room, const loom__batch *batch)
 {
     loom__table *made;
-    RETURN_IF_FAILED(make_resized(table, capacity, &made, batch->stream));
+    RETURN_IF_FAILED(make_resized(table, room, &made, batch->stream));
     loom_status status = loom__table_set_totals(made, 0, batch->stream);
     if (status == LOOM_OK)
         status = loom__map_table_build(made, batch);
     return replace_table(table, made, status, batch->stream);
+}
+
+/* ---- lists ---- */
+
+loom_status loom__map_table_find_all(loom__table *table, const loom__list_query *query)
+{
+    return kernels_of(table)->find_all(table->machine, table->view, query);
+}
+
+loom_status loom__map_table_erase_pairs(loom__table *table, const loom__batch *batch)
+{
+    RETURN_IF_FAILED(kernels_of(table)->erase_pairs(table->machine, table->view, batch));
+    table->worn = sum_up_to_most(table->worn, batch->n);
+    return LOOM_OK;
 }
 
 /* ---- whole tables ---- */
@@ -387,7 +427,11 @@ loom_status loom__map_table_retrieve(loom__table *table, loom__position *positio
 
 loom_status loom__map_table_survey(loom__table *table, loom__survey *survey, loom_stream stream)
 {
-    return kernels_of(table)->survey(table->machine, table->view, survey, stream);
+    *survey = (loom__survey){0};
+    RETURN_IF_FAILED(kernels_of(table)->survey(table->machine, table->view, survey, stream));
+    if (table->engine->pairs_at == NULL)
+        survey->pairs = survey->size;
+    return LOOM_OK;
 }
 
 loom_status loom__map_table_count_accesses(loom__table *table, const void *keys, uint64_t n, uint64_t *accesses,

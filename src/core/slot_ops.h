@@ -3,6 +3,7 @@
 #define LOOM_CORE_SLOT_OPS_H
 
 #include "core/lanes.h"
+#include "core/list_handle.h"
 #include "core/slot_kind.h"
 
 /* What an insertion does with a key that is already in the table. */
@@ -10,7 +11,8 @@ typedef enum slot_mode {
     SLOT_KEEP,      /* nothing */
     SLOT_OVERWRITE, /* stores the new value */
     SLOT_FETCH,     /* returns the stored value */
-    SLOT_COMBINE    /* combines the stored value with the new one */
+    SLOT_COMBINE,   /* combines the stored value with the new one */
+    SLOT_RESERVE    /* the stored value is a list's handle: reserves a place in it, and returns the old handle */
 } slot_mode;
 
 LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
@@ -73,6 +75,18 @@ LOOM_LANE void slot_combine_pair(int shared, uint64_t *at, uint64_t pair, loom__
                 return;
             seen = old;
         }
+    }
+}
+
+/* Reserves a place in the list whose handle is at `at`. Returns the old handle: its count is the number of the place. A
+ * swap fails only if another lane has reserved a place. */
+LOOM_LANE uint64_t slot_reserve(int shared, uint64_t *at)
+{
+    for (uint64_t seen = lane_load_8(at);;) {
+        uint64_t old = lane_swap_8(at, seen, list_reserve(seen), shared);
+        if (old == seen)
+            return old;
+        seen = old;
     }
 }
 

@@ -41,17 +41,18 @@ typedef enum loom__place {
 typedef enum loom__section {
     LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table starts afresh */
     LOOM__SECTION_PARTITIONS = 1,
-    LOOM__SECTION_CODES = 2
+    LOOM__SECTION_CODES = 2,
+    LOOM__SECTION_VALUES = 3
 } loom__section;
 
-typedef struct loom__region {
+struct loom__region {
     loom__section section;
     loom__place place;
     uint64_t at; /* offset in the table's memory at this place */
     uint64_t bytes;
     uint64_t unit;         /* bytes read, checked and written together; the last unit may be shorter */
     unsigned char *memory; /* aligned to 64 bytes; NULL until the table has memory */
-} loom__region;
+};
 
 struct loom__table {
     const loom__engine *engine;
@@ -142,8 +143,16 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
 loom_status loom__map_table_create(loom__machine *machine, const loom_map_config *config, uint64_t seed,
                                    loom__table **made);
 
-/* The config of a table like this one with another capacity. */
-loom_map_config loom__map_table_config(const loom__table *table, uint64_t capacity);
+/* How large a table is, or is to be. */
+typedef struct loom__room {
+    uint64_t capacity; /* keys */
+    uint64_t values;   /* multimaps: values; otherwise 0 */
+} loom__room;
+
+loom__room loom__map_table_room(const loom__table *table);
+
+/* The config of a table like this one with other room. */
+loom_map_config loom__map_table_config(const loom__table *table, loom__room room);
 
 loom_status loom__map_table_build(loom__table *table, const loom__batch *batch);
 loom_status loom__map_table_find(loom__table *table, const loom__batch *batch);
@@ -172,15 +181,23 @@ loom_status loom__map_table_take_back(loom__table *table, int sweep, loom_stream
 int loom__map_table_surely_fits(const loom__table *table, uint64_t n);
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream);
 
-/* Moves all keys into a table for `capacity` keys; waits. A failure leaves the table unchanged. FULL: the keys do not
- * fit, since too many fall into one partition. */
-loom_status loom__map_table_resize(loom__table *table, uint64_t capacity, loom_stream stream);
+/* Moves all keys into a table with this room; waits. A failure leaves the table unchanged. FULL: the keys do not fit,
+ * since too many fall into one partition. */
+loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_stream stream);
 
-/* Builds a table for `capacity` keys from the batch; it takes the place of this table. batch->result must be in host
- * memory, so that the call waits. A failure leaves the table unchanged. */
-loom_status loom__map_table_build_resized(loom__table *table, uint64_t capacity, const loom__batch *batch);
+/* Builds a table with this room from the batch; it takes the place of this table. batch->result must be in host memory,
+ * so that the call waits. A failure leaves the table unchanged. */
+loom_status loom__map_table_build_resized(loom__table *table, loom__room room, const loom__batch *batch);
 
-loom_status loom__map_table_size(loom__table *table, uint64_t *size, loom_stream stream);
+/* The number of keys; of pairs; of values for which a packed multimap needs room (otherwise 0). All wait. */
+loom_status loom__map_table_size(loom__table *table, uint64_t *keys, loom_stream stream);
+loom_status loom__map_table_pairs(loom__table *table, uint64_t *pairs, loom_stream stream);
+loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_stream stream);
+
+/* Multimaps; kernels.h. */
+loom_status loom__map_table_find_all(loom__table *table, const loom__list_query *query);
+loom_status loom__map_table_erase_pairs(loom__table *table, const loom__batch *batch);
+
 loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
                                      uint64_t room, uint64_t *got, loom_stream stream);
 loom_status loom__map_table_survey(loom__table *table, loom__survey *survey, loom_stream stream);

@@ -112,8 +112,14 @@ static loom_status write_runs(transfer *move, const loom__region *region, loom__
     static const unsigned char zeros[FILE_ALIGNMENT];
     const loom__file_section *section = move->section;
     const uint64_t end = section->at + section->bytes;
+    uint64_t used = region->bytes;
+    if (move->table->engine->used_bytes != NULL)
+        RETURN_IF_FAILED(move->table->engine->used_bytes(move->table, region, &used, stream));
     while (next_run(move)) {
-        RETURN_IF_FAILED(loom__region_read(move->table, region, move->at, move->buffer, move->length, stream));
+        const uint64_t left = move->at < used ? used - move->at : 0, length = left < move->length ? left : move->length;
+        if (length > 0)
+            RETURN_IF_FAILED(loom__region_read(move->table, region, move->at, move->buffer, length, stream));
+        memset(move->buffer + length, 0, move->length - length);
         sum_run(move);
         RETURN_IF_FAILED(loom__file_write(file, move->buffer, move->length, section->at + move->at));
     }

@@ -20,7 +20,10 @@ typedef struct loom__table_slots {
      * without values. */
     uint32_t row_key_bytes, row_value_bytes; /* 0: not in the row; both 0: no rows */
     uint64_t row_offset, row_stride; /* from a partition's start to bucket 0's rows, and from bucket to bucket */
-    uint64_t empty[2];               /* key pattern of an empty slot: [1] in partition `exception`, else [0] */
+    /* Multimaps: a slot's value is a handle (core/list_handle.h) of a list of such values in the heap; 0: it is not. */
+    uint32_t list_value_bytes;
+    const unsigned char *heap;
+    uint64_t empty[2]; /* key pattern of an empty slot: [1] in partition `exception`, else [0] */
     uint32_t exception;
 } loom__table_slots;
 

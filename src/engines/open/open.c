@@ -16,33 +16,48 @@ static loom_status check(const loom__description *is)
     return LOOM_OK;
 }
 
+static uint64_t state_bytes(uint64_t partitions)
+{
+    const uint64_t bytes = OPEN_ADDED_COPIES * sizeof(loom__open_added) + partitions * 3 * sizeof(uint32_t);
+    return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
+}
+
 /* Behind the partitions lie the counts added by device views, the marks, the stale counts and the counts of retired
  * slots. */
-static void lay_out(loom__table *table)
+void loom__open_lay_out(loom__table *table, loom__slot_kind kind, uint64_t more_bytes)
 {
-    const loom__slot_kind kind = slot_kind_of(table->is.key_bytes, table->is.value_bytes);
     const uint64_t partitions = table->is.partitions, bytes = open_partition_bytes(kind, table->is.buckets);
     table->slots_per_bucket = open_slots(kind);
     loom__table_add_region(table, LOOM__SECTION_PARTITIONS, partitions * bytes, bytes);
-    loom__table_add_state(table, OPEN_ADDED_COPIES * sizeof(loom__open_added) + partitions * 3 * sizeof(uint32_t));
+    loom__table_add_state(table, state_bytes(partitions) + more_bytes);
 }
 
-static void attach(loom__table *table)
+static void lay_out(loom__table *table)
 {
-    const loom__open_shape shape = {slot_kind_of(table->is.key_bytes, table->is.value_bytes), table->is.partitions,
-                                    table->is.buckets};
+    loom__open_lay_out(table, slot_kind_of(table->is.key_bytes, table->is.value_bytes), 0);
+}
+
+unsigned char *loom__open_attach(loom__table *table, loom__slot_kind kind)
+{
+    const loom__open_shape shape = {kind, table->is.partitions, table->is.buckets};
     loom__open_view *view = (loom__open_view *)(void *)table->view;
     unsigned char *state = loom__table_state(table);
     *view = loom__open_view_make(&shape, table->is.seed);
     view->concurrent_reads = table->concurrent_reads;
     if (state == NULL)
-        return;
+        return NULL;
     view->base = table->regions[0].memory;
     view->totals = table->totals;
     view->added = (loom__open_added *)(void *)state;
     view->marks = (uint32_t *)(void *)(view->added + OPEN_ADDED_COPIES);
     view->stale = view->marks + shape.partitions;
     view->retired_slots = view->stale + shape.partitions;
+    return state + state_bytes(shape.partitions);
+}
+
+static void attach(loom__table *table)
+{
+    (void)loom__open_attach(table, slot_kind_of(table->is.key_bytes, table->is.value_bytes));
 }
 
 /* Keys that calls may erase or refuse before upkeep checks the partitions. The check reads one word per partition. No

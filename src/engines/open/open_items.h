@@ -54,7 +54,7 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
     return answer;
 }
 
-/* FETCH: *value is valid on the lane that reports. */
+/* FETCH, RESERVE: *value is valid on the lane that reports. */
 LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                        lane_truth active)
@@ -62,7 +62,8 @@ LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loo
     open_answer answer;
     lane_truth tells;
     answer.outcome = open_insert_turn(kind, mode, rule, shared, group, view, walk, value, active, &tells);
-    answer.reports = mode == SLOT_FETCH && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
+    const lane_truth fetches = mode == SLOT_FETCH || mode == SLOT_RESERVE;
+    answer.reports = fetches && answer.outcome != OPEN_NO_ROOM ? tells : lane_leads(group);
     return answer;
 }
 

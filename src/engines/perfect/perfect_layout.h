@@ -135,6 +135,8 @@ LOOM_BOTH loom__table_slots perfect_table_slots(const loom__perfect_view *view)
     table.value_stride = perfect_value_stride(kind);
     table.row_key_bytes = table.row_value_bytes = 0;
     table.row_offset = table.row_stride = 0;
+    table.list_value_bytes = 0;
+    table.heap = NULL;
     table.empty[0] = view->empty[0];
     table.empty[1] = view->empty[1];
     table.exception = view->empty_exception;

@@ -20,6 +20,12 @@ typedef struct loom__cpu_records {
     uint64_t n;
 } loom__cpu_records;
 
+/* What a reservation tells about its key (core/list_handle.h). */
+typedef struct loom__cpu_reserved {
+    uint64_t old;     /* the handle before; 0: the key was absent; LIST_REFUSED: there is no room for it */
+    uint64_t *handle; /* where the directory has it; NULL if refused */
+} loom__cpu_reserved;
+
 /* Works on keys begin .. end - 1 of a batch; begin is a multiple of 64. With `shared` other threads write other ranges
  * at the same time. `counts` belongs to the whole call. Insertions into filters take any `begin`, and count only if the
  * batch has an array `added`. */
@@ -29,7 +35,7 @@ typedef void loom__cpu_range(const void *view, const loom__batch *batch, uint64_
 typedef struct loom__cpu_map_simd {
     loom__cpu_range *find, *write, *count_accesses;
     /* Does what batch->write says with one record after the other. The calling thread owns every partition concerned.
-     * `scratch` is the engine's working memory. */
+     * `scratch` is the engine's working memory. RESERVE (open tables only): found_values[i] is a loom__cpu_reserved. */
     void (*insert)(const void *view, const loom__batch *batch, const loom__cpu_records *records, void *scratch,
                    loom__cpu_counts *counts);
     /* Surveys a partition and adds to the engine's sums. */

@@ -8,6 +8,7 @@
 #include "machines/cpu/core/cpu_rows.h"
 #include "machines/cpu/core/cpu_sketch.h"
 #include "machines/cpu/filter/cpu_filter.h"
+#include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
 
@@ -185,13 +186,14 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
     return engine == LOOM_ENGINE_OPEN      ? (const void *)&loom__cpu_open_kernels
            : engine == LOOM_ENGINE_PERFECT ? (const void *)&loom__cpu_perfect_kernels
            : engine == LOOM_ENGINE_BLOOM   ? (const void *)&loom__cpu_filter_kernels
+           : engine == LOOM__KERNELS_MULTI ? (const void *)&loom__cpu_multi_kernels
                                            : NULL;
 }
 
 static loom_status supports(loom__machine *machine, loom_feature feature)
 {
     (void)machine;
-    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_ERASE_IF, LOOM_INVALID_ARGUMENT,
+    RETURN_ERROR_IF(feature < LOOM_FEATURE_BUILD || feature > LOOM_FEATURE_LISTS, LOOM_INVALID_ARGUMENT,
                     "feature %d is not known to this version", (int)feature);
     switch (feature) {
     case LOOM_FEATURE_VIEWS:

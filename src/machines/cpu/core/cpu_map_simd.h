@@ -45,6 +45,7 @@ LOOM_LANE slot_mode mode_of(loom__write op)
     return op == LOOM__WRITE_OVERWRITE ? SLOT_OVERWRITE
            : op == LOOM__WRITE_FETCH   ? SLOT_FETCH
            : op == LOOM__WRITE_COMBINE ? SLOT_COMBINE
+           : op == LOOM__WRITE_RESERVE ? SLOT_RESERVE
                                        : SLOT_KEEP;
 }
 

@@ -3,10 +3,12 @@
  * find_range, write_range, insert_records, accesses_of and survey_buckets. Also define which operations two of the
  * loops support, as sets of bits 1 << loom__write: RANGE_OPS for write_range, RECORD_OPS for insert_records. */
 
-/* A constant expression: operations that the engine or a set does not have are not compiled. */
-#define HAS_OP(ops, kind, op) \
-    (((ops)&1 << (op)) &&     \
-     (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE))
+/* A constant expression: operations that the engine, a set, or values without room for a handle do not have are not
+ * compiled. */
+#define HAS_OP(ops, kind, op)                                                                                    \
+    (((ops)&1 << (op)) &&                                                                                        \
+     (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE) && \
+     ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (op) != LOOM__WRITE_RESERVE))
 #define FOR_OP(kind, call)                 \
     switch (batch->write) {                \
         call(kind, LOOM__WRITE_KEEP);      \
@@ -15,6 +17,7 @@
         call(kind, LOOM__WRITE_COMBINE);   \
         call(kind, LOOM__WRITE_UPDATE);    \
         call(kind, LOOM__WRITE_ERASE);     \
+        call(kind, LOOM__WRITE_RESERVE);   \
     }
 
 static void find(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,

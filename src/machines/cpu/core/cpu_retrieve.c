@@ -1,6 +1,7 @@
 /* Copies pairs out of a table of any engine, in the sequence of its slots. Threads first count the pairs of each
  * segment of buckets, then copy the segments. */
 #include "machines/cpu/core/cpu_retrieve.h"
+#include "core/list_handle.h"
 
 enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts are on the stack */ };
 
@@ -12,46 +13,79 @@ typedef struct retrieve_work {
     uint64_t counts[WINDOW]; /* pairs in each segment; then where the segment's first pair goes */
 } retrieve_work;
 
-/* Copies the pairs of one bucket from slot `first` on, at most `room`, to position `at` of the arrays. Without arrays
- * it only counts. *copied is the number of pairs. Returns the slot at which it stopped. */
-static uint32_t copy_bucket(const retrieve_work *work, uint64_t bucket, uint32_t first, uint64_t at, uint64_t room,
-                            uint64_t *copied)
+static uint64_t at_most(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Copies the pair of a slot that holds a key to position `at` of the arrays. */
+static void copy_pair(const retrieve_work *work, const loom__position *slot, uint64_t key, uint64_t value, uint64_t at)
 {
     const loom__table_slots *table = work->table;
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
-    const uint32_t partition = (uint32_t)(bucket / table->buckets), in_partition = (uint32_t)(bucket % table->buckets);
-    const int rows = loom__slots_have_rows(table);
-    uint32_t slot = first;
-    uint64_t done = 0, key, value;
-    for (; slot < table->slots; slot++) {
-        if (!loom__slot_holds(table, partition, in_partition, slot, &key, &value))
-            continue;
-        if (done == room)
-            break;
-        const unsigned char *from_key = (const unsigned char *)&key, *from_value = (const unsigned char *)&value;
-        if (rows) {
-            const unsigned char *row = table->base + loom__slot_row(table, partition, in_partition, slot);
-            from_key = table->row_key_bytes != 0 ? row : from_key;
-            from_value = row + table->row_key_bytes;
-        }
-        if (work->keys != NULL)
-            memcpy(work->keys + (at + done) * key_bytes, from_key, key_bytes);
-        if (work->values != NULL)
-            memcpy(work->values + (at + done) * value_bytes, from_value, value_bytes);
-        done++;
+    const unsigned char *from_key = (const unsigned char *)&key, *from_value = (const unsigned char *)&value;
+    if (loom__slots_have_rows(table)) {
+        const unsigned char *row = table->base + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
+                                                                (uint32_t)(slot->bucket % table->buckets), slot->slot);
+        from_key = table->row_key_bytes != 0 ? row : from_key;
+        from_value = row + table->row_key_bytes;
     }
-    *copied = done;
-    return slot;
+    if (work->keys != NULL)
+        memcpy(work->keys + at * key_bytes, from_key, key_bytes);
+    if (work->values != NULL)
+        memcpy(work->values + at * value_bytes, from_value, value_bytes);
+}
+
+/* The same for `count` pairs of a key with a list, from its value `first` on. */
+static void copy_list(const retrieve_work *work, uint64_t key, uint64_t handle, uint64_t first, uint64_t count,
+                      uint64_t at)
+{
+    const loom__table_slots *table = work->table;
+    const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = table->list_value_bytes;
+    const uint32_t one = list_one_value(handle);
+    const unsigned char *values =
+        list_in_heap(handle) ? table->heap + (list_first(handle) + first) * value_bytes : (const unsigned char *)&one;
+    for (uint64_t i = 0; i < count && work->keys != NULL; i++)
+        memcpy(work->keys + (at + i) * key_bytes, &key, key_bytes);
+    if (work->values != NULL && count > 0)
+        memcpy(work->values + at * value_bytes, values, count * value_bytes);
+}
+
+/* Copies the pairs of one bucket from position *from on, at most `room`, to position `at` of the arrays. Without arrays
+ * it only counts. Returns the number of pairs, and moves *from behind the last of them. */
+static uint64_t copy_bucket(const retrieve_work *work, loom__position *from, uint64_t at, uint64_t room)
+{
+    const loom__table_slots *table = work->table;
+    const uint32_t partition = (uint32_t)(from->bucket / table->buckets);
+    const uint32_t in_partition = (uint32_t)(from->bucket % table->buckets);
+    uint64_t done = 0, key, value;
+    for (; from->slot < table->slots; from->slot++, from->value = 0) {
+        if (!loom__slot_holds(table, partition, in_partition, from->slot, &key, &value))
+            continue;
+        const uint64_t there = table->list_value_bytes > 0 ? list_count(value) : 1;
+        const uint64_t left = from->value < there ? there - from->value : 0, count = at_most(left, room - done);
+        if (table->list_value_bytes > 0)
+            copy_list(work, key, value, from->value, count, at + done);
+        else if (count > 0)
+            copy_pair(work, from, key, value, at + done);
+        done += count;
+        if (count < left) {
+            from->value += count;
+            return done;
+        }
+    }
+    from->bucket++;
+    from->slot = 0;
+    return done;
 }
 
 static uint64_t walk_segment(const retrieve_work *work, uint64_t segment, uint64_t at)
 {
-    uint64_t begin = work->from.bucket + segment * SEGMENT, total = 0, copied;
-    for (uint64_t bucket = begin; bucket < begin + SEGMENT && bucket < work->buckets; bucket++) {
-        uint32_t first = bucket == work->from.bucket ? work->from.slot : 0;
-        copy_bucket(work, bucket, first, at + total, UINT64_MAX, &copied);
-        total += copied;
-    }
+    const uint64_t end = at_most(work->from.bucket + (segment + 1) * SEGMENT, work->buckets);
+    loom__position from = segment == 0 ? work->from : (loom__position){.bucket = work->from.bucket + segment * SEGMENT};
+    uint64_t total = 0;
+    while (from.bucket < end)
+        total += copy_bucket(work, &from, at + total, UINT64_MAX - total);
     return total;
 }
 
@@ -78,8 +112,7 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
     while (work.from.bucket < work.buckets && done < room && !out_of_room) { /* each round passes a segment or ends */
         uint64_t left = work.buckets - work.from.bucket, segments = (left + SEGMENT - 1) / SEGMENT;
         uint64_t useful = (room - done) / slots / SEGMENT * 2 + 1; /* avoids counting many segments that do not fit */
-        segments = segments < WINDOW ? segments : WINDOW;
-        segments = segments < useful ? segments : useful;
+        segments = at_most(at_most(segments, WINDOW), useful);
         loom__pool_run(pool, segments, count_segment, &work);
         uint64_t whole = 0, at = done;
         while (whole < segments && work.counts[whole] <= room - at) {
@@ -92,18 +125,11 @@ void loom__cpu_retrieve(loom__pool *pool, const loom__table_slots *table, loom__
         out_of_room = whole < segments;
         work.from.bucket += whole * SEGMENT;
         if (whole > 0)
-            work.from.slot = 0;
+            work.from.slot = 0, work.from.value = 0;
     }
     /* Part of a segment still fits: copies bucket by bucket, until the room is used. */
-    while (work.from.bucket < work.buckets && done < room) {
-        uint64_t copied;
-        work.from.slot = copy_bucket(&work, work.from.bucket, work.from.slot, done, room - done, &copied);
-        done += copied;
-        if (work.from.slot == slots) {
-            work.from.bucket++;
-            work.from.slot = 0;
-        }
-    }
+    while (work.from.bucket < work.buckets && done < room)
+        done += copy_bucket(&work, &work.from, done, room - done);
     *position = work.from;
     *got = done;
 }

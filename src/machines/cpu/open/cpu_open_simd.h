@@ -306,6 +306,19 @@ LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, con
 
 /* ---- insertion of records, one after the other, by the thread that owns the partition ---- */
 
+/* What a reservation tells about its key. */
+LOOM_LANE loom__cpu_reserved reserved_in(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
+                                         open_outcome outcome, uint64_t value)
+{
+    loom__cpu_reserved told = {LIST_REFUSED, NULL};
+    if (outcome == OPEN_NO_ROOM)
+        return told;
+    told.old = outcome == OPEN_DONE ? 0 : value;
+    told.handle = (uint64_t *)(void *)open_value(kind, view, walk->partition, open_line(kind, walk, walk->free_bucket),
+                                                 walk->free_slot);
+    return told;
+}
+
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *const view_given,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
                               const void *scratch, loom__cpu_counts *counts)
@@ -323,12 +336,16 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
         if (next < records.n)
             ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
         open_walk walk = ring_take(i, ring);
-        uint64_t value = value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
+        uint64_t value = op == LOOM__WRITE_RESERVE
+                             ? list_reserve(0)
+                             : value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
         open_outcome outcome;
         lane_truth tells;
         do { /* the CAS of an owner never fails: at most twice view.buckets turns */
             outcome = open_insert_turn(kind, mode_of(op), LOOM__ADD, 0, whole_group, &view, &walk, &value, 1, &tells);
         } while (outcome == OPEN_GO_ON);
+        if (op == LOOM__WRITE_RESERVE)
+            ((loom__cpu_reserved *)batch.found_values)[i] = reserved_in(kind, &view, &walk, outcome, value);
         tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);
     }
     loom__cpu_add_counts(counts, &local);
@@ -348,7 +365,7 @@ LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view,
 enum {
     RANGE_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_FETCH | 1 << LOOM__WRITE_COMBINE |
                 1 << LOOM__WRITE_UPDATE | 1 << LOOM__WRITE_ERASE,
-    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE
+    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_RESERVE
 };
 
 #include "machines/cpu/core/cpu_map_simd_table.h"

@@ -402,4 +402,6 @@ const loom__map_kernels cuda_open_kernels = {
     fold_size,
     cuda_open_count_accesses,
     cuda_open_erase_if,
+    NULL, /* find_all, erase_pairs: multimaps */
+    NULL,
 };

@@ -459,4 +459,6 @@ const loom__map_kernels cuda_perfect_kernels = {
     NULL, /* fold_size: device views only find */
     count_accesses,
     cuda_perfect_erase_if,
+    NULL, /* find_all, erase_pairs: multimaps */
+    NULL,
 };

@@ -1,0 +1,167 @@
+/* Multimaps with lists in one piece, as the core sees them: shapes, regions, sizes. The directory is an open table
+ * (engines/open). Bulk work is in the machines. */
+#include "engines/multi/multi.h"
+#include "core/error.h"
+#include "core/table.h"
+#include "engines/multi/multi_layout.h"
+#include "engines/open/open.h"
+
+_Static_assert(sizeof(loom__multi_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
+
+enum { HANDLE_BYTES = 8, HEAP_UNIT = 1 << 16 /* bytes saved and checked together */ };
+
+static loom__slot_kind directory_kind(const loom__table *table)
+{
+    return slot_kind_of(table->is.key_bytes, HANDLE_BYTES);
+}
+
+static const void *kernels(const loom__machine *machine)
+{
+    return machine->ops->kernels(machine, LOOM__KERNELS_MULTI);
+}
+
+static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
+{
+    (void)type;
+    switch (feature) {
+    case LOOM_FEATURE_FIND_OR_INSERT:
+    case LOOM_FEATURE_UPDATE:
+    case LOOM_FEATURE_ACCUMULATE:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "a key of a multimap has many values, and the call is about one; use a map");
+    case LOOM_FEATURE_ERASE_IF:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "values of multimaps are erased by loom_map_erase and loom_map_erase_pairs");
+    case LOOM_FEATURE_LISTS:
+        return LOOM_OK;
+    default:
+        return machine->ops->supports(machine, feature);
+    }
+}
+
+static loom_status check_room(uint64_t values, loom_status status)
+{
+    RETURN_ERROR_IF(values > MULTI_MOST_ROOM, status,
+                    "values = %llu: a multimap has room for at most %llu; split the keys over several tables",
+                    (unsigned long long)values, (unsigned long long)MULTI_MOST_ROOM);
+    return LOOM_OK;
+}
+
+static loom_status check_most(uint64_t most, loom_status status)
+{
+    RETURN_ERROR_IF(most > LIST_MOST_VALUES, status, "most_values_per_key = %llu: a key has at most %d values",
+                    (unsigned long long)most, (int)LIST_MOST_VALUES);
+    return LOOM_OK;
+}
+
+static loom_status choose(loom__machine *machine, const void *any_config, loom__description *is)
+{
+    loom_map_config directory = *(const loom_map_config *)any_config;
+    RETURN_IF_FAILED(check_room(directory.values, LOOM_INVALID_ARGUMENT));
+    RETURN_IF_FAILED(check_most(directory.most_values_per_key, LOOM_INVALID_ARGUMENT));
+    is->parameters[MULTI_VALUES] = directory.values;
+    is->parameters[MULTI_MOST] = directory.most_values_per_key;
+    directory.value_bytes = HANDLE_BYTES;
+    return loom__open_choose(machine, &directory, is);
+}
+
+static loom_status check(const loom__description *is)
+{
+    RETURN_IF_FAILED(check_room(is->parameters[MULTI_VALUES], LOOM_BAD_FILE));
+    RETURN_IF_FAILED(check_most(is->parameters[MULTI_MOST], LOOM_BAD_FILE));
+    return loom__open_engine.check(is);
+}
+
+static void lay_out(loom__table *table)
+{
+    const uint64_t bytes = multi_room(table->is.parameters[MULTI_VALUES]) * table->is.value_bytes;
+    loom__open_lay_out(table, directory_kind(table), sizeof(loom__multi_totals));
+    loom__table_add_region(table, LOOM__SECTION_VALUES, bytes > 0 ? bytes : OPEN_LINE_BYTES, HEAP_UNIT);
+}
+
+static void attach(loom__table *table)
+{
+    loom__multi_view *view = (loom__multi_view *)(void *)table->view;
+    view->lists = (loom__multi_totals *)(void *)loom__open_attach(table, directory_kind(table));
+    view->heap = table->regions[table->region_count - 1].memory;
+    view->room = multi_room(table->is.parameters[MULTI_VALUES]);
+    view->most = table->is.parameters[MULTI_MOST] > 0 ? table->is.parameters[MULTI_MOST] : LIST_MOST_VALUES;
+    view->value_bytes = table->is.value_bytes;
+}
+
+/* The directory wears as any open table. */
+static uint64_t upkeep_after(const loom__table *table)
+{
+    return loom__open_engine.upkeep_after(table);
+}
+
+/* Counts the lists of a loaded table. Until then the whole heap counts as used. */
+static loom_status restored(loom__table *table, loom_stream stream)
+{
+    const loom__multi_view *view = (const loom__multi_view *)(const void *)table->view;
+    loom__multi_totals totals = {.used = view->room};
+    loom__machine *machine = table->machine;
+    loom__survey survey;
+    RETURN_IF_FAILED(loom__open_engine.restored(table, stream));
+    RETURN_IF_FAILED(machine->ops->write_table(machine, view->lists, &totals, sizeof totals, stream));
+    RETURN_IF_FAILED(loom__map_table_survey(table, &survey, stream));
+    totals = (loom__multi_totals){.pairs = survey.pairs, .used = survey.heap_end, .in_heap = survey.in_heap};
+    return machine->ops->write_table(machine, view->lists, &totals, sizeof totals, stream);
+}
+
+static const uint64_t *pairs_at(const loom__table *table)
+{
+    return &((const loom__multi_view *)(const void *)table->view)->lists->pairs;
+}
+
+static const uint64_t *values_at(const loom__table *table)
+{
+    return &((const loom__multi_view *)(const void *)table->view)->lists->in_heap;
+}
+
+/* Bytes of the heap behind its used part are undefined in memory, and zero in files. */
+static loom_status used_bytes(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream)
+{
+    const loom__multi_view *view = (const loom__multi_view *)(const void *)table->view;
+    uint64_t used;
+    *bytes = region->bytes;
+    if (region->section != LOOM__SECTION_VALUES)
+        return LOOM_OK;
+    RETURN_IF_FAILED(table->machine->ops->read_table(table->machine, &used, &view->lists->used, sizeof used, stream));
+    *bytes = used * view->value_bytes;
+    return LOOM_OK;
+}
+
+static void tell_config(const loom__table *table, loom_map_config *config)
+{
+    config->values = table->is.parameters[MULTI_VALUES];
+    config->most_values_per_key = table->is.parameters[MULTI_MOST];
+}
+
+static void tell_stats(const loom__table *table, loom_stats *stats)
+{
+    stats->values_room = ((const loom__multi_view *)(const void *)table->view)->room;
+}
+
+const loom__engine loom__multi_engine = {
+    .id = LOOM_ENGINE_OPEN,
+    .name = "open",
+    .types = 1 << LOOM_TYPE_MULTIMAP,
+    .layout_version = MULTI_LAYOUT_VERSION,
+    .parameters = 2,
+    .options = LOOM__OPTION_LISTS,
+    .moves_keys = 1,
+    .supports = supports,
+    .choose = choose,
+    .check = check,
+    .lay_out = lay_out,
+    .attach = attach,
+    .restored = restored,
+    .upkeep_after = upkeep_after,
+    .tell_config = tell_config,
+    .tell_stats = tell_stats,
+    .kernels = kernels,
+    .pairs_at = pairs_at,
+    .values_at = values_at,
+    .used_bytes = used_bytes,
+};

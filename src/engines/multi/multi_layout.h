@@ -1,0 +1,83 @@
+/* The bytes of a multimap whose lists lie in one piece, in memory and in files.
+ *
+ * A multimap is a directory and a value heap. The directory is an open table (open_layout.h) whose values are handles
+ * of 8 bytes (core/list_handle.h). The heap is an array of values. A key's values lie in one piece in the heap, or in
+ * the handle if there is one value of 4 bytes. So a key is stored once, its values are read as a stream, and no key has
+ * more values in its partition than another: a frequent key does not fill it.
+ *
+ * The heap is used from its start on (loom__multi_totals.used). A list that outgrows its room moves to the end. What it
+ * leaves is unused, and so is what erased lists leave, until the whole table moves: then all lists are packed, without
+ * room between them. The table moves when the heap is at its end, to a heap of at least `growth` times the size, or of
+ * the same size if enough of it is unused (map_grow.c). So at most as much is wasted as is in use, plus the room of the
+ * lists for their own growth. */
+#ifndef LOOM_MULTI_LAYOUT_H
+#define LOOM_MULTI_LAYOUT_H
+
+#include "core/list_handle.h"
+#include "engines/open/open_layout.h"
+
+enum {
+    MULTI_LAYOUT_VERSION = 1,
+    MULTI_VALUES = 0, /* parameters of a description: values for which the heap has room */
+    MULTI_MOST = 1    /* most values per key; 0: LIST_MOST_VALUES */
+};
+
+/* The largest heap: its last value has a place in a handle. */
+#define MULTI_MOST_ROOM ((uint64_t)1 << 39)
+
+/* The heap of a table for so many values. LARGE lists begin at multiples of a unit, and each has more than
+ * LIST_LARGE_FROM values, so a packed heap of any `values` values fits. */
+LOOM_BOTH uint64_t multi_room(uint64_t values)
+{
+    return values + values / LIST_LARGE_FROM * LIST_LARGE_UNIT;
+}
+
+/* Behind the open engine's state. Not in files: a loaded table counts its lists. */
+typedef struct loom__multi_totals {
+    uint64_t pairs;
+    uint64_t used;    /* values from the start of the heap to its free part */
+    uint64_t in_heap; /* values of all lists in the heap; the others are in handles */
+    uint64_t reserved[5];
+} loom__multi_totals;
+
+LOOM_STATIC_ASSERT(sizeof(loom__multi_totals) == 64, "totals fill a line");
+
+typedef struct loom__multi_view {
+    loom__open_view directory; /* first: the open engine's kernels take this struct, too */
+    unsigned char *heap;
+    loom__multi_totals *lists;
+    uint64_t room; /* values for which the heap has room */
+    uint64_t most; /* values per key */
+    uint64_t value_bytes;
+} loom__multi_view;
+
+LOOM_BOTH unsigned char *multi_value_at(const loom__multi_view *view, uint64_t place)
+{
+    return view->heap + place * view->value_bytes;
+}
+
+/* Whether lists of one value have it in their handle. */
+LOOM_BOTH int multi_has_ones(const loom__multi_view *view)
+{
+    return view->value_bytes == 4;
+}
+
+/* The values from `place` on that a list of this kind may not use, since it begins at a multiple of a unit. */
+LOOM_BOTH uint64_t multi_padding(loom__list_kind kind, uint64_t place)
+{
+    return kind == LIST_LARGE ? (LIST_LARGE_UNIT - place % LIST_LARGE_UNIT) % LIST_LARGE_UNIT : 0;
+}
+
+/* Whether a handle may stand in a table between calls, as far as the handle itself and the heap's size tell. */
+LOOM_BOTH int multi_is_sound(const loom__multi_view *view, uint64_t used, uint64_t handle)
+{
+    const uint64_t count = list_count(handle);
+    if (list_is_touched(handle) || count == 0)
+        return 0;
+    if (list_kind(handle) == LIST_ONE)
+        return multi_has_ones(view) && handle == list_of_one(list_one_value(handle));
+    const uint64_t first = list_first(handle), capacity = list_capacity(handle, count);
+    return list_in_heap(handle) && first <= used && capacity <= used - first;
+}
+
+#endif

@@ -1,0 +1,448 @@
+/* Multimaps on the cpu machine: lookups and whole tables. */
+#include "machines/cpu/multi/cpu_multi.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "machines/cpu/core/cpu_retrieve.h"
+#include "machines/cpu/open/cpu_open.h"
+
+#include <string.h>
+
+/* What a range of keys is looked up with. */
+typedef struct lookup {
+    const loom__cpu_map_simd *simd;
+    const loom__multi_view *view;
+} lookup;
+
+static lookup lookup_in(const loom__machine *machine, const void *view)
+{
+    return (lookup){((const loom__cpu_machine_state *)machine)->open_simd, view};
+}
+
+static const void *key_at(const loom__multi_view *view, const void *keys, uint64_t index)
+{
+    return (const unsigned char *)keys + index * slot_key_bytes((loom__slot_kind)view->directory.kind);
+}
+
+/* Writes the handles of `count` keys, and 0 for absent ones. */
+static void find_handles(const lookup *in, const void *keys, uint64_t first, uint64_t count, uint64_t *handles,
+                         uint8_t *status, uint8_t *found, loom__cpu_counts *counts)
+{
+    const loom__batch look = {.keys = key_at(in->view, keys, first),
+                              .found_values = handles,
+                              .status = status != NULL ? status + first : NULL,
+                              .found = found != NULL ? found + first : NULL,
+                              .n = count};
+    in->simd->find(&in->view->directory, &look, 0, count, 0, counts);
+}
+
+/* ---- one value per key ---- */
+
+static void first_values(const loom__multi_view *view, const loom__batch *batch, uint64_t first, uint64_t count,
+                         const uint64_t *handles)
+{
+    unsigned char *to = (unsigned char *)batch->found_values + first * view->value_bytes;
+    for (uint64_t i = 0; i < count; i++, to += view->value_bytes) {
+        const uint64_t handle = handles[i], one = list_one_value(handle);
+        const void *from = list_count(handle) == 0 ? (const void *)&batch->absent
+                           : list_in_heap(handle)  ? (const void *)multi_value_at(view, list_first(handle))
+                                                   : (const void *)&one;
+        memcpy(to, from, view->value_bytes);
+    }
+}
+
+static void find_range(const void *any, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
+                       loom__cpu_counts *counts)
+{
+    const lookup *in = any;
+    uint64_t handles[MULTI_CHUNK];
+    (void)shared;
+    for (uint64_t first = begin; first < end; first += MULTI_CHUNK) {
+        const uint64_t count = end - first < MULTI_CHUNK ? end - first : MULTI_CHUNK;
+        const int values = batch->found_values != NULL;
+        find_handles(in, batch->keys, first, count, values ? handles : NULL, batch->status, batch->found, counts);
+        if (values)
+            first_values(in->view, batch, first, count, handles);
+    }
+}
+
+static loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    const lookup in = lookup_in(machine, view);
+    const loom__cpu_counts counts = loom__cpu_run_ranges(machine, find_range, &in, batch);
+    loom__cpu_write_result(batch->result, batch->n, &counts);
+    return LOOM_OK;
+}
+
+/* ---- all values of each key ----
+ *
+ * First the handles of all keys are written to the array of counts or offsets, whose elements have as many bytes. Then
+ * handles become counts or offsets in place. So no key is looked up twice, and nothing is allocated. */
+
+enum {
+    QUERY_PARTS = 1024,   /* at most; their sums are on the stack */
+    LONG_LIST = 1 << 18,  /* values: such lists are copied by all threads together */
+    LIST_PIECE = 1 << 16, /* values of a long list that a thread copies at a time */
+    LISTS_AHEAD = 16      /* handles between prefetch and copy */
+};
+
+typedef struct query_work {
+    lookup in;
+    const loom__list_query *query;
+    uint64_t *handles; /* [n]: the caller's counts or offsets */
+    uint64_t keys_per_part, parts;
+    int copies;
+    uint64_t at[QUERY_PARTS]; /* values of each part; then where its first value goes */
+    uint64_t long_lists;
+    loom__cpu_counts counts;
+} query_work;
+
+static uint64_t part_end(const query_work *work, uint64_t part)
+{
+    const uint64_t end = (part + 1) * work->keys_per_part;
+    return end < work->query->n ? end : work->query->n;
+}
+
+static uint64_t asked_count(const query_work *work, uint64_t handle)
+{
+    const uint64_t count = list_count(handle);
+    return count < work->query->limit ? count : work->query->limit;
+}
+
+static void find_part(void *argument, uint64_t part)
+{
+    query_work *work = argument;
+    const loom__list_query *query = work->query;
+    const uint64_t begin = part * work->keys_per_part, end = part_end(work, part);
+    uint64_t sum = 0;
+    find_handles(&work->in, query->keys, begin, end - begin, work->handles + begin, query->status, NULL, &work->counts);
+    for (uint64_t i = begin; i < end; i++) {
+        const uint64_t count = asked_count(work, work->handles[i]);
+        sum += count;
+        if (query->offsets == NULL)
+            work->handles[i] = count;
+    }
+    work->at[part] = sum;
+}
+
+static const unsigned char *list_values(const loom__multi_view *view, uint64_t handle, const uint32_t *one)
+{
+    return list_in_heap(handle) ? multi_value_at(view, list_first(handle)) : (const unsigned char *)one;
+}
+
+/* Short lists are copied value by value: a call of memcpy would cost more. */
+LOOM_LANE void copy_values(uint64_t bytes, unsigned char *to, const unsigned char *from, uint64_t count)
+{
+    enum { FEW = 8 };
+    if (count > FEW)
+        memcpy(to, from, count * bytes);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            memcpy(to + i * bytes, from + i * bytes, bytes);
+}
+
+LOOM_LANE void copy_part_of(uint64_t bytes, query_work *work, uint64_t part)
+{
+    const loom__multi_view *view = work->in.view;
+    const uint64_t begin = part * work->keys_per_part, end = part_end(work, part);
+    uint64_t at = work->at[part], long_lists = 0;
+    for (uint64_t i = begin; i < end; i++) {
+        const uint64_t handle = work->handles[i], count = asked_count(work, handle);
+        const uint32_t one = list_one_value(handle);
+        if (work->copies && i + LISTS_AHEAD < end)
+            __builtin_prefetch(multi_value_at(view, list_first(work->handles[i + LISTS_AHEAD])));
+        work->handles[i] = at;
+        if (work->copies && count < LONG_LIST)
+            copy_values(bytes, (unsigned char *)work->query->values + at * bytes, list_values(view, handle, &one),
+                        count);
+        long_lists += count >= LONG_LIST;
+        at += count;
+    }
+    if (long_lists > 0)
+        __atomic_fetch_add(&work->long_lists, long_lists, __ATOMIC_RELAXED);
+}
+
+/* Turns handles into offsets, and copies the lists. */
+static void copy_part(void *argument, uint64_t part)
+{
+    query_work *work = argument;
+    if (work->in.view->value_bytes == 4)
+        copy_part_of(4, work, part);
+    else
+        copy_part_of(8, work, part);
+}
+
+typedef struct long_copy {
+    unsigned char *to;
+    const unsigned char *from;
+    uint64_t bytes, piece;
+} long_copy;
+
+static void copy_piece(void *argument, uint64_t index)
+{
+    const long_copy *copy = argument;
+    const uint64_t at = index * copy->piece, left = copy->bytes - at;
+    memcpy(copy->to + at, copy->from + at, left < copy->piece ? left : copy->piece);
+}
+
+/* Copies the lists that copy_part left out. */
+static void copy_long_lists(query_work *work, loom__pool *pool)
+{
+    const loom__list_query *query = work->query;
+    const loom__multi_view *view = work->in.view;
+    for (uint64_t i = 0; i < query->n && work->long_lists > 0; i++) {
+        const uint64_t count = query->offsets[i + 1] - query->offsets[i];
+        uint64_t handle;
+        if (count < LONG_LIST)
+            continue;
+        find_handles(&work->in, query->keys, i, 1, &handle, NULL, NULL, &(loom__cpu_counts){0});
+        long_copy copy = {.to = (unsigned char *)query->values + query->offsets[i] * view->value_bytes,
+                          .from = list_values(view, handle, NULL),
+                          .bytes = count * view->value_bytes,
+                          .piece = LIST_PIECE * view->value_bytes};
+        loom__pool_run(pool, (copy.bytes + copy.piece - 1) / copy.piece, copy_piece, &copy);
+        work->long_lists--;
+    }
+}
+
+static uint64_t sum_up(query_work *work)
+{
+    uint64_t at = 0;
+    for (uint64_t part = 0; part < work->parts; part++) {
+        const uint64_t count = work->at[part];
+        work->at[part] = at;
+        at += count;
+    }
+    return at;
+}
+
+static loom_status find_all(loom__machine *machine, const void *view, const loom__list_query *query)
+{
+    loom__pool *pool = ((loom__cpu_machine_state *)machine)->pool;
+    query_work work = {.in = lookup_in(machine, view), .query = query};
+    work.handles = query->offsets != NULL ? query->offsets : query->counts;
+    work.keys_per_part = (query->n / QUERY_PARTS / MULTI_CHUNK + 1) * MULTI_CHUNK;
+    work.parts = (query->n + work.keys_per_part - 1) / work.keys_per_part;
+    loom__pool_run(pool, work.parts, find_part, &work);
+    const uint64_t needed = sum_up(&work);
+    if (query->needed != NULL)
+        *query->needed = needed;
+    loom__cpu_write_result(query->result, query->n, &work.counts);
+    if (query->offsets == NULL)
+        return LOOM_OK;
+    work.copies = query->values != NULL && query->room >= needed;
+    if (query->values != NULL && !work.copies)
+        query->result->status = LOOM_TOO_SMALL;
+    loom__pool_run(pool, work.parts, copy_part, &work);
+    query->offsets[query->n] = needed;
+    if (work.copies)
+        copy_long_lists(&work, pool);
+    return LOOM_OK;
+}
+
+/* ---- whole tables ---- */
+
+static loom__table_slots slots_of(const loom__multi_view *view)
+{
+    loom__table_slots slots = open_table_slots(&view->directory);
+    slots.list_value_bytes = (uint32_t)view->value_bytes;
+    slots.heap = view->heap;
+    return slots;
+}
+
+static loom_status clear(loom__machine *machine, const void *any_view, loom_stream stream)
+{
+    const loom__multi_view *view = any_view;
+    *view->lists = (loom__multi_totals){0};
+    return loom__cpu_open_kernels.clear(machine, &view->directory, stream);
+}
+
+static loom_status reset_totals(loom__machine *machine, const void *any_view, const loom__totals *totals,
+                                loom_stream stream)
+{
+    const loom__multi_view *view = any_view;
+    return loom__cpu_open_kernels.reset_totals(machine, &view->directory, totals, stream);
+}
+
+static loom_status retrieve(loom__machine *machine, const void *view, loom__position *position, void *keys,
+                            void *values, uint64_t room, uint64_t *got, loom_stream stream)
+{
+    const loom__table_slots slots = slots_of(view);
+    (void)stream;
+    loom__cpu_retrieve(((loom__cpu_machine_state *)machine)->pool, &slots, position, keys, values, room, got);
+    return LOOM_OK;
+}
+
+static loom_status upkeep(loom__machine *machine, const void *any_view, int sweep, loom_stream stream)
+{
+    const loom__multi_view *view = any_view;
+    return loom__cpu_open_upkeep(machine, &view->directory, sweep, stream);
+}
+
+static loom_status count_accesses(loom__machine *machine, const void *any_view, const void *keys, uint64_t n,
+                                  uint64_t *accesses, loom_stream stream)
+{
+    const loom__multi_view *view = any_view;
+    return loom__cpu_open_kernels.count_accesses(machine, &view->directory, keys, n, accesses, stream);
+}
+
+static loom_status write_batch(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    switch (batch->write) {
+    case LOOM__WRITE_KEEP:
+        return loom__cpu_multi_insert(machine, view, batch);
+    case LOOM__WRITE_ERASE:
+        return loom__cpu_multi_erase(machine, view, batch);
+    default:
+        return loom__fail(LOOM_UNSUPPORTED,
+                          "a key of a multimap has many values, and the call is about one; use a map");
+    }
+}
+
+/* ---- survey ---- */
+
+typedef struct survey_work {
+    const loom__multi_view *view;
+    loom__table_slots slots;
+    uint64_t *taken; /* a bit for each value of the heap that belongs to a list; NULL: no memory for them */
+    loom__survey sums;
+    uint64_t lowest_bad_inverted;
+} survey_work;
+
+/* Marks values as taken. False: one of them was taken before. */
+static int take_values(uint64_t *taken, uint64_t first, uint64_t count)
+{
+    uint64_t before = 0;
+    for (uint64_t at = first, left = count; left > 0;) {
+        const uint64_t bit = at % 64, here = 64 - bit < left ? 64 - bit : left;
+        const uint64_t mask = (here == 64 ? UINT64_MAX : ((uint64_t)1 << here) - 1) << bit;
+        before |= __atomic_fetch_or(&taken[at / 64], mask, __ATOMIC_RELAXED) & mask;
+        at += here;
+        left -= here;
+    }
+    return before == 0;
+}
+
+/* Adds a list to the sums of its partition. Returns whether it is sound. */
+static int survey_list(const survey_work *work, uint64_t handle, loom__survey *sums)
+{
+    const loom__multi_view *view = work->view;
+    const uint64_t count = list_count(handle);
+    if (!multi_is_sound(view, view->lists->used, handle))
+        return 0;
+    sums->pairs += count;
+    sums->longest_list = count > sums->longest_list ? count : sums->longest_list;
+    if (!list_in_heap(handle))
+        return 1;
+    const uint64_t first = list_first(handle), capacity = list_capacity(handle, count);
+    sums->in_heap += count;
+    sums->heap_end = first + capacity > sums->heap_end ? first + capacity : sums->heap_end;
+    return work->taken == NULL || take_values(work->taken, first, capacity);
+}
+
+static void survey_part(void *argument, uint64_t partition)
+{
+    survey_work *work = argument;
+    const loom__table_slots *slots = &work->slots;
+    loom__survey own = {0};
+    uint64_t key, handle;
+    for (uint32_t bucket = 0; bucket < slots->buckets; bucket++)
+        for (uint32_t slot = 0; slot < slots->slots; slot++)
+            if (loom__slot_holds(slots, (uint32_t)partition, bucket, slot, &key, &handle) &&
+                !survey_list(work, handle, &own))
+                loom__cpu_keep_larger(&work->lowest_bad_inverted, ~(partition * slots->buckets + bucket));
+    __atomic_fetch_add(&work->sums.pairs, own.pairs, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&work->sums.in_heap, own.in_heap, __ATOMIC_RELAXED);
+    loom__cpu_keep_larger(&work->sums.heap_end, own.heap_end);
+    loom__cpu_keep_larger(&work->sums.longest_list, own.longest_list);
+}
+
+static loom_status survey(loom__machine *machine, const void *any_view, loom__survey *found, loom_stream stream)
+{
+    const loom__multi_view *view = any_view;
+    const uint64_t bytes = (view->lists->used / 64 + 1) * sizeof(uint64_t);
+    survey_work work = {.view = view, .slots = slots_of(view)};
+    RETURN_IF_FAILED(loom__cpu_open_kernels.survey(machine, &view->directory, found, stream));
+    work.taken = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_HOST, NULL);
+    if (work.taken != NULL)
+        memset(work.taken, 0, bytes);
+    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, view->directory.partitions, survey_part, &work);
+    loom__release(&machine->allocator, work.taken, bytes, LOOM_MEMORY_HOST, NULL);
+    found->pairs = work.sums.pairs;
+    found->in_heap = work.sums.in_heap;
+    found->heap_used = view->lists->used;
+    found->heap_end = work.sums.heap_end;
+    found->longest_list = work.sums.longest_list;
+    if (~work.lowest_bad_inverted < found->first_bad)
+        found->first_bad = ~work.lowest_bad_inverted;
+    return LOOM_OK;
+}
+
+/* ---- refill ---- */
+
+typedef struct pack_work {
+    const loom__multi_view *from, *to;
+    uint64_t refused;
+} pack_work;
+
+/* Packs the lists of one partition of the new directory: counts their values, takes a place for short ones together, and
+ * copies. Its handles are still those of the old table. */
+static void pack_part(void *argument, uint64_t partition)
+{
+    pack_work *work = argument;
+    const loom__multi_view *from = work->from, *to = work->to;
+    const loom__table_slots slots = open_table_slots(&to->directory);
+    const uint64_t bytes = to->value_bytes;
+    uint64_t key, handle, together = 0;
+    for (uint32_t bucket = 0; bucket < slots.buckets; bucket++)
+        for (uint32_t slot = 0; slot < slots.slots; slot++)
+            if (loom__slot_holds(&slots, (uint32_t)partition, bucket, slot, &key, &handle) && list_in_heap(handle) &&
+                list_kind_for(list_count(handle)) == LIST_SHORT)
+                together += list_count(handle);
+    uint64_t place = together > 0 ? loom__cpu_multi_take(to, LIST_SHORT, together, &together) : 0;
+    for (uint32_t bucket = 0; bucket < slots.buckets; bucket++)
+        for (uint32_t slot = 0; slot < slots.slots; slot++) {
+            if (!loom__slot_holds(&slots, (uint32_t)partition, bucket, slot, &key, &handle) || !list_in_heap(handle))
+                continue;
+            uint64_t count = list_count(handle);
+            const loom__list_kind kind = list_kind_for(count);
+            const uint64_t first = kind == LIST_SHORT ? place : loom__cpu_multi_take(to, kind, count, &count);
+            if (first == MULTI_NO_PLACE) {
+                __atomic_fetch_add(&work->refused, 1, __ATOMIC_RELAXED);
+                continue; /* the new table is not used, and no further short list has a place */
+            }
+            place += kind == LIST_SHORT ? count : 0;
+            memcpy(multi_value_at(to, first), multi_value_at(from, list_first(handle)), count * bytes);
+            loom__slot_put(loom__slot_value_at(&slots, (uint32_t)partition, bucket, slot), sizeof handle,
+                           list_make(kind, first, count, 1));
+        }
+}
+
+static loom_status refill(loom__machine *machine, const void *any_from, const void *any_to, uint64_t *refused,
+                          loom_stream stream)
+{
+    const loom__multi_view *from = any_from, *to = any_to;
+    pack_work work = {from, to, 0};
+    RETURN_IF_FAILED(loom__cpu_open_kernels.refill(machine, &from->directory, &to->directory, refused, stream));
+    if (*refused > 0)
+        return LOOM_OK;
+    *to->lists = (loom__multi_totals){.pairs = from->lists->pairs, .in_heap = from->lists->in_heap};
+    loom__pool_run(((loom__cpu_machine_state *)machine)->pool, to->directory.partitions, pack_part, &work);
+    *refused = work.refused;
+    return LOOM_OK;
+}
+
+const loom__map_kernels loom__cpu_multi_kernels = {
+    .clear = clear,
+    .reset_totals = reset_totals,
+    .find = find,
+    .write = write_batch,
+    .insert_bulk = write_batch,
+    .bulk_bytes = loom__cpu_multi_bulk_bytes,
+    .refill = refill,
+    .retrieve = retrieve,
+    .survey = survey,
+    .upkeep = upkeep,
+    .count_accesses = count_accesses,
+    .find_all = find_all,
+    .erase_pairs = loom__cpu_multi_erase_pairs,
+};

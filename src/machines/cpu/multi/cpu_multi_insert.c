@@ -1,0 +1,280 @@
+/* Inserts pairs into lists; also builds. The pairs of a part (cpu_multi.h) take three steps:
+ *   1. Reserve. Each pair reserves a place in its key's list: the count of the handle is raised. The pair remembers the
+ *      old handle and where the directory has the new one. A new key is stored in the directory.
+ *   2. Settle. The pair that came first to a key decides for the list: its values stay where they are if there is room
+ *      behind them, or they move to the end of the heap. The handle's count becomes what there is room for.
+ *   3. Store. Each pair whose place is below the count is written to its place. The others are refused.
+ * If the heap is at its end, and the caller can make it larger, all reservations are taken back, and the caller learns
+ * how much room a packed heap needs. Values that were stored or moved by then are behind the counts that are restored,
+ * where nobody reads them.
+ *
+ * Memory traffic for a pair of p bytes with a value of v bytes: 3 p to split, p + 16 to reserve, p + 16 + 2 v to store.
+ * The partition of the directory stays in the L2 cache. */
+#include "machines/cpu/multi/cpu_multi.h"
+#include "machines/cpu/open/cpu_open.h"
+
+#include <string.h>
+
+enum { STORE_AHEAD = 16 /* pairs between the prefetch of a place and the store */ };
+
+/* ---- 1. reserve ---- */
+
+static void reserve(loom__cpu_lists *work, const loom__cpu_records *records, loom__cpu_reserved *reserved)
+{
+    loom__cpu_counts counts = {0};
+    const loom__batch batch = {.found_values = reserved, .n = records->n, .write = LOOM__WRITE_RESERVE};
+    work->simd->insert(&work->view->directory, &batch, records, NULL, &counts);
+    loom__cpu_lists_add(&work->keys, counts.ok);
+}
+
+/* ---- 2. settle ---- */
+
+/* What becomes of a list. */
+typedef struct list_plan {
+    uint64_t row;    /* the pair that came first */
+    uint64_t stored; /* values before the call */
+    uint64_t wanted; /* values afterwards, if there is room */
+    uint64_t moves;  /* values of the heap that the list takes elsewhere; 0: it stays */
+    int exact;       /* without room behind them */
+} list_plan;
+
+static list_plan plan_list(const loom__multi_view *view, const loom__cpu_reserved *first, uint64_t row)
+{
+    list_plan plan = {.row = row, .stored = list_count(first->old), .wanted = list_count(*first->handle)};
+    if (plan.wanted > view->most)
+        plan.wanted = plan.stored > view->most ? plan.stored : view->most;
+    if (plan.stored == 0 && plan.wanted == 1 && multi_has_ones(view))
+        return plan;
+    if (plan.wanted > list_capacity(first->old, plan.stored))
+        plan.moves = plan.stored == 0 ? plan.wanted : list_class(plan.wanted);
+    plan.exact = plan.stored == 0;
+    return plan;
+}
+
+/* The values that the list takes at the end of a packed heap, where all lists are exact. */
+static uint64_t needed_when_packed(const list_plan *plan)
+{
+    return plan->moves == 0 && plan->stored > 0 ? list_class(plan->wanted) : plan->moves;
+}
+
+/* Takes a place for a list. If there is none, and no larger heap can be had, the list gets what is left of the heap, if
+ * that is more than it has. */
+static uint64_t take_place(loom__cpu_lists *work, list_plan *plan)
+{
+    const loom__list_kind kind = list_kind_for(plan->wanted);
+    uint64_t place = loom__cpu_multi_take(work->view, kind, plan->moves, &plan->moves);
+    if (place != MULTI_NO_PLACE)
+        return place;
+    loom__cpu_lists_add(&work->short_of_room, 1);
+    if (work->batch->values_needed != NULL)
+        return MULTI_NO_PLACE;
+    uint64_t values = plan->wanted;
+    place = loom__cpu_multi_take(work->view, kind, plan->stored + 1, &values);
+    if (place != MULTI_NO_PLACE) {
+        plan->wanted = plan->moves = values;
+        plan->exact = 1;
+    }
+    return place;
+}
+
+/* Moves a list to its new place, and returns its handle. */
+static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, uint64_t old, const list_plan *plan,
+                          uint64_t place)
+{
+    const uint64_t bytes = view->value_bytes, one = list_one_value(old);
+    unsigned char *to = multi_value_at(view, place);
+    if (list_in_heap(old))
+        memcpy(to, multi_value_at(view, list_first(old)), plan->stored * bytes);
+    else if (plan->stored > 0)
+        memcpy(to, &one, bytes);
+    memset(to + plan->wanted * bytes, 0, (plan->moves - plan->wanted) * bytes);
+    return list_make(kind, place, plan->wanted, plan->exact);
+}
+
+/* The handle of a list that stays where it is, with as many values as there is room for. A new key keeps one value in
+ * its handle if it can: that of the pair that came first. */
+static uint64_t keep_list(const loom__cpu_lists *work, const loom__cpu_records *records, uint64_t old,
+                          const list_plan *plan)
+{
+    const uint64_t capacity = list_capacity(old, plan->stored);
+    if (plan->stored > 0)
+        return list_with_count(old, plan->wanted < capacity ? plan->wanted : capacity);
+    if (!multi_has_ones(work->view) || plan->wanted == 0)
+        return 0;
+    return list_of_one((uint32_t)loom__cpu_lists_value(work, records, plan->row));
+}
+
+/* Erases a key that has got no value. Its slot then holds a handle of zero. */
+static void erase_key(loom__cpu_lists *work, const loom__cpu_records *records, uint64_t row)
+{
+    loom__cpu_counts ignored = {0};
+    uint64_t key = 0;
+    const loom__batch erase = {.keys = &key, .n = 1, .write = LOOM__WRITE_ERASE};
+    memcpy(&key, records->keys + row * records->key_stride, work->key_bytes);
+    work->simd->write(&work->view->directory, &erase, 0, 1, 0, &ignored);
+    loom__cpu_lists_add(&work->keys, UINT64_MAX);
+}
+
+/* Settles some lists. Short ones that move take their places together. */
+static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved,
+                        list_plan *plans, uint32_t count)
+{
+    const loom__multi_view *view = work->view;
+    uint64_t together = 0, needed = 0, in_heap = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        together += list_kind_for(plans[i].wanted) == LIST_SHORT ? plans[i].moves : 0;
+        needed += needed_when_packed(&plans[i]);
+    }
+    uint64_t shared = together > 0 ? loom__cpu_multi_take(view, LIST_SHORT, together, &together) : MULTI_NO_PLACE;
+    for (uint32_t i = 0; i < count; i++) {
+        list_plan *plan = &plans[i];
+        const loom__cpu_reserved *first = &reserved[plan->row];
+        const loom__list_kind kind = list_kind_for(plan->wanted);
+        uint64_t place = MULTI_NO_PLACE;
+        if (plan->moves > 0 && kind == LIST_SHORT && shared != MULTI_NO_PLACE) {
+            place = shared;
+            shared += plan->moves;
+        } else if (plan->moves > 0) {
+            place = take_place(work, plan);
+        }
+        *first->handle = place != MULTI_NO_PLACE ? move_list(view, kind, first->old, plan, place)
+                                                 : keep_list(work, records, first->old, plan);
+        in_heap += list_in_heap(*first->handle) ? list_count(*first->handle) : 0;
+        in_heap -= list_in_heap(first->old) ? plan->stored : 0;
+        if (*first->handle == 0)
+            erase_key(work, records, plan->row);
+    }
+    loom__cpu_lists_add(&work->in_heap, in_heap);
+    loom__cpu_lists_add(&work->needed, needed);
+}
+
+static int came_first(const loom__cpu_reserved *reserved)
+{
+    return reserved->old != LIST_REFUSED && !list_is_touched(reserved->old);
+}
+
+static void settle(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
+{
+    list_plan plans[MULTI_CHUNK];
+    uint32_t count = 0;
+    for (uint64_t row = 0; row < records->n; row++) {
+        if (!came_first(&reserved[row]))
+            continue;
+        plans[count++] = plan_list(work->view, &reserved[row], row);
+        if (count == MULTI_CHUNK) {
+            settle_some(work, records, reserved, plans, count);
+            count = 0;
+        }
+    }
+    settle_some(work, records, reserved, plans, count);
+}
+
+/* ---- 3. store ---- */
+
+/* Whether the pair has got a place. */
+static int has_place(const loom__cpu_reserved *reserved)
+{
+    return reserved->handle != NULL && list_count(reserved->old) < list_count(*reserved->handle);
+}
+
+static unsigned char *place_of(const loom__multi_view *view, const loom__cpu_reserved *reserved)
+{
+    return multi_value_at(view, list_first(*reserved->handle) + list_count(reserved->old));
+}
+
+static void store(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
+{
+    const loom__multi_view *view = work->view;
+    loom__cpu_counts counts = {0};
+    for (uint64_t row = 0; row < records->n; row++) {
+        if (row + STORE_AHEAD < records->n && has_place(&reserved[row + STORE_AHEAD]))
+            __builtin_prefetch(place_of(view, &reserved[row + STORE_AHEAD]), 1);
+        const int stored = has_place(&reserved[row]);
+        if (stored && list_in_heap(*reserved[row].handle)) {
+            const unsigned char *from = records->values + row * records->value_stride;
+            if (view->value_bytes == 4)
+                memcpy(place_of(view, &reserved[row]), from, 4);
+            else
+                memcpy(place_of(view, &reserved[row]), from, 8);
+        }
+        counts.ok += (uint64_t)stored;
+        counts.full += (uint64_t)!stored;
+        loom__cpu_lists_tell(work, records, row, stored ? LOOM_OK : LOOM_FULL);
+    }
+    loom__cpu_lists_add(&work->pairs, counts.ok);
+    loom__cpu_add_counts(&work->counts, &counts);
+}
+
+/* ---- parts ---- */
+
+static loom__cpu_reserved *reserved_of(const loom__cpu_lists *work, uint64_t part)
+{
+    return work->splits ? work->reserved + work->bulk.split.region[part] : work->reserved;
+}
+
+static void insert_part(void *argument, uint64_t part)
+{
+    loom__cpu_lists *work = argument;
+    const loom__cpu_records records = loom__cpu_lists_part(work, part);
+    loom__cpu_reserved *reserved = reserved_of(work, part);
+    if (work->splits && work->batch->replace)
+        loom__cpu_open_clear_partition(&work->view->directory, (uint32_t)part);
+    reserve(work, &records, reserved);
+    settle(work, &records, reserved);
+    store(work, &records, reserved);
+}
+
+/* Takes all reservations back. */
+static void cancel_part(void *argument, uint64_t part)
+{
+    loom__cpu_lists *work = argument;
+    const loom__cpu_records records = loom__cpu_lists_part(work, part);
+    const loom__cpu_reserved *reserved = reserved_of(work, part);
+    for (uint64_t row = 0; row < records.n; row++) {
+        if (!came_first(&reserved[row]) || *reserved[row].handle == 0) /* zero: the key was erased already */
+            continue;
+        *reserved[row].handle = reserved[row].old;
+        if (reserved[row].old == 0)
+            erase_key(work, &records, row);
+    }
+}
+
+loom_status loom__cpu_multi_insert(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    const loom__multi_view *view = any_view;
+    loom__cpu_lists work;
+    uint64_t needed = batch->replace && batch->n > view->room ? batch->n : 0; /* the old contents are not needed */
+    if (batch->values_needed != NULL)
+        *batch->values_needed = needed;
+    if (batch->values_needed != NULL && needed > 0)
+        return LOOM_OK;
+    const loom_status status = loom__cpu_lists_begin(machine, view, batch, 1, &work);
+    if (status != LOOM_OK)
+        return status;
+    if (batch->replace && !work.splits)
+        loom__cpu_multi_kernels.clear(machine, view, batch->stream);
+    if (batch->replace) {
+        *view->lists = (loom__multi_totals){0};
+        view->directory.totals->size = 0;
+    }
+    loom__cpu_lists_run(&work, insert_part);
+    if (batch->values_needed != NULL && work.short_of_room > 0) {
+        loom__cpu_lists_run(&work, cancel_part);
+        *batch->values_needed = view->lists->in_heap + work.needed;
+    } else {
+        loom__cpu_lists_count(&work);
+    }
+    loom__cpu_lists_end(&work);
+    return LOOM_OK;
+}
+
+uint64_t loom__cpu_multi_bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags,
+                                    int with_status)
+{
+    const loom__multi_view *view = any_view;
+    const uint32_t partitions = view->directory.partitions,
+                   record = slot_key_bytes((loom__slot_kind)view->directory.kind) + (uint32_t)view->value_bytes;
+    (void)flags;
+    return n * sizeof(loom__cpu_reserved) +
+           (loom__cpu_is_small(partitions, n) ? 0 : loom__cpu_bulk_bytes(machine, partitions, record, n, with_status));
+}
