@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-enum { MULTI_CHUNK = 256 /* keys looked up at once */ };
+enum { MULTI_CHUNK = 256 /* keys looked up at once */, MULTI_MOST_THREADS = 64 /* that insert parts at a time */ };
 
 extern const loom__map_kernels loom__cpu_multi_kernels;
 
@@ -32,8 +32,11 @@ typedef struct loom__cpu_lists {
     const loom__batch *batch;
     uint32_t key_bytes;
     int splits;
-    loom__cpu_bulk bulk;          /* if it splits */
-    loom__cpu_reserved *reserved; /* [n], by record; insertions only */
+    loom__cpu_bulk bulk; /* if it splits */
+    /* Insertions: what reservations tell, for all records, or for one part at a time in each of several rooms. */
+    loom__cpu_reserved *reserved;
+    uint64_t room_records, rooms;
+    uint64_t rooms_taken; /* a bit for each */
     /* What changes, modulo 2^64. All threads add to it. */
     uint64_t keys, pairs, in_heap;
     loom__cpu_counts counts;
@@ -41,10 +44,16 @@ typedef struct loom__cpu_lists {
     uint64_t short_of_room; /* lists that found no room */
 } loom__cpu_lists;
 
-/* Splits the batch if that pays. `reserves`: also allocates what reservations tell. After OUT_OF_MEMORY the work is one
- * part, and there is nothing to end. */
-loom_status loom__cpu_lists_begin(loom__machine *machine, const void *any_view, const loom__batch *batch, int reserves,
-                                  loom__cpu_lists *work);
+typedef enum loom__cpu_reserves {
+    MULTI_RESERVES_NOT,
+    MULTI_RESERVES,
+    MULTI_REMEMBERS /* until the call ends: reservations may be taken back */
+} loom__cpu_reserves;
+
+/* Splits the batch if that pays, and allocates what reservations tell. After OUT_OF_MEMORY the work is one part, without
+ * reservations, and there is nothing to end. */
+loom_status loom__cpu_lists_begin(loom__machine *machine, const void *any_view, const loom__batch *batch,
+                                  loom__cpu_reserves reserves, loom__cpu_lists *work);
 void loom__cpu_lists_end(loom__cpu_lists *work);
 
 /* Adds what changed to the totals, and writes the result. */
@@ -52,6 +61,10 @@ void loom__cpu_lists_count(const loom__cpu_lists *work);
 
 void loom__cpu_lists_run(loom__cpu_lists *work, loom__task task); /* task(work, part) for each part */
 loom__cpu_records loom__cpu_lists_part(const loom__cpu_lists *work, uint64_t part);
+
+/* Where the reservations of a part are. If they are not remembered, another part has their memory after `leave`. */
+loom__cpu_reserved *loom__cpu_lists_enter(loom__cpu_lists *work, uint64_t part);
+void loom__cpu_lists_leave(loom__cpu_lists *work, const loom__cpu_reserved *reserved);
 
 void loom__cpu_lists_add(uint64_t *total, uint64_t own);
 

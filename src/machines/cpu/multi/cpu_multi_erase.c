@@ -62,7 +62,7 @@ static void erase_keys_of_part(void *argument, uint64_t part)
 loom_status loom__cpu_multi_erase(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     loom__cpu_lists work;
-    (void)loom__cpu_lists_begin(machine, any_view, batch, 0, &work);
+    (void)loom__cpu_lists_begin(machine, any_view, batch, MULTI_RESERVES_NOT, &work);
     loom__cpu_lists_run(&work, erase_keys_of_part);
     loom__cpu_lists_count(&work);
     loom__cpu_lists_end(&work);
@@ -133,7 +133,7 @@ static void erase_pairs_of_part(void *argument, uint64_t part)
 loom_status loom__cpu_multi_erase_pairs(loom__machine *machine, const void *any_view, const loom__batch *batch)
 {
     loom__cpu_lists work;
-    const loom_status status = loom__cpu_lists_begin(machine, any_view, batch, 0, &work);
+    const loom_status status = loom__cpu_lists_begin(machine, any_view, batch, MULTI_RESERVES_NOT, &work);
     if (status != LOOM_OK)
         return status;
     loom__cpu_lists_run(&work, erase_pairs_of_part);

@@ -66,7 +66,7 @@ static uint64_t take_place(loom__cpu_lists *work, list_plan *plan)
     if (place != MULTI_NO_PLACE)
         return place;
     loom__cpu_lists_add(&work->short_of_room, 1);
-    if (work->batch->values_needed != NULL)
+    if (work->batch->values_needed != NULL && !work->batch->replace)
         return MULTI_NO_PLACE;
     uint64_t values = plan->wanted;
     place = loom__cpu_multi_take(work->view, kind, plan->stored + 1, &values);
@@ -172,56 +172,65 @@ static void settle(loom__cpu_lists *work, const loom__cpu_records *records, cons
 /* ---- 3. store ---- */
 
 /* Whether the pair has got a place. */
-static int has_place(const loom__cpu_reserved *reserved)
+static inline int has_place(const loom__cpu_reserved *reserved)
 {
     return reserved->handle != NULL && list_count(reserved->old) < list_count(*reserved->handle);
 }
 
-static unsigned char *place_of(const loom__multi_view *view, const loom__cpu_reserved *reserved)
+/* Where the pair's place is, if it has one in the heap. */
+static inline uint64_t place_of(const loom__cpu_reserved *reserved)
 {
-    return multi_value_at(view, list_first(*reserved->handle) + list_count(reserved->old));
+    return list_first(*reserved->handle) + list_count(reserved->old);
+}
+
+/* `bytes` of a value and `tells`, whether there are statuses, are literals. */
+LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, const loom__cpu_records *given,
+                            const loom__cpu_reserved *reserved)
+{
+    const loom__cpu_records records = *given;
+    unsigned char *const heap = work->view->heap;
+    uint64_t ok = 0;
+    for (uint64_t row = 0; row < records.n; row++) {
+        if (row + STORE_AHEAD < records.n && reserved[row + STORE_AHEAD].handle != NULL)
+            __builtin_prefetch(heap + place_of(&reserved[row + STORE_AHEAD]) * bytes, 1);
+        const int stored = has_place(&reserved[row]);
+        if (stored && list_in_heap(*reserved[row].handle))
+            memcpy(heap + place_of(&reserved[row]) * bytes, records.values + row * records.value_stride, bytes);
+        ok += (uint64_t)stored;
+        if (tells)
+            loom__cpu_lists_tell(work, &records, row, stored ? LOOM_OK : LOOM_FULL);
+    }
+    const loom__cpu_counts counts = {.ok = ok, .full = records.n - ok};
+    loom__cpu_lists_add(&work->pairs, ok);
+    loom__cpu_add_counts(&work->counts, &counts);
 }
 
 static void store(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
 {
-    const loom__multi_view *view = work->view;
-    loom__cpu_counts counts = {0};
-    for (uint64_t row = 0; row < records->n; row++) {
-        if (row + STORE_AHEAD < records->n && has_place(&reserved[row + STORE_AHEAD]))
-            __builtin_prefetch(place_of(view, &reserved[row + STORE_AHEAD]), 1);
-        const int stored = has_place(&reserved[row]);
-        if (stored && list_in_heap(*reserved[row].handle)) {
-            const unsigned char *from = records->values + row * records->value_stride;
-            if (view->value_bytes == 4)
-                memcpy(place_of(view, &reserved[row]), from, 4);
-            else
-                memcpy(place_of(view, &reserved[row]), from, 8);
-        }
-        counts.ok += (uint64_t)stored;
-        counts.full += (uint64_t)!stored;
-        loom__cpu_lists_tell(work, records, row, stored ? LOOM_OK : LOOM_FULL);
-    }
-    loom__cpu_lists_add(&work->pairs, counts.ok);
-    loom__cpu_add_counts(&work->counts, &counts);
+    const int tells = work->batch->status != NULL;
+    if (work->view->value_bytes == 4 && tells)
+        store_values(4, 1, work, records, reserved);
+    else if (work->view->value_bytes == 4)
+        store_values(4, 0, work, records, reserved);
+    else if (tells)
+        store_values(8, 1, work, records, reserved);
+    else
+        store_values(8, 0, work, records, reserved);
 }
 
 /* ---- parts ---- */
-
-static loom__cpu_reserved *reserved_of(const loom__cpu_lists *work, uint64_t part)
-{
-    return work->splits ? work->reserved + work->bulk.split.region[part] : work->reserved;
-}
 
 static void insert_part(void *argument, uint64_t part)
 {
     loom__cpu_lists *work = argument;
     const loom__cpu_records records = loom__cpu_lists_part(work, part);
-    loom__cpu_reserved *reserved = reserved_of(work, part);
+    loom__cpu_reserved *reserved = loom__cpu_lists_enter(work, part);
     if (work->splits && work->batch->replace)
         loom__cpu_open_clear_partition(&work->view->directory, (uint32_t)part);
     reserve(work, &records, reserved);
     settle(work, &records, reserved);
     store(work, &records, reserved);
+    loom__cpu_lists_leave(work, reserved);
 }
 
 /* Takes all reservations back. */
@@ -229,7 +238,7 @@ static void cancel_part(void *argument, uint64_t part)
 {
     loom__cpu_lists *work = argument;
     const loom__cpu_records records = loom__cpu_lists_part(work, part);
-    const loom__cpu_reserved *reserved = reserved_of(work, part);
+    const loom__cpu_reserved *reserved = loom__cpu_lists_enter(work, part); /* as they were remembered */
     for (uint64_t row = 0; row < records.n; row++) {
         if (!came_first(&reserved[row]) || *reserved[row].handle == 0) /* zero: the key was erased already */
             continue;
@@ -243,12 +252,14 @@ loom_status loom__cpu_multi_insert(loom__machine *machine, const void *any_view,
 {
     const loom__multi_view *view = any_view;
     loom__cpu_lists work;
-    uint64_t needed = batch->replace && batch->n > view->room ? batch->n : 0; /* the old contents are not needed */
+    const uint64_t needed = batch->replace && batch->n > view->room ? batch->n : 0;
     if (batch->values_needed != NULL)
         *batch->values_needed = needed;
     if (batch->values_needed != NULL && needed > 0)
         return LOOM_OK;
-    const loom_status status = loom__cpu_lists_begin(machine, view, batch, 1, &work);
+    const int may_be_cancelled = batch->values_needed != NULL && !batch->replace;
+    const loom_status status =
+        loom__cpu_lists_begin(machine, view, batch, may_be_cancelled ? MULTI_REMEMBERS : MULTI_RESERVES, &work);
     if (status != LOOM_OK)
         return status;
     if (batch->replace && !work.splits)
@@ -258,7 +269,7 @@ loom_status loom__cpu_multi_insert(loom__machine *machine, const void *any_view,
         view->directory.totals->size = 0;
     }
     loom__cpu_lists_run(&work, insert_part);
-    if (batch->values_needed != NULL && work.short_of_room > 0) {
+    if (may_be_cancelled && work.short_of_room > 0) {
         loom__cpu_lists_run(&work, cancel_part);
         *batch->values_needed = view->lists->in_heap + work.needed;
     } else {

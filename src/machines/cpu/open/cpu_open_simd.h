@@ -319,6 +319,21 @@ LOOM_LANE loom__cpu_reserved reserved_in(loom__slot_kind kind, const loom__open_
     return told;
 }
 
+/* Reserves a place for a key that its home bucket holds: most pairs of most multimaps. This takes half as long as a turn
+ * of an insertion, which also looks for a free slot. False: the key is not there. */
+LOOM_LANE int reserve_at_home(loom__slot_kind kind, const loom__open_view *view, const open_walk *walk,
+                              loom__cpu_reserved *told)
+{
+    const unsigned char *line = open_line(kind, walk, walk->bucket);
+    const open_look look = open_look_at(kind, 0, whole_group, line, walk->key, open_filter_bit(kind, walk->lower), 1);
+    if (!look.found)
+        return 0;
+    told->handle = (uint64_t *)(void *)open_value(kind, view, walk->partition, line, look.slot);
+    told->old = *told->handle;
+    *told->handle = list_reserve(told->old);
+    return 1;
+}
+
 LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *const view_given,
                               const loom__batch *const batch_given, const loom__cpu_records *const records_given,
                               const void *scratch, loom__cpu_counts *counts)
@@ -331,11 +346,14 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     uint64_t next = 0;
     (void)scratch;
     for (; next < records.n && next < RECORDS_AHEAD; next++)
-        ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
+        ring_start(kind, &view, record_key(kind, &records, next), next, ring, op == LOOM__WRITE_RESERVE);
     for (uint64_t i = 0; i < records.n; i++, next++) {
         if (next < records.n)
-            ring_start(kind, &view, record_key(kind, &records, next), next, ring, 0);
+            ring_start(kind, &view, record_key(kind, &records, next), next, ring, op == LOOM__WRITE_RESERVE);
         open_walk walk = ring_take(i, ring);
+        if (op == LOOM__WRITE_RESERVE &&
+            reserve_at_home(kind, &view, &walk, (loom__cpu_reserved *)batch.found_values + i))
+            continue;
         uint64_t value = op == LOOM__WRITE_RESERVE
                              ? list_reserve(0)
                              : value_at(kind, op, LOOM__WIDEN_NOT, records.values, records.value_stride, i);
