@@ -60,6 +60,14 @@ TEST(test_simt_open_find_beside_accumulate, .timeout_seconds = 240)
 {
     run_case(t, "accumulate+find", RUNS);
 }
+TEST(test_simt_open_reserve_beside_reserve, .timeout_seconds = 240)
+{
+    run_case(t, "reserve+reserve", RUNS);
+}
+TEST(test_simt_open_reserve_beside_reserve_full, .timeout_seconds = 240)
+{
+    run_case(t, "reserve+reserve/full", RUNS);
+}
 TEST(test_simt_open_update_beside_update, .timeout_seconds = 240)
 {
     run_case(t, "update+update", RUNS);

@@ -159,8 +159,8 @@ plant(no_bound_on_a_full_table insert+insert
 
 plant(value_fetched_too_early fetch+fetch
 "            lane_acquire(shared); /* the value came before that bit */
-            *value"
-"            *value")
+            *value = mode == SLOT_RESERVE ?"
+"            *value = mode == SLOT_RESERVE ?")
 
 plant(combined_without_an_atomic accumulate+accumulate
 "            lane_combine_8((uint64_t *)at, rule, *value, shared);"
@@ -170,6 +170,16 @@ plant(pair_combined_once accumulate+accumulate
 "            if (old == seen)
                 return;"
 "            return;")
+
+plant(place_reserved_without_an_atomic reserve+reserve
+"        uint64_t old = lane_swap_8(at, seen, list_reserve(seen), shared);"
+"        uint64_t old = seen;
+        lane_store_8(at, list_reserve(seen));")
+
+plant(place_reserved_after_a_lost_swap reserve+reserve
+"        if (old == seen)
+            return old;"
+"        return old;")
 
 # ---- the mark of a full partition ----
 

@@ -163,6 +163,8 @@ static void draw_table(int tiny)
 {
     static const uint32_t primes[] = {2, 2, 3, 3, MOST_BUCKETS};
     loom__slot_kind kind = (loom__slot_kind)(now.seed % (now.c->sets ? SLOT_KEY_8 + 1 : SLOT_KEY_8_VALUE_8 + 1));
+    if (now.c->handles)
+        kind = now.seed % 2 == 0 ? SLOT_KEY_4_VALUE_8 : SLOT_KEY_8_VALUE_8;
     uint32_t buckets = tiny ? 2 : primes[below(open_slots(kind) == 14 ? 4 : 5)];
     now.shape = (loom__open_shape){.kind = kind, .partitions = 2, .buckets = buckets};
     now.table_bytes = 2 * open_partition_bytes(kind, buckets);
@@ -228,6 +230,8 @@ static void draw_table(int tiny)
 
 static simt_map_op draw_op(uint32_t from)
 {
+    if (from == SIM_RESERVE)
+        return SIMT_MAP_RESERVE;
     for (;;) {
         uint32_t op = below((from & SIM_ERASE_IF ? SIMT_MAP_ERASE_IF : SIMT_MAP_ERASE) + 1);
         if (from >> op & 1)
@@ -323,8 +327,9 @@ static void draw_calls(int tiny)
                                  : tiny && now.c->mixed ? 0
                                                         : below(hot);
                 call->of[item] = now.hot[which];
-                call->items[item] =
-                    (simt_map_item){now.keys[call->of[item]].key, is_set() ? 0 : written++, 0, LOOM_INTERNAL};
+                /* All reservations of a key store the same handle: its count then says how many there were. */
+                const uint64_t value = is_set() ? 0 : now.c->handles ? list_reserve(0) : written++;
+                call->items[item] = (simt_map_item){now.keys[call->of[item]].key, value, 0, LOOM_INTERNAL};
             }
         }
     }
@@ -360,8 +365,12 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
 
 /* ---- Verdict ---- */
 
-static const char *const op_names[] = {"find",   "keep",  "overwrite", "fetch", "accumulate",
-                                       "update", "erase", "erase_if",  "upkeep"};
+static const char *const op_names[] = {
+    [SIMT_MAP_FIND] = "find",       [SIMT_MAP_KEEP] = "keep",          [SIMT_MAP_OVERWRITE] = "overwrite",
+    [SIMT_MAP_FETCH] = "fetch",     [SIMT_MAP_COMBINE] = "accumulate", [SIMT_MAP_UPDATE] = "update",
+    [SIMT_MAP_ERASE] = "erase",     [SIMT_MAP_ERASE_IF] = "erase_if",  [SIMT_MAP_UPKEEP] = "upkeep",
+    [SIMT_MAP_RESERVE] = "reserve",
+};
 
 static void read_table(void)
 {
@@ -500,7 +509,8 @@ static void judge_upkeep(const simt_open_call *call)
 
 static int inserts(simt_map_op op)
 {
-    return op == SIMT_MAP_KEEP || op == SIMT_MAP_OVERWRITE || op == SIMT_MAP_FETCH || op == SIMT_MAP_COMBINE;
+    return op == SIMT_MAP_KEEP || op == SIMT_MAP_OVERWRITE || op == SIMT_MAP_FETCH || op == SIMT_MAP_COMBINE ||
+           op == SIMT_MAP_RESERVE;
 }
 
 /* Has a slot been free all the time? Where nothing is erased, slots only fill up, and the number of used slots in
@@ -609,7 +619,7 @@ static void tell(const sim_options *options)
                 fprintf(out, " value %llu", (unsigned long long)asked->value);
             fprintf(out, ": %s", loom_status_name(asked->status));
             if ((call->open.op == SIMT_MAP_FIND || call->open.op == SIMT_MAP_FETCH ||
-                 call->open.op == SIMT_MAP_ERASE_IF) &&
+                 call->open.op == SIMT_MAP_RESERVE || call->open.op == SIMT_MAP_ERASE_IF) &&
                 !is_set())
                 fprintf(out, " %llu", (unsigned long long)asked->found);
             tell_state(out, "   (before:", key->before);

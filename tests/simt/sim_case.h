@@ -25,6 +25,7 @@ enum {
     SIM_OVERWRITE = 1 << SIMT_MAP_OVERWRITE,
     SIM_FETCH = 1 << SIMT_MAP_FETCH,
     SIM_COMBINE = 1 << SIMT_MAP_COMBINE,
+    SIM_RESERVE = 1 << SIMT_MAP_RESERVE,
     SIM_UPDATE = 1 << SIMT_MAP_UPDATE,
     SIM_ERASE = 1 << SIMT_MAP_ERASE,
     SIM_ERASE_IF = 1 << SIMT_MAP_ERASE_IF,
@@ -47,6 +48,7 @@ typedef struct sim_case {
     int mixed;                           /* insertions and erasures at once: keys are retired, and swept afterwards */
     int unread;                          /* without lookups: most calls leave out what only lookups need */
     int sets;                            /* also for sets, which get only the operations of SIM_OF_SETS */
+    int handles;                         /* of values of 8 bytes: handles of lists */
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
     int tells_new;                       /* of a filter: insertions tell which keys were new */
     int perfect;                         /* of a perfect table */

@@ -167,6 +167,15 @@ const sim_case sim_cases[] = {
      .streams = {SIM_COMBINE, SIM_COMBINE},
      .crowded = 1,
      .unread = 1},
+    {.name = "reserve+reserve",
+     .about = "reservations of places in lists",
+     .streams = {SIM_RESERVE, SIM_RESERVE},
+     .handles = 1},
+    {.name = "reserve+reserve/full",
+     .about = "the same, for the last free slots",
+     .streams = {SIM_RESERVE, SIM_RESERVE},
+     .crowded = 1,
+     .handles = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -1,4 +1,5 @@
 #include "simt/sim_history.h"
+#include "core/list_handle.h"
 
 #include <string.h>
 
@@ -42,6 +43,14 @@ static int apply(const sim_operation *operation, sim_state *state)
         if (!state->present)
             *state = (sim_state){1, operation->value};
         return operation->found == state->value;
+    case SIMT_MAP_RESERVE:
+        if (operation->status == LOOM_FULL)
+            return !state->present && operation->found == 0;
+        if (operation->status != (state->present ? LOOM_EXISTS : LOOM_OK) ||
+            operation->found != (state->present ? state->value : operation->value))
+            return 0;
+        *state = (sim_state){1, state->present ? list_reserve(state->value) : operation->value};
+        return 1;
     case SIMT_MAP_COMBINE:
         if (operation->status == LOOM_FULL)
             return !state->present;

@@ -50,7 +50,7 @@ LOOM_LANE void simt_item_answer(simt_map_item *item, loom_status status, uint64_
 LOOM_LANE void simt_items_answer(simt_items *own, loom_status status, uint64_t found)
 {
     simt_item_answer(own->item, status, found);
-    if (status == LOOM_OK && own->op >= SIMT_MAP_KEEP && own->op <= SIMT_MAP_COMBINE)
+    if (status == LOOM_OK && ((own->op >= SIMT_MAP_KEEP && own->op <= SIMT_MAP_COMBINE) || own->op == SIMT_MAP_RESERVE))
         own->size_change++;
     if (status == LOOM_OK && (own->op == SIMT_MAP_ERASE || own->op == SIMT_MAP_ERASE_IF))
         own->size_change--;

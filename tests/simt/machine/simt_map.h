@@ -16,12 +16,13 @@ typedef enum simt_map_op {
     SIMT_MAP_UPKEEP,   /* has no items; each lane is a group, and all of them one block */
     SIMT_MAP_ROOM,     /* insertions, one after the other, by a block that makes room where there is none */
     SIMT_MAP_RECODE,   /* insertions, by groups beside each other, which give other codes to cells */
-    SIMT_MAP_REPAIR    /* insertions, all at once, by a block, which plans codes for all of them */
+    SIMT_MAP_REPAIR,   /* insertions, all at once, by a block, which plans codes for all of them */
+    SIMT_MAP_RESERVE   /* a place in a list, whose handle is the value; absent keys get the item's value */
 } simt_map_op;
 
 typedef struct simt_map_item {
     uint64_t key, value;
-    uint64_t found;     /* find, find or insert, erase_if: the value in the answer */
+    uint64_t found;     /* find, find or insert, reserve, erase_if: the value in the answer */
     loom_status status; /* LOOM_INTERNAL until the item is done */
 } simt_map_item;
 

@@ -60,6 +60,8 @@ LOOM_LANE open_answer turn(loom__slot_kind kind, int shared, const simt_open_cal
     }
     if (slot_value_bytes(kind) != 0 && call->op == SIMT_MAP_FETCH)
         return open_insert_item(kind, SLOT_FETCH, LOOM__ADD, shared, group, view, walk, value, active);
+    if (slot_value_bytes(kind) == 8 && shared != OPEN_MIXED && call->op == SIMT_MAP_RESERVE)
+        return open_insert_item(kind, SLOT_RESERVE, LOOM__ADD, shared, group, view, walk, value, active);
     if (slot_value_bytes(kind) != 0 && shared != OPEN_MIXED) {
         if (call->op == SIMT_MAP_UPDATE)
             return open_update_item(kind, shared, group, view, walk, *value, active);
