@@ -56,11 +56,20 @@ static int print_stats(const char *path, loom_map *map)
     loom_stats stats = LOOM_STATS_INIT;
     if (loom_map_stats(map, &stats, NULL) != LOOM_OK)
         return tool_failed("%s", loom_last_error());
-    const char *type = stats.type == LOOM_TYPE_SET ? "set" : stats.type == LOOM_TYPE_COUNTER ? "counter" : "map";
+    const char *type = stats.type == LOOM_TYPE_SET        ? "set"
+                       : stats.type == LOOM_TYPE_COUNTER  ? "counter"
+                       : stats.type == LOOM_TYPE_MULTIMAP ? "multimap"
+                                                          : "map";
     printf("%s: a %s, engine %s\n", path, type, bench_engine_name(stats.engine));
     printf("  key bytes              %u\n", (unsigned)stats.key_bytes);
     printf("  value bytes            %u\n", (unsigned)stats.value_bytes);
-    printf("  keys                   %" PRIu64 "\n", stats.size);
+    printf("  keys                   %" PRIu64 "\n", stats.distinct);
+    if (stats.type == LOOM_TYPE_MULTIMAP) {
+        printf("  pairs                  %" PRIu64 "\n", stats.size);
+        printf("  most values of a key   %" PRIu64 "\n", stats.longest_list);
+        printf("  room for values        %" PRIu64 ", %" PRIu64 " free, %" PRIu64 " unused\n", stats.values_room,
+               stats.values_free, stats.values_unused);
+    }
     printf("  capacity               %" PRIu64 "\n", stats.capacity);
     printf("  slots                  %" PRIu64 "\n", stats.slots);
     printf("  load                   %.4f\n", stats.load);
@@ -72,6 +81,7 @@ static int print_stats(const char *path, loom_map *map)
     printf("  accesses per hit       %.4f\n", stats.accesses_per_hit);
     printf("  accesses per miss      %.4f\n", stats.accesses_per_miss);
     printf("  memory bytes           %" PRIu64 "\n", stats.memory_bytes);
+    printf("  density                %.4f\n", stats.density);
     printf("  seed                   0x%016" PRIx64 "\n", stats.seed);
     return TOOL_OK;
 }
@@ -114,7 +124,7 @@ static int run_info(int argc, char **argv)
 static int check_map(const char *path, loom_map *map)
 {
     uint64_t size = 0;
-    if (loom_map_verify(map, NULL) != LOOM_OK || loom_map_size(map, &size, NULL) != LOOM_OK)
+    if (loom_map_verify(map, NULL) != LOOM_OK || loom_map_distinct(map, &size, NULL) != LOOM_OK)
         return tool_failed("%s: %s", path, loom_last_error());
     printf("%s: whole, %" PRIu64 " keys, every one where it belongs\n", path, size);
     return TOOL_OK;
