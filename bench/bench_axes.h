@@ -20,6 +20,9 @@
 #define BENCH_DEFAULT_CALLERS 1, 2, 4, 8, 16, 32
 #define BENCH_THREADS_BATCHES 1, 64, 1024, 65536
 
+/* Multimaps. */
+#define BENCH_DEFAULT_VALUES_PER_KEY 8, 1, 64, 1024
+
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
 #define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24

@@ -58,6 +58,7 @@ extern const bench_case bench_case_limits;
 extern const bench_case bench_case_map;
 extern const bench_case bench_case_perfect;
 extern const bench_case bench_case_filter;
+extern const bench_case bench_case_multi;
 extern const bench_case bench_case_threads;
 
 #endif

@@ -100,6 +100,8 @@ static const bench_option table[] = {
     {"--from", "shares of the keys", .kind = BENCH_REALS, AT(from), RANGE(0, 1), .bit = BENCH_USES_FROM},
     {"--callers", "numbers of threads", .kind = BENCH_REALS, AT(callers), RANGE(1, BENCH_MOST_CALLERS),
      .bit = BENCH_USES_CALLERS},
+    {"--values-per-key", "numbers of values", .kind = BENCH_REALS, AT(values_per_key), RANGE(1, MOST_KEYS),
+     .bit = BENCH_USES_VALUES_PER_KEY},
     {"--hot", "a share of the keys", .kind = BENCH_REAL, AT(hot), RANGE(0, 1), .bit = BENCH_USES_HOT},
     {"--batch", "a number of keys per call", KEY_COUNT_EXAMPLE, BENCH_COUNT, AT(batch), RANGE(1, MOST_KEYS),
      .bit = BENCH_USES_BATCH},
@@ -361,7 +363,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
 {
     static const bench_list loads = BENCH_LIST(BENCH_DEFAULT_LOADS), hits = BENCH_LIST(BENCH_DEFAULT_HITS),
                             from = BENCH_LIST(BENCH_DEFAULT_FROM), callers = BENCH_LIST(BENCH_DEFAULT_CALLERS),
-                            bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY);
+                            bits_per_key = BENCH_LIST(BENCH_DEFAULT_BITS_PER_KEY),
+                            values_per_key = BENCH_LIST(BENCH_DEFAULT_VALUES_PER_KEY);
     uint32_t given;
     *options = (bench_options){.type = LOOM_TYPE_MAP,
                                .skew = BENCH_DEFAULT_SKEW,
@@ -385,6 +388,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
         options->callers = callers;
     if (options->bits_per_key.count == 0)
         options->bits_per_key = bits_per_key;
+    if (options->values_per_key.count == 0)
+        options->values_per_key = values_per_key;
     if (options->case_count == 0) {
         size_t used = (size_t)snprintf(error, 256, "Name at least one case:");
         for (size_t i = 0; bench_case_at(i); i++)

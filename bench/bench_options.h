@@ -38,7 +38,8 @@ typedef enum bench_use {
     BENCH_USES_REPEAT = 1 << 19,
     BENCH_USES_SWEEP = 1 << 20,
     BENCH_USES_FROM = 1 << 21,
-    BENCH_USES_CALLERS = 1 << 22
+    BENCH_USES_CALLERS = 1 << 22,
+    BENCH_USES_VALUES_PER_KEY = 1 << 23
 } bench_use;
 
 typedef struct bench_options {
@@ -53,11 +54,12 @@ typedef struct bench_options {
     uint64_t queries; /* lookups of a find */
     uint64_t absent;  /* absent keys, to count a filter's false positives */
     bench_list loads;
-    bench_list hits;         /* percent */
-    bench_list from;         /* first capacities of `grow_from`, as shares of n */
-    bench_list callers;      /* host threads that call at the same time */
-    bench_list bits_per_key; /* sizes of filters */
-    uint64_t bytes;          /* size of one filter, instead of bits_per_key; 0: not given */
+    bench_list hits;           /* percent */
+    bench_list from;           /* first capacities of `grow_from`, as shares of n */
+    bench_list callers;        /* host threads that call at the same time */
+    bench_list bits_per_key;   /* sizes of filters */
+    bench_list values_per_key; /* multimaps */
+    uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */
     double skew;
     double more;         /* share of the keys that `extend` inserts */
     double hot;          /* share of the entries that are one key, 0 to 1 */

@@ -59,6 +59,8 @@ static const struct column {
     {"median_us", REAL, offsetof(bench_row, median_us), NULL, 0, 0, NO_FILTERS},
     {"p99_us", REAL, offsetof(bench_row, p99_us), NULL, 0, 0, NO_FILTERS},
     {"longest_us", REAL, offsetof(bench_row, longest_us), NULL, 0, 0, NO_FILTERS},
+    {"values_per_key", REAL, offsetof(bench_row, values_per_key), NULL, 0, 0, NO_FILTERS},
+    {"density", REAL, offsetof(bench_row, density), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -88,6 +90,8 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .median_us = NAN,
                      .p99_us = NAN,
                      .longest_us = NAN,
+                     .values_per_key = NAN,
+                     .density = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

@@ -62,6 +62,10 @@ typedef struct bench_row {
     uint64_t callers;                     /* host threads that call at the same time */
     double median_us, p99_us, longest_us; /* of calls */
 
+    /* Multimaps; printed in the note. */
+    double values_per_key;
+    double density; /* loom_stats.density */
+
     char note[192]; /* printed only: no column of the files */
 } bench_row;
 

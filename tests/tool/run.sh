@@ -159,7 +159,7 @@ ranged --value-bytes '4 or 8' 4 8 0 16
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
-refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, threads.' bench --n 1
+refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5
@@ -205,29 +205,31 @@ unused_by_ops() {
         "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
 }
 
-tables='map, perfect and filter' all='map, perfect, filter and threads'
-unused limits --load 'map and perfect' 0.5
+tables='map, perfect, filter and multi' all='map, perfect, filter, multi and threads'
+loaded='map, perfect and multi' engines='map, perfect, filter and threads'
+unused limits --load "$loaded" 0.5
 unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
 unused limits --ops "$all" find
-unused limits --engine "$all" open
-unused limits --lanes "$tables" 4
+unused limits --engine "$engines" open
+unused limits --lanes 'map, perfect and filter' 4
 unused limits --key-bytes "$all" 8
-unused filter --load 'map and perfect' 0.8
-unused filter --skew 'map and perfect' 1
+unused filter --load "$loaded" 0.8
+unused filter --skew "$loaded" 1
 unused filter --hot 'map and perfect' 0.5
 unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
-unused filter --value-bytes 'map, perfect and threads' 8
+unused filter --value-bytes 'map, perfect, multi and threads' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
-unused threads --load 'map and perfect' 0.5
+unused threads --load "$loaded" 0.5
 unused map --callers threads 2
+unused map --values-per-key multi 2
 unused map --bits-per-key filter 8
 unused map --bytes filter 1Mi
 unused map --absent filter 5
 unused map --sweep perfect
 unused perfect --absent filter 5
-unused 'limits filter' --load 'map and perfect' 0.5
+unused 'limits filter' --load "$loaded" 0.5
 runs tool_used_limits limits --threads 1 --json rows.json
 runs tool_used_by_one_of_two map filter --load 0.5 --bits-per-key 8 --hit 5
 runs tool_used_map map --type counter --engine open --n 10 --queries 10 --load 0.5 --hit 5 --skew 1 --hot 0.1 \
@@ -236,6 +238,7 @@ runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bit
     --wait last --key-bytes 8 --repeat 1
 runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
     --value-bytes 8
+runs tool_used_multi multi --n 10 --load 0.5 --skew 1 --values-per-key 2,3 --key-bytes 8 --value-bytes 8 --repeat 1
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
 
@@ -326,6 +329,11 @@ for engine in open perfect; do
     holds tool_grow_from_${engine}_capacities are from '0.0000 0.0100 1.0000'
     holds tool_grow_from_${engine}_keys are op 'grow_from grow_from_repeats'
 done
+run bench multi --machine cpu --n 3000 --load 0.8 --values-per-key 1,7,3000 --repeat 1 --csv rows.csv
+holds tool_multi_is_right exits_with 0
+holds tool_multi_checked are check ok
+holds tool_multi_values are values_per_key '1.0000 3000.0000 7.0000'
+holds tool_multi_ops are op 'build counts find_all find_paper find_twice insert'
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 
@@ -333,7 +341,7 @@ holds tool_engine_of_the_other_case are engine 'bloom open'
 
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
-columns+=,core_share,from,callers,median_us,p99_us,longest_us
+columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 
