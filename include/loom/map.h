@@ -106,9 +106,10 @@ typedef struct loom_map_config {
      * factor leaves room. Open tables: 0. */
     double keys_per_cell;
 
-    /* Multimaps; otherwise 0. `capacity` counts keys, `values` the values of all of them: the table
-     * has room for so many, and grows beyond, as with `capacity`. 0 is fine. Keys with one value of
-     * 4 bytes need no such room: the value lies beside its key. */
+    /* Multimaps; otherwise 0. `capacity` counts keys, `values` the values of all of them: a build
+     * has room for so many, and the table grows beyond, as with `capacity`. 0 is fine. With growth
+     * = 0 inserts may find less room: a list that grows needs space in one piece. Single values of
+     * 4 bytes take no such room: they lie beside their keys. */
     uint64_t values;
 
     /* Multimaps: further values of a key are refused (FULL); 0: a key has at most 2^30 - 1 values.
@@ -116,8 +117,8 @@ typedef struct loom_map_config {
     uint64_t most_values_per_key;
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                                             \
-    {                                                                                                    \
+#define LOOM_MAP_CONFIG_INIT                                                                                   \
+    {                                                                                                          \
         sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0 \
     }
 
@@ -213,8 +214,9 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  *   - Large inserts into open tables on the cuda machine go by partition and run alone: batches of
  *     at least 2^18 keys with at least one key for every ten slots. docs/guide.md, "Batches", has
  *     the exact conditions.
- *   - Memory   none, with three exceptions. By partition: as a build, on the cuda machine up to
- *              twice as much. LOOM_IN_ORDER: loom_memory.order_bytes. Memory for growth
+ *   - Memory   none, with these exceptions. By partition: as a build, on the cuda machine up to
+ *              twice as much. LOOM_IN_ORDER: loom_memory.order_bytes. Multimaps: as a build. Memory
+ *              for growth
  *   - Runs     as `result` says; writer; alone if the keys go by partition or in order
  *   - Status   FULL: as in loom_map_build; UNSUPPORTED: see loom_insert_flags; OUT_OF_MEMORY
  * In perfect tables every call that may store keys (insert, find_or_insert, accumulate, count) runs

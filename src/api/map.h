@@ -70,8 +70,8 @@ int loom__map_is_limited(const loom_map *map);
 /* Lowers *capacity to the capacity that the limit allows. OUT_OF_MEMORY and a sentence if that is less than `least`. */
 loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capacity);
 
-/* The same for room->values. */
-loom_status loom__map_limit_values(const loom_map *map, uint64_t least, loom__room *room);
+/* Lowers room->values to `enough` if the limit demands it, or to what the limit allows. */
+void loom__map_limit_values(const loom_map *map, uint64_t enough, loom__room *room);
 
 /* ---- How many keys (map_estimate.c) ---- */
 

@@ -15,10 +15,10 @@ static void use_workspace(const loom_map *map, loom__batch *batch)
 }
 
 /* Enters for a call that inserts a batch, or builds the table from it. If the keys might not fit and the table may
- * grow, *access becomes ALONE and *grows 1. Lists of a multimap may have to move for any batch. If the batch is faster by partition, *access also becomes ALONE, and
- * batch->by_partition is set. No other insertion comes in between: an inserting call is alone among the host's threads
- * until it leaves, and its keys are counted by then. While device views are lent, the table must not move: the call
- * then refuses keys that do not fit, as it does without growth. */
+ * grow, *access becomes ALONE and *grows 1. Lists of a multimap may have to move for any batch. If the batch is faster
+ * by partition, *access also becomes ALONE, and batch->by_partition is set. No other insertion comes in between: an
+ * inserting call is alone among the host's threads until it leaves, and its keys are counted by then. While device
+ * views are lent, the table must not move: the call then refuses keys that do not fit, as it does without growth. */
 static loom_status enter_inserting(loom_map *map, loom__access *access, int builds, loom__batch *batch, int *grows)
 {
     loom__handle *handle = &map->handle;
@@ -119,6 +119,11 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     if (status != LOOM_OK || given != NULL)
         return status;
     char why[200] = "";
+    RETURN_ERROR_IF(own.status == LOOM_FULL && map->type == LOOM_TYPE_MULTIMAP, LOOM_FULL,
+                    "%llu of %llu pairs were refused, the others are stored (the status array tells which): there is "
+                    "no room for their keys or values and the table could not grow, or their keys have as many values "
+                    "as they may (most_values_per_key)",
+                    (unsigned long long)own.full, (unsigned long long)own.keys);
     if (grows && own.status == LOOM_FULL)
         snprintf(why, sizeof why, "; the table could not grow: %s", loom_last_error());
     RETURN_ERROR_IF(own.status == LOOM_FULL, LOOM_FULL,

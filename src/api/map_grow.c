@@ -35,6 +35,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 
+#include <math.h>
 #include <time.h>
 
 /* Moves the table into one with this room, within the memory limit. */
@@ -43,6 +44,7 @@ static loom_status move_to(loom_map *map, loom__room room, loom_stream stream)
     RETURN_IF_FAILED(loom__map_check_limit(map, room));
     RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, room, stream));
     map->handle.generation++;
+    map->limited_at = UINT64_MAX;
     return LOOM_OK;
 }
 
@@ -91,6 +93,7 @@ loom_status loom_map_shrink(loom_map *map, loom_stream stream)
         loom__map_is_smaller(map, least)) {
         status = loom__map_table_resize(map->handle.table, least, stream);
         map->handle.generation += status == LOOM_OK;
+        map->limited_at = UINT64_MAX;
     }
     loom__handle_leave(&map->handle, LOOM__ACCESS_ALONE, stream);
     return status;
@@ -139,6 +142,7 @@ static loom_status grow_to(loom_map *map, loom__room room, loom_stream stream)
     RETURN_IF_FAILED(loom__map_table_resize(map->handle.table, room, stream));
     map->growth_seconds += seconds_now() - begun;
     map->growths++;
+    map->limited_at = UINT64_MAX;
     return LOOM_OK;
 }
 
@@ -158,38 +162,53 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 
 /* ---- room for values ---- */
 
-/* Moves a multimap into one whose heap has room for `needed` values, all of its lists packed. If the heap is large
- * enough, it keeps its size, and what lists left behind in it becomes free. A fifth must be free after the next batch
- * then, so that moves stay rare. */
-static loom_status grow_values(loom_map *map, uint64_t needed, loom_stream stream)
+/* The room of a multimap that needs room for `needed` values, all of its lists packed. If the heap is large enough, it
+ * keeps its size, and what lists left behind in it becomes free. A fifth must be free after the next batch then, so that
+ * moves stay rare. The map's memory limit may lower the result. */
+static loom__room choose_values(const loom_map *map, uint64_t needed)
 {
     loom__room wanted = loom__map_table_room(map->handle.table);
-    const double larger = (double)wanted.values * map->growth;
-    RETURN_ERROR_IF(map->growth == 0 && needed > wanted.values, LOOM_FULL,
-                    "the table has room for %llu values, and must not grow (loom_map_config.growth)",
-                    (unsigned long long)wanted.values);
     if (map->growth > 0 && needed > wanted.values - wanted.values / 5) {
-        wanted.values = larger < 0x1p38 ? (uint64_t)larger : needed;
-        wanted.values = wanted.values > needed ? wanted.values : needed;
+        const double larger = fmin((double)wanted.values * map->growth, 0x1p39);
+        wanted.values = (uint64_t)larger > needed ? (uint64_t)larger : needed;
+        loom__map_limit_values(map, needed, &wanted);
     }
-    RETURN_IF_FAILED(loom__map_limit_values(map, needed, &wanted));
-    return grow_to(map, wanted, stream);
+    return wanted;
+}
+
+/* Makes room for `needed` values, or as much as can be had. *enough: all of it. */
+static loom_status grow_values(loom_map *map, uint64_t needed, int *enough, loom_stream stream)
+{
+    const loom__room wanted = choose_values(map, needed), now = loom__map_table_room(map->handle.table);
+    uint64_t values;
+    *enough = wanted.values >= needed;
+    RETURN_IF_FAILED(loom__map_table_values(map->handle.table, &values, stream));
+    if (wanted.values <= now.values && values >= now.values) /* as large as it may be, and packed */
+        return LOOM_OK;
+    const loom_status status = grow_to(map, wanted, stream);
+    if (!is_shortage(status))
+        return status;
+    *enough = 0;
+    return LOOM_OK;
 }
 
 loom_status loom__map_run_with_values(loom_map *map, loom__map_work work, const loom__batch *given)
 {
     loom__batch batch = *given;
     uint64_t needed = 0;
+    int enough;
     if (map->type != LOOM_TYPE_MULTIMAP)
         return work(map->handle.table, given);
     batch.values_needed = &needed;
     RETURN_IF_FAILED(work(map->handle.table, &batch));
     if (needed == 0)
         return LOOM_OK;
-    const loom_status status = grow_values(map, needed, batch.stream);
-    if (status != LOOM_OK && !is_shortage(status))
-        return status;
-    batch.values_needed = NULL; /* the heap is large enough now, or cannot be made so: pairs are refused */
+    RETURN_IF_FAILED(grow_values(map, needed, &enough, batch.stream));
+    if (enough)
+        RETURN_IF_FAILED(work(map->handle.table, &batch));
+    if (enough && needed == 0)
+        return LOOM_OK;
+    batch.values_needed = NULL; /* the heap cannot be made large enough: pairs are refused */
     return work(map->handle.table, &batch);
 }
 
@@ -304,12 +323,14 @@ static loom_status check_half_full(uint64_t keys, uint64_t capacity)
 
 /* Allocates and fills the next round, then grows the table. If no row can be given again, the next round has none. */
 static loom_status prepare(loom_map *map, const loom__batch *whole, const round_of_rows *last, uint64_t refused,
-                           round_of_rows *next)
+                           uint64_t keys_refused, round_of_rows *next)
 {
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
     uint64_t keys, again, capacity = map->handle.table->is.capacity;
     *next = (round_of_rows){.batch = *whole}; /* no memory yet: the old contents of *next may belong to `last` */
     next->batch.n = 0;
+    if (map->type == LOOM_TYPE_MULTIMAP && keys_refused == 0) /* a larger directory would not help */
+        return LOOM_OK;
     if (loom__map_is_limited(map))
         return grow(map, 0, whole->stream); /* fails, with the error message for the caller */
     RETURN_IF_FAILED(loom__map_table_recount(map->handle.table, &keys, whole->stream));
@@ -376,7 +397,7 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
         loom_status status = short_of_keys ? choose_capacity(map, 1, distinct.most, &wanted.capacity) : LOOM_OK;
         if (short_of_values) {
             wanted.values = batch->n;
-            (void)loom__map_limit_values(map, 0, &wanted); /* too few: pairs are refused */
+            loom__map_limit_values(map, batch->n, &wanted); /* too few: pairs are refused */
         }
         if (status == LOOM_OK)
             status = loom__map_table_build_resized(table, wanted, batch);
@@ -427,11 +448,12 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
     const uint64_t growths = map->growths, capacity = map->handle.table->is.capacity;
     round_of_rows round = {.batch = *batch}, next = {0};
     loom_result result;
-    uint64_t keys, lost = 0; /* rows that stay refused */
+    uint64_t keys, keys_refused = 0, lost = 0; /* rows that stay refused */
     loom_status status;
     *outcome = (loom_result){.status = LOOM_OK, .keys = batch->n};
     for (;;) {
         round.batch.result = &result;
+        round.batch.keys_refused = &keys_refused;
         status = round.memory == NULL ? begin(map, work, stored, &round.batch)
                                       : loom__map_run_with_values(map, loom__map_table_write, &round.batch);
         if (status == LOOM_OK)
@@ -443,7 +465,7 @@ loom_status loom__map_run_growing(loom_map *map, loom__map_work work, uint64_t s
         outcome->full = lost + result.full;
         if (result.full == 0)
             break;
-        status = prepare(map, batch, &round, result.full, &next);
+        status = prepare(map, batch, &round, result.full, keys_refused, &next);
         if (status != LOOM_OK || next.batch.n == 0)
             break;
         lost += result.full - next.batch.n;

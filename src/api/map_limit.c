@@ -82,13 +82,6 @@ int loom__map_is_limited(const loom_map *map)
     return map->memory_limit != 0 && map->limited_at == map->handle.table->is.capacity;
 }
 
-static loom_status cannot_grow(const loom_map *map)
-{
-    return loom__fail(LOOM_OUT_OF_MEMORY,
-                      "the table cannot grow within its memory_limit, %llu bytes (loom_map_set_memory_limit)",
-                      (unsigned long long)map->memory_limit);
-}
-
 /* Raises *number, a field of *room, to the largest number up to `most` with which the table is within its limit, as
  * precisely as one in 256. */
 static void raise_within_limit(const loom_map *map, uint64_t most, loom__room *room, uint64_t *number)
@@ -118,21 +111,25 @@ loom_status loom__map_limit_growth(loom_map *map, uint64_t least, uint64_t *capa
     }
     if (room.capacity < least) {
         map->limited_at = now;
-        return cannot_grow(map);
+        return loom__fail(LOOM_OUT_OF_MEMORY,
+                          "the table cannot grow within its memory_limit, %llu bytes (loom_map_set_memory_limit)",
+                          (unsigned long long)map->memory_limit);
     }
     *capacity = room.capacity;
     return LOOM_OK;
 }
 
-loom_status loom__map_limit_values(const loom_map *map, uint64_t least, loom__room *room)
+void loom__map_limit_values(const loom_map *map, uint64_t enough, loom__room *room)
 {
     const uint64_t wanted = room->values, now = loom__map_table_room(map->handle.table).values;
     if (map->memory_limit == 0 || fits(map, *room))
-        return LOOM_OK;
+        return;
+    room->values = enough;
+    if (enough < wanted && fits(map, *room))
+        return;
     room->values = now;
     if (wanted > now)
         raise_within_limit(map, wanted, room, &room->values);
-    return room->values < least ? cannot_grow(map) : LOOM_OK;
 }
 
 loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit)

@@ -42,7 +42,8 @@ typedef struct loom__batch {
      * and sets *values_needed, otherwise 0, to the values for which a packed heap must have room. NULL: pairs for which
      * there is no room are refused. */
     uint64_t *values_needed;
-    loom_route *route; /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
+    uint64_t *keys_refused; /* multimaps, insertions: on the host; rows for whose keys the directory has no room */
+    loom_route *route;      /* on the host; NULL: nobody asks. Insertions that do not go directly set it */
     loom_result *result;
     loom_stream stream;
 } loom__batch;

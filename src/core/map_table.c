@@ -381,8 +381,11 @@ static loom_status replace_table(loom__table *table, loom__table *made, loom_sta
 loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_stream stream)
 {
     loom__table *made;
-    uint64_t keys;
+    uint64_t keys, values;
     RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
+    RETURN_IF_FAILED(loom__map_table_values(table, &values, stream));
+    if (room.values < values) /* a heap has a little more room than it was made for */
+        room.values = values;
     RETURN_IF_FAILED(make_resized(table, room, &made, stream));
     loom_status status;
     if (keys > 0)

@@ -5,4 +5,4 @@
 
 /* The first engine of a type is its default. */
 const loom__engine *const loom__own_engines[] = {&loom__open_engine, &loom__multi_engine, &loom__perfect_engine,
-                                                   &loom__bloom_engine, NULL};
+                                                 &loom__bloom_engine, NULL};

@@ -74,6 +74,8 @@ LOOM_BOTH int multi_is_sound(const loom__multi_view *view, uint64_t used, uint64
     const uint64_t count = list_count(handle);
     if (list_is_touched(handle) || count == 0)
         return 0;
+    if (list_kind(handle) == LIST_SHORT && count > LIST_LARGE_FROM)
+        return 0;
     if (list_kind(handle) == LIST_ONE)
         return multi_has_ones(view) && handle == list_of_one(list_one_value(handle));
     const uint64_t first = list_first(handle), capacity = list_capacity(handle, count);

@@ -5,8 +5,8 @@
 
 /* A constant expression: operations that the engine, a set, or values without room for a handle do not have are not
  * compiled. */
-#define HAS_OP(ops, kind, op)                                                                                    \
-    (((ops)&1 << (op)) &&                                                                                        \
+#define HAS_OP(ops, kind, op)                                                                                     \
+    (((ops)&1 << (op)) &&                                                                                         \
      (((kind) != SLOT_KEY_4 && (kind) != SLOT_KEY_8) || (op) == LOOM__WRITE_KEEP || (op) == LOOM__WRITE_ERASE) && \
      ((kind) == SLOT_KEY_4_VALUE_8 || (kind) == SLOT_KEY_8_VALUE_8 || (op) != LOOM__WRITE_RESERVE))
 #define FOR_OP(kind, call)                 \

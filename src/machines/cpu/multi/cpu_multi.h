@@ -35,6 +35,7 @@ typedef struct loom__cpu_lists {
     loom__cpu_bulk bulk; /* if it splits */
     /* Insertions: what reservations tell, for all records, or for one part at a time in each of several rooms. */
     loom__cpu_reserved *reserved;
+    int reserved_is_lent; /* in the batch's workspace */
     uint64_t room_records, rooms;
     uint64_t rooms_taken; /* a bit for each */
     /* What changes, modulo 2^64. All threads add to it. */
@@ -42,6 +43,7 @@ typedef struct loom__cpu_lists {
     loom__cpu_counts counts;
     uint64_t needed;        /* values that the changed lists take in a packed heap */
     uint64_t short_of_room; /* lists that found no room */
+    uint64_t keys_refused;  /* pairs for whose keys the directory has no room */
 } loom__cpu_lists;
 
 typedef enum loom__cpu_reserves {

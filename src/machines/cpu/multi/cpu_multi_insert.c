@@ -38,7 +38,8 @@ typedef struct list_plan {
     int exact;       /* without room behind them */
 } list_plan;
 
-static list_plan plan_list(const loom__multi_view *view, const loom__cpu_reserved *first, uint64_t row)
+/* Where no larger heap can be had, lists get no room behind them. */
+static list_plan plan_list(const loom__multi_view *view, const loom__cpu_reserved *first, uint64_t row, int tight)
 {
     list_plan plan = {.row = row, .stored = list_count(first->old), .wanted = list_count(*first->handle)};
     if (plan.wanted > view->most)
@@ -46,14 +47,16 @@ static list_plan plan_list(const loom__multi_view *view, const loom__cpu_reserve
     if (plan.stored == 0 && plan.wanted == 1 && multi_has_ones(view))
         return plan;
     if (plan.wanted > list_capacity(first->old, plan.stored))
-        plan.moves = plan.stored == 0 ? plan.wanted : list_class(plan.wanted);
-    plan.exact = plan.stored == 0;
+        plan.moves = plan.stored == 0 || tight ? plan.wanted : list_class(plan.wanted);
+    plan.exact = plan.stored == 0 || tight;
     return plan;
 }
 
 /* The values that the list takes at the end of a packed heap, where all lists are exact. */
 static uint64_t needed_when_packed(const list_plan *plan)
 {
+    if (plan->wanted == plan->stored)
+        return 0;
     return plan->moves == 0 && plan->stored > 0 ? list_class(plan->wanted) : plan->moves;
 }
 
@@ -160,7 +163,7 @@ static void settle(loom__cpu_lists *work, const loom__cpu_records *records, cons
     for (uint64_t row = 0; row < records->n; row++) {
         if (!came_first(&reserved[row]))
             continue;
-        plans[count++] = plan_list(work->view, &reserved[row], row);
+        plans[count++] = plan_list(work->view, &reserved[row], row, work->batch->values_needed == NULL);
         if (count == MULTI_CHUNK) {
             settle_some(work, records, reserved, plans, count);
             count = 0;
@@ -189,7 +192,7 @@ LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, co
 {
     const loom__cpu_records records = *given;
     unsigned char *const heap = work->view->heap;
-    uint64_t ok = 0;
+    uint64_t ok = 0, keys_refused = 0;
     for (uint64_t row = 0; row < records.n; row++) {
         if (row + STORE_AHEAD < records.n && reserved[row + STORE_AHEAD].handle != NULL)
             __builtin_prefetch(heap + place_of(&reserved[row + STORE_AHEAD]) * bytes, 1);
@@ -197,11 +200,13 @@ LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, co
         if (stored && list_in_heap(*reserved[row].handle))
             memcpy(heap + place_of(&reserved[row]) * bytes, records.values + row * records.value_stride, bytes);
         ok += (uint64_t)stored;
+        keys_refused += reserved[row].handle == NULL;
         if (tells)
             loom__cpu_lists_tell(work, &records, row, stored ? LOOM_OK : LOOM_FULL);
     }
     const loom__cpu_counts counts = {.ok = ok, .full = records.n - ok};
     loom__cpu_lists_add(&work->pairs, ok);
+    loom__cpu_lists_add(&work->keys_refused, keys_refused);
     loom__cpu_add_counts(&work->counts, &counts);
 }
 
@@ -268,12 +273,16 @@ loom_status loom__cpu_multi_insert(loom__machine *machine, const void *any_view,
         *view->lists = (loom__multi_totals){0};
         view->directory.totals->size = 0;
     }
+    const uint64_t used = view->lists->used;
     loom__cpu_lists_run(&work, insert_part);
     if (may_be_cancelled && work.short_of_room > 0) {
         loom__cpu_lists_run(&work, cancel_part);
+        view->lists->used = used; /* all places that the call took lie behind it */
         *batch->values_needed = view->lists->in_heap + work.needed;
     } else {
         loom__cpu_lists_count(&work);
+        if (batch->keys_refused != NULL)
+            *batch->keys_refused = work.keys_refused;
     }
     loom__cpu_lists_end(&work);
     return LOOM_OK;

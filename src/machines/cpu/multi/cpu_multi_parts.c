@@ -96,10 +96,15 @@ loom_status loom__cpu_lists_begin(loom__machine *machine, const void *any_view, 
     if (reserves == MULTI_RESERVES_NOT || batch->n == 0)
         return LOOM_OK;
     choose_room(work, reserves == MULTI_REMEMBERS);
-    work->reserved = loom__allocate(&machine->allocator, reserved_bytes(work), LOOM_MEMORY_TEMPORARY, NULL);
-    if (work->reserved == NULL)
-        loom__cpu_lists_end(work);
-    return work->reserved != NULL ? LOOM_OK : LOOM_OUT_OF_MEMORY;
+    const uint64_t split_bytes = work->splits ? work->bulk.bytes : 0, bytes = reserved_bytes(work);
+    work->reserved_is_lent = batch->workspace != NULL && batch->workspace_bytes >= split_bytes + bytes;
+    work->reserved = work->reserved_is_lent
+                         ? (loom__cpu_reserved *)(void *)((unsigned char *)batch->workspace + split_bytes)
+                         : loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, NULL);
+    if (work->reserved != NULL)
+        return LOOM_OK;
+    loom__cpu_lists_end(work);
+    return LOOM_OUT_OF_MEMORY;
 }
 
 void loom__cpu_lists_end(loom__cpu_lists *work)
@@ -107,7 +112,8 @@ void loom__cpu_lists_end(loom__cpu_lists *work)
     loom__machine *machine = &work->cpu->base;
     if (work->splits)
         loom__cpu_bulk_end(machine, &work->bulk);
-    loom__release(&machine->allocator, work->reserved, reserved_bytes(work), LOOM_MEMORY_TEMPORARY, NULL);
+    if (!work->reserved_is_lent)
+        loom__release(&machine->allocator, work->reserved, reserved_bytes(work), LOOM_MEMORY_TEMPORARY, NULL);
     work->reserved = NULL;
     work->splits = 0;
 }
@@ -152,5 +158,6 @@ uint64_t loom__cpu_multi_take(const loom__multi_view *view, loom__list_kind kind
     } while (
         !__atomic_compare_exchange_n(&view->lists->used, &used, place + got, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     *values = got;
+    memset(multi_value_at(view, used), 0, (place - used) * view->value_bytes); /* it goes into files */
     return place;
 }
