@@ -374,6 +374,8 @@ static loom_status survey(loom__machine *machine, const void *any_view, loom__su
     found->longest_list = work.sums.longest_list;
     if (~work.lowest_bad_inverted < found->first_bad)
         found->first_bad = ~work.lowest_bad_inverted;
+    if (found->in_heap != view->lists->in_heap) /* counted wrong: no bucket in particular */
+        found->first_bad = 0;
     return LOOM_OK;
 }
 
