@@ -140,7 +140,8 @@ TEST_EACH_KIND(test_open_load_lying_headers)
     BAD(header.file.header_bytes = 0);
     LIE(header.table.type = 0, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
     LIE(header.table.type = LOOM_TYPE_FILTER, LOOM_UNSUPPORTED, LOOM_UNSUPPORTED);
-    BAD(header.table.type = 5);
+    LIE(header.table.type = LOOM_TYPE_MULTIMAP, LOOM_BAD_FILE, LOOM_UNSUPPORTED);
+    BAD(header.table.type = 6);
     LIE(header.table.engine = 0, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
     LIE(header.table.engine = 2, LOOM_UNSUPPORTED, LOOM_BAD_FILE);
     BAD(header.table.key_bytes = 12 - good.table.key_bytes);
