@@ -8,7 +8,14 @@
 
 _Static_assert(sizeof(loom__multi_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), "a table has room for its view");
 
-enum { HANDLE_BYTES = 8, HEAP_UNIT = 1 << 16 /* bytes saved and checked together */ };
+enum {
+    HANDLE_BYTES = 8,
+    HEAP_UNIT = 1 << 16,     /* bytes saved and checked together */
+    ENOUGH_PARTITIONS = 256, /* choose_smaller: no more are wanted; */
+    LEAST_BUCKETS = 5,       /*   partitions are no smaller; */
+    MUCH_BYTES = 1 << 20,    /*   values that are worth it; */
+    LITTLE_SHARE = 32        /*   and the directory takes no more than one in so many bytes of them */
+};
 
 static loom__slot_kind directory_kind(const loom__table *table)
 {
@@ -54,6 +61,27 @@ static loom_status check_most(uint64_t most, loom_status status)
     return LOOM_OK;
 }
 
+/* A thread or a block of threads inserts into one partition at a time. A directory of few keys with many values each
+ * would have too few partitions for all of them, so it gets smaller ones, as long as they take little memory beside the
+ * values. */
+static loom_status choose_smaller(loom__machine *machine, loom_map_config *directory, uint64_t heap_bytes,
+                                  loom__description *is)
+{
+    const loom__slot_kind kind = slot_kind_of(directory->key_bytes, HANDLE_BYTES);
+    for (uint32_t buckets = is->buckets - 1; buckets >= LEAST_BUCKETS && is->partitions < ENOUGH_PARTITIONS;
+         buckets--) {
+        loom__description smaller = *is;
+        if (!loom__open_is_prime(buckets))
+            continue;
+        directory->buckets_per_partition = buckets;
+        RETURN_IF_FAILED(loom__open_choose(machine, directory, &smaller));
+        if (smaller.partitions * open_partition_bytes(kind, buckets) > heap_bytes / LITTLE_SHARE)
+            break;
+        *is = smaller;
+    }
+    return LOOM_OK;
+}
+
 static loom_status choose(loom__machine *machine, const void *any_config, loom__description *is)
 {
     loom_map_config directory = *(const loom_map_config *)any_config;
@@ -61,8 +89,12 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     RETURN_IF_FAILED(check_most(directory.most_values_per_key, LOOM_INVALID_ARGUMENT));
     is->parameters[MULTI_VALUES] = directory.values;
     is->parameters[MULTI_MOST] = directory.most_values_per_key;
+    const uint64_t heap_bytes = directory.values * directory.value_bytes;
     directory.value_bytes = HANDLE_BYTES;
-    return loom__open_choose(machine, &directory, is);
+    RETURN_IF_FAILED(loom__open_choose(machine, &directory, is));
+    if (directory.buckets_per_partition != 0 || heap_bytes < MUCH_BYTES)
+        return LOOM_OK;
+    return choose_smaller(machine, &directory, heap_bytes, is);
 }
 
 static loom_status check(const loom__description *is)
