@@ -2,12 +2,12 @@
  * each key has as many values as it was given, and their sum is right.
  *
  *   build        n pairs into the empty table
- *   insert       a quarter more, of the same keys, in one call
  *   counts       loom_map_find_counts of every key
  *   find_all     all values of every key, by one call with room
  *   find_twice   the same by two calls, the first of which only counts
- *   find_paper   as find_all, but n keys are asked for, most of which are absent if keys have many values: the queries of
- *                D. Juenger et al., "WarpCore" (figure 7)
+ *   find_paper   as find_all, but n keys are asked for, most of which are absent if keys have many values: the
+ *                queries of D. Juenger et al., "WarpCore" (figure 7)
+ *   insert       a quarter more, of the same keys, in one call
  *
  * Pair j belongs to key j / values_per_key (with --skew: to a key drawn by Zipf's law), and pairs come in a scattered
  * order. */

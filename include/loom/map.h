@@ -1,5 +1,5 @@
-/* Maps, sets, counters and multimaps. loom/base.h has what all bulk calls share: arrays, `status`, `result`,
- * streams and memory. It also explains how the comments below read. docs/guide.md tells more about
+/* Maps, sets, counters and multimaps. loom/base.h has what all bulk calls share: arrays, `status`,
+ * `result`, streams and memory. It also explains how the comments below read. docs/guide.md tells more about
  * engines, sizes, growth and streams.
  *
  * One handle serves four types, chosen by config.type:
@@ -30,8 +30,8 @@
  *     - contains counts as find. size, retrieve_all, cursors, save, clone and stats wait for all
  *       writers.
  *     - These run alone: build, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
- *       LOOM_BY_PARTITION, large inserts (loom_map_insert), and in perfect tables every call that
- *       may store keys.
+ *       LOOM_BY_PARTITION, large inserts (loom_map_insert), in perfect tables every call that may
+ *       store keys, and in multimaps every call that writes.
  *     - A call that might grow the table runs alone. An insertion first waits and counts the stored
  *       keys. If the batch still may not fit, the call is synchronous. An insertion might grow the
  *       table if its n keys, plus all keys given to the table before, exceed the capacity. A build

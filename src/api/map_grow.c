@@ -28,6 +28,10 @@
  * holds afterwards. A table that refuses keys while it is less than half full does not grow: the hashes of these keys
  * are made to collide, and would collide in any table.
  *
+ * Multimaps. The steps above are about their keys. Whether there is room for the values is known only when the batch
+ * has reserved places for them: loom__map_run_with_values gives the batch to the table, makes room if the table says
+ * how much it needs, and gives it the batch again.
+ *
  * Short of memory. If the larger table of step 1 cannot be had, the batch goes to the table as it is. All memory for a
  * further round is allocated before the table begins to grow. If an allocation fails, the rows stay refused, as
  * reported. */
@@ -163,7 +167,7 @@ static loom_status grow(loom_map *map, uint64_t keys, loom_stream stream)
 /* ---- room for values ---- */
 
 /* The room of a multimap that needs room for `needed` values, all of its lists packed. If the heap is large enough, it
- * keeps its size, and what lists left behind in it becomes free. A fifth must be free after the next batch then, so that
+ * keeps its size, and what lists left behind in it becomes free. A fifth must be free after the batch then, so that
  * moves stay rare. The map's memory limit may lower the result. */
 static loom__room choose_values(const loom_map *map, uint64_t needed)
 {

@@ -2,14 +2,13 @@
  *
  * A multimap is a directory and a value heap. The directory is an open table (open_layout.h) whose values are handles
  * of 8 bytes (core/list_handle.h). The heap is an array of values. A key's values lie in one piece in the heap, or in
- * the handle if there is one value of 4 bytes. So a key is stored once, its values are read as a stream, and no key has
- * more values in its partition than another: a frequent key does not fill it.
+ * the handle if there is one value of 4 bytes. So a key is stored once, its values are read as a stream, and a key
+ * takes one slot of its partition, however many values it has.
  *
  * The heap is used from its start on (loom__multi_totals.used). A list that outgrows its room moves to the end. What it
  * leaves is unused, and so is what erased lists leave, until the whole table moves: then all lists are packed, without
- * room between them. The table moves when the heap is at its end, to a heap of at least `growth` times the size, or of
- * the same size if enough of it is unused (map_grow.c). So at most as much is wasted as is in use, plus the room of the
- * lists for their own growth. */
+ * room between them. The table moves when the heap is at its end: to a heap of the same size if a fifth of it would be
+ * free after the batch, otherwise to one of at least `growth` times the size (map_grow.c). */
 #ifndef LOOM_MULTI_LAYOUT_H
 #define LOOM_MULTI_LAYOUT_H
 

@@ -386,8 +386,8 @@ typedef struct pack_work {
     uint64_t refused;
 } pack_work;
 
-/* Packs the lists of one partition of the new directory: counts their values, takes a place for short ones together, and
- * copies. Its handles are still those of the old table. */
+/* Packs the lists of one partition of the new directory: counts their values, takes a place for short ones together,
+ * and copies. Its handles are still those of the old table. */
 static void pack_part(void *argument, uint64_t partition)
 {
     pack_work *work = argument;

@@ -5,8 +5,8 @@
  *   cpu_multi_insert.c  insert, build
  *   cpu_multi_erase.c   erase, erase_pairs
  *
- * The directory is searched by the open engine's loops (cpu_open_simd.h), a chunk of keys at a time, so that the handles
- * are in the L1 cache when the lists are read. */
+ * The directory is searched by the open engine's loops (cpu_open_simd.h), a chunk of keys at a time, so that the
+ * handles are in the L1 cache when the lists are read. */
 #ifndef LOOM_CPU_MULTI_H
 #define LOOM_CPU_MULTI_H
 
@@ -52,8 +52,8 @@ typedef enum loom__cpu_reserves {
     MULTI_REMEMBERS /* until the call ends: reservations may be taken back */
 } loom__cpu_reserves;
 
-/* Splits the batch if that pays, and allocates what reservations tell. After OUT_OF_MEMORY the work is one part, without
- * reservations, and there is nothing to end. */
+/* Splits the batch if that pays, and allocates what reservations tell. After OUT_OF_MEMORY the work is one part,
+ * without reservations, and there is nothing to end. */
 loom_status loom__cpu_lists_begin(loom__machine *machine, const void *any_view, const loom__batch *batch,
                                   loom__cpu_reserves reserves, loom__cpu_lists *work);
 void loom__cpu_lists_end(loom__cpu_lists *work);

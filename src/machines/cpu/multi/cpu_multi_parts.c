@@ -22,8 +22,8 @@ static uint64_t largest_part(const loom__cpu_lists *work)
     return largest;
 }
 
-/* If all parts must remember their reservations, there is room for n of them. Otherwise each thread has room for those of
- * one part, in memory that stays in its cache, unless that would be more. */
+/* If all parts must remember their reservations, there is room for n of them. Otherwise each thread has room for those
+ * of one part, in memory that stays in its cache, unless that would be more. */
 static void choose_room(loom__cpu_lists *work, int remembers)
 {
     const uint64_t threads = work->cpu->threads < MULTI_MOST_THREADS ? work->cpu->threads : MULTI_MOST_THREADS;
