@@ -325,7 +325,7 @@ LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n,
  *   status   [n], optional: OK or NOT_FOUND
  *   - Without a status array, choose an `absent` that no key has as its value. Then the values tell
  *     which keys are present, and the call writes no statuses.
- *   - Memory   allocates nothing
+ *   - Memory   allocates nothing; multimaps on the cuda machine: 8 bytes for each key
  *   - Runs     as `result` says; reader */
 LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, void *values, const void *absent,
                                    uint8_t *status, loom_result *result, loom_stream stream);
@@ -343,7 +343,7 @@ LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t
  * the others NOT_FOUND. The result counts keys.
  *   keys     [n] of key_bytes
  *   status   [n], optional: OK or NOT_FOUND
- *   - Memory   allocates nothing; multimaps: temporary memory if it is available
+ *   - Memory   allocates nothing; multimaps: temporary memory, on the cpu machine if it is available
  *   - Runs     as `result` says; writer */
 LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
@@ -373,7 +373,7 @@ LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const 
  *   keys     [n] of key_bytes
  *   counts   [n]: 0 for absent keys
  *   status   [n], optional: OK or NOT_FOUND
- *   - Memory   allocates nothing
+ *   - Memory   allocates nothing; cuda machine: copies of arrays in host memory
  *   - Runs     as `result` says; reader
  *   - Status   UNSUPPORTED: not a multimap */
 LOOM_API loom_status loom_map_find_counts(loom_map *map, const void *keys, uint64_t n, uint64_t *counts,
@@ -388,7 +388,8 @@ LOOM_API loom_status loom_map_find_counts(loom_map *map, const void *keys, uint6
  *   needed    optional, in host memory: the number of values in all
  *   - The values of a key come in the order of its insertions if all of them were in order (the cpu
  *     machine always inserts in order), otherwise in any order.
- *   - Memory   allocates nothing
+ *   - Memory   allocates nothing; cuda machine: 8 bytes for each key, and copies of arrays in host
+ *              memory
  *   - Runs     as `result` says; synchronous if `needed` is given; reader
  *   - Status   TOO_SMALL: room is not 0, but less than needed; offsets were written, values were
  *              not; UNSUPPORTED: not a multimap */

@@ -32,7 +32,7 @@ static loom_status enter_inserting(loom_map *map, loom__access *access, int buil
     batch->read_beside = handle->table->concurrent_reads || handle->lent > 0; /* kernels with a view may look keys up */
     if (!builds && handle->lent == 0)
         *access = loom__map_table_access(handle->table, batch, *access);
-    if (*grows)
+    if (*grows || multimap)
         *access = LOOM__ACCESS_ALONE;
     return loom__handle_admit(handle, *access, batch->stream);
 }

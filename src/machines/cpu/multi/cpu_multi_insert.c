@@ -10,6 +10,7 @@
  *
  * Memory traffic for a pair of p bytes with a value of v bytes: 3 p to split, p + 16 to reserve, p + 16 + 2 v to store.
  * The partition of the directory stays in the L2 cache. */
+#include "engines/multi/multi_plan.h"
 #include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
 
@@ -29,40 +30,14 @@ static void reserve(loom__cpu_lists *work, const loom__cpu_records *records, loo
 
 /* ---- 2. settle ---- */
 
-/* What becomes of a list. */
 typedef struct list_plan {
-    uint64_t row;    /* the pair that came first */
-    uint64_t stored; /* values before the call */
-    uint64_t wanted; /* values afterwards, if there is room */
-    uint64_t moves;  /* values of the heap that the list takes elsewhere; 0: it stays */
-    int exact;       /* without room behind them */
+    uint64_t row; /* the pair that came first */
+    loom__list_plan list;
 } list_plan;
-
-/* Where no larger heap can be had, lists get no room behind them. */
-static list_plan plan_list(const loom__multi_view *view, const loom__cpu_reserved *first, uint64_t row, int tight)
-{
-    list_plan plan = {.row = row, .stored = list_count(first->old), .wanted = list_count(*first->handle)};
-    if (plan.wanted > view->most)
-        plan.wanted = plan.stored > view->most ? plan.stored : view->most;
-    if (plan.stored == 0 && plan.wanted == 1 && multi_has_ones(view))
-        return plan;
-    if (plan.wanted > list_capacity(first->old, plan.stored))
-        plan.moves = plan.stored == 0 || tight ? plan.wanted : list_class(plan.wanted);
-    plan.exact = plan.stored == 0 || tight;
-    return plan;
-}
-
-/* The values that the list takes at the end of a packed heap, where all lists are exact. */
-static uint64_t needed_when_packed(const list_plan *plan)
-{
-    if (plan->wanted == plan->stored)
-        return 0;
-    return plan->moves == 0 && plan->stored > 0 ? list_class(plan->wanted) : plan->moves;
-}
 
 /* Takes a place for a list. If there is none, and no larger heap can be had, the list gets what is left of the heap, if
  * that is more than it has. */
-static uint64_t take_place(loom__cpu_lists *work, list_plan *plan)
+static uint64_t take_place(loom__cpu_lists *work, loom__list_plan *plan)
 {
     const loom__list_kind kind = list_kind_for(plan->wanted);
     uint64_t place = loom__cpu_multi_take(work->view, kind, plan->moves, &plan->moves);
@@ -81,7 +56,7 @@ static uint64_t take_place(loom__cpu_lists *work, list_plan *plan)
 }
 
 /* Moves a list to its new place, and returns its handle. */
-static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, uint64_t old, const list_plan *plan,
+static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, uint64_t old, const loom__list_plan *plan,
                           uint64_t place)
 {
     const uint64_t bytes = view->value_bytes, one = list_one_value(old);
@@ -92,19 +67,6 @@ static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, ui
         memcpy(to, &one, bytes);
     memset(to + plan->wanted * bytes, 0, (plan->moves - plan->wanted) * bytes);
     return list_make(kind, place, plan->wanted, plan->exact);
-}
-
-/* The handle of a list that stays where it is, with as many values as there is room for. A new key keeps one value in
- * its handle if it can: that of the pair that came first. */
-static uint64_t keep_list(const loom__cpu_lists *work, const loom__cpu_records *records, uint64_t old,
-                          const list_plan *plan)
-{
-    const uint64_t capacity = list_capacity(old, plan->stored);
-    if (plan->stored > 0)
-        return list_with_count(old, plan->wanted < capacity ? plan->wanted : capacity);
-    if (!multi_has_ones(work->view) || plan->wanted == 0)
-        return 0;
-    return list_of_one((uint32_t)loom__cpu_lists_value(work, records, plan->row));
 }
 
 /* Erases a key that has got no value. Its slot then holds a handle of zero. */
@@ -125,13 +87,14 @@ static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records,
     const loom__multi_view *view = work->view;
     uint64_t together = 0, needed = 0, in_heap = 0;
     for (uint32_t i = 0; i < count; i++) {
-        together += list_kind_for(plans[i].wanted) == LIST_SHORT ? plans[i].moves : 0;
-        needed += needed_when_packed(&plans[i]);
+        together += list_kind_for(plans[i].list.wanted) == LIST_SHORT ? plans[i].list.moves : 0;
+        needed += multi_needed_when_packed(&plans[i].list);
     }
     uint64_t shared = together > 0 ? loom__cpu_multi_take(view, LIST_SHORT, together, &together) : MULTI_NO_PLACE;
     for (uint32_t i = 0; i < count; i++) {
-        list_plan *plan = &plans[i];
-        const loom__cpu_reserved *first = &reserved[plan->row];
+        loom__list_plan *plan = &plans[i].list;
+        const uint64_t row = plans[i].row;
+        const loom__cpu_reserved *first = &reserved[row];
         const loom__list_kind kind = list_kind_for(plan->wanted);
         uint64_t place = MULTI_NO_PLACE;
         if (plan->moves > 0 && kind == LIST_SHORT && shared != MULTI_NO_PLACE) {
@@ -140,12 +103,13 @@ static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records,
         } else if (plan->moves > 0) {
             place = take_place(work, plan);
         }
-        *first->handle = place != MULTI_NO_PLACE ? move_list(view, kind, first->old, plan, place)
-                                                 : keep_list(work, records, first->old, plan);
+        *first->handle = place != MULTI_NO_PLACE
+                             ? move_list(view, kind, first->old, plan, place)
+                             : multi_kept_list(view, first->old, plan, loom__cpu_lists_value(work, records, row));
         in_heap += list_in_heap(*first->handle) ? list_count(*first->handle) : 0;
         in_heap -= list_in_heap(first->old) ? plan->stored : 0;
         if (*first->handle == 0)
-            erase_key(work, records, plan->row);
+            erase_key(work, records, row);
     }
     loom__cpu_lists_add(&work->in_heap, in_heap);
     loom__cpu_lists_add(&work->needed, needed);
@@ -163,7 +127,9 @@ static void settle(loom__cpu_lists *work, const loom__cpu_records *records, cons
     for (uint64_t row = 0; row < records->n; row++) {
         if (!came_first(&reserved[row]))
             continue;
-        plans[count++] = plan_list(work->view, &reserved[row], row, work->batch->values_needed == NULL);
+        plans[count++] =
+            (list_plan){row, multi_plan_list(work->view, reserved[row].old, list_count(*reserved[row].handle),
+                                             work->batch->values_needed == NULL)};
         if (count == MULTI_CHUNK) {
             settle_some(work, records, reserved, plans, count);
             count = 0;

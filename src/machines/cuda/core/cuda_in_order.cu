@@ -21,8 +21,7 @@
 #include "core/call_parts.h"
 #include "machines/cuda/core/cuda_map_call.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
-
-#include <cub/device/device_radix_sort.cuh>
+#include "machines/cuda/core/cuda_sort.cuh"
 
 namespace
 {
@@ -46,45 +45,6 @@ unsigned blocks_for(const cuda_state *cuda, uint64_t n, uint32_t at_once)
     const uint64_t most = (uint64_t)cuda->multiprocessors * BLOCKS, per_block = THREADS * at_once;
     const uint64_t wanted = (n + per_block - 1) / per_block;
     return (unsigned)(wanted < most ? wanted : most);
-}
-
-__global__ void __launch_bounds__(THREADS) number_kernel(uint32_t *positions, uint64_t n)
-{
-    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (uint64_t)gridDim.x * THREADS)
-        positions[i] = (uint32_t)i;
-}
-
-/* ---- runs of equal keys ---- */
-
-template <class key> __device__ __forceinline__ bool begins_run(const key *keys, uint64_t i)
-{
-    return i == 0 || keys[i - 1] != keys[i];
-}
-
-/* Finds the last place of the run that contains `at`: searches in steps that double, then in steps that halve. Compares
- * at most 64 keys. */
-template <class key> __device__ __forceinline__ uint64_t last_of_run(const key *keys, uint64_t n, uint64_t at)
-{
-    const key own = keys[at];
-    uint64_t step = 1;
-    for (; step < n - at && keys[at + step] == own; step *= 2)
-        at += step;
-    for (step /= 2; step > 0; step /= 2)
-        if (step < n - at && keys[at + step] == own)
-            at += step;
-    return at;
-}
-
-template <class key> __device__ __forceinline__ uint64_t first_of_run(const key *keys, uint64_t at)
-{
-    const key own = keys[at];
-    uint64_t step = 1;
-    for (; step <= at && keys[at - step] == own; step *= 2)
-        at -= step;
-    for (step /= 2; step > 0; step /= 2)
-        if (step <= at && keys[at - step] == own)
-            at -= step;
-    return at;
 }
 
 /* ---- winners ---- */
@@ -186,13 +146,6 @@ const cuda_call_array *answers_of(const cuda_map_call *call)
     return &call->arrays.all[call->batch.added != NULL ? CALL_FOUND : CALL_STATUS];
 }
 
-template <class key> cudaError_t sort_bytes(uint64_t n, size_t *bytes)
-{
-    cub::DoubleBuffer<key> keys;
-    cub::DoubleBuffer<uint32_t> positions;
-    return cub::DeviceRadixSort::SortPairs(NULL, *bytes, keys, positions, (uint32_t)n);
-}
-
 /* Inserts one slice. Keys may lie anywhere. Values and answers lie on the device, unless the plan stages them. Waits
  * only for copies of pageable memory. */
 template <class key>
@@ -206,14 +159,16 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     const uint32_t value_bytes = slot_value_bytes(slice->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
-    cub::DoubleBuffer<key> keys((key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1]));
-    cub::DoubleBuffer<uint32_t> positions((uint32_t *)(workspace + plan->positions_at[0]),
-                                          (uint32_t *)(workspace + plan->positions_at[1]));
+    const cuda_sort_buffers<key> buffers = {
+        {(key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1])},
+        {(uint32_t *)(workspace + plan->positions_at[0]), (uint32_t *)(workspace + plan->positions_at[1])},
+        scratch,
+        (size_t)plan->sort_bytes};
+    cuda_sorted<key> sorted;
     const void *values = batch->values;
     uint8_t *home = (uint8_t *)answers_of(slice)->at, *answers = home;
     const bool adds = slice->batch.added != NULL;
     CUDA_TRY(cudaMemsetAsync(counters, 0, sizeof *counters, stream));
-    CUDA_TRY(cudaMemcpyAsync(keys.Current(), batch->keys, n * sizeof(key), cudaMemcpyDefault, stream));
     if (plan->values_staged) {
         values = workspace + plan->values_at;
         CUDA_TRY(
@@ -222,18 +177,14 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     if (plan->answers_staged)
         answers = workspace + plan->answers_at;
     const unsigned blocks = blocks_for(cuda, n, 1), choosing = blocks_for(cuda, n, AT_ONCE);
-    number_kernel<<<blocks, THREADS, 0, stream>>>(positions.Current(), n);
-    CUDA_TRY(cudaGetLastError());
-    size_t sort_bytes = plan->sort_bytes;
-    CUDA_TRY(cub::DeviceRadixSort::SortPairs(scratch, sort_bytes, keys, positions, (uint32_t)n, 0, (int)sizeof(key) * 8,
-                                             stream));
-    /* The alternate buffers and the sort's scratch memory are free now: winners go there. */
-    const order_work<key> work = {keys.Current(),
-                                  positions.Current(),
+    RETURN_IF_FAILED(cuda_sort_keys(batch->keys, n, buffers, stream, &sorted));
+    /* The other buffers and the sort's scratch memory are free now: winners go there. */
+    const order_work<key> work = {sorted.keys,
+                                  sorted.positions,
                                   n,
-                                  positions.Alternate(),
+                                  sorted.free_positions,
                                   counters,
-                                  keys.Alternate(),
+                                  sorted.free_keys,
                                   scratch,
                                   workspace + plan->chosen_status_at,
                                   values,
@@ -263,7 +214,7 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool a
 {
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
-    cudaError_t error = key_bytes == 4 ? sort_bytes<uint32_t>(n, &sort) : sort_bytes<uint64_t>(n, &sort);
+    cudaError_t error = cuda_sort_bytes(key_bytes, n, &sort);
     uint64_t at = 0;
     auto reserve = [&](uint64_t bytes) {
         at += cuda_aligned(bytes);

@@ -1,6 +1,7 @@
 /* The cuda machine and its module. */
 #include "machines/cuda/core/cuda_state.cuh"
 #include "machines/cuda/filter/cuda_filter.cuh"
+#include "machines/cuda/multi/cuda_multi.cuh"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,6 +192,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
     return engine == LOOM_ENGINE_OPEN      ? (const void *)&cuda_open_kernels
            : engine == LOOM_ENGINE_PERFECT ? (const void *)&cuda_perfect_kernels
            : engine == LOOM_ENGINE_BLOOM   ? (const void *)&cuda_filter_kernels
+           : engine == LOOM__KERNELS_MULTI ? (const void *)&cuda_multi_kernels
                                            : NULL;
 }
 

@@ -126,12 +126,6 @@ __global__ void __launch_bounds__(THREADS)
                 });
 }
 
-/* Element `at` of an array that may be missing. */
-void *element(void *array, uint64_t at, uint32_t width)
-{
-    return array != NULL ? (unsigned char *)array + at * width : NULL;
-}
-
 /* The widest unit of which all row positions are multiples. */
 uint32_t row_unit(const loom__table_slots *table)
 {
@@ -196,8 +190,8 @@ loom_status retrieve_here(const cuda_stage *stage, const loom__table_slots *tabl
         CUDA_TRY(cudaMemcpyAsync(counts, on_host, bytes, cudaMemcpyHostToDevice, stream));
         CUDA_TRY(cudaMemsetAsync(end, 0, sizeof *end, stream));
         const uint64_t now = total < left ? total : left;
-        CUDA_TRY(launch_copy(table, *position, counts, segments, element(keys, *got, loom__slots_key_bytes(table)),
-                             element(values, *got, loom__slots_value_bytes(table)), left, now, rows, end, stream));
+        CUDA_TRY(launch_copy(table, *position, counts, segments, cuda_element(keys, *got, loom__slots_key_bytes(table)),
+                             cuda_element(values, *got, loom__slots_value_bytes(table)), left, now, rows, end, stream));
         CUDA_TRY(cudaMemcpyAsync(on_host, end, sizeof *end, cudaMemcpyDeviceToHost, stream));
         CUDA_TRY(cudaStreamSynchronize(stream));
         memcpy(&reached, on_host, sizeof reached);
@@ -220,36 +214,10 @@ loom_status cuda_retrieve(cuda_state *cuda, const loom__table_slots *table, loom
                           void *values, uint64_t room, uint64_t *got, cudaStream_t stream)
 {
     const uint32_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
-    cuda_place keys_at, values_at;
     ON_DEVICE(cuda);
-    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
-    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
-    ON_STAGE(cuda);
-    /* Arrays that are not on the device pass through staging buffers: keys through one, values through the other. */
-    const bool keys_pass = keys_at != PLACE_DEVICE;
-    const bool values_pass = values != NULL && values_at != PLACE_DEVICE && value_bytes > 0;
-    const uint64_t key_room = keys_pass ? STAGE_BYTES / (uint64_t)key_bytes : UINT64_MAX;
-    const uint64_t value_room = values_pass ? STAGE_BYTES / (uint64_t)value_bytes : UINT64_MAX;
-    const uint64_t per_chunk = key_room < value_room ? key_room : value_room;
-    uint64_t got_now;
-    RETURN_ERROR_IF(
-        per_chunk == 0, LOOM_UNSUPPORTED,
-        "a pair of %u + %u bytes does not pass through the staging buffer of %d bytes; retrieve into arrays "
-        "on the device",
-        key_bytes, value_bytes, (int)STAGE_BYTES);
-    *got = 0;
-    do { /* each round brings pairs, or is the last */
-        const uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
-        void *to_keys = element(keys, *got, key_bytes), *to_values = element(values, *got, value_bytes);
-        void *device_keys = keys_pass ? stage->device[0] : to_keys;
-        void *device_values = values_pass ? stage->device[1] : to_values;
-        RETURN_IF_FAILED(retrieve_here(stage, table, position, device_keys, device_values, left, &got_now, stream));
-        if (keys_pass)
-            CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
-        if (values_pass)
-            CUDA_TRY(cudaMemcpyAsync(to_values, device_values, got_now * value_bytes, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
-        *got += got_now;
-    } while (got_now > 0 && *got < room);
-    return LOOM_OK;
+    return cuda_retrieve_chunks(
+        cuda, key_bytes, value_bytes, keys, values, room, got, stream,
+        [&](const cuda_stage *stage, void *to_keys, void *to_values, uint64_t left, uint64_t *now) {
+            return retrieve_here(stage, table, position, to_keys, to_values, left, now, stream);
+        });
 }

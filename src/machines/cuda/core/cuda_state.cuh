@@ -25,6 +25,9 @@
  *   cuda_open_scan.cu    reads or writes whole tables: clear, survey
  *   cuda_open_upkeep.cu  upkeep of partitions
  *   cuda_perfect.cuh     the perfect engine, and the list of its files
+ *   cuda_multi.cuh       multimaps, and the list of their files
+ *   cuda_copy_lists.cuh  copies lists of any lengths
+ *   cuda_sort.cuh        sorts the keys of a batch with their positions; cuda_sort.cu
  *   cuda_in_order.cu     inserts batches in order (LOOM_IN_ORDER): sorts the keys, inserts one of equal keys
  *   cuda_whole.cuh       reads or writes whole tables: sums, pairs
  *   cuda_retrieve.cu     copies pairs out of tables
@@ -360,6 +363,10 @@ inline cudaLaunchConfig_t cuda_parts_place(cuda_parts *parts, uint32_t threads, 
 typedef cudaError_t cuda_launch(const loom__open_view *view, const cuda_batch *batch, cuda_op op,
                                 const cuda_finish *finish, cudaStream_t stream);
 cuda_launch cuda_open_launch_1, cuda_open_launch_2, cuda_open_launch_4, cuda_open_launch_8;
+
+/* Launches the batch, of at least one key, with groups of the width that the machine is configured for. */
+cudaError_t cuda_open_launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, cuda_op op,
+                             const cuda_finish *finish, cudaStream_t stream);
 
 /* Looks up several batches, by groups of the width that the library chooses. Places the parts. */
 cudaError_t cuda_open_launch_parts(const loom__open_view *view, cuda_parts *parts, cudaStream_t stream);

@@ -49,6 +49,51 @@ loom_status cuda_sum_up(loom__machine *machine, sums_type *sums, loom_stream giv
     return LOOM_OK;
 }
 
+/* Element `at` of an array that may be missing. */
+inline void *cuda_element(void *array, uint64_t at, uint64_t width)
+{
+    return array != NULL ? (unsigned char *)array + at * width : NULL;
+}
+
+/* Retrieves pairs into arrays that may lie anywhere: here(stage, keys, values, room, &got) copies pairs into arrays on
+ * the device, and waits. Arrays that are not on the device pass through staging buffers: keys through one, values
+ * through the other. */
+template <class here_type>
+loom_status cuda_retrieve_chunks(cuda_state *cuda, uint32_t key_bytes, uint32_t value_bytes, void *keys, void *values,
+                                 uint64_t room, uint64_t *got, cudaStream_t stream, here_type here)
+{
+    cuda_place keys_at, values_at;
+    RETURN_IF_FAILED(cuda_locate(cuda, "keys", keys, &keys_at));
+    RETURN_IF_FAILED(cuda_locate(cuda, "values", values, &values_at));
+    ON_STAGE(cuda);
+    const bool keys_pass = keys_at != PLACE_DEVICE;
+    const bool values_pass = values != NULL && values_at != PLACE_DEVICE && value_bytes > 0;
+    const uint64_t key_room = keys_pass ? STAGE_BYTES / (uint64_t)key_bytes : UINT64_MAX;
+    const uint64_t value_room = values_pass ? STAGE_BYTES / (uint64_t)value_bytes : UINT64_MAX;
+    const uint64_t per_chunk = key_room < value_room ? key_room : value_room;
+    uint64_t got_now;
+    RETURN_ERROR_IF(
+        per_chunk == 0, LOOM_UNSUPPORTED,
+        "a pair of %u + %u bytes does not pass through the staging buffer of %d bytes; retrieve into arrays "
+        "on the device",
+        key_bytes, value_bytes, (int)STAGE_BYTES);
+    *got = 0;
+    do { /* each round brings pairs, or is the last */
+        const uint64_t left = room - *got < per_chunk ? room - *got : per_chunk;
+        void *to_keys = cuda_element(keys, *got, key_bytes), *to_values = cuda_element(values, *got, value_bytes);
+        void *device_keys = keys_pass ? stage->device[0] : to_keys;
+        void *device_values = values_pass ? stage->device[1] : to_values;
+        RETURN_IF_FAILED(here(stage, device_keys, device_values, left, &got_now));
+        if (keys_pass)
+            CUDA_TRY(cudaMemcpyAsync(to_keys, device_keys, got_now * key_bytes, cudaMemcpyDeviceToHost, stream));
+        if (values_pass)
+            CUDA_TRY(cudaMemcpyAsync(to_values, device_values, got_now * value_bytes, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        *got += got_now;
+    } while (got_now > 0 && *got < room);
+    return LOOM_OK;
+}
+
 /* An engine's `retrieve`. */
 template <class view_type, loom__table_slots (*slots_of)(const view_type *view)>
 loom_status cuda_retrieve_from(loom__machine *machine, const void *view, loom__position *position, void *keys,

@@ -59,18 +59,13 @@ cudaError_t combine(const cuda_map_call *call, cudaStream_t stream, bool *done)
 
 cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
 {
-    const uint32_t lanes = call->cuda->lanes;
-    cuda_launch *const launch_items = lanes == 1   ? cuda_open_launch_1
-                                      : lanes == 4 ? cuda_open_launch_4
-                                      : lanes == 8 ? cuda_open_launch_8
-                                                   : cuda_open_launch_2;
     if (call->op == OP_COMBINE && !call->arrays.staged) {
         bool done;
         cudaError_t error = combine(call, stream, &done);
         if (done)
             return error;
     }
-    return launch_items(view_of(call), batch, call->op, call->finish, stream);
+    return cuda_open_launch(call->cuda, view_of(call), batch, call->op, call->finish, stream);
 }
 
 cudaError_t launch_parts(const cuda_map_call *call, cuda_parts *parts, cudaStream_t stream)
@@ -386,6 +381,16 @@ uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, ui
 }
 
 } // namespace
+
+cudaError_t cuda_open_launch(const cuda_state *cuda, const loom__open_view *view, const cuda_batch *batch, cuda_op op,
+                             const cuda_finish *finish, cudaStream_t stream)
+{
+    cuda_launch *const launch_items = cuda->lanes == 1   ? cuda_open_launch_1
+                                      : cuda->lanes == 4 ? cuda_open_launch_4
+                                      : cuda->lanes == 8 ? cuda_open_launch_8
+                                                         : cuda_open_launch_2;
+    return launch_items(view, batch, op, finish, stream);
+}
 
 const loom__map_kernels cuda_open_kernels = {
     cuda_open_clear,

@@ -1,0 +1,144 @@
+/* Copies many lists of values, each of any length, with all threads busy.
+ *
+ * A thread block takes LISTS neighbouring lists, sums up their lengths and shares their values out evenly among its
+ * threads: thread t copies values t, t + THREADS, … of the block, and finds the list of each by a binary search in shared
+ * memory. So neighbouring lanes store neighbouring values, and lists of one value and of a thousand take about the same
+ * time per value. Lists of more than LONG values are queued, and then copied by all blocks together, piece by piece.
+ *
+ * A type `lists` says which lists there are:
+ *   value            type: of 4 or 8 bytes
+ *   copied_list list(uint64_t i) const       list i of n
+ *   void put(uint64_t i, uint64_t at, value one) const      stores value `at` - list(i).to of list i */
+#ifndef LOOM_CUDA_COPY_LISTS_CUH
+#define LOOM_CUDA_COPY_LISTS_CUH
+
+#include "core/list_handle.h"
+#include "machines/cuda/core/cuda_state.cuh"
+
+#include <cub/block/block_scan.cuh>
+
+struct copied_list {
+    const void *from; /* NULL: the list is the value `one` alone */
+    uint64_t to;      /* the place of the first value */
+    uint64_t count;
+    uint32_t one;
+};
+
+/* Lists for the second kernel. */
+struct long_lists {
+    enum { ROOM = 1 << 12 };
+    uint32_t count; /* may be larger than ROOM; zero at first */
+    uint64_t list[ROOM];
+};
+
+/* The values of a list, from value `first` on. */
+__device__ __forceinline__ copied_list list_to_copy(const unsigned char *heap, uint32_t value_bytes, uint64_t handle,
+                                                    uint64_t first, uint64_t count, uint64_t to)
+{
+    return {list_in_heap(handle) ? heap + (list_first(handle) + first) * value_bytes : NULL, to, count,
+            list_one_value(handle)};
+}
+
+enum { COPY_THREADS = 256, COPY_LISTS = 256, COPY_UNROLLED = 4, COPY_LONG = 1 << 15 };
+
+template <class lists>
+__global__ void __launch_bounds__(COPY_THREADS) copy_lists_kernel(const lists work, uint64_t n, long_lists *queue)
+{
+    typedef typename lists::value value;
+    typedef cub::BlockScan<uint32_t, COPY_THREADS> scan;
+    __shared__ typename scan::TempStorage storage;
+    __shared__ uint32_t begin[COPY_LISTS + 1];
+    __shared__ const value *from[COPY_LISTS];
+    __shared__ uint64_t to[COPY_LISTS];
+    __shared__ value ones[COPY_LISTS];
+    static_assert(COPY_LISTS == COPY_THREADS && (uint64_t)COPY_LISTS * COPY_LONG < UINT32_MAX, "one for each thread");
+    const uint64_t first = (uint64_t)blockIdx.x * COPY_LISTS, mine = first + threadIdx.x;
+    copied_list own = {};
+    bool left_over = false; /* a long list for which the queue has no room */
+    if (mine < n)
+        own = work.list(mine);
+    if (own.count > COPY_LONG) {
+        const uint32_t place = atomicAdd(&queue->count, 1u);
+        left_over = place >= long_lists::ROOM;
+        if (!left_over)
+            queue->list[place] = mine;
+    }
+    const uint32_t count = own.count > COPY_LONG ? 0 : (uint32_t)own.count;
+    uint32_t before, all;
+    scan(storage).ExclusiveSum(count, before, all);
+    begin[threadIdx.x] = before;
+    from[threadIdx.x] = own.from != NULL ? (const value *)own.from : &ones[threadIdx.x];
+    to[threadIdx.x] = own.to;
+    ones[threadIdx.x] = own.one;
+    if (threadIdx.x == 0)
+        begin[COPY_LISTS] = all;
+    const bool any_left_over = __syncthreads_or(left_over);
+    for (uint32_t next = threadIdx.x; next < all; next += COPY_THREADS * COPY_UNROLLED) {
+        value some[COPY_UNROLLED];
+        uint32_t list[COPY_UNROLLED];
+#pragma unroll
+        for (int k = 0; k < COPY_UNROLLED; k++) {
+            const uint32_t at = next + k * COPY_THREADS;
+            uint32_t low = 0;
+            if (at >= all)
+                continue;
+#pragma unroll
+            for (uint32_t step = COPY_LISTS / 2; step > 0; step /= 2) /* the last list that begins at or before it */
+                low += begin[low + step] <= at ? step : 0;
+            list[k] = low;
+            some[k] = from[low][at - begin[low]];
+        }
+#pragma unroll
+        for (int k = 0; k < COPY_UNROLLED; k++) {
+            const uint32_t at = next + k * COPY_THREADS;
+            if (at < all)
+                work.put(first + list[k], to[list[k]] + (at - begin[list[k]]), some[k]);
+        }
+    }
+    for (uint32_t i = 0; any_left_over && i < COPY_LISTS; i++) {
+        const copied_list one = first + i < n ? work.list(first + i) : copied_list{};
+        if (one.count <= COPY_LONG)
+            continue;
+        __shared__ bool own_turn;
+        if (threadIdx.x == i)
+            own_turn = left_over;
+        __syncthreads();
+        for (uint64_t at = threadIdx.x; own_turn && at < one.count; at += COPY_THREADS)
+            work.put(first + i, one.to + at, ((const value *)one.from)[at]);
+        __syncthreads();
+    }
+}
+
+template <class lists>
+__global__ void __launch_bounds__(COPY_THREADS) copy_long_lists_kernel(const lists work, const long_lists *queue)
+{
+    typedef typename lists::value value;
+    const uint32_t room = long_lists::ROOM, count = queue->count < room ? queue->count : room;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t list = queue->list[i];
+        const copied_list own = work.list(list);
+        const uint64_t pieces = (own.count + COPY_LONG - 1) / COPY_LONG;
+        for (uint64_t piece = (blockIdx.x + i) % gridDim.x; piece < pieces; piece += gridDim.x) {
+            const uint64_t end = (piece + 1) * COPY_LONG < own.count ? (piece + 1) * COPY_LONG : own.count;
+#pragma unroll 4
+            for (uint64_t at = piece * COPY_LONG + threadIdx.x; at < end; at += COPY_THREADS)
+                work.put(list, own.to + at, ((const value *)own.from)[at]);
+        }
+    }
+}
+
+/* Copies lists 0 .. n - 1. `queue` is on the device. */
+template <class lists>
+cudaError_t copy_lists(const cuda_state *cuda, const lists &work, uint64_t n, long_lists *queue, cudaStream_t stream)
+{
+    enum { LONG_BLOCKS = 8 /* on one multiprocessor */ };
+    if (n == 0)
+        return cudaSuccess;
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(&queue->count, 0, sizeof queue->count, stream));
+    copy_lists_kernel<<<(unsigned)((n + COPY_LISTS - 1) / COPY_LISTS), COPY_THREADS, 0, stream>>>(work, n, queue);
+    RETURN_IF_CUDA_FAILED(cudaGetLastError());
+    copy_long_lists_kernel<<<(unsigned)cuda->multiprocessors * LONG_BLOCKS, COPY_THREADS, 0, stream>>>(work, queue);
+    return cudaGetLastError();
+}
+
+#endif

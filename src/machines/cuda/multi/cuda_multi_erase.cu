@@ -1,0 +1,305 @@
+/* Erases keys with all their values, and single pairs.
+ *
+ * Keys: the handles are looked up first. The directory then erases the keys; of equal keys of the batch one gets OK, and
+ * its handle tells how many pairs have gone.
+ *
+ * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its pairs
+ * one after the other: all threads look for the first equal value, then move the values behind it. So the values that
+ * stay keep their order, and of equal pairs the first one goes. Other runs have other lists. */
+#include "machines/cuda/core/cuda_sort.cuh"
+#include "machines/cuda/multi/cuda_multi.cuh"
+
+namespace
+{
+
+loom_status no_memory(uint64_t bytes)
+{
+    return loom__fail(LOOM_OUT_OF_MEMORY,
+                      "%llu bytes of temporary memory could not be had; erase fewer keys at once, or free other memory",
+                      (unsigned long long)bytes);
+}
+
+/* ---- keys ---- */
+
+__global__ void __launch_bounds__(MULTI_THREADS)
+    count_erased_kernel(const loom__multi_view view, const uint64_t *handles, const uint8_t *status, uint64_t n)
+{
+    const uint64_t i = multi_item();
+    const bool erased = i < n && status[i] == LOOM_OK;
+    const uint64_t count = erased ? list_count(handles[i]) : 0;
+    multi_add(&view.lists->pairs, 0 - count);
+    multi_add(&view.lists->in_heap, erased && list_in_heap(handles[i]) ? 0 - count : 0);
+}
+
+/* A call with memory for the handles and statuses of one launch. The work of two launches does not overlap. */
+struct erase_call : cuda_map_call {
+    unsigned char *memory; /* [most] handles, then [most] statuses */
+};
+
+cudaError_t launch_erase(const cuda_map_call *any_call, const cuda_batch *batch, cudaStream_t stream)
+{
+    const erase_call *call = static_cast<const erase_call *>(any_call);
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(call->view);
+    cuda_batch look = cuda_directory_batch(call->cuda, batch->keys, batch->n), erase = *batch;
+    look.found_values = call->memory;
+    erase.status = batch->status != NULL ? batch->status : call->memory + call->most * sizeof(uint64_t);
+    RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &look, OP_FIND, NULL, stream));
+    RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &erase, OP_ERASE, NULL, stream));
+    count_erased_kernel<<<multi_blocks(batch->n), MULTI_THREADS, 0, stream>>>(*view, (const uint64_t *)call->memory,
+                                                                              erase.status, batch->n);
+    return cudaGetLastError();
+}
+
+/* ---- pairs ---- */
+
+/* Different keys of the batch, with their handles. */
+template <class key> struct pair_runs {
+    const key *keys; /* [n] sorted */
+    const uint32_t *positions;
+    uint64_t n;
+    key *run_keys;     /* [n] */
+    uint32_t *begin;   /* [n] the first row of each run */
+    uint64_t *handles; /* [n] of the runs */
+    uint64_t *emptied; /* how many keys have no value any more; their keys follow each other in... */
+    key *emptied_keys; /* ... [n] */
+    uint32_t *runs;    /* how many there are */
+};
+
+/* Lists the runs, in no particular order. */
+template <class key> __global__ void __launch_bounds__(MULTI_THREADS) list_runs_kernel(const pair_runs<key> work)
+{
+    const uint64_t i = multi_item();
+    if (i >= work.n || !begins_run(work.keys, i))
+        return;
+    const uint32_t run = atomicAdd(work.runs, 1u);
+    work.run_keys[run] = work.keys[i];
+    work.begin[run] = (uint32_t)i;
+}
+
+/* The number of the first value that is equal to `value`; `count` if there is none. All threads of the block call
+ * this. */
+template <class value> __device__ __forceinline__ uint64_t find_value(const value *values, uint64_t count, value sought)
+{
+    __shared__ uint32_t first;
+    for (uint64_t begin = 0; begin < count; begin += MULTI_THREADS) {
+        if (threadIdx.x == 0)
+            first = UINT32_MAX;
+        __syncthreads();
+        if (begin + threadIdx.x < count && values[begin + threadIdx.x] == sought)
+            atomicMin(&first, threadIdx.x);
+        __syncthreads();
+        const uint32_t found = first;
+        __syncthreads();
+        if (found != UINT32_MAX)
+            return begin + found;
+    }
+    return count;
+}
+
+/* Moves the values behind `at` one place forward. All threads of the block call this. */
+template <class value> __device__ __forceinline__ void close_gap(value *values, uint64_t count, uint64_t at)
+{
+    for (uint64_t begin = at; begin + 1 < count; begin += MULTI_THREADS) {
+        const uint64_t to = begin + threadIdx.x;
+        value moved = {};
+        if (to + 1 < count)
+            moved = values[to + 1];
+        __syncthreads();
+        if (to + 1 < count)
+            values[to] = moved;
+        __syncthreads();
+    }
+}
+
+template <class key, class value>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    erase_pairs_kernel(const loom__multi_view view, const pair_runs<key> work, const value *given, uint8_t *status,
+                       cuda_counts *counts)
+{
+    for (uint32_t run = blockIdx.x; run < *work.runs; run += gridDim.x) {
+        uint64_t handle = work.handles[run], erased = 0, missed = 0;
+        const uint64_t before = list_count(handle), begin = work.begin[run];
+        value *values = (value *)multi_value_at(&view, list_in_heap(handle) ? list_first(handle) : 0);
+        for (uint64_t i = begin; i < work.n && work.keys[i] == work.keys[begin]; i++) {
+            const uint32_t position = work.positions[i];
+            const value sought = given[position];
+            const uint64_t count = list_count(handle);
+            uint64_t at = count;
+            if (list_in_heap(handle))
+                at = find_value(values, count, sought);
+            else if (count > 0 && (value)list_one_value(handle) == sought)
+                at = 0;
+            if (at < count) {
+                if (list_in_heap(handle))
+                    close_gap(values, count, at);
+                handle = list_with_count(handle, count - 1);
+            }
+            erased += at < count;
+            missed += at >= count;
+            if (threadIdx.x == 0 && status != NULL)
+                status[position] = at < count ? LOOM_OK : LOOM_NOT_FOUND;
+        }
+        if (threadIdx.x == 0) {
+            cuda_counts *to = counts + blockIdx.x % COUNT_COPIES;
+            atomicAdd(&to->ok, (unsigned long long)erased);
+            atomicAdd(&to->not_found, (unsigned long long)missed);
+            atomicAdd((unsigned long long *)&view.lists->pairs, 0 - (unsigned long long)erased);
+            if (list_in_heap(handle))
+                atomicAdd((unsigned long long *)&view.lists->in_heap, 0 - (unsigned long long)erased);
+            work.handles[run] = handle;
+            if (before > 0 && erased == before) {
+                work.emptied_keys[atomicAdd((unsigned long long *)work.emptied, 1ull)] = work.run_keys[run];
+                atomicAdd((unsigned long long *)&view.directory.totals->size, ~0ull); /* minus one */
+            }
+        }
+        __syncthreads();
+    }
+}
+
+struct pairs_work {
+    cuda_map_call *call;
+    const loom__multi_view *view;
+    cuda_device_array values, status;
+    cuda_workspace own;
+    uint64_t keys_at[2], positions_at[2], run_keys_at, begin_at, handles_at, scratch_at, scratch_bytes;
+};
+
+enum { COUNTERS_BYTES = 256 };
+
+loom_status lay_out(pairs_work *work, uint64_t *bytes)
+{
+    const uint64_t n = work->call->batch.n, key_bytes = slot_key_bytes(work->call->kind);
+    size_t sort = 0;
+    uint64_t at = COUNTERS_BYTES;
+    auto reserve = [&](uint64_t wanted) {
+        at += cuda_aligned(wanted);
+        return at - cuda_aligned(wanted);
+    };
+    CUDA_TRY(cuda_sort_bytes((uint32_t)key_bytes, n, &sort));
+    for (int i = 0; i < 2; i++) {
+        work->keys_at[i] = reserve(n * key_bytes);
+        work->positions_at[i] = reserve(n * sizeof(uint32_t));
+    }
+    work->run_keys_at = reserve(n * key_bytes);
+    work->begin_at = reserve(n * sizeof(uint32_t));
+    work->handles_at = reserve(n * sizeof(uint64_t));
+    work->scratch_bytes = sort;
+    work->scratch_at = reserve(sort);
+    *bytes = at;
+    return LOOM_OK;
+}
+
+template <class key, class value> loom_status erase_runs(pairs_work *work)
+{
+    cuda_map_call *call = work->call;
+    const loom__multi_view *view = work->view;
+    cudaStream_t stream = call->stream;
+    const uint64_t n = call->batch.n;
+    unsigned char *at = work->own.at;
+    const cuda_sort_buffers<key> buffers = {
+        {(key *)(at + work->keys_at[0]), (key *)(at + work->keys_at[1])},
+        {(uint32_t *)(at + work->positions_at[0]), (uint32_t *)(at + work->positions_at[1])},
+        at + work->scratch_at,
+        (size_t)work->scratch_bytes};
+    cuda_sorted<key> sorted;
+    uint64_t counters[2]; /* runs, emptied */
+    CUDA_TRY(cudaMemsetAsync(at, 0, COUNTERS_BYTES, stream));
+    RETURN_IF_FAILED(cuda_sort_keys(call->batch.keys, n, buffers, stream, &sorted));
+    const pair_runs<key> runs = {sorted.keys,
+                                 sorted.positions,
+                                 n,
+                                 (key *)(at + work->run_keys_at),
+                                 (uint32_t *)(at + work->begin_at),
+                                 (uint64_t *)(at + work->handles_at),
+                                 (uint64_t *)at + 1,
+                                 sorted.free_keys,
+                                 (uint32_t *)at};
+    list_runs_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(runs);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    cuda_batch batch = cuda_directory_batch(call->cuda, runs.run_keys, counters[0]);
+    batch.found_values = runs.handles;
+    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_FIND, NULL, stream));
+    const uint64_t most = (uint64_t)call->cuda->multiprocessors * 8;
+    erase_pairs_kernel<key, value><<<(unsigned)(counters[0] < most ? counters[0] : most), MULTI_THREADS, 0, stream>>>(
+        *view, runs, (const value *)work->values.at, (uint8_t *)work->status.at, call->counts());
+    CUDA_TRY(cudaGetLastError());
+    batch.found_values = NULL;
+    batch.values = runs.handles;
+    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE, NULL, stream));
+    CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    if (counters[1] > 0) {
+        const cuda_batch emptied = cuda_directory_batch(call->cuda, runs.emptied_keys, counters[1]);
+        CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &emptied, OP_ERASE, NULL, stream));
+    }
+    RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
+    return cuda_finish_call(call);
+}
+
+loom_status erase_pairs(pairs_work *work)
+{
+    const bool narrow_key = slot_key_bytes(work->call->kind) == 4, narrow_value = work->view->value_bytes == 4;
+    return narrow_key ? (narrow_value ? erase_runs<uint32_t, uint32_t>(work) : erase_runs<uint32_t, uint64_t>(work))
+                      : (narrow_value ? erase_runs<uint64_t, uint32_t>(work) : erase_runs<uint64_t, uint64_t>(work));
+}
+
+loom_status bring_arrays(pairs_work *work)
+{
+    cuda_map_call *call = work->call;
+    const uint64_t n = call->batch.n;
+    RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
+                                      call->stream, &work->values));
+    return cuda_bring_array(call->cuda, "status", call->batch.status, n, false, call->stream, &work->status);
+}
+
+} // namespace
+
+loom_status cuda_multi_erase(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
+    const uint64_t most = 1 << 22; /* keys of one launch */
+    erase_call call = {cuda_multi_call_on(machine, view, batch, OP_ERASE, launch_erase), NULL};
+    call.most = batch->n < most ? batch->n : most;
+    call.most += call.most == 0;
+    const uint64_t bytes = call.most * (sizeof(uint64_t) + 1);
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    const cuda_workspace own = cuda_take_workspace(machine, bytes, batch->stream, batch);
+    if (own.at == NULL)
+        return no_memory(bytes);
+    call.memory = own.at;
+    return cuda_with_ticket(&call, &own, [&] {
+        RETURN_IF_FAILED(cuda_run_items(&call, true));
+        return cuda_finish_call(&call);
+    });
+}
+
+loom_status cuda_multi_erase_pairs(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
+    cuda_map_call call = cuda_multi_call_on(machine, view, batch, OP_ERASE, NULL);
+    pairs_work work = {};
+    uint64_t bytes = 0;
+    work.call = &call;
+    work.view = view;
+    call.size = NULL; /* the directory's keys are counted here */
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    RETURN_ERROR_IF(batch->n > CUDA_SORT_MOST, LOOM_UNSUPPORTED,
+                    "n = %llu: the cuda machine erases at most %llu pairs at once; cut the batch",
+                    (unsigned long long)batch->n, (unsigned long long)CUDA_SORT_MOST);
+    if (batch->n == 0)
+        return cuda_with_ticket(&call, &work.own, [&] { return cuda_finish_call(&call); });
+    RETURN_IF_FAILED(lay_out(&work, &bytes));
+    work.own = cuda_take_workspace(machine, bytes, batch->stream, batch);
+    loom_status status = work.own.at != NULL ? bring_arrays(&work) : no_memory(bytes);
+    if (status == LOOM_OK)
+        status = cuda_with_ticket(&call, &work.own, [&] { return erase_pairs(&work); });
+    else
+        cuda_give_workspace(machine, &work.own, batch->stream);
+    cuda_drop_array(call.cuda, &work.values, call.stream);
+    cuda_drop_array(call.cuda, &work.status, call.stream);
+    return status;
+}

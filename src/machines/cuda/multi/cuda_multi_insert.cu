@@ -1,0 +1,596 @@
+/* Inserts pairs into lists by *runs*; also builds. The keys are sorted together with their positions in the batch
+ * (cuda_sort.cuh), so that the pairs of a key are one run, in the order of the batch. Then:
+ *   1. Number   Each run gets a number. Its key goes to an array of different keys.
+ *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
+ *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere.
+ *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle. Lists that move
+ *               are copied. If there is no room, and the caller can make the heap larger, new keys are erased again, and
+ *               the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
+ *   5. Store    Each pair whose place is below the new count is stored. The others are refused.
+ *   6. Update   The directory gets the new handles.
+ * In a build all lists are new: the directory is built from keys and handles in one piece after step 4.
+ *
+ * No two lanes ever write to one list's handle, however often a key comes, and the order of the batch is kept. So this
+ * way serves every batch: in order, with one key for all pairs, or small.
+ *
+ * Bytes moved for a pair of k + v bytes with r values per key: the sort 4 + 2 k + 2 k (k + 4); numbering 2 k + 8; storing
+ * 8 + v, and 32 for a random read of the value; and the directory's lines three times for each key. For 4 + 4 bytes
+ * and r = 8 these are about 180 bytes. The call waits for the device twice, before steps 2 and 4. */
+#include "engines/multi/multi_plan.h"
+#include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/core/cuda_sort.cuh"
+#include "machines/cuda/multi/cuda_multi.cuh"
+
+#include <cub/device/device_scan.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
+namespace
+{
+
+/* Sums over all runs, on the device. */
+struct run_sums {
+    uint64_t runs;
+    uint64_t taken;         /* values of the heap that lists take elsewhere */
+    uint64_t large;         /* LARGE lists that take a place */
+    uint64_t moving;        /* lists in the heap that move */
+    uint64_t needed;        /* values that the changed lists take in a packed heap */
+    uint64_t rows_refused;  /* pairs for whose keys the directory has no room */
+    uint64_t in_heap;       /* how much the values in the heap become more, modulo 2^64 */
+    uint64_t keys;          /* likewise for keys of the directory */
+    uint64_t without_value; /* new keys that are erased again */
+};
+
+/* Where the steps find their data. Arrays of runs have as many elements as there are runs. */
+struct run_arrays {
+    const uint32_t *positions; /* [n] of the sorted pairs in the batch */
+    const uint32_t *run_of;    /* [n] number of the run, from 1 on */
+    const uint32_t *begin;     /* [runs + 1] the first pair of each run */
+    uint64_t *old, *handles;   /* before and after the call */
+    uint64_t *places;          /* what a list takes; then where it begins, behind the used part; then unused */
+    uint8_t *status;           /* of the key in the directory */
+    const void *values;        /* [n] of the batch */
+    uint64_t runs, n;
+    run_sums *sums;
+
+    __device__ __forceinline__ uint64_t length(uint64_t run) const
+    {
+        return begin[run + 1] - begin[run];
+    }
+};
+
+/* The heap before the call. */
+struct heap_space {
+    uint64_t used, room;
+    int tight;
+};
+
+/* ---- 1. number ---- */
+
+template <class key> struct run_begins {
+    const key *keys;
+    __device__ __forceinline__ uint32_t operator()(uint32_t i) const
+    {
+        return begins_run(keys, i);
+    }
+};
+
+template <class key> auto begins_of(const key *keys)
+{
+    return thrust::make_transform_iterator(thrust::counting_iterator<uint32_t>(0), run_begins<key>{keys});
+}
+
+template <class key>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    number_kernel(const key *keys, const uint32_t *run_of, uint64_t n, key *run_keys, uint32_t *begin, run_sums *sums)
+{
+    const uint64_t i = multi_item();
+    if (i >= n)
+        return;
+    const uint32_t run = run_of[i] - 1;
+    if (begins_run(keys, i)) {
+        run_keys[run] = keys[i];
+        begin[run] = (uint32_t)i;
+    }
+    if (i == n - 1) {
+        begin[run + 1] = (uint32_t)n;
+        sums->runs = run + 1;
+    }
+}
+
+/* ---- 3. plan ---- */
+
+__device__ __forceinline__ loom__list_plan plan_run(const loom__multi_view &view, const run_arrays &work, uint64_t run,
+                                                    int tight)
+{
+    const uint64_t old = work.old[run], more = work.status[run] == LOOM_FULL ? 0 : work.length(run);
+    return multi_plan_list(&view, old, list_count(old) + more, tight);
+}
+
+__global__ void __launch_bounds__(MULTI_THREADS)
+    plan_kernel(const loom__multi_view view, const run_arrays work, int tight)
+{
+    const uint64_t run = multi_item();
+    uint64_t taken = 0, large = 0, moving = 0, needed = 0, refused = 0;
+    if (run < work.runs) {
+        const loom__list_plan plan = plan_run(view, work, run, tight);
+        large = plan.moves > 0 && list_kind_for(plan.wanted) == LIST_LARGE;
+        taken = plan.moves + (large ? LIST_LARGE_UNIT - 1 : 0); /* it begins at a multiple of a unit */
+        work.places[run] = taken;
+        moving = plan.moves > 0 && list_in_heap(work.old[run]);
+        needed = multi_needed_when_packed(&plan);
+        refused = work.status[run] == LOOM_FULL ? work.length(run) : 0;
+    }
+    multi_add(&work.sums->taken, taken);
+    multi_add(&work.sums->large, large);
+    multi_add(&work.sums->moving, moving);
+    multi_add(&work.sums->needed, needed);
+    multi_add(&work.sums->rows_refused, refused);
+}
+
+/* ---- 4. settle ---- */
+
+__global__ void __launch_bounds__(MULTI_THREADS)
+    settle_kernel(const loom__multi_view view, const run_arrays work, const heap_space space)
+{
+    const uint64_t run = multi_item();
+    if (run >= work.runs)
+        return;
+    const uint32_t bytes = (uint32_t)view.value_bytes;
+    const uint64_t old = work.old[run];
+    loom__list_plan plan = plan_run(view, work, run, space.tight);
+    const loom__list_kind kind = list_kind_for(plan.wanted);
+    uint64_t place = space.used + work.places[run];
+    place += multi_padding(kind, place);
+    if (plan.moves > 0 && (place > space.room || plan.moves > space.room - place)) { /* as much as there is room for */
+        const uint64_t left = place < space.room ? space.room - place : 0;
+        plan.exact = 1;
+        plan.moves = left > plan.stored ? (left < plan.wanted ? left : plan.wanted) : 0;
+        plan.wanted = plan.moves > 0 ? plan.moves : plan.wanted;
+    }
+    if (plan.moves > 0) {
+        work.handles[run] = list_make(kind, place, plan.wanted, plan.exact);
+        if (plan.stored > 0 && !list_in_heap(old))
+            multi_store_value(view.heap, place, bytes, list_one_value(old));
+    } else {
+        const uint64_t first = plan.stored == 0 && plan.wanted > 0
+                                   ? multi_load_value(work.values, work.positions[work.begin[run]], bytes)
+                                   : 0;
+        work.handles[run] = multi_kept_list(&view, old, &plan, first);
+    }
+}
+
+template <class value_type> struct moving_lists {
+    typedef value_type value;
+    unsigned char *heap;
+    const uint64_t *old, *handles;
+    __device__ __forceinline__ copied_list list(uint64_t run) const
+    {
+        const uint64_t from = old[run], to = handles[run];
+        if (!list_in_heap(from) || !list_in_heap(to) || list_first(from) == list_first(to))
+            return {};
+        return list_to_copy(heap, sizeof(value), from, 0, list_count(from), list_first(to));
+    }
+    __device__ __forceinline__ void put(uint64_t, uint64_t at, value one) const
+    {
+        ((value *)heap)[at] = one;
+    }
+};
+
+/* Adds up what changes. A run that the directory refused gets no handle. Lists the new keys that get no value, in no
+ * particular order. `built`: the directory counts its keys itself. */
+template <class key>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    conclude_kernel(const run_arrays work, const key *run_keys, key *without_value, int built)
+{
+    const uint64_t run = multi_item();
+    uint64_t in_heap = 0, keys = 0, refused = 0;
+    if (run < work.runs) {
+        const uint8_t status = work.status[run];
+        uint64_t handle = status == LOOM_FULL ? 0 : work.handles[run];
+        const uint64_t old = work.old[run];
+        work.handles[run] = handle;
+        in_heap = (list_in_heap(handle) ? list_count(handle) : 0) - (list_in_heap(old) ? list_count(old) : 0);
+        refused = built && status == LOOM_FULL ? work.length(run) : 0;
+        if (status == LOOM_OK && handle == 0) {
+            without_value[atomicAdd((unsigned long long *)&work.sums->without_value, 1ull)] = run_keys[run];
+            keys = built ? UINT64_MAX : 0; /* minus one */
+        } else if (status == LOOM_OK && !built) {
+            keys = 1;
+        }
+    }
+    multi_add(&work.sums->in_heap, in_heap);
+    multi_add(&work.sums->keys, keys);
+    multi_add(&work.sums->rows_refused, refused);
+}
+
+/* Lists the keys that the directory did not have before the call. */
+template <class key>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    list_new_kernel(const run_arrays work, const key *run_keys, key *without_value)
+{
+    const uint64_t run = multi_item();
+    if (run < work.runs && work.status[run] == LOOM_OK)
+        without_value[atomicAdd((unsigned long long *)&work.sums->without_value, 1ull)] = run_keys[run];
+}
+
+/* ---- 5. store ---- */
+
+template <class value>
+__global__ void __launch_bounds__(MULTI_THREADS)
+    store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status, cuda_counts *counts)
+{
+    const uint64_t i = multi_item();
+    outcome_counts mine = {};
+    if (i < work.n) {
+        const uint32_t run = work.run_of[i] - 1, position = work.positions[i];
+        const uint64_t handle = work.handles[run], place = list_count(work.old[run]) + (i - work.begin[run]);
+        const bool stored = place < list_count(handle);
+        if (stored && list_in_heap(handle))
+            ((value *)view.heap)[list_first(handle) + place] = ((const value *)work.values)[position];
+        if (status != NULL)
+            status[position] = stored ? LOOM_OK : LOOM_FULL;
+        mine.ok = stored;
+        mine.full = !stored;
+    }
+    tell_counts(counts, mine);
+    multi_add(&view.lists->pairs, mine.ok);
+}
+
+/* One thread runs this. */
+__global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums, uint64_t used)
+{
+    view.lists->used = used;
+    view.lists->in_heap += sums->in_heap;
+    view.directory.totals->size += sums->keys;
+}
+
+/* ---- the call ---- */
+
+/* The workspace: one part for the pairs, and one for the runs, of which only the device knows how many there are. */
+struct run_layout {
+    uint64_t keys_at[2], positions_at[2], begin_at, scratch_at, scratch_bytes, pair_bytes;
+    uint64_t old_at, handles_at, places_at, status_at, queue_at, run_bytes;
+};
+
+template <class key> cudaError_t lay_out_pairs(uint64_t n, run_layout *layout)
+{
+    size_t sort = 0, number = 0, place = 0;
+    RETURN_IF_CUDA_FAILED(cuda_sort_bytes(sizeof(key), n, &sort));
+    RETURN_IF_CUDA_FAILED(
+        cub::DeviceScan::InclusiveSum(NULL, number, begins_of<key>(NULL), (uint32_t *)NULL, (uint32_t)n));
+    RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(NULL, place, (uint64_t *)NULL, (uint64_t *)NULL, (uint32_t)n));
+    uint64_t at = cuda_aligned(sizeof(run_sums));
+    auto reserve = [&](uint64_t bytes) {
+        at += cuda_aligned(bytes);
+        return at - cuda_aligned(bytes);
+    };
+    for (int i = 0; i < 2; i++) {
+        layout->keys_at[i] = reserve(n * sizeof(key));
+        layout->positions_at[i] = reserve(n * sizeof(uint32_t));
+    }
+    layout->begin_at = reserve((n + 1) * sizeof(uint32_t));
+    layout->scratch_bytes = sort > number ? sort : number;
+    layout->scratch_bytes = layout->scratch_bytes > place ? layout->scratch_bytes : place;
+    layout->scratch_at = reserve(layout->scratch_bytes);
+    layout->pair_bytes = at;
+    return cudaSuccess;
+}
+
+void lay_out_runs(uint64_t runs, run_layout *layout)
+{
+    uint64_t at = 0;
+    auto reserve = [&](uint64_t bytes) {
+        at += cuda_aligned(bytes);
+        return at - cuda_aligned(bytes);
+    };
+    layout->old_at = reserve(runs * sizeof(uint64_t));
+    layout->handles_at = reserve(runs * sizeof(uint64_t));
+    layout->places_at = reserve(runs * sizeof(uint64_t));
+    layout->status_at = reserve(runs);
+    layout->queue_at = reserve(sizeof(long_lists));
+    layout->run_bytes = at;
+}
+
+struct insert_work {
+    cuda_map_call *call;
+    const loom__multi_view *view;
+    run_layout layout;
+    cuda_device_array values, status;
+    cuda_workspace for_pairs, for_runs;
+    run_arrays arrays;
+    loom__multi_totals totals; /* before the call */
+    run_sums sums;             /* as the host last saw them */
+
+    uint64_t n() const
+    {
+        return call->batch.n;
+    }
+    cudaStream_t stream() const
+    {
+        return call->stream;
+    }
+};
+
+loom_status read_sums(insert_work *work)
+{
+    CUDA_TRY(
+        cudaMemcpyAsync(&work->sums, work->arrays.sums, sizeof work->sums, cudaMemcpyDeviceToHost, work->stream()));
+    CUDA_TRY(cudaStreamSynchronize(work->stream()));
+    return LOOM_OK;
+}
+
+loom_status no_memory(uint64_t bytes)
+{
+    return loom__fail(
+        LOOM_OUT_OF_MEMORY,
+        "%llu bytes of temporary memory could not be had; insert fewer pairs at once, or free other memory",
+        (unsigned long long)bytes);
+}
+
+/* Erases the keys in the list from the directory. */
+template <class key> loom_status erase_without_value(insert_work *work)
+{
+    RETURN_IF_FAILED(read_sums(work));
+    const uint64_t n = work->sums.without_value;
+    const cuda_batch batch = cuda_directory_batch(work->call->cuda, work->arrays.places, n);
+    if (n > 0)
+        CUDA_TRY(cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_ERASE, NULL, work->stream()));
+    return LOOM_OK;
+}
+
+/* The heap is too small, and the caller makes it larger. */
+template <class key> loom_status cancel(insert_work *work, const key *run_keys)
+{
+    const run_arrays arrays = work->arrays;
+    *work->call->batch.values_needed = work->totals.in_heap + work->sums.needed;
+    list_new_kernel<<<multi_blocks(arrays.runs), MULTI_THREADS, 0, work->stream()>>>(arrays, run_keys,
+                                                                                     (key *)arrays.places);
+    CUDA_TRY(cudaGetLastError());
+    return erase_without_value<key>(work);
+}
+
+template <class value> cudaError_t move_lists(const insert_work *work)
+{
+    const moving_lists<value> lists = {work->view->heap, work->arrays.old, work->arrays.handles};
+    long_lists *queue = (long_lists *)(work->for_runs.at + work->layout.queue_at);
+    return copy_lists(work->call->cuda, lists, work->arrays.runs, queue, work->stream());
+}
+
+/* Stores the runs' keys and handles in an empty directory, and writes a status for each. */
+loom_status build_directory(const insert_work *work, const void *run_keys)
+{
+    loom_result result;
+    loom__batch batch = {};
+    batch.keys = run_keys;
+    batch.values = work->arrays.handles;
+    batch.status = work->arrays.status;
+    batch.n = work->arrays.runs;
+    batch.replace = 1;
+    batch.result = &result;
+    batch.stream = (loom_stream)work->stream();
+    return cuda_open_kernels.insert_bulk(&work->call->cuda->base, &work->view->directory, &batch);
+}
+
+cudaError_t fetch_handles(const insert_work *work, const void *run_keys)
+{
+    const run_arrays *arrays = &work->arrays;
+    cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, arrays->runs);
+    batch.values = arrays->handles; /* zeros */
+    batch.found_values = arrays->old;
+    batch.status = arrays->status;
+    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_FETCH, NULL, work->stream());
+}
+
+cudaError_t update_handles(const insert_work *work, const void *run_keys)
+{
+    cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, work->arrays.runs);
+    batch.values = work->arrays.handles;
+    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, work->stream());
+}
+
+/* Finds the runs, and makes room for them. */
+template <class key> loom_status number_runs(insert_work *work, const key **run_keys)
+{
+    const uint64_t n = work->n();
+    const run_layout *layout = &work->layout;
+    unsigned char *at = work->for_pairs.at;
+    cudaStream_t stream = work->stream();
+    const cuda_sort_buffers<key> buffers = {
+        {(key *)(at + layout->keys_at[0]), (key *)(at + layout->keys_at[1])},
+        {(uint32_t *)(at + layout->positions_at[0]), (uint32_t *)(at + layout->positions_at[1])},
+        at + layout->scratch_at,
+        (size_t)layout->scratch_bytes};
+    cuda_sorted<key> sorted;
+    run_arrays *arrays = &work->arrays;
+    uint32_t *begin = (uint32_t *)(at + layout->begin_at);
+    arrays->sums = (run_sums *)at;
+    CUDA_TRY(cudaMemsetAsync(arrays->sums, 0, sizeof *arrays->sums, stream));
+    RETURN_IF_FAILED(cuda_sort_keys(work->call->batch.keys, n, buffers, stream, &sorted));
+    size_t bytes = layout->scratch_bytes;
+    CUDA_TRY(cub::DeviceScan::InclusiveSum(buffers.scratch, bytes, begins_of<key>(sorted.keys), sorted.free_positions,
+                                           (uint32_t)n, stream));
+    number_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(sorted.keys, sorted.free_positions, n,
+                                                                 sorted.free_keys, begin, arrays->sums);
+    CUDA_TRY(cudaGetLastError());
+    RETURN_IF_FAILED(read_sums(work));
+    *run_keys = sorted.free_keys;
+    arrays->positions = sorted.positions;
+    arrays->run_of = sorted.free_positions;
+    arrays->begin = begin;
+    arrays->values = work->values.at;
+    arrays->runs = work->sums.runs;
+    arrays->n = n;
+    lay_out_runs(arrays->runs, &work->layout);
+    if (work->for_pairs.callers && work->for_pairs.bytes >= layout->pair_bytes + layout->run_bytes)
+        work->for_runs = {at + layout->pair_bytes, layout->run_bytes, true};
+    else
+        work->for_runs = cuda_take_workspace(&work->call->cuda->base, layout->run_bytes, (loom_stream)stream, NULL);
+    if (work->for_runs.at == NULL)
+        return no_memory(layout->run_bytes);
+    arrays->old = (uint64_t *)(work->for_runs.at + layout->old_at);
+    arrays->handles = (uint64_t *)(work->for_runs.at + layout->handles_at);
+    arrays->places = (uint64_t *)(work->for_runs.at + layout->places_at);
+    arrays->status = work->for_runs.at + layout->status_at;
+    CUDA_TRY(cudaMemsetAsync(arrays->handles, 0, arrays->runs * sizeof(uint64_t), stream));
+    return LOOM_OK;
+}
+
+/* Plans all lists. */
+loom_status plan_lists(insert_work *work, int tight)
+{
+    const run_arrays *arrays = &work->arrays;
+    size_t bytes = work->layout.scratch_bytes;
+    plan_kernel<<<multi_blocks(arrays->runs), MULTI_THREADS, 0, work->stream()>>>(*work->view, *arrays, tight);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cub::DeviceScan::ExclusiveSum(work->for_pairs.at + work->layout.scratch_at, bytes, arrays->places,
+                                           arrays->places, (uint32_t)arrays->runs, work->stream()));
+    return read_sums(work);
+}
+
+template <class key, class value> loom_status insert_runs(insert_work *work)
+{
+    cuda_map_call *call = work->call;
+    const loom__batch *batch = &call->batch;
+    const loom__multi_view *view = work->view;
+    cudaStream_t stream = work->stream();
+    run_arrays *arrays = &work->arrays;
+    const bool replace = batch->replace != 0;
+    const int tight = batch->values_needed == NULL;
+    const key *run_keys;
+    RETURN_IF_FAILED(number_runs(work, &run_keys));
+    const unsigned blocks = multi_blocks(arrays->runs);
+    if (replace) {
+        work->totals = {};
+        CUDA_TRY(cudaMemsetAsync(arrays->old, 0, arrays->runs * sizeof(uint64_t), stream));
+        CUDA_TRY(cudaMemsetAsync(arrays->status, LOOM_OK, arrays->runs, stream));
+    } else {
+        CUDA_TRY(cudaMemcpyAsync(&work->totals, view->lists, sizeof work->totals, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(fetch_handles(work, run_keys));
+    }
+    RETURN_IF_FAILED(plan_lists(work, tight));
+    const heap_space space = {work->totals.used, view->room, tight};
+    const bool fits = work->sums.taken <= view->room - space.used;
+    if (!fits && !replace && !tight)
+        return cancel<key>(work, run_keys);
+    const uint64_t taken = fits ? work->sums.taken : view->room - space.used;
+    if (replace) {
+        settle_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
+        CUDA_TRY(cudaGetLastError());
+        RETURN_IF_FAILED(build_directory(work, run_keys));
+        CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
+    }
+    if (!replace || !fits || work->sums.large > 0) /* room behind lists, or between them: it goes into files */
+        CUDA_TRY(cudaMemsetAsync(multi_value_at(view, space.used), 0, taken * view->value_bytes, stream));
+    if (!replace) {
+        settle_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
+        CUDA_TRY(cudaGetLastError());
+        if (work->sums.moving > 0)
+            CUDA_TRY(move_lists<value>(work));
+    }
+    conclude_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*arrays, run_keys, (key *)arrays->places, replace);
+    CUDA_TRY(cudaGetLastError());
+    store_kernel<value><<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(
+        *view, *arrays, (uint8_t *)work->status.at, call->counts());
+    CUDA_TRY(cudaGetLastError());
+    if (!replace)
+        CUDA_TRY(update_handles(work, run_keys));
+    if (!fits)
+        RETURN_IF_FAILED(erase_without_value<key>(work));
+    add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, space.used + taken);
+    CUDA_TRY(cudaGetLastError());
+    if (batch->keys_refused != NULL) {
+        RETURN_IF_FAILED(read_sums(work));
+        *batch->keys_refused = work->sums.rows_refused;
+    }
+    RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
+    return cuda_finish_call(call);
+}
+
+loom_status insert_any(insert_work *work)
+{
+    const bool narrow_key = slot_key_bytes(work->call->kind) == 4, narrow_value = work->view->value_bytes == 4;
+    return narrow_key ? (narrow_value ? insert_runs<uint32_t, uint32_t>(work) : insert_runs<uint32_t, uint64_t>(work))
+                      : (narrow_value ? insert_runs<uint64_t, uint32_t>(work) : insert_runs<uint64_t, uint64_t>(work));
+}
+
+cudaError_t lay_out(uint32_t key_bytes, uint64_t n, run_layout *layout)
+{
+    lay_out_runs(n, layout);
+    return key_bytes == 4 ? lay_out_pairs<uint32_t>(n, layout) : lay_out_pairs<uint64_t>(n, layout);
+}
+
+loom_status bring_arrays(insert_work *work)
+{
+    cuda_map_call *call = work->call;
+    const uint64_t n = work->n();
+    RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
+                                      call->stream, &work->values));
+    return cuda_bring_array(call->cuda, "status", call->batch.status, n, false, call->stream, &work->status);
+}
+
+/* A batch without pairs. */
+loom_status insert_nothing(cuda_map_call *call, const loom__multi_view *view)
+{
+    if (call->batch.replace)
+        RETURN_IF_FAILED(cuda_multi_kernels.clear(&call->cuda->base, view, call->batch.stream));
+    const cuda_workspace none = {};
+    return cuda_with_ticket(call, &none, [&] { return cuda_finish_call(call); });
+}
+
+} // namespace
+
+loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, const loom__batch *batch)
+{
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
+    cuda_map_call call = cuda_multi_call_on(machine, view, batch, OP_KEEP, NULL);
+    insert_work work = {};
+    const uint64_t n = batch->n;
+    work.call = &call;
+    work.view = view;
+    call.size = NULL; /* the directory's keys are counted here */
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    RETURN_ERROR_IF(n > CUDA_SORT_MOST, LOOM_UNSUPPORTED,
+                    "n = %llu: the cuda machine inserts at most %llu pairs at once; cut the batch",
+                    (unsigned long long)n, (unsigned long long)CUDA_SORT_MOST);
+    if (batch->values_needed != NULL) {
+        *batch->values_needed = batch->replace && n > view->room ? n : 0;
+        if (*batch->values_needed > 0)
+            return LOOM_OK;
+    }
+    if (batch->keys_refused != NULL)
+        *batch->keys_refused = 0;
+    if (n == 0)
+        return insert_nothing(&call, view);
+    CUDA_TRY(lay_out(slot_key_bytes(call.kind), n, &work.layout));
+    const uint64_t most = work.layout.pair_bytes + work.layout.run_bytes;
+    const bool lent = batch->workspace != NULL && batch->workspace_bytes >= most;
+    work.for_pairs = cuda_take_workspace(machine, lent ? most : work.layout.pair_bytes, batch->stream, batch);
+    loom_status status = work.for_pairs.at != NULL ? bring_arrays(&work) : no_memory(work.layout.pair_bytes);
+    if (status == LOOM_OK) {
+        loom__batch_goes(batch, LOOM_ROUTE_IN_ORDER);
+        status = cuda_with_ticket(&call, &work.for_pairs, [&] { return insert_any(&work); });
+    } else {
+        cuda_give_workspace(machine, &work.for_pairs, batch->stream);
+    }
+    cuda_give_workspace(machine, &work.for_runs, batch->stream);
+    cuda_drop_array(call.cuda, &work.values, call.stream);
+    cuda_drop_array(call.cuda, &work.status, call.stream);
+    return status;
+}
+
+uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags,
+                               int with_status)
+{
+    const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
+    run_layout layout;
+    cuda_device_scope scope((cuda_state *)machine);
+    (void)flags;
+    (void)with_status;
+    if (n == 0 || n > CUDA_SORT_MOST || scope.status != LOOM_OK ||
+        lay_out(slot_key_bytes((loom__slot_kind)view->directory.kind), n, &layout) != cudaSuccess)
+        return 0;
+    return layout.pair_bytes + layout.run_bytes;
+}
