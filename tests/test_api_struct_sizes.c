@@ -258,7 +258,7 @@ static loom_status map_get_config(objects *o, void *given)
 
 static loom_status map_get_activity(objects *o, void *given)
 {
-    return loom_map_activity(o->map, given);
+    return loom_map_activity(o->map, given, NULL);
 }
 
 static loom_status map_get_stats(objects *o, void *given)

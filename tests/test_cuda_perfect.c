@@ -126,7 +126,7 @@ TEST(test_cuda_perfect_build_tries_other_salts)
 static loom_route route_of(loom_map *map)
 {
     loom_activity activity = LOOM_ACTIVITY_INIT;
-    CHECK_OK(loom_map_activity(map, &activity));
+    CHECK_OK(loom_map_activity(map, &activity, NULL));
     return activity.last_route;
 }
 

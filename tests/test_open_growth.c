@@ -431,7 +431,7 @@ TEST(test_open_growth_ends_for_keys_that_collide)
 static loom_activity activity_of(loom_map *map)
 {
     loom_activity activity = LOOM_ACTIVITY_INIT;
-    CHECK_OK(loom_map_activity(map, &activity));
+    CHECK_OK(loom_map_activity(map, &activity, NULL));
     return activity;
 }
 
@@ -464,8 +464,8 @@ TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
     CHECK_EQ(activity_of(map).calls, 4);
     CHECK_OK(loom_map_clone(map, &clone, NULL));
     CHECK_EQ(activity_of(clone).calls, 0);
-    CHECK_REFUSED(loom_map_activity(NULL, &now), LOOM_INVALID_ARGUMENT);
-    CHECK_REFUSED(loom_map_activity(map, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_activity(NULL, &now, NULL), LOOM_INVALID_ARGUMENT);
+    CHECK_REFUSED(loom_map_activity(map, NULL, NULL), LOOM_INVALID_ARGUMENT);
     loom_map_destroy(clone);
     loom_map_destroy(map);
     free_batch(&few);

@@ -50,6 +50,7 @@ static void make_fixture(fixture *f, const test_run *t, uint32_t subrange, uint3
     f->view.base = aligned_alloc(64, 2 * bytes);
     f->view.codes = calloc(2 * words, sizeof *f->view.codes);
     f->view.marks = calloc(2, sizeof *f->view.marks);
+    f->view.totals = calloc(1, sizeof *f->view.totals);
     f->scratch = calloc(1, perfect_scratch_bytes(subrange));
     f->scratch->spare = with_spare ? aligned_alloc(64, bytes + (words * 8 + 63) / 64 * 64) : NULL;
     f->keys = calloc(f->slots + 1, sizeof *f->keys);
@@ -61,6 +62,7 @@ static void free_fixture(fixture *f)
     free(f->view.base);
     free(f->view.codes);
     free(f->view.marks);
+    free(f->view.totals);
     free(f->scratch->spare);
     free(f->scratch);
     free(f->keys);
@@ -149,6 +151,7 @@ TEST_EACH_KIND(test_perfect_find_reads_one_bucket, .cpu_only = 1)
     while (insert_key(&f, next_key(t, &f)) != PERFECT_NO_ROOM)
         continue;
     CHECK(stashed(&f) > 0);
+    CHECK(f.view.totals->stashed > 0);
     for (uint32_t i = 0; i < f.count; i++) {
         perfect_seek seek = perfect_seek_key(f.kind, &f.view, f.keys[i]);
         in_stash += seek.bucket == perfect_stash(&f.view);

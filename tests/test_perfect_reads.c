@@ -28,7 +28,8 @@ static overfull_table make_overfull(test_run *t, const batch *b)
     table.view.base = aligned_alloc(64, shape.table_bytes);
     table.view.codes = (uint64_t *)(table.view.base + shape.partitions * (uint64_t)table.view.partition_bytes);
     table.view.marks = calloc(shape.partitions, sizeof *table.view.marks);
-    CHECK(table.view.base != NULL && table.view.marks != NULL);
+    table.view.totals = calloc(1, sizeof *table.view.totals);
+    CHECK(table.view.base != NULL && table.view.marks != NULL && table.view.totals != NULL);
     for (uint32_t i = 0; i < shape.partitions; i++)
         loom__cpu_perfect_clear_partition(&table.view, i);
 
@@ -58,6 +59,7 @@ static void free_overfull(overfull_table *table)
 {
     free(table->view.base);
     free(table->view.marks);
+    free(table->view.totals);
 }
 
 /* Looks up key i alone. Returns whether it was found. *stashed: the key is in the stash. */

@@ -558,17 +558,23 @@ typedef struct loom_activity {
     uint64_t upkeeps;      /* how often a call that erased or was refused started upkeep */
     loom_route last_route; /* of the last call that inserted: build, insert, accumulate and so on */
     uint32_t reserved;
+    /* Perfect tables: how often a cell, the keys that share a code, went to a stash bucket because
+     * no code could place it. Growth, builds and clear keep the count. It can be larger than the
+     * number of cells in stashes, since cells also leave them. 0 in other tables. */
+    uint64_t stashed_cells;
 } loom_activity;
 
-#define LOOM_ACTIVITY_INIT                                       \
-    {                                                            \
-        sizeof(loom_activity), 0, 0, 0, 0, 0, LOOM_ROUTE_NONE, 0 \
+#define LOOM_ACTIVITY_INIT                                          \
+    {                                                               \
+        sizeof(loom_activity), 0, 0, 0, 0, 0, LOOM_ROUTE_NONE, 0, 0 \
     }
 
-/* Returns these counters without reading the table. Builds in captured streams and the kernels of
- * device views are not counted. A call in which the table grows more than once is logged, too
- * (loom_context_config.log). Allocates nothing; reader. */
-LOOM_API loom_status loom_map_activity(loom_map *map, loom_activity *activity);
+/* Returns these counters without a pass over the table. Builds in captured streams and the kernels
+ * of device views are not counted. A call in which the table grows more than once is logged, too
+ * (loom_context_config.log). Allocates nothing; reader. A perfect table counts its stashed cells in
+ * its own memory: the call is then synchronous, as loom_map_size is. For other tables it waits for
+ * nothing. */
+LOOM_API loom_status loom_map_activity(loom_map *map, loom_activity *activity, loom_stream stream);
 
 /* Returns the bytes that the table takes now, bookkeeping included. Allocates nothing; reader. */
 LOOM_API loom_status loom_map_memory_used(loom_map *map, uint64_t *bytes);

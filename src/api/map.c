@@ -262,10 +262,10 @@ loom_status loom_map_stats(loom_map *map, loom_stats *given, loom_stream stream)
     return LOOM_OK;
 }
 
-loom_status loom_map_activity(loom_map *map, loom_activity *given)
+loom_status loom_map_activity(loom_map *map, loom_activity *given, loom_stream stream)
 {
     loom_activity activity = LOOM_ACTIVITY_INIT;
-    RETURN_ERROR_IF(map == NULL, LOOM_INVALID_ARGUMENT, "map is NULL");
+    RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "activity is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_activity, given));
     loom__gate_enter(&map->handle.gate, 0);
@@ -275,7 +275,10 @@ loom_status loom_map_activity(loom_map *map, loom_activity *given)
     activity.growth_seconds = map->growth_seconds;
     activity.upkeeps = map->upkeeps;
     activity.last_route = map->last_route;
+    const uint32_t stashes = map->handle.table->engine->stashes;
     loom__gate_leave(&map->handle.gate, 0);
+    if (stashes)
+        RETURN_IF_FAILED(tell_number(map, loom__map_table_stashed, &activity.stashed_cells, stream));
     loom__struct_out(given, &activity);
     return LOOM_OK;
 }

@@ -35,6 +35,8 @@ typedef struct loom__engine {
     uint32_t view_layout;    /* of device views; 0: none */
     double largest_load;     /* 0: LOOM__LARGEST_LOAD */
 
+    uint32_t stashes; /* cells may go to stashes, and the totals count them */
+
     /* Insertions may move stored keys: each inserting call has the table alone, and device views may only find. */
     uint32_t moves_keys;
 

@@ -13,7 +13,8 @@
 enum { LOOM__KERNELS_MULTI = 1 << 16 };
 
 typedef struct loom__map_kernels {
-    /* Empties every slot. Zeroes all other words of the table, and all state except the generation. Does not wait. */
+    /* Empties every slot. Zeroes all other words of the table, and all state except the generation and the count of
+     * stashed cells. Does not wait. */
     loom_status (*clear)(loom__machine *machine, const void *view, loom_stream stream);
 
     /* Sets the totals and resets all other state: no partition is marked. The caller has written the contents by other
@@ -42,7 +43,7 @@ typedef struct loom__map_kernels {
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
 
     /* Replaces the contents of `to` by the keys of `from`. Fills whole partitions, and waits. The caller sets the
-     * totals. *refused is 0 if all keys found room; otherwise `to` must not be used. A lack of room is
+     * totals; stashed cells are counted. *refused is 0 if all keys found room; otherwise `to` must not be used. A lack of room is
      * reported by *refused, never as FULL. UNSUPPORTED: these partitions cannot be filled whole. Optional. */
     loom_status (*refill)(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
                           loom_stream stream);

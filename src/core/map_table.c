@@ -147,6 +147,14 @@ loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_st
                                            stream);
 }
 
+loom_status loom__map_table_stashed(loom__table *table, uint64_t *cells, loom_stream stream)
+{
+    *cells = 0;
+    if (!table->engine->stashes)
+        return LOOM_OK;
+    return table->machine->ops->read_table(table->machine, cells, &table->totals->stashed, sizeof *cells, stream);
+}
+
 loom_status loom__map_table_recount(loom__table *table, uint64_t *keys, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_table_size(table, keys, stream));
@@ -342,6 +350,8 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
     const loom__map_kernels *kernels = kernels_of(from);
     uint64_t refused = 0;
     loom_status status = LOOM_UNSUPPORTED;
+    if (from->engine->stashes) /* a refill adds to the number of stashed cells, so it needs one */
+        RETURN_IF_FAILED(loom__table_set_totals(to, 0, stream));
     if (kernels->refill != NULL)
         status = kernels->refill(from->machine, from->view, to->view, &refused, stream);
     if (status == LOOM_UNSUPPORTED)
@@ -352,6 +362,7 @@ static loom_status refill(loom__table *from, loom__table *to, uint64_t keys, loo
         "%llu keys did not fit a table for %llu, since too many fell into one partition (their hashes are very "
         "unlucky, or made so); make it larger",
         (unsigned long long)keys, (unsigned long long)to->is.capacity);
+    RETURN_IF_FAILED(loom__map_table_stashed(to, &to->stashed, stream));
     return loom__table_set_totals(to, keys, stream);
 }
 
@@ -381,13 +392,15 @@ static loom_status replace_table(loom__table *table, loom__table *made, loom_sta
 loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_stream stream)
 {
     loom__table *made;
-    uint64_t keys, values;
+    uint64_t keys, values, stashed;
     RETURN_IF_FAILED(loom__map_table_size(table, &keys, stream));
     RETURN_IF_FAILED(loom__map_table_values(table, &values, stream));
+    RETURN_IF_FAILED(loom__map_table_stashed(table, &stashed, stream));
     if (room.values < values) /* a heap has a little more room than it was made for */
         room.values = values;
     RETURN_IF_FAILED(make_resized(table, room, &made, stream));
     loom_status status;
+    made->stashed = stashed;
     if (keys > 0)
         status = refill(table, made, keys, stream);
     else if ((status = loom__table_clear(made, stream)) == LOOM_OK)
@@ -399,7 +412,10 @@ loom_status loom__map_table_resize(loom__table *table, loom__room room, loom_str
 loom_status loom__map_table_build_resized(loom__table *table, loom__room room, const loom__batch *batch)
 {
     loom__table *made;
+    uint64_t stashed;
+    RETURN_IF_FAILED(loom__map_table_stashed(table, &stashed, batch->stream));
     RETURN_IF_FAILED(make_resized(table, room, &made, batch->stream));
+    made->stashed = stashed;
     loom_status status = loom__table_set_totals(made, 0, batch->stream);
     if (status == LOOM_OK)
         status = loom__map_table_build(made, batch);

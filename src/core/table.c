@@ -180,6 +180,9 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
         else
             memcpy(to->memory, from->memory, from->bytes);
     }
+    if (status == LOOM_OK && table->engine->stashes)
+        status =
+            machine->ops->write_table(machine, &twin->totals->stashed, &twin->stashed, sizeof twin->stashed, stream);
     twin->most = table->replayed ? UINT64_MAX : table->most; /* until a call counts the keys */
     twin->worn = table->worn;
     if (status != LOOM_OK)
@@ -207,7 +210,7 @@ loom_status loom__table_wait(loom__table *table, loom_stream stream)
 
 loom_status loom__table_set_totals(loom__table *table, uint64_t keys, loom_stream stream)
 {
-    const loom__totals totals = {.size = keys, .generation = generation_of(table)};
+    const loom__totals totals = {.size = keys, .generation = generation_of(table), .stashed = table->stashed};
     if (table->totals == NULL || table->is.type == LOOM_TYPE_FILTER)
         return loom__table_wait(table, stream);
     const loom__map_kernels *kernels = table->kernels;

@@ -69,6 +69,7 @@ struct loom__table {
     uint32_t state;                  /* the region that begins with the totals; LOOM__MOST_REGIONS: there is none */
     loom__totals *totals;            /* the beginning of the state region; NULL if there is none */
     uint64_t most;                   /* upper bound of the stored keys: all keys given to the table */
+    uint64_t stashed;                /* cells that set_totals counts as stashed: those of the tables before this one */
     uint64_t worn;                   /* keys given to calls that may wear partitions, since the last upkeep */
     int replayed;                    /* a graph may have changed the contents unseen */
     uint64_t view[LOOM__VIEW_WORDS]; /* the engine's view struct, as its kernels take it */
@@ -193,6 +194,9 @@ loom_status loom__map_table_build_resized(loom__table *table, loom__room room, c
 loom_status loom__map_table_size(loom__table *table, uint64_t *keys, loom_stream stream);
 loom_status loom__map_table_pairs(loom__table *table, uint64_t *pairs, loom_stream stream);
 loom_status loom__map_table_values(loom__table *table, uint64_t *values, loom_stream stream);
+
+/* How often a cell went to a stash since the table was made, loaded or cloned. Waits if the engine has stashes. */
+loom_status loom__map_table_stashed(loom__table *table, uint64_t *cells, loom_stream stream);
 
 /* Multimaps; kernels.h. */
 loom_status loom__map_table_find_all(loom__table *table, const loom__list_query *query);

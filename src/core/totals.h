@@ -8,7 +8,8 @@
 typedef struct loom__totals {
     uint64_t size;
     uint64_t generation; /* device views of the table carry the same number */
-    uint64_t reserved[6];
+    uint64_t stashed;    /* perfect tables: how often a cell went to a stash; only reset_totals resets it */
+    uint64_t reserved[5];
 } loom__totals;
 
 LOOM_STATIC_ASSERT(sizeof(loom__totals) == 64, "totals fill a line");

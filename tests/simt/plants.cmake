@@ -684,6 +684,17 @@ plant(perfect_counters_of_a_sum_left perfect/room
 "    lane_team_wait(owner->team);
     return")
 
+plant(perfect_stashed_cells_not_counted perfect/room
+"                (void)lane_team_draw(&scratch->stashed, 1);
+"
+"                (void)0;
+")
+
+plant(perfect_stashed_cells_counted_twice perfect/room
+"    lane_team_store_4(&scratch->stashed, 0);
+"
+"")
+
 # ---- perfect tables: other codes for the cells of several keys ----
 
 # ---- perfect: groups beside each other give other codes to cells ----

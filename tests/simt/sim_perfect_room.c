@@ -148,6 +148,23 @@ static void judge_debt(loom_status status)
                   perfect_debt_in(before));
 }
 
+/* The totals count each cell that went to the stash. In a deal cells may also leave it again. */
+static void judge_stashed(void)
+{
+    const loom__perfect_view *view = &sim_perfect.view;
+    const uint64_t more = view->totals->stashed - last_number(&view->totals->stashed, 8);
+    const int reseeded = perfect_salt(last_number(view->codes, 8)) != perfect_salt(view->codes[0]);
+    uint64_t came = 0;
+    for (uint32_t cell = 0; cell < view->words * 16; cell++) {
+        const uint64_t before = reseeded ? 0 : last_number(&view->codes[cell / 16], 8);
+        if (cell % 16 != 15 && perfect_code(view->codes[cell / 16], cell % 16) == PERFECT_STASHED)
+            came += perfect_code(before, cell % 16) != PERFECT_STASHED;
+    }
+    if (reseeded ? more < came : more != came)
+        simt_fail("%llu cells came to the stash, and the table counts %llu", (unsigned long long)came,
+                  (unsigned long long)more);
+}
+
 /* A refusal leaves the table as it was, except for the mark. */
 static void judge_refusal(void)
 {
@@ -182,6 +199,7 @@ static void at_rest(uint32_t index)
     sim_perfect_judge_scratch();
     judge_mark(item->status == LOOM_FULL);
     judge_debt(item->status);
+    judge_stashed();
     if (item->status != LOOM_OK)
         judge_refusal();
     if (memcmp(now.last + sim_perfect.view.partition_bytes, sim_perfect_memory + sim_perfect.view.partition_bytes,

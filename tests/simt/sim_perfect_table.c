@@ -193,7 +193,7 @@ void sim_perfect_judge_scratch(void)
     for (uint32_t bucket = 0; bucket < perfect_buckets(sim_perfect.view.subrange); bucket += 2)
         if (*perfect_shift_word(sim_perfect.scratch, bucket) != 0)
             simt_fail("a plan has left its shift of bucket %u or %u on the scratch", bucket, bucket + 1);
-    if (sim_perfect.scratch->touches != 0 || sim_perfect.scratch->lifted != 0)
+    if (sim_perfect.scratch->touches != 0 || sim_perfect.scratch->lifted != 0 || sim_perfect.scratch->stashed != 0)
         simt_fail("a plan has left its counters on the scratch");
 }
 

@@ -87,6 +87,7 @@ const loom__engine loom__perfect_engine = {
     .parameters = 1,
     .options = LOOM__OPTION_KEYS_PER_CELL,
     .view_layout = LOOM_PERFECT_VIEW_LAYOUT,
+    .stashes = 1,
     .moves_keys = 1,
     .choose = choose,
     .check = check,

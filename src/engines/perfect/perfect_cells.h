@@ -49,6 +49,7 @@ typedef struct perfect_scratch {
     uint32_t overfull; /* the lowest overfull bucket; UINT32_MAX: none */
     uint32_t lifted;
     uint64_t keys[PERFECT_MOST_LIFTED], values[PERFECT_MOST_LIFTED]; /* lifted keys and their values */
+    uint32_t stashed;     /* cells that have gone to the stash, until the totals count them */
     uint32_t room;        /* outcome of a step by one lane or group; all lanes read it */
     unsigned char *spare; /* memory for a partition and its words, for reseeding; NULL: none */
     /* Then uint32_t [(buckets + 1) / 2]: keys that the plan adds to each bucket, two to a word; zero between plans. */

@@ -258,10 +258,24 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const perfect_owner *owne
             uint32_t cell = lane_team_load_4(&scratch->plan[move].cell), at = 4 * (cell & 15);
             uint64_t *word = owner->words + (cell >> 4);
             uint64_t wanted = lane_team_load_4(&scratch->plan[move].wanted);
+            if (wanted == PERFECT_STASHED)
+                (void)lane_team_draw(&scratch->stashed, 1);
             lane_store_8(word, (lane_load_8(word) & ~((uint64_t)15 << at)) | wanted << at);
         }
     lane_team_wait(owner->team);
     perfect_put_back(kind, owner, scratch);
+}
+
+/* All lanes: add the cells that have gone to the stash to the table's totals if they stay there, and forget them. Owners
+ * of other partitions may do the same. */
+LOOM_LANE void perfect_tell_stashed(const perfect_owner *owner, perfect_scratch *scratch, int stay)
+{
+    if (lane_team_rank(owner->team) != 0) /* no other lane counts */
+        return;
+    const uint32_t cells = lane_team_load_4(&scratch->stashed);
+    lane_team_store_4(&scratch->stashed, 0);
+    if (cells > 0 && stay)
+        lane_combine_8(&owner->view->totals->stashed, LOOM__ADD, cells, 1);
 }
 
 /* All lanes: make room for the key by moving cells. A plan makes up to `most` moves, and all plans together make up to
@@ -386,6 +400,7 @@ LOOM_LANE int perfect_reseed(loom__slot_kind kind, perfect_owner *owner, perfect
     for (uint32_t i = 1; i <= most && perfect_can_pay(owner->view, *word); i++) {
         *word = perfect_charged(owner->view, *word);
         owner->salt = (before + i) % PERFECT_SALTS;
+        perfect_tell_stashed(owner, scratch, 0); /* those of the last deal */
         perfect_empty_partition(kind, owner, owner->salt);
         if (perfect_deal_anew(kind, owner, scratch, key))
             return 1;
@@ -427,8 +442,10 @@ LOOM_LANE int perfect_make_room(loom__slot_kind kind, const perfect_owner *owner
     const uint32_t word = perfect_effort_of(owner);
     if (perfect_mark_in(word) != PERFECT_UNMARKED)
         return 0;
-    if (perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, perfect_effort(word)))
+    if (perfect_move_cells(kind, owner, scratch, key, PERFECT_MOST_MOVES, perfect_effort(word))) {
+        perfect_tell_stashed(owner, scratch, 1);
         return 1;
+    }
     perfect_remember(owner, perfect_tired(word));
     return 0;
 }
@@ -457,6 +474,7 @@ LOOM_LANE int perfect_make_room_anew(loom__slot_kind kind, perfect_owner *owner,
     const int may = perfect_may_reseed(kind, owner, scratch);
     uint32_t word = perfect_effort_of(owner);
     const int room = may && perfect_reseed(kind, owner, scratch, key, &word);
+    perfect_tell_stashed(owner, scratch, room);
     perfect_remember(owner, room ? perfect_rested(word) : perfect_marked(word, PERFECT_EXHAUSTED));
     return room;
 }

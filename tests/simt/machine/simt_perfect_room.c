@@ -27,10 +27,12 @@ static perfect_outcome insert(loom__slot_kind kind, const simt_perfect_call *cal
 static int make_room(loom__slot_kind kind, const simt_perfect_call *call, perfect_owner *owner, uint64_t key)
 {
     int room = 0;
-    if (call->plans)
-        room = call->tries > 0 ? perfect_move_cells(kind, owner, call->scratch, key, call->most_moves,
-                                                    call->most_moves * call->tries)
-                               : perfect_make_room(kind, owner, call->scratch, key);
+    if (call->plans && call->tries > 0) {
+        room = perfect_move_cells(kind, owner, call->scratch, key, call->most_moves, call->most_moves * call->tries);
+        perfect_tell_stashed(owner, call->scratch, room);
+    } else if (call->plans) {
+        room = perfect_make_room(kind, owner, call->scratch, key);
+    }
     return room || (call->anew && perfect_make_room_anew(kind, owner, call->scratch, key));
 }
 
