@@ -27,7 +27,7 @@ bool bench_results_new(const bench_session *session, loom_result **results)
 {
     void *made = NULL;
     if (session->options->waits_for_last &&
-        loom_array_create(session->context, BENCH_RESULTS * sizeof(loom_result), &made) != LOOM_OK)
+        loom_array_create(session->context, LOOM_ARRAY_MACHINE, BENCH_RESULTS * sizeof(loom_result), &made) != LOOM_OK)
         return false;
     *results = made;
     return true;
@@ -36,5 +36,5 @@ bool bench_results_new(const bench_session *session, loom_result **results)
 void bench_results_free(const bench_session *session, loom_result *results)
 {
     if (results)
-        loom_array_destroy(session->context, results, BENCH_RESULTS * sizeof *results);
+        loom_array_destroy(session->context, LOOM_ARRAY_MACHINE, results, BENCH_RESULTS * sizeof *results);
 }

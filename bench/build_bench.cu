@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         config.growth = 0;
         LOOM(loom_map_memory_required(context, &config, &memory));
         LOOM(loom_map_create(context, &config, &map));
-        LOOM(loom_array_create(context, memory.build_bytes, &workspace));
+        LOOM(loom_array_create(context, LOOM_ARRAY_MACHINE, memory.build_bytes, &workspace));
         LOOM(loom_map_set_workspace(map, workspace, memory.build_bytes));
         CUDA(cudaMalloc(&keys, n * sizeof *keys));
         CUDA(cudaMalloc(&result, sizeof *result));
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         CUDA(cudaGraphDestroy(graph));
         CUDA(cudaStreamDestroy(stream));
         loom_map_destroy(map);
-        loom_array_destroy(context, workspace, memory.build_bytes);
+        loom_array_destroy(context, LOOM_ARRAY_MACHINE, workspace, memory.build_bytes);
         CUDA(cudaFree(keys));
         CUDA(cudaFree(result));
     }

@@ -49,12 +49,12 @@ typedef struct multi_bench {
 static bool make_array(const multi_bench *bench, multi_array *array, uint64_t count, uint64_t bytes)
 {
     *array = (multi_array){.host = bench_array_new(count, bytes), .bytes = count * bytes};
-    return array->host && bench_near_new(bench->session, array->host, array->bytes, &array->near);
+    return array->host && bench_near_new(bench->session, LOOM_ARRAY_MACHINE, array->host, array->bytes, &array->near);
 }
 
 static void free_array(const multi_bench *bench, multi_array *array)
 {
-    bench_near_free(bench->session, array->host, array->near, array->bytes);
+    bench_near_free(bench->session, LOOM_ARRAY_MACHINE, array->host, array->near, array->bytes);
     bench_array_free(array->host);
 }
 

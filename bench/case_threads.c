@@ -3,7 +3,8 @@
  * took: the median, the 99th percentile and the longest.
  *
  *   find                with arrays in the machine's memory
- *   find_host           with arrays in ordinary host memory; on the cpu machine that is the same
+ *   find_pinned         with arrays in pinned host memory
+ *   find_host           with arrays in ordinary host memory; on the cpu machine all three are the same
  *   find_beside_save    while another thread saves the table again and again
  *   find_beside_insert  while another thread overwrites values by the same values */
 #include "bench_axes.h"
@@ -21,9 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FIND, FIND_HOST, FIND_BESIDE_SAVE, FIND_BESIDE_INSERT, OPS };
+enum { FIND, FIND_PINNED, FIND_HOST, FIND_BESIDE_SAVE, FIND_BESIDE_INSERT, OPS };
 
-static const char *const op_names[OPS] = {"find", "find_host", "find_beside_save", "find_beside_insert"};
+static const char *const op_names[OPS] = {"find", "find_pinned", "find_host", "find_beside_save", "find_beside_insert"};
 
 #define SECONDS_PER_ROW 0.2
 #define MOST_TIMES      (1u << 18) /* of a thread: later calls take the places of earlier ones */
@@ -103,6 +104,11 @@ static bool is_near(const shared *all)
     return all->op != FIND_HOST;
 }
 
+static loom_array_place place_of(const shared *all)
+{
+    return all->op == FIND_PINNED ? LOOM_ARRAY_PINNED : LOOM_ARRAY_MACHINE;
+}
+
 static bool make_caller(shared *all, uint32_t number, caller *made)
 {
     const bench_session *session = all->session;
@@ -119,8 +125,8 @@ static bool make_caller(shared *all, uint32_t number, caller *made)
     }
     made->near_keys = made->keys;
     made->near_values = made->values;
-    return !is_near(all) || (bench_near_new(session, made->keys, key_array, &made->near_keys) &&
-                             bench_near_new(session, made->values, value_array, &made->near_values) &&
+    return !is_near(all) || (bench_near_new(session, place_of(all), made->keys, key_array, &made->near_keys) &&
+                             bench_near_new(session, place_of(all), made->values, value_array, &made->near_values) &&
                              bench_near_copy(session, made->near_keys, made->keys, key_array) == LOOM_OK &&
                              bench_near_copy(session, made->near_values, made->values, value_array) == LOOM_OK);
 }
@@ -128,8 +134,8 @@ static bool make_caller(shared *all, uint32_t number, caller *made)
 static void free_caller(caller *own)
 {
     const shared *all = own->all;
-    bench_near_free(all->session, own->keys, own->near_keys, all->batch * all->key_bytes);
-    bench_near_free(all->session, own->values, own->near_values, all->batch * all->value_bytes);
+    bench_near_free(all->session, place_of(all), own->keys, own->near_keys, all->batch * all->key_bytes);
+    bench_near_free(all->session, place_of(all), own->values, own->near_values, all->batch * all->value_bytes);
     free(own->keys);
     free(own->values);
     free(own->times);

@@ -11,12 +11,12 @@
 static bool make_array(const filter_bench *bench, filter_array *array, uint64_t count, uint64_t bytes)
 {
     *array = (filter_array){.host = bench_array_new(count, bytes), .count = count, .bytes = bytes};
-    return array->host && bench_near_new(bench->session, array->host, count * bytes, &array->near);
+    return array->host && bench_near_new(bench->session, LOOM_ARRAY_MACHINE, array->host, count * bytes, &array->near);
 }
 
 static void free_array(const filter_bench *bench, filter_array *array)
 {
-    bench_near_free(bench->session, array->host, array->near, array->count * array->bytes);
+    bench_near_free(bench->session, LOOM_ARRAY_MACHINE, array->host, array->near, array->count * array->bytes);
     bench_array_free(array->host);
 }
 

@@ -29,7 +29,7 @@ static void free_near(map_bench *bench)
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
-        bench_near_free(bench->session, list[i].host, *list[i].near, bench->most * list[i].bytes);
+        bench_near_free(bench->session, LOOM_ARRAY_MACHINE, list[i].host, *list[i].near, bench->most * list[i].bytes);
     bench_results_free(bench->session, bench->near_results);
 }
 
@@ -38,7 +38,8 @@ static bool make_near(map_bench *bench)
     near_array list[NEAR_ARRAYS];
     list_near(bench, list);
     for (int i = 0; i < NEAR_ARRAYS; i++)
-        if (!bench_near_new(bench->session, list[i].host, bench->most * list[i].bytes, list[i].near))
+        if (!bench_near_new(bench->session, LOOM_ARRAY_MACHINE, list[i].host, bench->most * list[i].bytes,
+                            list[i].near))
             return false;
     return bench_results_new(bench->session, &bench->near_results);
 }

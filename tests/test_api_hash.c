@@ -31,7 +31,7 @@ static array_at make_array(loom_context *context, int place, uint64_t n, size_t 
     if (place == ON_HOST)
         a.memory = test_allocate(whole);
     else if (place == IN_DEVICE_MEMORY)
-        CHECK_OK(loom_array_create(context, whole, (void **)&a.memory));
+        CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, whole, (void **)&a.memory));
     else
         a.memory = cuda_memory_create((cuda_memory)place, whole);
     a.at = a.memory + AROUND * width;
@@ -61,7 +61,7 @@ static void take_back(array_at *a, void *to)
     if (a->place == ON_HOST)
         free(a->memory);
     else if (a->place == IN_DEVICE_MEMORY)
-        loom_array_destroy(a->context, a->memory, whole);
+        loom_array_destroy(a->context, LOOM_ARRAY_MACHINE, a->memory, whole);
     else
         cuda_memory_destroy((cuda_memory)a->place, a->memory);
 }

@@ -96,8 +96,8 @@ static void *ask(void *argument)
     uint8_t *status = test_allocate(ASKED);
     void *found, *told; /* on the device */
     memset(unwritten, 0xee, ASKED * 8);
-    CHECK_OK(loom_array_create(s->context, ASKED * 8, &found));
-    CHECK_OK(loom_array_create(s->context, ASKED, &told));
+    CHECK_OK(loom_array_create(s->context, LOOM_ARRAY_MACHINE, ASKED * 8, &found));
+    CHECK_OK(loom_array_create(s->context, LOOM_ARRAY_MACHINE, ASKED, &told));
     for (uint64_t round = 0; round < a->rounds; round++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         const int which = (int)(state >> 33) % TABLES;
@@ -113,8 +113,8 @@ static void *ask(void *argument)
         CHECK_OK(loom_array_copy(s->context, status, told, n, a->own));
         check_rows(b, first, n, values, status);
     }
-    loom_array_destroy(s->context, found, ASKED * 8);
-    loom_array_destroy(s->context, told, ASKED);
+    loom_array_destroy(s->context, LOOM_ARRAY_MACHINE, found, ASKED * 8);
+    loom_array_destroy(s->context, LOOM_ARRAY_MACHINE, told, ASKED);
     free(unwritten);
     free(values);
     free(status);

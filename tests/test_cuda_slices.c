@@ -209,7 +209,7 @@ TEST(test_cuda_slices_share_one_workspace)
     CHECK_GT(memory.build_bytes, 0);
     loom_map *map = make_map_from(context, &config);
     void *workspace = NULL;
-    CHECK_OK(loom_array_create(context, memory.build_bytes, &workspace));
+    CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, memory.build_bytes, &workspace));
     CHECK_OK(loom_map_set_workspace(map, workspace, memory.build_bytes));
     batch b = make_batch_of(4, 4, ROWS);
     fill_distinct(&b, 3, 0);
@@ -218,7 +218,7 @@ TEST(test_cuda_slices_share_one_workspace)
     CHECK_EQ(take_back_batch(&p, &b).ok, ROWS);
     check_contents(map, &b);
     loom_map_destroy(map);
-    loom_array_destroy(context, workspace, memory.build_bytes);
+    loom_array_destroy(context, LOOM_ARRAY_MACHINE, workspace, memory.build_bytes);
     free_batch(&b);
     loom_context_destroy(context);
 }

@@ -27,7 +27,7 @@ static bytes_at make_bytes(loom_context *context, int place, const void *from, s
 {
     bytes_at made = {context, place, NULL, NULL, bytes, shift};
     if (place == OF_MACHINE)
-        CHECK_OK(loom_array_create(context, bytes + shift + 16, (void **)&made.memory));
+        CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, bytes + shift + 16, (void **)&made.memory));
     else if (place == PINNED)
         made.memory = cuda_memory_create(CUDA_PINNED, bytes + shift + 16);
     else
@@ -50,7 +50,7 @@ static void check_bytes_at(const bytes_at *made, const void *wanted)
 static void free_bytes(bytes_at *made)
 {
     if (made->place == OF_MACHINE)
-        loom_array_destroy(made->context, made->memory, made->bytes + made->shift + 16);
+        loom_array_destroy(made->context, LOOM_ARRAY_MACHINE, made->memory, made->bytes + made->shift + 16);
     else if (made->place == PINNED)
         cuda_memory_destroy(CUDA_PINNED, made->memory);
     else

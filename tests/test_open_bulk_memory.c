@@ -191,7 +191,7 @@ TEST_EACH_KIND(test_open_build_workspace)
     batch b = make_batch(t, n), half = make_batch(t, n / 2);
     fill_distinct(&b, 1, 0);
     fill_distinct(&half, 1, 0);
-    CHECK_OK(loom_array_create(context, memory.order_bytes, &workspace));
+    CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, memory.order_bytes, &workspace));
     CHECK_REFUSED(loom_map_set_workspace(NULL, workspace, 256), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_set_workspace(map, workspace, 0), LOOM_INVALID_ARGUMENT);
     CHECK_REFUSED(loom_map_set_workspace(map, NULL, 256), LOOM_INVALID_ARGUMENT);
@@ -218,6 +218,6 @@ TEST_EACH_KIND(test_open_build_workspace)
     free_batch(&b);
     free_batch(&half);
     loom_map_destroy(map);
-    loom_array_destroy(context, workspace, memory.order_bytes);
+    loom_array_destroy(context, LOOM_ARRAY_MACHINE, workspace, memory.order_bytes);
     loom_context_destroy(context);
 }

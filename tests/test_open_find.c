@@ -21,7 +21,7 @@ static array_at place(loom_context *context, int of_machine, const void *from, s
 {
     array_at a = {context, of_machine, NULL, NULL, bytes, shift};
     if (of_machine)
-        CHECK_OK(loom_array_create(context, bytes + shift + 1, &a.memory));
+        CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, bytes + shift + 1, &a.memory));
     else
         a.memory = test_allocate(bytes + shift + 1);
     a.at = (unsigned char *)a.memory + shift;
@@ -33,7 +33,7 @@ static void take_back(array_at *a, void *to)
 {
     CHECK_OK(loom_array_copy(a->context, to, a->at, a->bytes, NULL));
     if (a->of_machine)
-        loom_array_destroy(a->context, a->memory, a->bytes + a->shift + 1);
+        loom_array_destroy(a->context, LOOM_ARRAY_MACHINE, a->memory, a->bytes + a->shift + 1);
     else
         free(a->memory);
 }

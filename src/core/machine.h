@@ -12,7 +12,7 @@
 enum {
     /* Changes whenever this header, access.h, batch.h, combine.h, kernels.h, key_sketch.h, totals.h, an engine's
      * *_layout.h or a header that these include changes: their structs cross between the library and a module. */
-    LOOM__MACHINE_INTERFACE = 20
+    LOOM__MACHINE_INTERFACE = 21
 };
 
 typedef struct loom__order loom__order;
@@ -68,6 +68,11 @@ typedef struct loom__machine_ops {
     loom_status (*read_table)(loom__machine *machine, void *host, const void *table, size_t bytes, loom_stream stream);
     loom_status (*write_table)(loom__machine *machine, void *table, const void *host, size_t bytes, loom_stream stream);
     loom_status (*copy_table)(loom__machine *machine, void *to, const void *from, size_t bytes, loom_stream stream);
+
+    /* Allocate and free pinned host memory. *memory is set only on success. Both are NULL on machines that work in host
+     * memory. */
+    loom_status (*pinned_create)(loom__machine *machine, size_t bytes, void **memory);
+    void (*pinned_destroy)(loom__machine *machine, void *memory);
 
     /* Select, take and put rows of arrays by row number. They wait.
      *   select_rows  writes to `rows` the numbers of the rows with status `wanted`, ascending, at most `room`. *count

@@ -34,7 +34,7 @@ struct fixture {
         REQUIRE(loom_map_create(context, &config, &map) == LOOM_OK);
         REQUIRE(loom_map_memory_required(context, &config, &memory) == LOOM_OK);
         bytes = memory.build_bytes;
-        REQUIRE(loom_array_create(context, bytes, &workspace) == LOOM_OK);
+        REQUIRE(loom_array_create(context, LOOM_ARRAY_MACHINE, bytes, &workspace) == LOOM_OK);
         REQUIRE(cudaMallocManaged(&keys, KEYS * sizeof *keys) == cudaSuccess);
         REQUIRE(cudaMallocManaged(&values, KEYS * sizeof *values) == cudaSuccess);
         REQUIRE(cudaMallocManaged(&result, sizeof *result) == cudaSuccess);
@@ -43,7 +43,7 @@ struct fixture {
     ~fixture()
     {
         loom_map_destroy(map);
-        loom_array_destroy(context, workspace, bytes);
+        loom_array_destroy(context, LOOM_ARRAY_MACHINE, workspace, bytes);
         loom_context_destroy(context);
         cudaFree(keys);
         cudaFree(values);

@@ -61,7 +61,7 @@ void check_same_report(const loom_filter_report *got, const loom_filter_report *
 static unsigned char *place(loom_context *context, const void *content, uint64_t n, size_t width, void **piece)
 {
     if (context != NULL)
-        CHECK_OK(loom_array_create(context, (n + 1) * width, piece));
+        CHECK_OK(loom_array_create(context, LOOM_ARRAY_MACHINE, (n + 1) * width, piece));
     else
         *piece = test_allocate((n + 1) * width);
     unsigned char *at = (unsigned char *)*piece + width;
@@ -80,7 +80,7 @@ static void take_back(loom_context *context, void *content, uint64_t n, size_t w
     else if (content != NULL)
         memcpy(content, at, n * width);
     if (context != NULL)
-        loom_array_destroy(context, piece, (n + 1) * width);
+        loom_array_destroy(context, LOOM_ARRAY_MACHINE, piece, (n + 1) * width);
     else
         free(piece);
 }

@@ -16,7 +16,7 @@ static void *place(placed_batch *p, int which, int here, const void *from, uint6
 {
     p->bytes[which] = (n + shift + 1) * width;
     if (here)
-        CHECK_OK(loom_array_create(p->context, p->bytes[which], &p->pieces[which]));
+        CHECK_OK(loom_array_create(p->context, LOOM_ARRAY_MACHINE, p->bytes[which], &p->pieces[which]));
     else
         p->pieces[which] = test_allocate(p->bytes[which]);
     unsigned char *at = (unsigned char *)p->pieces[which] + shift * width;
@@ -27,7 +27,7 @@ static void *place(placed_batch *p, int which, int here, const void *from, uint6
 static void take_back(placed_batch *p, int which, int here)
 {
     if (here)
-        loom_array_destroy(p->context, p->pieces[which], p->bytes[which]);
+        loom_array_destroy(p->context, LOOM_ARRAY_MACHINE, p->pieces[which], p->bytes[which]);
     else
         free(p->pieces[which]);
 }

@@ -321,7 +321,7 @@ run bench threads --machine cpu --n 1000 --batch 10 --callers 1,3 --csv rows.csv
 holds tool_threads_is_right exits_with 0
 holds tool_threads_checked are check ok
 holds tool_threads_callers are callers '1 3'
-holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host'
+holds tool_threads_ops are op 'find find_beside_insert find_beside_save find_host find_pinned'
 for engine in open perfect; do
     run bench map "${tiny[@]}" --engine $engine --load 0.8 --batch 100 --from 0,0.01,1 --ops grow_from
     holds tool_grow_from_${engine}_is_right exits_with 0

@@ -246,6 +246,22 @@ static loom_status copy(loom__machine *machine, void *to, const void *from, size
     return LOOM_OK;
 }
 
+static loom_status pinned_create(loom__machine *machine, size_t bytes, void **memory)
+{
+    void *made;
+    ON_DEVICE((cuda_state *)machine);
+    CUDA_TRY(cudaMallocHost(&made, bytes));
+    *memory = made;
+    return LOOM_OK;
+}
+
+static void pinned_destroy(loom__machine *machine, void *memory)
+{
+    const cuda_device_scope scope((cuda_state *)machine);
+    cudaFreeHost(memory);
+    cudaGetLastError(); /* if it failed, the device is lost; the next step reports it */
+}
+
 static void host_parallel(loom__machine *machine, uint64_t tasks, void (*task)(void *argument, uint64_t index),
                           void *argument)
 {
@@ -273,6 +289,8 @@ const loom__machine_ops cuda_machine = {
     copy,
     copy,
     copy,
+    pinned_create,
+    pinned_destroy,
     cuda_select_rows,
     cuda_move_rows<false>,
     cuda_move_rows<true>,
