@@ -462,6 +462,12 @@ TEST_EACH_KIND(test_open_activity_counts, .every_engine = 1)
     CHECK_EQ(activity_of(map).growths, 1);
     CHECK_REFUSED(loom_map_erase(map, NULL, 5, NULL, NULL, NULL), LOOM_INVALID_ARGUMENT); /* it does not run */
     CHECK_EQ(activity_of(map).calls, 4);
+    CHECK_EQ(activity_of(map).keys, 50 + 3 * 300000);
+    CHECK_OK(loom_map_contains(map, few.keys, 1, NULL, NULL, NULL, NULL)); /* calls with one key, and without any */
+    CHECK_OK(loom_map_erase(map, few.keys, 1, NULL, NULL, NULL));
+    CHECK_OK(loom_map_contains(map, few.keys, 0, NULL, NULL, NULL, NULL));
+    CHECK_EQ(activity_of(map).calls, 7);
+    CHECK_EQ(activity_of(map).keys, 52 + 3 * 300000);
     CHECK_OK(loom_map_clone(map, &clone, NULL));
     CHECK_EQ(activity_of(clone).calls, 0);
     CHECK_REFUSED(loom_map_activity(NULL, &now, NULL), LOOM_INVALID_ARGUMENT);

@@ -269,8 +269,9 @@ loom_status loom_map_activity(loom_map *map, loom_activity *given, loom_stream s
     RETURN_ERROR_IF(given == NULL, LOOM_INVALID_ARGUMENT, "activity is NULL");
     RETURN_IF_FAILED(loom__struct_check(&loom__struct_activity, given));
     loom__gate_enter(&map->handle.gate, 0);
-    activity.calls = atomic_load(&map->calls);
-    activity.keys = atomic_load(&map->keys);
+    const uint64_t single_calls = atomic_load(&map->single_calls);
+    activity.calls = single_calls + atomic_load(&map->calls);
+    activity.keys = single_calls + atomic_load(&map->keys);
     activity.growths = map->growths;
     activity.growth_seconds = map->growth_seconds;
     activity.upkeeps = map->upkeeps;

@@ -73,17 +73,25 @@ static loom_status run_with_growth(loom_map *map, loom__map_work work, loom__bat
     return loom__handle_tell(&map->handle, &outcome, batch->result, batch->stream);
 }
 
-/* Counts a call for loom_map_activity. Only lookups run beside each other. */
+/* Lookups run beside each other. Writers have the gate alone, so they need no atomic addition. */
+static void add_to(atomic_uint_least64_t *counter, uint64_t n, int beside_others)
+{
+    if (beside_others)
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    else
+        atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n, memory_order_relaxed);
+}
+
+/* Counts a call for loom_map_activity. */
 static void note_call(loom_map *map, loom__access access, uint64_t n, loom_route route)
 {
-    if (access == LOOM__ACCESS_FIND) {
-        atomic_fetch_add_explicit(&map->calls, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&map->keys, n, memory_order_relaxed);
-        return;
+    const int finds = access == LOOM__ACCESS_FIND;
+    if (n == 1) {
+        add_to(&map->single_calls, 1, finds);
+    } else {
+        add_to(&map->calls, 1, finds);
+        add_to(&map->keys, n, finds);
     }
-    atomic_store_explicit(&map->calls, atomic_load_explicit(&map->calls, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&map->keys, atomic_load_explicit(&map->keys, memory_order_relaxed) + n, memory_order_relaxed);
     if (inserts(access))
         map->last_route = route;
 }

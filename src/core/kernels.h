@@ -43,8 +43,9 @@ typedef struct loom__map_kernels {
     int (*bulk_pays)(loom__machine *machine, const void *view, uint64_t n);
 
     /* Replaces the contents of `to` by the keys of `from`. Fills whole partitions, and waits. The caller sets the
-     * totals; stashed cells are counted. *refused is 0 if all keys found room; otherwise `to` must not be used. A lack of room is
-     * reported by *refused, never as FULL. UNSUPPORTED: these partitions cannot be filled whole. Optional. */
+     * totals; only stashed cells are counted here. *refused is 0 if all keys found room; otherwise `to` must not be
+     * used. A lack of room is reported by *refused, never as FULL. UNSUPPORTED: these partitions cannot be filled
+     * whole. Optional. */
     loom_status (*refill)(loom__machine *machine, const void *from, const void *to, uint64_t *refused,
                           loom_stream stream);
 

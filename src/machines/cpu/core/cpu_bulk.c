@@ -27,7 +27,13 @@ loom__cpu_counts loom__cpu_run_ranges(loom__machine *machine, loom__cpu_range *r
                                       const loom__batch *batch)
 {
     loom__cpu_machine_state *cpu = (loom__cpu_machine_state *)machine;
-    range_work work = {.run = run, .view = view, .batch = batch, .shared = batch->n > RANGE && cpu->threads > 1};
+    if (batch->n <= RANGE) { /* one range: no threads to ask */
+        loom__cpu_counts counts = {0};
+        if (batch->n > 0)
+            run(view, batch, 0, batch->n, 0, &counts);
+        return counts;
+    }
+    range_work work = {.run = run, .view = view, .batch = batch, .shared = cpu->threads > 1};
     loom__pool_run(cpu->pool, batch->n / RANGE + (batch->n % RANGE != 0), run_range, &work);
     return work.counts;
 }
