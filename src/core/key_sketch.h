@@ -39,7 +39,7 @@ LOOM_LANE uint64_t loom__sketch_number(const unsigned char *key, uint64_t key_by
 /* `seed` is the table's: without it nobody can choose keys that mislead the estimate. */
 LOOM_LANE uint64_t loom__sketch_hash(uint64_t number, uint64_t seed)
 {
-    return loom__mix64(loom__mix64(number + 0x9e3779b97f4a7c15u) ^ seed);
+    return loom__mix64(number ^ loom__mix64(seed + 0x9e3779b97f4a7c15u));
 }
 
 LOOM_LANE uint32_t loom__sketch_register(uint64_t hash)

@@ -10,11 +10,12 @@ _Static_assert(sizeof(loom__multi_view) <= LOOM__VIEW_WORDS * sizeof(uint64_t), 
 
 enum {
     HANDLE_BYTES = 8,
-    HEAP_UNIT = 1 << 16,     /* bytes saved and checked together */
-    ENOUGH_PARTITIONS = 256, /* choose_smaller: no more are wanted; */
-    LEAST_BUCKETS = 5,       /*   partitions are no smaller; */
-    MUCH_BYTES = 1 << 20,    /*   values that are worth it; */
-    LITTLE_SHARE = 32        /*   and the directory takes no more than one in so many bytes of them */
+    HEAP_UNIT = 1 << 16,         /* bytes saved and checked together */
+    MULTI_SHARED_BYTES = 115000, /* shared memory of a thread block, if two run on a multiprocessor of a Hopper GPU */
+    LEAST_BUCKETS = 5,           /* choose_smaller: partitions are no smaller; */
+    MUCH_BYTES = 1 << 20,        /*   heaps that are worth it; */
+    MARGIN = 5,                  /*   partitions may have a fifth more values than the mean; */
+    LITTLE_SHARE = 32            /*   the directory may take one in so many bytes of the heap */
 };
 
 static loom__slot_kind directory_kind(const loom__table *table)
@@ -61,24 +62,38 @@ static loom_status check_most(uint64_t most, loom_status status)
     return LOOM_OK;
 }
 
-/* A thread or a block of threads inserts into one partition at a time. A directory of few keys with many values each
- * would have too few partitions for all of them, so it gets smaller ones, as long as they take little memory beside the
- * values. */
+static uint32_t prime_up_to(uint32_t most)
+{
+    while (!loom__open_is_prime(most))
+        most--;
+    return most;
+}
+
+/* A thread or a block of threads builds one partition at a time, with the lists of its keys. On a GPU the partition, its
+ * tags and all its values should fit the shared memory of a thread block. So partitions are smaller than those of maps,
+ * the smaller the more values a key has. A directory of few keys with many values each has more partitions than its keys
+ * need, as long as it takes little memory beside the values. */
 static loom_status choose_smaller(loom__machine *machine, loom_map_config *directory, uint64_t heap_bytes,
                                   loom__description *is)
 {
     const loom__slot_kind kind = slot_kind_of(directory->key_bytes, HANDLE_BYTES);
-    for (uint32_t buckets = is->buckets - 1; buckets >= LEAST_BUCKETS && is->partitions < ENOUGH_PARTITIONS;
-         buckets--) {
-        loom__description smaller = *is;
-        if (!loom__open_is_prime(buckets))
-            continue;
-        directory->buckets_per_partition = buckets;
-        RETURN_IF_FAILED(loom__open_choose(machine, directory, &smaller));
-        if (smaller.partitions * open_partition_bytes(kind, buckets) > heap_bytes / LITTLE_SHARE)
-            break;
-        *is = smaller;
-    }
+    const uint64_t bucket_bytes = open_partition_bytes(kind, 1) + multi_tag_bytes(kind);
+    const uint64_t counted = heap_bytes < MUCH_BYTES ? 0 : heap_bytes + heap_bytes / MARGIN;
+    const uint64_t buckets = (uint64_t)is->partitions * is->buckets;
+    uint64_t shared = MULTI_SHARED_BYTES;
+    if (open_partition_bytes(kind, is->buckets) > shared) /* high load factors: an SM has one thread block */
+        shared *= 2;
+    const uint64_t fit = shared / (bucket_bytes + counted / buckets);
+    if (fit >= is->buckets)
+        return LOOM_OK;
+    directory->buckets_per_partition = prime_up_to(fit > LEAST_BUCKETS ? (uint32_t)fit : LEAST_BUCKETS);
+    RETURN_IF_FAILED(loom__open_choose(machine, directory, is));
+    const uint64_t partition = open_partition_bytes(kind, is->buckets);
+    const uint64_t wanted = counted / (shared - is->buckets * bucket_bytes),
+                   most = heap_bytes / LITTLE_SHARE / partition;
+    const uint64_t more = wanted < most ? wanted : most;
+    if (more > is->partitions && more < OPEN_MOST_PARTITIONS)
+        is->partitions = (uint32_t)more;
     return LOOM_OK;
 }
 
@@ -92,7 +107,7 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     const uint64_t heap_bytes = directory.values * directory.value_bytes;
     directory.value_bytes = HANDLE_BYTES;
     RETURN_IF_FAILED(loom__open_choose(machine, &directory, is));
-    if (directory.buckets_per_partition != 0 || heap_bytes < MUCH_BYTES)
+    if (directory.buckets_per_partition != 0)
         return LOOM_OK;
     return choose_smaller(machine, &directory, heap_bytes, is);
 }

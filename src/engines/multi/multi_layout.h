@@ -61,6 +61,13 @@ LOOM_BOTH int multi_has_ones(const loom__multi_view *view)
     return view->value_bytes == 4;
 }
 
+/* Bytes for each bucket of the directory that a GPU needs in shared memory beside a partition, when it builds one: a tag
+ * for each slot. */
+LOOM_BOTH uint32_t multi_tag_bytes(loom__slot_kind kind)
+{
+    return open_slots(kind) > 8 ? 16 : 8;
+}
+
 /* The values from `place` on that a list of this kind may not use, since it begins at a multiple of a unit. */
 LOOM_BOTH uint64_t multi_padding(loom__list_kind kind, uint64_t place)
 {

@@ -159,12 +159,12 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     const uint32_t value_bytes = slot_value_bytes(slice->kind);
     unsigned char *scratch = workspace + plan->scratch_at;
     order_counters *counters = (order_counters *)workspace;
-    const cuda_sort_buffers<key> buffers = {
+    const cuda_sort_buffers<key, uint32_t> buffers = {
         {(key *)(workspace + plan->keys_at[0]), (key *)(workspace + plan->keys_at[1])},
         {(uint32_t *)(workspace + plan->positions_at[0]), (uint32_t *)(workspace + plan->positions_at[1])},
         scratch,
         (size_t)plan->sort_bytes};
-    cuda_sorted<key> sorted;
+    cuda_sorted<key, uint32_t> sorted;
     const void *values = batch->values;
     uint8_t *home = (uint8_t *)answers_of(slice)->at, *answers = home;
     const bool adds = slice->batch.added != NULL;
@@ -177,12 +177,12 @@ loom_status insert_sorted(const cuda_map_call *slice, const cuda_in_order_table 
     if (plan->answers_staged)
         answers = workspace + plan->answers_at;
     const unsigned blocks = blocks_for(cuda, n, 1), choosing = blocks_for(cuda, n, AT_ONCE);
-    RETURN_IF_FAILED(cuda_sort_keys(batch->keys, n, buffers, stream, &sorted));
+    RETURN_IF_FAILED(cuda_sort_keys(batch->keys, NULL, n, buffers, stream, &sorted));
     /* The other buffers and the sort's scratch memory are free now: winners go there. */
     const order_work<key> work = {sorted.keys,
-                                  sorted.positions,
+                                  sorted.mates,
                                   n,
-                                  sorted.free_positions,
+                                  sorted.free_mates,
                                   counters,
                                   sorted.free_keys,
                                   scratch,
@@ -214,7 +214,7 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool a
 {
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
-    cudaError_t error = cuda_sort_bytes(key_bytes, n, &sort);
+    cudaError_t error = cuda_sort_bytes(key_bytes, sizeof(uint32_t), n, &sort);
     uint64_t at = 0;
     auto reserve = [&](uint64_t bytes) {
         at += cuda_aligned(bytes);

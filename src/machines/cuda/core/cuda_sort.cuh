@@ -1,6 +1,6 @@
-/* Sorts the keys of a batch together with their positions in the batch. Equal keys then lie side by side, as a *run*, in
- * the order of the batch: the sort is stable. CUB's radix sort moves keys and positions from one buffer to another and
- * back, once for each byte of a key. */
+/* Sorts the keys of a batch together with their positions in the batch, or with their values. Equal keys then lie side by
+ * side, as a *run*, in the order of the batch: the sort is stable. CUB's radix sort moves keys and what goes with them
+ * from one buffer to another and back, once for each byte of a key. */
 #ifndef LOOM_CUDA_SORT_CUH
 #define LOOM_CUDA_SORT_CUH
 
@@ -9,26 +9,28 @@
 /* Positions have 32 bits. */
 #define CUDA_SORT_MOST (((uint64_t)1 << 32) - 1)
 
-template <class key> struct cuda_sort_buffers {
-    key *keys[2];           /* [n] each */
-    uint32_t *positions[2]; /* [n] each */
+/* `mate`: what goes with a key, of 4 or 8 bytes. */
+template <class key, class mate> struct cuda_sort_buffers {
+    key *keys[2];   /* [n] each */
+    mate *mates[2]; /* [n] each */
     void *scratch;
     size_t scratch_bytes; /* of cuda_sort_bytes */
 };
 
-template <class key> struct cuda_sorted {
-    key *keys;           /* [n] */
-    uint32_t *positions; /* [n] of the batch */
-    key *free_keys;      /* the other buffers */
-    uint32_t *free_positions;
+template <class key, class mate> struct cuda_sorted {
+    key *keys;      /* [n] */
+    mate *mates;    /* [n] */
+    key *free_keys; /* the other buffers */
+    mate *free_mates;
 };
 
-cudaError_t cuda_sort_bytes(uint32_t key_bytes, uint64_t n, size_t *bytes);
+cudaError_t cuda_sort_bytes(uint32_t key_bytes, uint32_t mate_bytes, uint64_t n, size_t *bytes);
 
-/* Sorts 1 to CUDA_SORT_MOST keys, which may lie anywhere. Waits only for a copy of pageable memory. */
-template <class key>
-loom_status cuda_sort_keys(const void *keys, uint64_t n, const cuda_sort_buffers<key> &buffers, cudaStream_t stream,
-                           cuda_sorted<key> *sorted);
+/* Sorts 1 to CUDA_SORT_MOST keys. Keys and mates may lie anywhere. If `mates` is NULL, they are the positions of the
+ * keys. Waits only for a copy of pageable memory. */
+template <class key, class mate>
+loom_status cuda_sort_keys(const void *keys, const void *mates, uint64_t n, const cuda_sort_buffers<key, mate> &buffers,
+                           cudaStream_t stream, cuda_sorted<key, mate> *sorted);
 
 /* ---- Runs of equal keys ---- */
 

@@ -175,7 +175,7 @@ loom_status lay_out(pairs_work *work, uint64_t *bytes)
         at += cuda_aligned(wanted);
         return at - cuda_aligned(wanted);
     };
-    CUDA_TRY(cuda_sort_bytes((uint32_t)key_bytes, n, &sort));
+    CUDA_TRY(cuda_sort_bytes((uint32_t)key_bytes, sizeof(uint32_t), n, &sort));
     for (int i = 0; i < 2; i++) {
         work->keys_at[i] = reserve(n * key_bytes);
         work->positions_at[i] = reserve(n * sizeof(uint32_t));
@@ -196,17 +196,17 @@ template <class key, class value> loom_status erase_runs(pairs_work *work)
     cudaStream_t stream = call->stream;
     const uint64_t n = call->batch.n;
     unsigned char *at = work->own.at;
-    const cuda_sort_buffers<key> buffers = {
+    const cuda_sort_buffers<key, uint32_t> buffers = {
         {(key *)(at + work->keys_at[0]), (key *)(at + work->keys_at[1])},
         {(uint32_t *)(at + work->positions_at[0]), (uint32_t *)(at + work->positions_at[1])},
         at + work->scratch_at,
         (size_t)work->scratch_bytes};
-    cuda_sorted<key> sorted;
+    cuda_sorted<key, uint32_t> sorted;
     uint64_t counters[2]; /* runs, emptied */
     CUDA_TRY(cudaMemsetAsync(at, 0, COUNTERS_BYTES, stream));
-    RETURN_IF_FAILED(cuda_sort_keys(call->batch.keys, n, buffers, stream, &sorted));
+    RETURN_IF_FAILED(cuda_sort_keys(call->batch.keys, NULL, n, buffers, stream, &sorted));
     const pair_runs<key> runs = {sorted.keys,
-                                 sorted.positions,
+                                 sorted.mates,
                                  n,
                                  (key *)(at + work->run_keys_at),
                                  (uint32_t *)(at + work->begin_at),

@@ -1,5 +1,5 @@
-/* Inserts pairs into lists by *runs*; also builds. The keys are sorted together with their positions in the batch
- * (cuda_sort.cuh), so that the pairs of a key are one run, in the order of the batch. Then:
+/* Inserts pairs into lists by *runs*; also builds. The keys are sorted together with their positions in the batch or, without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in the order of the batch.
+ * Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
  *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere.
@@ -21,6 +21,7 @@
 #include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
+#include "machines/cuda/multi/cuda_multi_build.cuh"
 
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -44,15 +45,21 @@ struct run_sums {
 
 /* Where the steps find their data. Arrays of runs have as many elements as there are runs. */
 struct run_arrays {
-    const uint32_t *positions; /* [n] of the sorted pairs in the batch */
+    const uint32_t *positions; /* [n] of the sorted pairs in the batch; NULL: the values are sorted, too */
     const uint32_t *run_of;    /* [n] number of the run, from 1 on */
     const uint32_t *begin;     /* [runs + 1] the first pair of each run */
     uint64_t *old, *handles;   /* before and after the call */
     uint64_t *places;          /* what a list takes; then where it begins, behind the used part; then unused */
     uint8_t *status;           /* of the key in the directory */
-    const void *values;        /* [n] of the batch */
+    const void *values;        /* [n] of the batch, or sorted */
     uint64_t runs, n;
     run_sums *sums;
+
+    /* Where the value of a sorted pair is. */
+    __device__ __forceinline__ uint64_t position(uint64_t i) const
+    {
+        return positions != NULL ? positions[i] : i;
+    }
 
     __device__ __forceinline__ uint64_t length(uint64_t run) const
     {
@@ -155,7 +162,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
             multi_store_value(view.heap, place, bytes, list_one_value(old));
     } else {
         const uint64_t first = plan.stored == 0 && plan.wanted > 0
-                                   ? multi_load_value(work.values, work.positions[work.begin[run]], bytes)
+                                   ? multi_load_value(work.values, work.position(work.begin[run]), bytes)
                                    : 0;
         work.handles[run] = multi_kept_list(&view, old, &plan, first);
     }
@@ -224,7 +231,8 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     const uint64_t i = multi_item();
     outcome_counts mine = {};
     if (i < work.n) {
-        const uint32_t run = work.run_of[i] - 1, position = work.positions[i];
+        const uint32_t run = work.run_of[i] - 1;
+        const uint64_t position = work.position(i);
         const uint64_t handle = work.handles[run], place = list_count(work.old[run]) + (i - work.begin[run]);
         const bool stored = place < list_count(handle);
         if (stored && list_in_heap(handle))
@@ -250,14 +258,14 @@ __global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums,
 
 /* The workspace: one part for the pairs, and one for the runs, of which only the device knows how many there are. */
 struct run_layout {
-    uint64_t keys_at[2], positions_at[2], begin_at, scratch_at, scratch_bytes, pair_bytes;
+    uint64_t keys_at[2], mates_at[2], begin_at, scratch_at, scratch_bytes, pair_bytes;
     uint64_t old_at, handles_at, places_at, status_at, queue_at, run_bytes;
 };
 
-template <class key> cudaError_t lay_out_pairs(uint64_t n, run_layout *layout)
+template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, run_layout *layout)
 {
     size_t sort = 0, number = 0, place = 0;
-    RETURN_IF_CUDA_FAILED(cuda_sort_bytes(sizeof(key), n, &sort));
+    RETURN_IF_CUDA_FAILED(cuda_sort_bytes(sizeof(key), mate_bytes, n, &sort));
     RETURN_IF_CUDA_FAILED(
         cub::DeviceScan::InclusiveSum(NULL, number, begins_of<key>(NULL), (uint32_t *)NULL, (uint32_t)n));
     RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(NULL, place, (uint64_t *)NULL, (uint64_t *)NULL, (uint32_t)n));
@@ -268,7 +276,7 @@ template <class key> cudaError_t lay_out_pairs(uint64_t n, run_layout *layout)
     };
     for (int i = 0; i < 2; i++) {
         layout->keys_at[i] = reserve(n * sizeof(key));
-        layout->positions_at[i] = reserve(n * sizeof(uint32_t));
+        layout->mates_at[i] = reserve(n * mate_bytes);
     }
     layout->begin_at = reserve((n + 1) * sizeof(uint32_t));
     layout->scratch_bytes = sort > number ? sort : number;
@@ -391,35 +399,38 @@ cudaError_t update_handles(const insert_work *work, const void *run_keys)
 }
 
 /* Finds the runs, and makes room for them. */
-template <class key> loom_status number_runs(insert_work *work, const key **run_keys)
+template <class key, class mate> loom_status number_runs(insert_work *work, const key **run_keys)
 {
     const uint64_t n = work->n();
     const run_layout *layout = &work->layout;
     unsigned char *at = work->for_pairs.at;
     cudaStream_t stream = work->stream();
-    const cuda_sort_buffers<key> buffers = {
+    const cuda_sort_buffers<key, mate> buffers = {
         {(key *)(at + layout->keys_at[0]), (key *)(at + layout->keys_at[1])},
-        {(uint32_t *)(at + layout->positions_at[0]), (uint32_t *)(at + layout->positions_at[1])},
+        {(mate *)(at + layout->mates_at[0]), (mate *)(at + layout->mates_at[1])},
         at + layout->scratch_at,
         (size_t)layout->scratch_bytes};
-    cuda_sorted<key> sorted;
+    const bool tells = work->call->batch.status != NULL;
+    cuda_sorted<key, mate> sorted;
     run_arrays *arrays = &work->arrays;
     uint32_t *begin = (uint32_t *)(at + layout->begin_at);
     arrays->sums = (run_sums *)at;
     CUDA_TRY(cudaMemsetAsync(arrays->sums, 0, sizeof *arrays->sums, stream));
-    RETURN_IF_FAILED(cuda_sort_keys(work->call->batch.keys, n, buffers, stream, &sorted));
+    RETURN_IF_FAILED(
+        cuda_sort_keys(work->call->batch.keys, tells ? NULL : work->call->batch.values, n, buffers, stream, &sorted));
+    uint32_t *run_of = (uint32_t *)sorted.free_mates;
     size_t bytes = layout->scratch_bytes;
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(buffers.scratch, bytes, begins_of<key>(sorted.keys), sorted.free_positions,
-                                           (uint32_t)n, stream));
-    number_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(sorted.keys, sorted.free_positions, n,
-                                                                 sorted.free_keys, begin, arrays->sums);
+    CUDA_TRY(cub::DeviceScan::InclusiveSum(buffers.scratch, bytes, begins_of<key>(sorted.keys), run_of, (uint32_t)n,
+                                           stream));
+    number_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(sorted.keys, run_of, n, sorted.free_keys, begin,
+                                                                 arrays->sums);
     CUDA_TRY(cudaGetLastError());
     RETURN_IF_FAILED(read_sums(work));
     *run_keys = sorted.free_keys;
-    arrays->positions = sorted.positions;
-    arrays->run_of = sorted.free_positions;
+    arrays->positions = tells ? (const uint32_t *)sorted.mates : NULL;
+    arrays->run_of = run_of;
     arrays->begin = begin;
-    arrays->values = work->values.at;
+    arrays->values = tells ? work->values.at : sorted.mates;
     arrays->runs = work->sums.runs;
     arrays->n = n;
     lay_out_runs(arrays->runs, &work->layout);
@@ -459,7 +470,10 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     const bool replace = batch->replace != 0;
     const int tight = batch->values_needed == NULL;
     const key *run_keys;
-    RETURN_IF_FAILED(number_runs(work, &run_keys));
+    if (batch->status != NULL)
+        RETURN_IF_FAILED((number_runs<key, uint32_t>(work, &run_keys)));
+    else
+        RETURN_IF_FAILED((number_runs<key, value>(work, &run_keys)));
     const unsigned blocks = multi_blocks(arrays->runs);
     if (replace) {
         work->totals = {};
@@ -515,20 +529,82 @@ loom_status insert_any(insert_work *work)
                       : (narrow_value ? insert_runs<uint64_t, uint32_t>(work) : insert_runs<uint64_t, uint64_t>(work));
 }
 
-cudaError_t lay_out(uint32_t key_bytes, uint64_t n, run_layout *layout)
+/* `kind` is that of the pairs. */
+cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool with_status, run_layout *layout)
 {
+    const uint32_t mate_bytes = with_status ? (uint32_t)sizeof(uint32_t) : slot_value_bytes(kind);
     lay_out_runs(n, layout);
-    return key_bytes == 4 ? lay_out_pairs<uint32_t>(n, layout) : lay_out_pairs<uint64_t>(n, layout);
+    return slot_key_bytes(kind) == 4 ? lay_out_pairs<uint32_t>(n, mate_bytes, layout)
+                                     : lay_out_pairs<uint64_t>(n, mate_bytes, layout);
 }
 
 loom_status bring_arrays(insert_work *work)
 {
     cuda_map_call *call = work->call;
     const uint64_t n = work->n();
+    if (call->batch.status == NULL) /* the sort copies the values */
+        return LOOM_OK;
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
                                       call->stream, &work->values));
     return cuda_bring_array(call->cuda, "status", call->batch.status, n, false, call->stream, &work->status);
 }
+
+/* ---- by partition ---- */
+
+/* Whether a build goes by partition: without statuses, in any order, and all values surely have room. */
+bool builds_by_partition(const cuda_map_call *call, const loom__multi_view *view, bulk_plan *plan)
+{
+    enum { LEAST_BY_PARTITION = 1 << 16 };
+    const loom__batch *batch = &call->batch;
+    return batch->replace && batch->status == NULL && !call->asks(LOOM_IN_ORDER | LOOM_DIRECTLY) &&
+           (batch->n >= LEAST_BY_PARTITION || call->asks(LOOM_BY_PARTITION)) && batch->n <= view->room &&
+           view->most >= LIST_MOST_VALUES && cuda_multi_plan_build(call->cuda, view, call->kind, batch->n, plan);
+}
+
+/* Builds by partition. *done = false: the split gave up, or some records spilled; the table is unchanged. */
+loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const bulk_plan *plan,
+                      unsigned char *workspace, bool *done)
+{
+    const loom__batch *batch = &call->batch;
+    const bulk_target target = {NULL, view->directory.seed, view->directory.partitions, call->kind};
+    cudaStream_t stream = call->stream;
+    uint32_t spilled;
+    CUDA_TRY(split_begin(plan, workspace, stream));
+    RETURN_IF_FAILED(cuda_split_items(call, &target, plan, workspace));
+    CUDA_TRY(cuda_bulk_split_further(&target, plan, workspace, 0, stream));
+    CUDA_TRY(cudaMemcpyAsync(&spilled, cuda_bulk_spill(call->kind, plan, workspace).spilled, sizeof spilled,
+                             cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    *done = spilled == 0;
+    if (!*done)
+        return LOOM_OK;
+    loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
+    CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
+    CUDA_TRY(cudaMemsetAsync(&view->directory.totals->size, 0, sizeof view->directory.totals->size, stream));
+    CUDA_TRY(cuda_multi_build(call->cuda, view, call->kind, plan, workspace, call->counts(), stream));
+    if (batch->keys_refused != NULL) {
+        uint64_t stored;
+        CUDA_TRY(cudaMemcpyAsync(&stored, &view->lists->pairs, sizeof stored, cudaMemcpyDeviceToHost, stream));
+        CUDA_TRY(cudaStreamSynchronize(stream));
+        *batch->keys_refused = batch->n - stored;
+    }
+    return cuda_finish_call(call);
+}
+
+/* Without memory for the split, *done is false, too. */
+loom_status try_build(cuda_map_call *call, const loom__multi_view *view, bool *done)
+{
+    bulk_plan plan;
+    *done = false;
+    if (!builds_by_partition(call, view, &plan))
+        return LOOM_OK;
+    const cuda_workspace own = cuda_take_workspace(&call->cuda->base, plan.bytes, call->batch.stream, &call->batch);
+    if (own.at == NULL)
+        return LOOM_OK;
+    return cuda_with_ticket(call, &own, [&] { return run_build(call, view, &plan, own.at, done); });
+}
+
+/* ---- calls ---- */
 
 /* A batch without pairs. */
 loom_status insert_nothing(cuda_map_call *call, const loom__multi_view *view)
@@ -564,7 +640,11 @@ loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, cons
         *batch->keys_refused = 0;
     if (n == 0)
         return insert_nothing(&call, view);
-    CUDA_TRY(lay_out(slot_key_bytes(call.kind), n, &work.layout));
+    bool done;
+    RETURN_IF_FAILED(try_build(&call, view, &done));
+    if (done)
+        return LOOM_OK;
+    CUDA_TRY(lay_out(call.kind, n, batch->status != NULL, &work.layout));
     const uint64_t most = work.layout.pair_bytes + work.layout.run_bytes;
     const bool lent = batch->workspace != NULL && batch->workspace_bytes >= most;
     work.for_pairs = cuda_take_workspace(machine, lent ? most : work.layout.pair_bytes, batch->stream, batch);
@@ -587,10 +667,15 @@ uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uin
     const loom__multi_view *view = static_cast<const loom__multi_view *>(any_view);
     run_layout layout;
     cuda_device_scope scope((cuda_state *)machine);
+    const loom__slot_kind pairs =
+        slot_kind_of(slot_key_bytes((loom__slot_kind)view->directory.kind), (uint32_t)view->value_bytes);
     (void)flags;
-    (void)with_status;
     if (n == 0 || n > CUDA_SORT_MOST || scope.status != LOOM_OK ||
-        lay_out(slot_key_bytes((loom__slot_kind)view->directory.kind), n, &layout) != cudaSuccess)
+        lay_out(pairs, n, with_status != 0, &layout) != cudaSuccess)
         return 0;
-    return layout.pair_bytes + layout.run_bytes;
+    const uint64_t by_runs = layout.pair_bytes + layout.run_bytes;
+    bulk_plan plan;
+    if (!cuda_multi_plan_build((const cuda_state *)machine, view, pairs, n, &plan))
+        return by_runs;
+    return by_runs > plan.bytes ? by_runs : plan.bytes;
 }

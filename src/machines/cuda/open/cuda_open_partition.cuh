@@ -207,10 +207,15 @@ __device__ __forceinline__ uint32_t gather_bucket(unsigned char *lines, uint32_t
     return count;
 }
 
+/* Threads of a thread block with so much shared memory. */
+inline uint32_t threads_for_shared(uint32_t bytes)
+{
+    return bytes > BULK_HALF_BYTES ? WHOLE_THREADS : bytes > BULK_HALF_BYTES / 2 ? HALF_THREADS : QUARTER_THREADS;
+}
+
 inline uint32_t partition_threads(const loom__open_view *view)
 {
-    const uint32_t bytes = bulk_shared_bytes(view);
-    return bytes > BULK_HALF_BYTES ? WHOLE_THREADS : bytes > BULK_HALF_BYTES / 2 ? HALF_THREADS : QUARTER_THREADS;
+    return threads_for_shared(bulk_shared_bytes(view));
 }
 
 #endif
