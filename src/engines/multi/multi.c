@@ -62,6 +62,8 @@ static loom_status check_most(uint64_t most, loom_status status)
     return LOOM_OK;
 }
 
+static const double HIGH_LOAD = 0.92;
+
 static uint32_t prime_up_to(uint32_t most)
 {
     while (!loom__open_is_prime(most))
@@ -81,7 +83,7 @@ static loom_status choose_smaller(loom__machine *machine, loom_map_config *direc
     const uint64_t counted = heap_bytes < MUCH_BYTES ? 0 : heap_bytes + heap_bytes / MARGIN;
     const uint64_t buckets = (uint64_t)is->partitions * is->buckets;
     uint64_t shared = MULTI_SHARED_BYTES;
-    if (open_partition_bytes(kind, is->buckets) > shared) /* high load factors: an SM has one thread block */
+    if (is->max_load > HIGH_LOAD) /* which needs large partitions: then an SM has one thread block */
         shared *= 2;
     const uint64_t fit = shared / (bucket_bytes + counted / buckets);
     if (fit >= is->buckets)

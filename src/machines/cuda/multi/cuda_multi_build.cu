@@ -29,8 +29,9 @@ namespace
 {
 
 enum {
-    COUNTED = 8, /* pairs that a thread counts in a round */
-    STORED = 8   /* pairs that it stores */
+    LEAST_LOAD = 3, /* one slot in so many has a key, also where few keys have many values */
+    COUNTED = 8,    /* pairs that a thread counts in a round */
+    STORED = 8      /* pairs that it stores */
 };
 
 const uint32_t REFUSED = UINT32_MAX; /* in place of a slot's number */
@@ -448,7 +449,7 @@ bool cuda_multi_plan_build(const cuda_state *cuda, const loom__multi_view *view,
     const loom__open_view *directory = &view->directory;
     split_request split = {};
     split.n = n;
-    split.keys = bulk_slots(directory);
+    split.keys = bulk_slots(directory) / LEAST_LOAD; /* fewer different keys: regions differ more */
     split.parts = directory->partitions;
     cuda_bulk_columns(pairs, &split);
     return least_shared(directory) + BULK_STATIC_BYTES <= (uint32_t)cuda->shared_bytes &&
