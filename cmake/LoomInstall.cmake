@@ -13,12 +13,13 @@ if(loom_with_cuda)
     install(TARGETS loom_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 endif()
 foreach(header loom.h base.h map.h filter.h view.h array.h measure.h
-        device.cuh device_base.cuh device_map.cuh device_perfect.cuh device_filter.cuh)
+        device.cuh device_base.cuh device_map.cuh device_multi.cuh device_perfect.cuh device_filter.cuh)
     install(FILES ${PROJECT_SOURCE_DIR}/include/loom/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/loom)
 endforeach()
 # The headers that the device headers include. The install test fails if one is missing here.
 foreach(inner core/combine.h core/hash.h core/lanes.h core/list_handle.h core/portable.h core/slot_kind.h
         core/slot_ops.h core/table_slots.h core/totals.h engines/filter/filter_layout.h engines/filter/filter_ops.h
+        engines/multi/multi_layout.h
         engines/open/open_items.h engines/open/open_layout.h engines/open/open_ops.h engines/open/open_upkeep.h
         engines/perfect/perfect_effort.h engines/perfect/perfect_layout.h engines/perfect/perfect_ops.h
         machines/cuda/core/cuda_lanes.cuh)

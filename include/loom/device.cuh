@@ -19,6 +19,7 @@
  *   loom/device_map.cuh       loom::table<key, value, access>   open tables
  *   loom/device_perfect.cuh   loom::perfect_table<key, value>   perfect tables
  *                             (LOOM_ENGINE_PERFECT)
+ *   loom/device_multi.cuh     loom::multi_table<key, value>     multimaps
  *   loom/device_filter.cuh    loom::filter<key>                 Bloom filters
  * All of them also have loom::hash(key, seed), the hash that loom_hash (loom/base.h) computes.
  *
@@ -49,8 +50,8 @@
  * ACCESS. A view has one access. The access is part of the type loom::table, so the compiler
  * refuses functions that the access does not offer. All functions of an access may run at the same
  * time, in one kernel or in several:
- *   LOOM_VIEW_FIND         find, contains, for_each; uses read-only loads. Perfect tables have only
- *                          this.
+ *   LOOM_VIEW_FIND         find, contains, for_each; uses read-only loads. Perfect tables and
+ *                          multimaps have only this; multimaps also count and for_each_of.
  *   LOOM_VIEW_INSERT       insert, insert_or_assign, find_or_insert; find, contains
  *   LOOM_VIEW_ACCUMULATE   accumulate; find, contains
  *   LOOM_VIEW_ERASE        erase, erase_if; find, contains
@@ -71,8 +72,8 @@
  *   - INVALID_ARGUMENT: the view does not fit the type in the kernel. Its engine, widths or access
  *     differ, or it comes from another version of the library. contains returns false, for_each and
  *     erase_if visit nothing, and the table is not touched. table.status() and filter.status() tell
- *     beforehand. loom::table refuses the view of a perfect table, and loom::perfect_table refuses
- *     the view of an open table.
+ *     beforehand. Each of loom::table, loom::perfect_table and loom::multi_table refuses the views
+ *     of the others.
  *   - CHANGED: a view was used after its end, and its memory now holds another table, since the
  *     table has grown, shrunk or been destroyed. A table does not move while a view of it is lent.
  *     Functions do nothing, as with INVALID_ARGUMENT. This error is not always detected, since the
@@ -97,6 +98,7 @@
 #include <loom/device_base.cuh>
 #include <loom/device_filter.cuh>
 #include <loom/device_map.cuh>
+#include <loom/device_multi.cuh>
 #include <loom/device_perfect.cuh>
 
 #endif

@@ -52,6 +52,7 @@ typedef struct loom_map_view {
 /* No two engines have the same layout number. */
 #define LOOM_VIEW_LAYOUT         2       /* open tables: loom::table of device.cuh */
 #define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* perfect tables: loom::perfect_table */
+#define LOOM_MULTI_VIEW_LAYOUT   0x50001 /* multimaps: loom::multi_table */
 
 /* begin lends a view to kernels that are launched into `stream` afterwards. end takes the view back
  * after the kernels that were launched into `stream` before.
@@ -64,8 +65,8 @@ typedef struct loom_map_view {
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
  *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table is a set
- *              and the access is LOOM_VIEW_ACCUMULATE, or the table is perfect and the access
- *              writes (LOOM_FEATURE_WRITING_VIEWS); IN_USE: a view of another access is lent, or
+ *              and the access is LOOM_VIEW_ACCUMULATE, or the table is perfect or a multimap and
+ *              the access writes (LOOM_FEATURE_WRITING_VIEWS); IN_USE: a view of another access is lent, or
  *              16 views are; INVALID_ARGUMENT: this table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);

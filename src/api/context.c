@@ -130,9 +130,8 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
                     "the %s engine has no device views; use the bulk calls, or another engine", engine->name);
     RETURN_ERROR_IF(
         feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys, LOOM_UNSUPPORTED,
-        "kernels may look keys up in a table of the %s engine, not write to it: keys move when others come; write with "
-        "the bulk calls, or use another engine",
-        engine->name);
+        "kernels may only look keys up in this table: what is stored moves when more comes; write with the bulk calls, "
+        "or use another table");
     return LOOM_OK;
 }
 

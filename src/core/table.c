@@ -252,10 +252,10 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     RETURN_ERROR_IF(engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views", engine->name);
     if (!folds)
         RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
-    RETURN_ERROR_IF(engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
-                    "kernels may look keys up in a table of the %s engine (LOOM_VIEW_FIND), not insert: keys move when "
-                    "others come; insert with the bulk calls, or use another engine",
-                    engine->name);
+    RETURN_ERROR_IF(
+        engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
+        "kernels may only look keys up in this table (LOOM_VIEW_FIND): what is stored moves when more comes; "
+        "write with the bulk calls, or use another table");
     RETURN_ERROR_IF(folds && ((const loom__map_kernels *)table->kernels)->fold_size == NULL, LOOM_UNSUPPORTED,
                     "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
     RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,

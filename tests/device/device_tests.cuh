@@ -643,6 +643,8 @@ void test_destroyed()
 #include "device/filter_tests.cuh"
 #include "device/perfect_tests.cuh"
 
+#include "device/multi_tests.cuh"
+
 namespace
 {
 
@@ -697,6 +699,11 @@ int TEST_NAME()
     test_perfect<uint64_t, uint64_t>("perfect-8-8");
     test_perfect<uint32_t, loom::none>("perfect-set-4");
     test_perfect<uint64_t, loom::none>("perfect-set-8");
+    test_multi<uint32_t, uint32_t>();
+    test_multi<uint32_t, uint64_t>();
+    test_multi<uint64_t, uint32_t>();
+    test_multi<uint64_t, uint64_t>();
+    pass("multi");
     test_filter_fresh();
     test_filter<uint32_t>();
     pass("filter-4");
@@ -711,9 +718,12 @@ int TEST_NAME()
     test_perfect<uint64_t, uint32_t>("shaped-perfect-8-4");
     test_accumulate<uint32_t, uint32_t, LOOM_COMBINE_ADD>();
     pass("shaped-accumulate");
+    test_multi<uint32_t, uint32_t>();
+    pass("shaped-multi");
     shaped = false;
     test_refused();
     test_perfect_refused();
+    test_multi_refused();
     test_filter_refused<uint32_t, uint64_t>();
     test_filter_refused<uint64_t, uint32_t>();
     pass("refused");

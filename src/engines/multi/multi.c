@@ -197,6 +197,7 @@ const loom__engine loom__multi_engine = {
     .name = "open",
     .types = 1 << LOOM_TYPE_MULTIMAP,
     .layout_version = MULTI_LAYOUT_VERSION,
+    .view_layout = LOOM_MULTI_VIEW_LAYOUT,
     .parameters = 2,
     .options = LOOM__OPTION_LISTS,
     .moves_keys = 1,
