@@ -131,7 +131,7 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
     RETURN_ERROR_IF(
         feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys, LOOM_UNSUPPORTED,
         "kernels may only look keys up in this table: what is stored moves when more comes; write with the bulk calls, "
-        "or use another table");
+        "or use another engine");
     return LOOM_OK;
 }
 

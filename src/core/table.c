@@ -255,7 +255,7 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     RETURN_ERROR_IF(
         engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
         "kernels may only look keys up in this table (LOOM_VIEW_FIND): what is stored moves when more comes; "
-        "write with the bulk calls, or use another table");
+        "write with the bulk calls, or use another engine");
     RETURN_ERROR_IF(folds && ((const loom__map_kernels *)table->kernels)->fold_size == NULL, LOOM_UNSUPPORTED,
                     "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
     RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,
