@@ -386,7 +386,7 @@ static int is_refusal(loom_status status)
     return is_shortage(status) || status == LOOM_UNSUPPORTED;
 }
 
-/* Builds the table from the batch. If the keys surely exceed the capacity, builds a table of the size that they need,
+/* Builds the table from the batch, whose result is on the host. If the keys surely exceed the capacity, builds a table of the size that they need,
  * which takes the place of the old one. */
 static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 {
@@ -394,6 +394,12 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
     loom__room wanted = loom__map_table_room(table);
     loom__key_range distinct;
     const int short_of_values = map->type == LOOM_TYPE_MULTIMAP && batch->n > wanted.values;
+    if (wanted.capacity > 0 && !short_of_values && loom__map_table_tries_builds(table)) {
+        const loom_status status = loom__map_table_build(table, batch);
+        const int refused = batch->result->full > 0 && (batch->keys_refused == NULL || *batch->keys_refused > 0);
+        if (status != LOOM_OK || !refused)
+            return status;
+    }
     const int short_of_keys =
         loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
         distinct.least > wanted.capacity;

@@ -80,6 +80,10 @@ typedef struct loom__map_kernels {
     /* Multimaps only. Erases for each row of batch->keys and batch->values one pair that is equal to it. The caller has
      * the table alone. OUT_OF_MEMORY leaves the table unchanged. */
     loom_status (*erase_pairs)(loom__machine *machine, const void *view, const loom__batch *batch);
+
+    /* Multimaps only. A build that refuses keys costs no more than any other. So a table that has a capacity is built
+     * without an estimate of its keys, and again if it refuses some. */
+    int tries_builds;
 } loom__map_kernels;
 
 typedef struct loom__filter_kernels {

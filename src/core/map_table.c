@@ -429,6 +429,11 @@ loom_status loom__map_table_find_all(loom__table *table, const loom__list_query 
     return kernels_of(table)->find_all(table->machine, table->view, query);
 }
 
+int loom__map_table_tries_builds(const loom__table *table)
+{
+    return kernels_of(table)->tries_builds;
+}
+
 loom_status loom__map_table_erase_pairs(loom__table *table, const loom__batch *batch)
 {
     RETURN_IF_FAILED(kernels_of(table)->erase_pairs(table->machine, table->view, batch));

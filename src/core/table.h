@@ -201,6 +201,7 @@ loom_status loom__map_table_stashed(loom__table *table, uint64_t *cells, loom_st
 /* Multimaps; kernels.h. */
 loom_status loom__map_table_find_all(loom__table *table, const loom__list_query *query);
 loom_status loom__map_table_erase_pairs(loom__table *table, const loom__batch *batch);
+int loom__map_table_tries_builds(const loom__table *table);
 
 loom_status loom__map_table_retrieve(loom__table *table, loom__position *position, void *keys, void *values,
                                      uint64_t room, uint64_t *got, loom_stream stream);

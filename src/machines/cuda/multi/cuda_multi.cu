@@ -162,4 +162,5 @@ const loom__map_kernels cuda_multi_kernels = {
     NULL, /* erase_if */
     cuda_multi_find_all,
     cuda_multi_erase_pairs,
+    1, /* tries_builds */
 };

@@ -371,7 +371,7 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
     const loom__open_view &directory = work.view.directory;
     const uint32_t partition = blockIdx.x, bytes = directory.partition_bytes;
     const uint32_t count = work.records.count(blockIdx.x);
-    if (work.records.gave_up()) /* the batch goes another way */
+    if (*work.records.spilled > 0) /* the batch goes another way */
         return;
     const uint64_t empty = open_empty(&directory, partition);
     const typename bulk_columns<pairs>::arrays records = work.records.at(blockIdx.x);

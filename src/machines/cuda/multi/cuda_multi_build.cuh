@@ -10,7 +10,7 @@ bool cuda_multi_plan_build(const cuda_state *cuda, const loom__multi_view *view,
                            bulk_plan *plan);
 
 /* Builds directory and lists from the split records, and adds to all totals and counts. The heap has room for n values.
- * Call this after the whole split. Spilled records are left out. If the split gave up, does nothing. */
+ * Call this after the whole split. If records have spilled, the kernels do nothing. */
 cudaError_t cuda_multi_build(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
                              const bulk_plan *plan, unsigned char *workspace, cuda_counts *counts, cudaStream_t stream);
 

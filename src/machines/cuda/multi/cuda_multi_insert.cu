@@ -561,34 +561,43 @@ bool builds_by_partition(const cuda_map_call *call, const loom__multi_view *view
            view->most >= LIST_MOST_VALUES && cuda_multi_plan_build(call->cuda, view, call->kind, batch->n, plan);
 }
 
-/* Builds by partition. *done = false: the split gave up, or some records spilled; the table is unchanged. */
+/* One thread runs this. If no record spilled, the table begins anew. */
+__global__ void begin_build_kernel(const loom__multi_view view, const uint32_t *spilled)
+{
+    if (*spilled > 0)
+        return;
+    *view.lists = loom__multi_totals{};
+    view.directory.totals->size = 0;
+}
+
+/* Builds by partition. *done = false: the split gave up, or some records spilled; the table is unchanged. The host waits
+ * once, at the end: the kernels do nothing if records spilled. */
 loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const bulk_plan *plan,
                       unsigned char *workspace, bool *done)
 {
     const loom__batch *batch = &call->batch;
     const bulk_target target = {NULL, view->directory.seed, view->directory.partitions, call->kind};
     cudaStream_t stream = call->stream;
+    const uint32_t *spilled_at = cuda_bulk_spill(call->kind, plan, workspace).spilled;
     uint32_t spilled;
+    uint64_t stored;
     CUDA_TRY(split_begin(plan, workspace, stream));
     RETURN_IF_FAILED(cuda_split_items(call, &target, plan, workspace));
     CUDA_TRY(cuda_bulk_split_further(&target, plan, workspace, 0, stream));
-    CUDA_TRY(cudaMemcpyAsync(&spilled, cuda_bulk_spill(call->kind, plan, workspace).spilled, sizeof spilled,
-                             cudaMemcpyDeviceToHost, stream));
+    begin_build_kernel<<<1, 1, 0, stream>>>(*view, spilled_at);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cuda_multi_build(call->cuda, view, call->kind, plan, workspace, call->counts(), stream));
+    CUDA_TRY(cuda_launch_finish(cuda_finish_of(call, false), stream));
+    CUDA_TRY(cudaMemcpyAsync(&spilled, spilled_at, sizeof spilled, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaMemcpyAsync(&stored, &view->lists->pairs, sizeof stored, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     *done = spilled == 0;
     if (!*done)
         return LOOM_OK;
     loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
-    CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
-    CUDA_TRY(cudaMemsetAsync(&view->directory.totals->size, 0, sizeof view->directory.totals->size, stream));
-    CUDA_TRY(cuda_multi_build(call->cuda, view, call->kind, plan, workspace, call->counts(), stream));
-    if (batch->keys_refused != NULL) {
-        uint64_t stored;
-        CUDA_TRY(cudaMemcpyAsync(&stored, &view->lists->pairs, sizeof stored, cudaMemcpyDeviceToHost, stream));
-        CUDA_TRY(cudaStreamSynchronize(stream));
+    if (batch->keys_refused != NULL)
         *batch->keys_refused = batch->n - stored;
-    }
-    return cuda_finish_call(call);
+    return cuda_hand_over(batch, &call->arrays, call->ticket, call->place);
 }
 
 /* Without memory for the split, *done is false, too. */

@@ -409,4 +409,5 @@ const loom__map_kernels cuda_open_kernels = {
     cuda_open_erase_if,
     NULL, /* find_all, erase_pairs: multimaps */
     NULL,
+    0,
 };

@@ -461,4 +461,5 @@ const loom__map_kernels cuda_perfect_kernels = {
     cuda_perfect_erase_if,
     NULL, /* find_all, erase_pairs: multimaps */
     NULL,
+    0,
 };
