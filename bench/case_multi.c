@@ -373,6 +373,7 @@ const bench_case bench_case_multi = {.name = "multi",
                                      .op_name = op_name,
                                      .op_runs = op_runs,
                                      .op_uses = op_uses,
+                                     .type = LOOM_TYPE_MULTIMAP,
                                      .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_SKEW | BENCH_USES_KEY_BYTES |
                                              BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
                                              BENCH_USES_VALUES_PER_KEY,

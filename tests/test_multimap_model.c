@@ -161,19 +161,20 @@ static void random_tables(test_run *t, int grows)
     }
 }
 
-TEST_EACH(test_multimap_model_random_operations_growing, .long_tier = 1, .timeout_seconds = 180, .leak_check = 1)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_growing, .long_tier = 1, .timeout_seconds = 180,
+                   .leak_check = 1)
 {
     random_tables(t, 1);
 }
 
 /* Without growth rows are refused. Exactly the rows that were told so are absent. */
-TEST_EACH(test_multimap_model_random_operations_full, .long_tier = 1, .timeout_seconds = 180)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_full, .long_tier = 1, .timeout_seconds = 180)
 {
     random_tables(t, 0);
 }
 
 /* The same with batches that several threads share, and with more keys than one partition holds. */
-TEST_EACH(test_multimap_model_random_operations_large, .long_tier = 1, .threads = 1, .timeout_seconds = 180)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_large, .long_tier = 1, .threads = 1, .timeout_seconds = 180)
 {
     const uint64_t steps = test_scaled(t, 60, 8), n = test_scaled(t, 60000, 6000);
     loom_context *context = make_multimap_context(t);
