@@ -138,6 +138,11 @@ static loom_map_config random_config(test_run *t, int grows)
     config.growth = grows ? 2 : 0;
     if (random_below(&t->random, 4) == 0)
         config.most_values_per_key = 1 + random_below(&t->random, 30);
+    if (t->engine == LOOM_ENGINE_CHAIN) {
+        static const double growths[] = {0, 1, 1.1, 3};
+        config.first_bucket = random_below(&t->random, 6);
+        config.bucket_growth = growths[random_below(&t->random, 4)];
+    }
     return config;
 }
 
