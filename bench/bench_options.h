@@ -39,7 +39,9 @@ typedef enum bench_use {
     BENCH_USES_SWEEP = 1 << 20,
     BENCH_USES_FROM = 1 << 21,
     BENCH_USES_CALLERS = 1 << 22,
-    BENCH_USES_VALUES_PER_KEY = 1 << 23
+    BENCH_USES_VALUES_PER_KEY = 1 << 23,
+    BENCH_USES_FIRST_BUCKET = 1 << 24,
+    BENCH_USES_BUCKET_GROWTH = 1 << 25
 } bench_use;
 
 typedef struct bench_options {
@@ -59,6 +61,8 @@ typedef struct bench_options {
     bench_list callers;        /* host threads that call at the same time */
     bench_list bits_per_key;   /* sizes of filters */
     bench_list values_per_key; /* multimaps */
+    uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
+    double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */
     double skew;
     double more;         /* share of the keys that `extend` inserts */

@@ -8,6 +8,8 @@
  *   find_paper   as find_all, but n keys are asked for, most of which are absent if keys have many values: the
  *                queries of D. Juenger et al., "WarpCore" (figure 7)
  *   insert       a quarter more, of the same keys, in one call
+ *   append       n pairs in 64 calls, into a new table that has ample room and does not move: lists grow
+ *   find_grown   as find_all, of the lists that `append` leaves
  *
  * Pair j belongs to key j / values_per_key (with --skew: to a key drawn by Zipf's law), and pairs come in a scattered
  * order. */
@@ -24,7 +26,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MORE_DIVISOR = 4 /* `insert` adds n / 4 pairs */ };
+enum { MORE_DIVISOR = 4 /* `insert` adds n / 4 pairs */, APPEND_CALLS = 64, GROWN_ROOM = 8 };
 
 typedef struct multi_array {
     void *host, *near;
@@ -42,6 +44,7 @@ typedef struct multi_bench {
     uint32_t *counts;             /* [distinct] values that the key has, without and with those of `insert` */
     uint64_t *sums;               /* [distinct] of these values */
     bench_clock clock;
+    double load;
 } multi_bench;
 
 /* ---- arrays ---- */
@@ -142,6 +145,18 @@ static loom_status call_insert(multi_bench *bench)
                            NULL);
 }
 
+static loom_status call_append(multi_bench *bench)
+{
+    loom_status status = LOOM_OK;
+    for (uint64_t i = 0; i < APPEND_CALLS && status == LOOM_OK; i++) {
+        const uint64_t from = bench->n * i / APPEND_CALLS, to = bench->n * (i + 1) / APPEND_CALLS;
+        status =
+            loom_map_insert(bench->map, bench_at(bench->keys.near, from, bench->key_bytes),
+                            bench_at(bench->values.near, from, bench->value_bytes), to - from, 0, NULL, NULL, NULL);
+    }
+    return status;
+}
+
 static loom_status call_counts(multi_bench *bench)
 {
     return loom_map_find_counts(bench->map, bench->queries.near, bench->asked, bench->offsets.near, NULL, NULL, NULL);
@@ -165,6 +180,7 @@ typedef struct multi_op {
     const char *name;
     loom_status (*call)(multi_bench *bench);
     bool finds, inserts, of_paper;
+    bool grown; /* in a new table, whose lists grow from call to call */
 } multi_op;
 
 static const multi_op multi_ops[] = {
@@ -174,6 +190,8 @@ static const multi_op multi_ops[] = {
     {.name = "find_twice", .call = call_find_twice, .finds = true},
     {.name = "find_paper", .call = call_find_all, .finds = true, .of_paper = true},
     {.name = "insert", .call = call_insert, .inserts = true},
+    {.name = "append", .call = call_append, .grown = true},
+    {.name = "find_grown", .call = call_find_all, .finds = true, .grown = true},
     {0},
 };
 
@@ -225,6 +243,25 @@ static void check(multi_bench *bench, const multi_op *op, bench_row *row)
 
 /* ---- rows ---- */
 
+static loom_status make_map(multi_bench *bench, bool grown)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = LOOM_TYPE_MULTIMAP;
+    config.engine = bench->session->options->engine;
+    config.key_bytes = bench->key_bytes;
+    config.value_bytes = bench->value_bytes;
+    config.capacity = bench->distinct;
+    config.values = bench->n;
+    if (grown) {
+        config.values *= GROWN_ROOM;
+        config.growth = 0;
+    }
+    config.max_load = bench->load;
+    config.first_bucket = bench->session->options->first_bucket;
+    config.bucket_growth = bench->session->options->bucket_growth;
+    return loom_map_create(bench->session->context, &config, &bench->map);
+}
+
 static loom_status reset(multi_bench *bench, const multi_op *op)
 {
     memset(bench->found.host, 0xa5, bench->found.bytes);
@@ -232,6 +269,12 @@ static loom_status reset(multi_bench *bench, const multi_op *op)
     loom_status status = send(bench, &bench->found);
     if (status == LOOM_OK)
         status = send(bench, &bench->offsets);
+    if (status == LOOM_OK && op->grown) {
+        loom_map_destroy(bench->map);
+        bench->map = NULL;
+        status = make_map(bench, true);
+        return status == LOOM_OK && op->finds ? call_append(bench) : status;
+    }
     if (status == LOOM_OK && op->call == call_build)
         return loom_map_clear(bench->map, NULL, NULL);
     return status == LOOM_OK ? call_build(bench) : status;
@@ -293,29 +336,24 @@ static void measure(multi_bench *bench, const multi_op *op, double values_per_ke
         row.engine = bench_engine_name(stats.engine);
         row.load = stats.load;
         row.density = stats.density;
-        bench_row_note(&row, "%g values per key, density %.3f", values_per_key, stats.density);
+        if (op->grown) {
+            row.density *= (double)stats.memory_bytes /
+                           ((double)stats.memory_bytes - (double)stats.values_free * stats.value_bytes);
+            bench_row_note(&row, "%g values per key, density %.3f without the free part of the heap", values_per_key,
+                           row.density);
+        } else {
+            bench_row_note(&row, "%g values per key, density %.3f", values_per_key, stats.density);
+        }
     }
     bench_report_add(&bench->session->report, &row);
-}
-
-static loom_status make_map(multi_bench *bench, double load)
-{
-    loom_map_config config = LOOM_MAP_CONFIG_INIT;
-    config.type = LOOM_TYPE_MULTIMAP;
-    config.engine = bench->session->options->engine;
-    config.key_bytes = bench->key_bytes;
-    config.value_bytes = bench->value_bytes;
-    config.capacity = bench->distinct;
-    config.values = bench->n;
-    config.max_load = load;
-    return loom_map_create(bench->session->context, &config, &bench->map);
 }
 
 static void run_tables(multi_bench *bench, double values_per_key)
 {
     const bench_options *options = bench->session->options;
     for (size_t i = 0; i < options->loads.count; i++) {
-        if (make_map(bench, options->loads.at[i]) != LOOM_OK) {
+        bench->load = options->loads.at[i];
+        if (make_map(bench, false) != LOOM_OK) {
             bench_row row = new_row(bench, "create", values_per_key);
             bench_row_fail(&row, "%s", loom_last_error());
             bench_report_add(&bench->session->report, &row);
@@ -373,7 +411,9 @@ const bench_case bench_case_multi = {.name = "multi",
                                      .op_name = op_name,
                                      .op_runs = op_runs,
                                      .op_uses = op_uses,
+                                     .type = LOOM_TYPE_MULTIMAP,
                                      .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_SKEW | BENCH_USES_KEY_BYTES |
                                              BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
-                                             BENCH_USES_VALUES_PER_KEY,
+                                             BENCH_USES_VALUES_PER_KEY | BENCH_USES_ENGINE | BENCH_USES_FIRST_BUCKET |
+                                             BENCH_USES_BUCKET_GROWTH,
                                      .run = run_multi};

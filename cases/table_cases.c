@@ -4,12 +4,22 @@
 
 /* ---- Forms --------------------------------------------------------------------------------------------- */
 
-/* The forms of maps, sets and counters of 4 and 8 bytes, for every engine. */
-static const table_form map_forms[] = {
-    {LOOM_TYPE_MAP, 4, 4},     {LOOM_TYPE_MAP, 8, 8},     {LOOM_TYPE_MAP, 4, 8},     {LOOM_TYPE_MAP, 8, 4},
-    {LOOM_TYPE_SET, 4, 0},     {LOOM_TYPE_SET, 8, 0},     {LOOM_TYPE_COUNTER, 4, 4}, {LOOM_TYPE_COUNTER, 8, 8},
-    {LOOM_TYPE_COUNTER, 4, 8}, {LOOM_TYPE_COUNTER, 8, 4}, {LOOM_TYPE_DEFAULT, 0, 0},
-};
+/* The forms of maps, sets and counters of 4 and 8 bytes, and those of multimaps. */
+#define MAP_FORMS                                                                                                      \
+    {LOOM_TYPE_MAP, 4, 4}, {LOOM_TYPE_MAP, 8, 8}, {LOOM_TYPE_MAP, 4, 8}, {LOOM_TYPE_MAP, 8, 4}, {LOOM_TYPE_SET, 4, 0}, \
+        {LOOM_TYPE_SET, 8, 0}, {LOOM_TYPE_COUNTER, 4, 4}, {LOOM_TYPE_COUNTER, 8, 8}, {LOOM_TYPE_COUNTER, 4, 8},        \
+    {                                                                                                                  \
+        LOOM_TYPE_COUNTER, 8, 4                                                                                        \
+    }
+#define MULTIMAP_FORMS                                                                  \
+    {LOOM_TYPE_MULTIMAP, 4, 4}, {LOOM_TYPE_MULTIMAP, 8, 8}, {LOOM_TYPE_MULTIMAP, 4, 8}, \
+    {                                                                                   \
+        LOOM_TYPE_MULTIMAP, 8, 4                                                        \
+    }
+
+static const table_form open_forms[] = {MAP_FORMS, MULTIMAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
+static const table_form chain_forms[] = {MULTIMAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
+static const table_form perfect_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
 
@@ -40,20 +50,25 @@ static uint32_t eights_and_one(uint32_t about)
 static const table_case own_cases[] = {
     {.name = "open",
      .engine = LOOM_ENGINE_OPEN,
-     .forms = map_forms,
+     .forms = open_forms,
      .largest_load = 0.95,
      .partition_size = prime_size,
      .golden_map_capacity = 360,
      .golden_set_capacity = 300}, /* fewer than the keys inserted, so that some are displaced */
     {.name = "perfect",
      .engine = LOOM_ENGINE_PERFECT,
-     .forms = map_forms,
+     .forms = perfect_forms,
      .largest_load = 0.95,
      .partition_size = eights_and_one,
      .one_access = 1,
      .order_without_memory = 1,
      .golden_map_capacity = 250, /* even fewer, so that cells have many different codes */
      .golden_set_capacity = 250},
+    {.name = "chain",
+     .engine = LOOM_ENGINE_CHAIN,
+     .forms = chain_forms,
+     .largest_load = 0.95,
+     .partition_size = prime_size},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 
@@ -116,6 +131,6 @@ uint32_t table_case_partition_size(const table_case *c, uint32_t about)
 
 const char *table_type_name(loom_type type)
 {
-    static const char *const names[] = {"default", "map", "set", "counter", "filter"};
+    static const char *const names[] = {"default", "map", "set", "counter", "filter", "multimap"};
     return (size_t)type < sizeof names / sizeof *names ? names[type] : "unknown";
 }

@@ -44,7 +44,7 @@ int table_case_has(const table_case *c, loom_type type);
 /* A loom_map_config.buckets_per_partition that the engine accepts, near `about`; 0 stays 0. */
 uint32_t table_case_partition_size(const table_case *c, uint32_t about);
 
-/* "map", "set", "counter", "filter". */
+/* "map", "set", "counter", "filter", "multimap". */
 const char *table_type_name(loom_type type);
 
 /* Appends a case for an engine that the program registers itself. Call it before the first use of the list, from one

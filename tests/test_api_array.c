@@ -1,5 +1,5 @@
-/* loom_array_create, loom_array_copy and loom_array_destroy: arrays in the memory where the machine works, and in pinned
- * memory. */
+/* loom_array_create, loom_array_copy and loom_array_destroy: arrays in the memory where the machine works, and in
+ * pinned memory. */
 #include "harness/map_fixture.h"
 
 #include <string.h>

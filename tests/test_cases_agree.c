@@ -3,6 +3,7 @@
  * changes nothing. */
 #include "harness/filter_fixture.h"
 #include "harness/map_model.h"
+#include "harness/multimap_model.h"
 
 #include <string.h>
 
@@ -389,10 +390,47 @@ static void agree_as_filter(test_run *t)
     free_batch(&out);
 }
 
+/* ---- Multimaps ------------------------------------------------------------------------------------------- */
+
+/* The calls that change lists, in batches that many threads share; after each, all calls that read. */
+static void agree_as_multimap(test_run *t)
+{
+    const uint64_t n = test_scaled(t, 30000, 4000);
+    loom_context *context = make_multimap_context(t);
+    if (!context)
+        return;
+    loom_map_config config = make_multimap_config(t, n / 10, n);
+    config.growth = 2;
+    multimap_model m = make_multimap_model(t, context, &config);
+    batch b = make_batch(t, n);
+    for (int step = 0; step < 7; step++) {
+        for (uint64_t i = 0; i < n && step != 3; i++) /* step 3 erases pairs of the batch before */
+            set_pair(&b, i, distinct_key(b.key_bytes, 6, random_below(&t->random, i % 4 ? n / 8 : 3)), i);
+        test_note("step %d", step);
+        if (step == 0)
+            multimap_build(&m, &b, LOOM_KEEP);
+        else if (step == 3)
+            multimap_erase_pairs(&m, &b);
+        else if (step == 5)
+            multimap_erase(&m, &b);
+        else
+            multimap_insert(&m, &b, step % 2 ? LOOM_KEEP : LOOM_KEEP | LOOM_IN_ORDER);
+        multimap_find(&m, &b);
+        multimap_compare(&m);
+    }
+    multimap_save_and_load(&m, context);
+    multimap_compare(&m);
+    free_batch(&b);
+    end_multimap_model(&m);
+    loom_context_destroy(context);
+}
+
 TEST_EACH_CASE(test_cases_agree_with_reference, .threads = 1)
 {
     if (t->type == LOOM_TYPE_FILTER)
         agree_as_filter(t);
+    else if (t->type == LOOM_TYPE_MULTIMAP)
+        agree_as_multimap(t);
     else
         agree_as_map(t);
 }

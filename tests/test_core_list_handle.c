@@ -4,7 +4,7 @@
 
 TEST(test_core_list_handle_fields)
 {
-    const uint64_t far = ((uint64_t)1 << 40) - 1, large = (((uint64_t)1 << 30) - 1) * LIST_LARGE_UNIT;
+    const uint64_t far = ((uint64_t)1 << 39) - 1, large = (((uint64_t)1 << 29) - 1) * LIST_LARGE_UNIT;
     const struct {
         loom__list_kind kind;
         uint64_t first, count;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The calls that give a key one value, or ask for its one value, are refused. They change nothing. */
-TEST_EACH(test_multimap_calls_of_maps)
+TEST_EACH_MULTIMAP(test_multimap_calls_of_maps)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -105,7 +105,7 @@ TEST_EACH_KIND(test_open_lists_config_of_other_tables, .every_engine = 1)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_multimap_config_refused)
+TEST_EACH_MULTIMAP(test_multimap_config_refused)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -132,7 +132,7 @@ TEST_EACH(test_multimap_config_refused)
     config.most_values_per_key--;
     loom_map_destroy(make_map_from(context, &config));
     config = good;
-    config.engine = LOOM_ENGINE_OPEN;
+    config.engine = t->table->engine;
     loom_map_destroy(make_map_from(context, &config));
     loom_context_destroy(context);
 }

@@ -42,7 +42,7 @@ static loom_map *load(loom_context *context, const char *path)
 }
 
 /* The loaded table has the contents, the order, the shape and the limits of the saved one, and works like it. */
-TEST_EACH(test_multimap_file_round_trip)
+TEST_EACH_MULTIMAP(test_multimap_file_round_trip)
 {
     static const uint64_t sizes[] = {0, 1, 2, 10, 300};
     loom_context *context = make_multimap_context(t), *other = make_multimap_context(t);
@@ -81,7 +81,7 @@ TEST_EACH(test_multimap_file_round_trip)
 }
 
 /* A table, its clone and its loaded copy give files with the same bytes. */
-TEST_EACH(test_multimap_file_same_bytes, .cpu_only = 1)
+TEST_EACH_MULTIMAP(test_multimap_file_same_bytes, .cpu_only = 1)
 {
     static const char *const names[] = {"first", "again", "clone", "loaded"};
     loom_context *context = make_multimap_context(t);
@@ -122,7 +122,7 @@ static void check_load_refused(test_run *t, loom_context *context, const unsigne
 }
 
 /* Every byte is covered by a checksum: the bytes of the header, of the directory and of the values. */
-TEST_EACH(test_multimap_file_damaged)
+TEST_EACH_MULTIMAP(test_multimap_file_damaged)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)

@@ -18,10 +18,12 @@ static uint64_t value_of(uint64_t i, uint64_t number)
     return i * 1000003 + number;
 }
 
-static void golden_multimap_path(char *path, size_t room, const char *directory, uint32_t key_bytes,
+static void golden_multimap_path(char *path, size_t room, const char *directory, loom_engine engine, uint32_t key_bytes,
                                  uint32_t value_bytes)
 {
-    CHECK_LT(snprintf(path, room, "%s/golden_multimap_%u_%u.loom", directory, key_bytes, value_bytes), room);
+    CHECK_LT(snprintf(path, room, "%s/golden_%s_%u_%u.loom", directory,
+                      engine == LOOM_ENGINE_CHAIN ? "chain" : "multimap", key_bytes, value_bytes),
+             room);
 }
 
 static void put(void *array, uint32_t bytes, uint64_t at, uint64_t number)
@@ -41,7 +43,7 @@ static void insert_lists(loom_map *map, uint32_t key_bytes, uint32_t value_bytes
     CHECK_OK(loom_map_insert(map, keys, values, n, 0, NULL, NULL, NULL));
 }
 
-static void write_golden_multimap(loom_context *context, uint32_t key_bytes, uint32_t value_bytes,
+static void write_golden_multimap(loom_context *context, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes,
                                   const char *directory)
 {
     char path[512];
@@ -53,10 +55,15 @@ static void write_golden_multimap(loom_context *context, uint32_t key_bytes, uin
     config.capacity = KEYS;
     config.values = 2000;
     config.most_values_per_key = 100;
+    config.engine = engine;
+    if (engine == LOOM_ENGINE_CHAIN) {
+        config.first_bucket = 3;
+        config.bucket_growth = 1.25;
+    }
     CHECK_OK(loom_map_create(context, &config, &map));
     insert_lists(map, key_bytes, value_bytes, 0);
     insert_lists(map, key_bytes, value_bytes, 1);
-    golden_multimap_path(path, sizeof path, directory, key_bytes, value_bytes);
+    golden_multimap_path(path, sizeof path, directory, engine, key_bytes, value_bytes);
     CHECK_OK(loom_map_save(map, path, NULL));
     printf("%s\n", path);
     loom_map_destroy(map);
@@ -71,13 +78,15 @@ TEST_MODE(write_golden_multimaps, "--write-golden-multimaps")
     config.seed = GOLDEN_SEED;
     CHECK_OK(loom_context_create(&config, &context));
     for (uint32_t key_bytes = 4; key_bytes <= 8; key_bytes += 4)
-        for (uint32_t value_bytes = 4; value_bytes <= 8; value_bytes += 4)
-            write_golden_multimap(context, key_bytes, value_bytes, argument);
+        for (uint32_t value_bytes = 4; value_bytes <= 8; value_bytes += 4) {
+            write_golden_multimap(context, LOOM_ENGINE_OPEN, key_bytes, value_bytes, argument);
+            write_golden_multimap(context, LOOM_ENGINE_CHAIN, key_bytes, value_bytes, argument);
+        }
     loom_context_destroy(context);
     return 0;
 }
 
-TEST_EACH(test_multimap_golden)
+TEST_EACH_MULTIMAP(test_multimap_golden)
 {
     char path[512];
     uint64_t keys[KEYS], offsets[KEYS + 1], values[KEYS * KEYS], needed;
@@ -85,7 +94,7 @@ TEST_EACH(test_multimap_golden)
     loom_map *map;
     if (!context)
         return;
-    golden_multimap_path(path, sizeof path, t->data, t->key_bytes, t->value_bytes);
+    golden_multimap_path(path, sizeof path, t->data, t->table->engine, t->key_bytes, t->value_bytes);
     CHECK_OK(loom_map_load(context, path, &map, NULL));
     CHECK_OK(loom_map_verify(map, NULL));
     for (uint64_t i = 0; i < KEYS; i++)
@@ -102,6 +111,9 @@ TEST_EACH(test_multimap_golden)
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     CHECK_OK(loom_map_get_config(map, &config));
     CHECK_EQ(config.most_values_per_key, 100);
+    CHECK_EQ(config.engine, t->table->engine);
+    CHECK_EQ(config.first_bucket, t->table->engine == LOOM_ENGINE_CHAIN ? 3 : 0);
+    CHECK_NEAR(config.bucket_growth, t->table->engine == LOOM_ENGINE_CHAIN ? 1.25 : 0, 0);
     loom_map_destroy(map);
     loom_context_destroy(context);
 }

@@ -88,7 +88,7 @@ static uint64_t *lengths_around_classes(uint64_t most, uint64_t *count)
 }
 
 /* Built, inserted at once, and inserted in many calls. Then every list shrinks pair by pair and grows again. */
-TEST_EACH(test_multimap_lists_of_every_length, .long_tier = 1, .timeout_seconds = 120)
+TEST_EACH_MULTIMAP(test_multimap_lists_of_every_length, .long_tier = 1, .timeout_seconds = 120)
 {
     static const uint64_t rows_per_call[] = {0, 0, 1000, 33};
     uint64_t keys;
@@ -125,7 +125,7 @@ TEST_EACH(test_multimap_lists_of_every_length, .long_tier = 1, .timeout_seconds 
 }
 
 /* A list grows by one value in each call, beside another one that does the same. */
-TEST_EACH(test_multimap_lists_growing_one_by_one)
+TEST_EACH_MULTIMAP(test_multimap_lists_growing_one_by_one)
 {
     const uint64_t n = test_scaled(t, 400, 150);
     loom_context *context = make_multimap_context(t);
@@ -154,7 +154,7 @@ TEST_EACH(test_multimap_lists_growing_one_by_one)
 }
 
 /* Lengths at which counts change their number of bits: three keys in one build, and in an insertion. */
-TEST_EACH(test_multimap_lists_very_long, .long_tier = 1, .threads = 1, .timeout_seconds = 300)
+TEST_EACH_MULTIMAP(test_multimap_lists_very_long, .long_tier = 1, .threads = 1, .timeout_seconds = 300)
 {
     static const uint64_t middles[] = {UINT64_C(1) << 16, UINT64_C(1) << 19, UINT64_C(1) << 20};
     for (uint64_t i = 0; i < test_scaled(t, 3, 1); i++) {
@@ -179,7 +179,7 @@ TEST_EACH(test_multimap_lists_very_long, .long_tier = 1, .threads = 1, .timeout_
 }
 
 /* One key gets many values on top of those that it has. The sums cross the same limits. */
-TEST_EACH(test_multimap_lists_long_in_two_calls, .long_tier = 1, .threads = 1, .timeout_seconds = 300)
+TEST_EACH_MULTIMAP(test_multimap_lists_long_in_two_calls, .long_tier = 1, .threads = 1, .timeout_seconds = 300)
 {
     static const uint64_t parts[][2] = {
         {1, 70000},         {65535, 1},         {65536, 65536},           {1, 1 << 20},
@@ -208,7 +208,7 @@ TEST_EACH(test_multimap_lists_long_in_two_calls, .long_tier = 1, .threads = 1, .
     }
 }
 
-TEST_EACH(test_multimap_lists_all_pairs_have_one_key, .threads = 1)
+TEST_EACH_MULTIMAP(test_multimap_lists_all_pairs_have_one_key, .threads = 1)
 {
     const uint64_t n = test_scaled(t, 50000, 20000);
     for (int grows = 0; grows < 2; grows++) {
@@ -237,7 +237,7 @@ TEST_EACH(test_multimap_lists_all_pairs_have_one_key, .threads = 1)
 /* ---- Keys and values ------------------------------------------------------------------------------------ */
 
 /* Special keys, and keys equal to the patterns of empty and retired slots, with values that look special, too. */
-TEST_EACH(test_multimap_lists_special_keys)
+TEST_EACH_MULTIMAP(test_multimap_lists_special_keys)
 {
     static const uint64_t values[] = {0, UINT64_MAX, 1, UINT64_C(0x8000000080000000), 0, UINT64_MAX};
     for (uint64_t seed = 0; seed < test_scaled(t, 50, 10); seed++) {
@@ -272,7 +272,7 @@ TEST_EACH(test_multimap_lists_special_keys)
 }
 
 /* A pair that comes several times is kept as often. Each row of erase_pairs erases one of them. */
-TEST_EACH(test_multimap_lists_equal_pairs)
+TEST_EACH_MULTIMAP(test_multimap_lists_equal_pairs)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -306,7 +306,7 @@ TEST_EACH(test_multimap_lists_equal_pairs)
 
 /* ---- find_all ------------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_multimap_find_all_absent_repeated_and_limited)
+TEST_EACH_MULTIMAP(test_multimap_find_all_absent_repeated_and_limited)
 {
     static const uint64_t lengths[] = {1, 2, 3, 0, 17, 100, 5, 0, 1, 64};
     static const uint64_t limits[] = {0, 1, 2, 5, 64, 99, 100, 101, UINT64_MAX};
@@ -340,7 +340,7 @@ TEST_EACH(test_multimap_find_all_absent_repeated_and_limited)
 }
 
 /* With n = 0 arrays may be NULL, except for the one offset. Missing arrays are refused otherwise. */
-TEST_EACH(test_multimap_find_all_no_keys_and_wrong_arguments)
+TEST_EACH_MULTIMAP(test_multimap_find_all_no_keys_and_wrong_arguments)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -377,7 +377,7 @@ TEST_EACH(test_multimap_find_all_no_keys_and_wrong_arguments)
 /* ---- Erase ---------------------------------------------------------------------------------------------- */
 
 /* Every value of a list in turn: the others keep their order. */
-TEST_EACH(test_multimap_erase_pairs_at_every_place)
+TEST_EACH_MULTIMAP(test_multimap_erase_pairs_at_every_place)
 {
     for (uint64_t length = 1; length <= test_scaled(t, 40, 18); length++)
         for (uint64_t step = 1; step <= 3; step += 2) {
@@ -409,7 +409,7 @@ TEST_EACH(test_multimap_erase_pairs_at_every_place)
 }
 
 /* Without statuses and result, the call returns the outcome. Absent pairs are no failure. */
-TEST_EACH(test_multimap_erase_without_statuses)
+TEST_EACH_MULTIMAP(test_multimap_erase_without_statuses)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -431,7 +431,7 @@ TEST_EACH(test_multimap_erase_without_statuses)
 }
 
 /* Calls that write end cursors, even if they erase nothing. */
-TEST_EACH(test_multimap_writes_end_cursors)
+TEST_EACH_MULTIMAP(test_multimap_writes_end_cursors)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -472,7 +472,7 @@ TEST_EACH(test_multimap_writes_end_cursors)
 /* ---- Most values per key ---------------------------------------------------------------------------------- */
 
 /* Exactly the values beyond the limit are refused, within a batch and over several. */
-TEST_EACH(test_multimap_most_values_per_key)
+TEST_EACH_MULTIMAP(test_multimap_most_values_per_key)
 {
     static const uint64_t limits[] = {1, 2, 3, 4, 5, 16, 17, 100};
     static const uint64_t lengths[] = {0, 1, 2, 3, 4, 5, 6, 15, 16, 17, 18, 99, 100, 101, 250};

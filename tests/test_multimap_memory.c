@@ -22,7 +22,7 @@ static multimap_model make_small(test_run *t, loom_context *context, double grow
     return make_multimap_model(t, context, &config);
 }
 
-TEST_EACH(test_multimap_memory_is_what_is_told, .cpu_only = 1)
+TEST_EACH_MULTIMAP(test_multimap_memory_is_what_is_told, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 3);
@@ -53,7 +53,7 @@ TEST_EACH(test_multimap_memory_is_what_is_told, .cpu_only = 1)
     counting_destroy(counter);
 }
 
-TEST_EACH(test_multimap_memory_calls_that_do_not_allocate, .cpu_only = 1)
+TEST_EACH_MULTIMAP(test_multimap_memory_calls_that_do_not_allocate, .cpu_only = 1)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 3);
@@ -200,14 +200,14 @@ static uint64_t try_all(test_run *t, trial_call call)
     }
 }
 
-TEST_EACH(test_multimap_memory_nth_request_of_writes_refused, .cpu_only = 1)
+TEST_EACH_MULTIMAP(test_multimap_memory_nth_request_of_writes_refused, .cpu_only = 1)
 {
     CHECK_GT(try_all(t, try_insert), 0); /* the table grows */
     try_all(t, try_build);
     try_all(t, try_erase_pairs);
 }
 
-TEST_EACH(test_multimap_memory_nth_request_of_moves_refused, .cpu_only = 1)
+TEST_EACH_MULTIMAP(test_multimap_memory_nth_request_of_moves_refused, .cpu_only = 1)
 {
     CHECK_GT(try_all(t, try_reserve), 0);
     CHECK_GT(try_all(t, try_reserve_values), 0);

@@ -138,6 +138,11 @@ static loom_map_config random_config(test_run *t, int grows)
     config.growth = grows ? 2 : 0;
     if (random_below(&t->random, 4) == 0)
         config.most_values_per_key = 1 + random_below(&t->random, 30);
+    if (t->engine == LOOM_ENGINE_CHAIN) {
+        static const double growths[] = {0, 1, 1.1, 3};
+        config.first_bucket = random_below(&t->random, 6);
+        config.bucket_growth = growths[random_below(&t->random, 4)];
+    }
     return config;
 }
 
@@ -161,19 +166,20 @@ static void random_tables(test_run *t, int grows)
     }
 }
 
-TEST_EACH(test_multimap_model_random_operations_growing, .long_tier = 1, .timeout_seconds = 180, .leak_check = 1)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_growing, .long_tier = 1, .timeout_seconds = 180,
+                   .leak_check = 1)
 {
     random_tables(t, 1);
 }
 
 /* Without growth rows are refused. Exactly the rows that were told so are absent. */
-TEST_EACH(test_multimap_model_random_operations_full, .long_tier = 1, .timeout_seconds = 180)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_full, .long_tier = 1, .timeout_seconds = 180)
 {
     random_tables(t, 0);
 }
 
 /* The same with batches that several threads share, and with more keys than one partition holds. */
-TEST_EACH(test_multimap_model_random_operations_large, .long_tier = 1, .threads = 1, .timeout_seconds = 180)
+TEST_EACH_MULTIMAP(test_multimap_model_random_operations_large, .long_tier = 1, .threads = 1, .timeout_seconds = 180)
 {
     const uint64_t steps = test_scaled(t, 60, 8), n = test_scaled(t, 60000, 6000);
     loom_context *context = make_multimap_context(t);

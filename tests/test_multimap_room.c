@@ -37,7 +37,7 @@ static batch regular_rows(test_run *t, uint64_t salt, uint64_t first_key, uint64
 /* ---- Tables that do not grow ---------------------------------------------------------------------------- */
 
 /* A build of as many values as the table was made for fits, however they are spread over the keys. */
-TEST_EACH(test_multimap_room_for_what_it_was_made_for)
+TEST_EACH_MULTIMAP(test_multimap_room_for_what_it_was_made_for)
 {
     static const uint64_t each[] = {1, 2, 3, 5, 7, 100, 1000};
     loom_context *context = make_multimap_context(t);
@@ -62,7 +62,7 @@ TEST_EACH(test_multimap_room_for_what_it_was_made_for)
 }
 
 /* One key gets more values than there is room for. A value of 4 bytes needs no room if it is alone. */
-TEST_EACH(test_multimap_room_too_small_for_one_key)
+TEST_EACH_MULTIMAP(test_multimap_room_too_small_for_one_key)
 {
     static const uint64_t rooms[] = {0, 1, 2, 3, 5, 16, 99};
     loom_context *context = make_multimap_context(t);
@@ -94,7 +94,7 @@ TEST_EACH(test_multimap_room_too_small_for_one_key)
 }
 
 /* Many keys, and room for all of their values but one, half of them, or none. The others are stored. */
-TEST_EACH(test_multimap_room_too_small_for_many_keys)
+TEST_EACH_MULTIMAP(test_multimap_room_too_small_for_many_keys)
 {
     enum { KEYS = 40 };
     loom_context *context = make_multimap_context(t);
@@ -138,7 +138,7 @@ TEST_EACH(test_multimap_room_too_small_for_many_keys)
 }
 
 /* More keys than the directory has slots for: a refused key leaves no list behind. */
-TEST_EACH(test_multimap_room_too_few_slots)
+TEST_EACH_MULTIMAP(test_multimap_room_too_few_slots)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -162,7 +162,7 @@ TEST_EACH(test_multimap_room_too_few_slots)
 /* ---- Tables that grow ------------------------------------------------------------------------------------- */
 
 /* Few keys with many values let the heap grow, and many keys with one value the directory. */
-TEST_EACH(test_multimap_room_grows, .threads = 1)
+TEST_EACH_MULTIMAP(test_multimap_room_grows, .threads = 1)
 {
     const uint64_t n = test_scaled(t, 40000, 6000), keys[] = {1, 30, n / 10, n};
     loom_context *context = make_multimap_context(t);
@@ -202,7 +202,7 @@ TEST_EACH(test_multimap_room_grows, .threads = 1)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_multimap_reserve_and_shrink)
+TEST_EACH_MULTIMAP(test_multimap_reserve_and_shrink)
 {
     const uint64_t n = 2000;
     loom_context *context = make_multimap_context(t);
@@ -246,7 +246,7 @@ TEST_EACH(test_multimap_reserve_and_shrink)
 /* ---- Memory limits ----------------------------------------------------------------------------------------- */
 
 /* The table grows as far as its limit allows, and refuses further rows. It never takes more than its limit. */
-TEST_EACH(test_multimap_limit_ends_growth)
+TEST_EACH_MULTIMAP(test_multimap_limit_ends_growth)
 {
     const uint64_t n = test_scaled(t, 8000, 2500), each[] = {1, 3, 200};
     loom_context *context = make_multimap_context(t);
@@ -290,7 +290,7 @@ TEST_EACH(test_multimap_limit_ends_growth)
     loom_context_destroy(context);
 }
 
-TEST_EACH(test_multimap_limit_too_small_to_create)
+TEST_EACH_MULTIMAP(test_multimap_limit_too_small_to_create)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)
@@ -308,7 +308,7 @@ TEST_EACH(test_multimap_limit_too_small_to_create)
 /* ---- Churn --------------------------------------------------------------------------------------------------- */
 
 /* Keys are erased and come again with other values, in three ways. Memory that lists leave is used again. */
-TEST_EACH(test_multimap_churn_takes_no_more_memory, .long_tier = 1, .timeout_seconds = 120)
+TEST_EACH_MULTIMAP(test_multimap_churn_takes_no_more_memory, .long_tier = 1, .timeout_seconds = 120)
 {
     const uint64_t keys = test_scaled(t, 2000, 300), rounds = test_scaled(t, 200, 40);
     for (int way = 0; way < 3; way++) {
@@ -362,7 +362,7 @@ TEST_EACH(test_multimap_churn_takes_no_more_memory, .long_tier = 1, .timeout_sec
 
 /* ---- Sizes and statistics -------------------------------------------------------------------------------------- */
 
-TEST_EACH(test_multimap_memory_required_and_config)
+TEST_EACH_MULTIMAP(test_multimap_memory_required_and_config)
 {
     static const uint64_t sizes[] = {0, 1, 7, 1000, 20000};
     loom_context *context = make_multimap_context(t);
@@ -417,7 +417,7 @@ static void check_stats(multimap_model *m)
     CHECK_GE(taken + (m->value_bytes == 4 ? m->distinct : 0), m->size);
 }
 
-TEST_EACH(test_multimap_stats)
+TEST_EACH_MULTIMAP(test_multimap_stats)
 {
     loom_context *context = make_multimap_context(t);
     if (!context)

@@ -1,5 +1,5 @@
-/* Multimaps whose room for values runs short: as much is stored as fits, nothing is wasted for what is refused, and room
- * that becomes free is used again. Widths are 8 + 8 bytes: every value lies in the heap. */
+/* Multimaps whose room for values runs short: as much is stored as fits, nothing is wasted for what is refused, and
+ * room that becomes free is used again. Widths are 8 + 8 bytes: every value lies in the heap. */
 #include "engines/multi/multi_layout.h"
 #include "harness/counting_allocator.h"
 #include "harness/multimap_model.h"
@@ -7,9 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static loom_engine engine_under_test;
+
+/* Runs the body for each engine of multimaps. */
+#define TEST_ENGINES(name)                                                          \
+    static void name##_body(test_run *t);                                           \
+    TEST(name)                                                                      \
+    {                                                                               \
+        static const loom_engine engines[] = {LOOM_ENGINE_OPEN, LOOM_ENGINE_CHAIN}; \
+        for (int i = 0; i < 2; i++) {                                               \
+            engine_under_test = engines[i];                                         \
+            test_note("engine %d", (int)engines[i]);                                \
+            name##_body(t);                                                         \
+        }                                                                           \
+    }                                                                               \
+    static void name##_body(test_run *t)
+
 static loom_map_config config_for(uint64_t capacity, uint64_t values, double growth)
 {
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.engine = engine_under_test;
     config.type = LOOM_TYPE_MULTIMAP;
     config.key_bytes = config.value_bytes = 8;
     config.capacity = capacity;
@@ -57,7 +74,7 @@ static uint64_t capacity_of(loom_map *map)
 }
 
 /* A batch that does not fit as a whole leaves no trace in the heap before its pairs are refused one by one. */
-TEST(test_multimap_shortage_stores_what_fits)
+TEST_ENGINES(test_multimap_shortage_stores_what_fits)
 {
     loom_context *context = make_context(t);
     const loom_map_config config = config_for(1000, 1000, 0);
@@ -67,7 +84,7 @@ TEST(test_multimap_shortage_stores_what_fits)
     loom_context_destroy(context);
 }
 
-TEST(test_multimap_shortage_grows_to_the_limit)
+TEST_ENGINES(test_multimap_shortage_grows_to_the_limit)
 {
     loom_context *context = make_context(t);
     loom_map_config config = config_for(2000, 100000, 2);
@@ -84,7 +101,7 @@ TEST(test_multimap_shortage_grows_to_the_limit)
 }
 
 /* Pairs without room for values do not make the directory larger. */
-TEST(test_multimap_shortage_of_values_leaves_the_directory)
+TEST_ENGINES(test_multimap_shortage_of_values_leaves_the_directory)
 {
     loom_context *context = make_context(t);
     loom_map_config config = config_for(1000, 1000, 2);
@@ -98,7 +115,7 @@ TEST(test_multimap_shortage_of_values_leaves_the_directory)
 }
 
 /* A heap has some room for the padding of large lists, which short lists may have taken. */
-TEST(test_multimap_shortage_more_values_than_it_was_made_for)
+TEST_ENGINES(test_multimap_shortage_more_values_than_it_was_made_for)
 {
     loom_context *context = make_context(t);
     const loom_map_config config = config_for(20000, LIST_LARGE_FROM + 1, 2);
@@ -112,7 +129,7 @@ TEST(test_multimap_shortage_more_values_than_it_was_made_for)
 }
 
 /* A table that could not grow within its limit can after its values took less. */
-TEST(test_multimap_shortage_ends_when_it_shrinks)
+TEST_ENGINES(test_multimap_shortage_ends_when_it_shrinks)
 {
     loom_context *context = make_context(t);
     loom_map_config config = config_for(1000, 100000, 2);
@@ -132,7 +149,7 @@ TEST(test_multimap_shortage_ends_when_it_shrinks)
 }
 
 /* Rows of a key that has all the values it may have need no room. */
-TEST(test_multimap_shortage_not_for_refused_rows)
+TEST_ENGINES(test_multimap_shortage_not_for_refused_rows)
 {
     loom_context *context = make_context(t);
     loom_map_config config = config_for(100, 1000, 0);
@@ -148,7 +165,7 @@ TEST(test_multimap_shortage_not_for_refused_rows)
 }
 
 /* Erased space is used again, also where the table must not grow. */
-TEST(test_multimap_shortage_erased_values_make_room)
+TEST_ENGINES(test_multimap_shortage_erased_values_make_room)
 {
     loom_context *context = make_context(t);
     const loom_map_config config = config_for(100, 1000, 0);
@@ -177,7 +194,7 @@ TEST(test_multimap_shortage_of_bits_in_a_handle)
 }
 
 /* The temporary memory that loom_map_memory_required tells is enough for a build that allocates nothing. */
-TEST(test_multimap_shortage_workspace)
+TEST_ENGINES(test_multimap_shortage_workspace)
 {
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);

@@ -126,9 +126,9 @@ TEST(test_simt_open_upkeep, .timeout_seconds = 240)
     run_case(t, "upkeep", RUNS);
 }
 
-/* Explores all schedules of small scenarios of every case: open tables, filters and perfect tables. A schedule runs one
- * lane after the other, with up to three detours. Exceptions: two detours in cases with three calls, in upkeep and in
- * scans, which take more steps; one detour where a team makes room or repairs codes. */
+/* Explores all schedules of small scenarios of every case: open tables, filters, perfect tables and multimaps. A
+ * schedule runs one lane after the other, with up to three detours. Exceptions: two detours in cases with three calls,
+ * in upkeep, in scans and in appends, which take more steps; one detour where a team makes room or repairs codes. */
 TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
 {
     sim_options options = {.tiny = 1, .report = stderr};
@@ -144,8 +144,8 @@ TEST(test_simt_open_exhaustive, .timeout_seconds = 240)
             char replay[100];
             uint64_t runs;
             int complete;
-            int longer =
-                sim_cases[i].crowded || sim_cases[i].mixed || sim_cases[i].streams[0] & (SIM_UPKEEP | SIM_ERASE_IF);
+            int longer = sim_cases[i].crowded || sim_cases[i].mixed ||
+                         sim_cases[i].streams[0] & (SIM_UPKEEP | SIM_ERASE_IF | SIM_APPEND);
             uint32_t detours = sim_cases[i].streams[0] & (SIM_MOVES | SIM_REPAIR) ? 1 : longer ? 2 : 3;
             snprintf(replay, sizeof replay, "--case %s --seed %llu --exhaustive %u", sim_cases[i].name,
                      (unsigned long long)seed, detours);

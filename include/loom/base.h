@@ -211,8 +211,9 @@ typedef enum loom_type {
 typedef enum loom_engine {
     LOOM_ENGINE_DEFAULT = 0, /* open for maps, sets, counters and multimaps; bloom for filters */
     LOOM_ENGINE_OPEN = 1,
-    LOOM_ENGINE_BLOOM = 2,  /* filters only */
-    LOOM_ENGINE_PERFECT = 3 /* read-mostly maps, sets and counters: every lookup reads one bucket */
+    LOOM_ENGINE_BLOOM = 2,   /* filters only */
+    LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
+    LOOM_ENGINE_CHAIN = 4    /* multimaps whose lists grow often: their values do not move */
 } loom_engine;
 
 typedef enum loom_feature {

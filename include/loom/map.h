@@ -108,18 +108,25 @@ typedef struct loom_map_config {
 
     /* Multimaps; otherwise 0. `capacity` counts keys, `values` the values of all of them: a build
      * has room for so many, and the table grows beyond, as with `capacity`. 0 is fine. With growth
-     * = 0 inserts may find less room: a list that grows needs space in one piece. Single values of
-     * 4 bytes take no such room: they lie beside their keys. */
+     * = 0 inserts may find less room: a list that grows needs space in one piece, or for a link in
+     * the chain engine. Single values of 4 bytes take no such room: they lie beside their keys. */
     uint64_t values;
 
     /* Multimaps: further values of a key are refused (FULL); 0: a key has at most 2^30 - 1 values.
      * Otherwise 0. */
     uint64_t most_values_per_key;
+
+    /* Multimaps of the chain engine; otherwise 0. A list that has no room gets a further bucket.
+     * The first one has room for `first_bucket` values (1 to 32768), and each further one for
+     * `bucket_growth` (1 to 8) times as many as the one before. A batch that brings a key more
+     * values gets one bucket for all of them. 0: the library chooses, 4 and 1.5. */
+    uint64_t first_bucket;
+    double bucket_growth;
 } loom_map_config;
 
-#define LOOM_MAP_CONFIG_INIT                                                                                   \
-    {                                                                                                          \
-        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0 \
+#define LOOM_MAP_CONFIG_INIT                                                                                           \
+    {                                                                                                                  \
+        sizeof(loom_map_config), 0, 0, 0, 0.0, LOOM_ENGINE_DEFAULT, 0, 0, LOOM_TYPE_DEFAULT, 2.0, 0, 0.0, 0, 0, 0, 0.0 \
     }
 
 /* Tells how much memory loom_map_create(config) and builds will take.

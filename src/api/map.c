@@ -27,6 +27,12 @@ static loom_status check_options(loom_context *context, const loom__engine *engi
                     "values = %llu, most_values_per_key = %llu: only keys of multimaps have many values "
                     "(LOOM_TYPE_MULTIMAP); set 0",
                     (unsigned long long)config->values, (unsigned long long)config->most_values_per_key);
+    RETURN_ERROR_IF((config->first_bucket != 0 || config->bucket_growth != 0) &&
+                        !(engine->options & LOOM__OPTION_BUCKETS),
+                    LOOM_INVALID_ARGUMENT,
+                    "first_bucket = %llu, bucket_growth = %g: only lists of the chain engine are made of buckets "
+                    "(LOOM_ENGINE_CHAIN, for multimaps); set 0",
+                    (unsigned long long)config->first_bucket, config->bucket_growth);
     return LOOM_OK;
 }
 

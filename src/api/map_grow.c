@@ -173,7 +173,7 @@ static loom__room choose_values(const loom_map *map, uint64_t needed)
 {
     loom__room wanted = loom__map_table_room(map->handle.table);
     if (map->growth > 0 && needed > wanted.values - wanted.values / 5) {
-        const double larger = fmin((double)wanted.values * map->growth, 0x1p39);
+        const double larger = fmin((double)wanted.values * map->growth, (double)map->handle.table->engine->most_values);
         wanted.values = (uint64_t)larger > needed ? (uint64_t)larger : needed;
         loom__map_limit_values(map, needed, &wanted);
     }
@@ -386,8 +386,8 @@ static int is_refusal(loom_status status)
     return is_shortage(status) || status == LOOM_UNSUPPORTED;
 }
 
-/* Builds the table from the batch, whose result is on the host. If the keys surely exceed the capacity, builds a table of the size that they need,
- * which takes the place of the old one. */
+/* Builds the table from the batch, whose result is on the host. If the keys surely exceed the capacity, builds a table
+ * of the size that they need, which takes the place of the old one. */
 static loom_status build_with_room(loom_map *map, const loom__batch *batch)
 {
     loom__table *table = map->handle.table;

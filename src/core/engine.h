@@ -20,7 +20,8 @@ typedef struct loom__description loom__description;
 enum {
     LOOM__OPTION_CONCURRENT_READS = 1,
     LOOM__OPTION_KEYS_PER_CELL = 2,
-    LOOM__OPTION_LISTS = 4 /* values, and most_values_per_key */
+    LOOM__OPTION_LISTS = 4,  /* values, and most_values_per_key */
+    LOOM__OPTION_BUCKETS = 8 /* first_bucket, and bucket_growth */
 };
 
 typedef struct loom__filter_engine loom__filter_engine;
@@ -34,6 +35,7 @@ typedef struct loom__engine {
     uint32_t options;        /* LOOM__OPTION_… */
     uint32_t view_layout;    /* of device views; 0: none */
     double largest_load;     /* 0: LOOM__LARGEST_LOAD */
+    uint64_t most_values;    /* multimaps: the most values for which a table may have room */
 
     uint32_t stashes; /* cells may go to stashes, and the totals count them */
 

@@ -1,20 +1,23 @@
 /* The handle of a list: what a multimap's directory stores beside a key. It says how many values the key has, and where
  * they lie in the value heap.
  *
- *   bits   63 62   61       60      59 .. 20                     19 .. 0
- *   NONE   0       touched  0       0                            count     no values yet; only while a call runs
- *   ONE    1       touched  0       the value, 32 bits           count     the value is in the handle
- *   LIST   2       touched  exact   first value in the heap      count
- *   LARGE  3       touched  exact   59 .. 30: first value        29 .. 0: count
- *                                   / LIST_LARGE_UNIT
+ *   bits   63 62   61       60      59      58 .. 20                   19 .. 0
+ *   NONE   0       touched  0       0       0                          count     no values yet; only while a call runs
+ *   ONE    1       touched  0       0       the value, 32 bits         count     the value is in the handle
+ *   LIST   2       touched  exact   linked  first value in the heap    count
+ *   LARGE  3       touched  exact   linked  58 .. 30: first value      29 .. 0: count
+ *                                           / LIST_LARGE_UNIT
+ *
+ * A list lies in one piece, or it is a chain of pieces (core/list_pieces.h, the chain engine). `linked` says that the
+ * list has several pieces. The first value is then that of the newest piece, and the count is that of all pieces.
  *
  * The count is in the lowest bits of every kind, so that a call reserves a place for a value by adding 1. `touched` is
  * set meanwhile: the reservation that finds it clear is the first one of the call. Between calls it is clear, the count
  * of ONE is 1, and NONE does not occur.
  *
- * The capacity of a list follows from its handle. An exact list has no room behind its values: builds and moves of
- * whole tables make such lists. Any other list has the capacity of its class, the smallest of 1, 2, 3, 4, 6, 8, 12,
- * 16, ... that holds its values. So a list that grows value by value is moved at most twice each time its length
+ * The capacity of a list in one piece follows from its handle. An exact list has no room behind its values: builds and
+ * moves of whole tables make such lists. Any other list has the capacity of its class, the smallest of 1, 2, 3, 4, 6,
+ * 8, 12, 16, ... that holds its values. So a list that grows value by value is moved at most twice each time its length
  * doubles, and no more than a third of its room is unused. A list that becomes shorter gives up the room behind its new
  * class. */
 #ifndef LOOM_CORE_LIST_HANDLE_H
@@ -34,6 +37,7 @@ enum {
 
 #define LIST_TOUCHED ((uint64_t)1 << 61)
 #define LIST_EXACT   ((uint64_t)1 << 60)
+#define LIST_LINKED  ((uint64_t)1 << 59)
 #define LIST_REFUSED UINT64_MAX /* no handle: the directory has no room for the key */
 
 LOOM_BOTH loom__list_kind list_kind(uint64_t handle)
@@ -52,10 +56,10 @@ LOOM_BOTH uint64_t list_count(uint64_t handle)
     return handle & list_most(handle);
 }
 
-/* The first value of the list, counted in values from the start of the heap. For LIST and LARGE. */
+/* The first value of the newest piece, counted in values from the start of the heap. For LIST and LARGE. */
 LOOM_BOTH uint64_t list_first(uint64_t handle)
 {
-    const uint64_t payload = handle & (LIST_EXACT - 1);
+    const uint64_t payload = handle & (LIST_LINKED - 1);
     return list_kind(handle) == LIST_LARGE ? (payload >> LIST_LARGE_BITS) * LIST_LARGE_UNIT
                                            : payload >> LIST_COUNT_BITS;
 }
@@ -68,6 +72,11 @@ LOOM_BOTH uint32_t list_one_value(uint64_t handle)
 LOOM_BOTH int list_is_touched(uint64_t handle)
 {
     return (handle & LIST_TOUCHED) != 0;
+}
+
+LOOM_BOTH int list_is_linked(uint64_t handle)
+{
+    return (handle & LIST_LINKED) != 0;
 }
 
 /* Whether the values lie in the heap. */
@@ -98,7 +107,7 @@ LOOM_BOTH loom__list_kind list_kind_for(uint64_t count)
     return count > LIST_LARGE_FROM ? LIST_LARGE : LIST_SHORT;
 }
 
-/* A handle of a list in the heap. `first` is a multiple of LIST_LARGE_UNIT if the kind is LARGE. */
+/* A handle of a list in the heap, in one piece. `first` is a multiple of LIST_LARGE_UNIT if the kind is LARGE. */
 LOOM_BOTH uint64_t list_make(loom__list_kind kind, uint64_t first, uint64_t count, int exact)
 {
     const uint64_t place = kind == LIST_LARGE ? first / LIST_LARGE_UNIT << LIST_LARGE_BITS : first << LIST_COUNT_BITS;
@@ -120,7 +129,7 @@ LOOM_BOTH uint64_t list_class(uint64_t count)
     return power >= 4 && power / 4 * 3 >= count ? power / 4 * 3 : power;
 }
 
-/* Values for which a list has room if it counts `count`. */
+/* Values for which a list in one piece has room if it counts `count`. Chains: chain_layout.h. */
 LOOM_BOTH uint64_t list_capacity(uint64_t handle, uint64_t count)
 {
     if (!list_in_heap(handle))

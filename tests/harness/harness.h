@@ -9,8 +9,9 @@
  * name_8_8). Its body runs once for every SIMD kind of the processor, and once on the cuda machine if there is one.
  * TEST_EACH_SET is the same for sets of both key widths (name_4_0, name_8_0), where t->value_bytes is 0.
  * TEST_EACH_KIND is for maps and sets, TEST_EACH_FILTER for filters, which have keys only, like sets. With
- * .every_engine = 1 a test named test_open_… also runs for the other engines: test_perfect_…. TEST_EACH_CASE is for
- * all types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases,
+ * .every_engine = 1 a test named test_open_… also runs for the other engines: test_perfect_…. TEST_EACH_MULTIMAP runs
+ * for multimaps of all engines: test_multimap_… becomes test_chain_… for the chain engine. TEST_EACH_CASE is for all
+ * types of all engines (name_open_counter_4_8). Engines, types and widths come from the list of cases,
  * cases/table_cases.h.
  *
  * `loom_tests` runs the short tier, which is for every change. `loom_tests --all` runs the long tier. A test that
@@ -73,6 +74,7 @@ enum {
     TEST_MAPS = 1 << LOOM_TYPE_MAP,
     TEST_SETS = 1 << LOOM_TYPE_SET,
     TEST_FILTERS = 1 << LOOM_TYPE_FILTER,
+    TEST_MULTIMAPS = 1 << LOOM_TYPE_MULTIMAP,
     TEST_CASES = ~0 /* all types of all engines */
 };
 
@@ -107,8 +109,10 @@ void test_register(test_entry *entry);
 #define TEST_EACH(test_name, ...)        TEST_REGISTER_(test_name, .each = TEST_MAPS, __VA_ARGS__)
 #define TEST_EACH_SET(test_name, ...)    TEST_REGISTER_(test_name, .each = TEST_SETS, __VA_ARGS__)
 #define TEST_EACH_FILTER(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_FILTERS, __VA_ARGS__)
-#define TEST_EACH_CASE(test_name, ...)   TEST_REGISTER_(test_name, .each = TEST_CASES, __VA_ARGS__)
-#define TEST_EACH_KIND(test_name, ...)   TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
+#define TEST_EACH_MULTIMAP(test_name, ...) \
+    TEST_REGISTER_(test_name, .each = TEST_MULTIMAPS, .every_engine = 1, __VA_ARGS__)
+#define TEST_EACH_CASE(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_CASES, __VA_ARGS__)
+#define TEST_EACH_KIND(test_name, ...) TEST_REGISTER_(test_name, .each = TEST_MAPS | TEST_SETS, __VA_ARGS__)
 
 /* A mode is an option of the executable that runs no test: `loom_tests --write-golden DIR`. Returns an exit status. */
 typedef struct test_mode {

@@ -151,19 +151,20 @@ static int is_meant(const test_entry *entry, const table_case *table, const tabl
            (entry->every_engine && !table->partial);
 }
 
-/* Names the case. For an engine other than the default, test_open_x becomes test_perfect_x_4_8. With TEST_EACH_CASE,
- * test_x becomes test_x_perfect_map_4_8. */
+/* Names the case. For an engine other than the default, test_open_x becomes test_perfect_x_4_8, and test_multimap_x
+ * becomes test_chain_x_4_8. With TEST_EACH_CASE, test_x becomes test_x_perfect_map_4_8. */
 static void name_case(test_case *test)
 {
     const table_form *form = &test->form;
-    const char *name = test->entry->name, *rest = name + strlen("test_open_");
+    const char *own = form->type == LOOM_TYPE_MULTIMAP ? "test_multimap_" : "test_open_";
+    const char *name = test->entry->name, *rest = name + strlen(own);
     const size_t room = sizeof test->name;
     if (form->type == LOOM_TYPE_DEFAULT)
         snprintf(test->name, room, "%s", name);
     else if (test->entry->each == TEST_CASES)
         snprintf(test->name, room, "%s_%s_%s_%u_%u", name, test->table->name, table_type_name(form->type),
                  form->key_bytes, form->value_bytes);
-    else if (test->table != table_case_default(form->type) && strncmp(name, "test_open_", strlen("test_open_")) == 0)
+    else if (test->table != table_case_default(form->type) && strncmp(name, own, strlen(own)) == 0)
         snprintf(test->name, room, "test_%s_%s_%u_%u", test->table->name, rest, form->key_bytes, form->value_bytes);
     else
         snprintf(test->name, room, "%s_%u_%u", name, form->key_bytes, form->value_bytes);

@@ -11,7 +11,8 @@ set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_u
 set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
-set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect})
+set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
+set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
@@ -27,6 +28,8 @@ set(plant_kernel_engines/open/open_ops.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
 set(plant_kernel_simt/machine/simt_filter.c simt_filter.c)
+set(plant_kernel_engines/chain/chain_ops.h simt_chain.c)
+set(plant_kernel_simt/machine/simt_chain.c simt_chain.c)
 foreach(file ${plant_files})
     set(place ${PROJECT_SOURCE_DIR}/src/${file})
     if(file MATCHES "^simt/")
@@ -43,7 +46,7 @@ function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
     set(engine open)
-    if(case MATCHES "^(filter|perfect)/")
+    if(case MATCHES "^(filter|perfect|chain)/")
         set(engine ${CMAKE_MATCH_1})
     endif()
     foreach(candidate ${plant_files_${engine}})
@@ -1019,14 +1022,135 @@ plant(perfect_left_counted_too_early perfect/repair
     }
 ")
 
+# ---- chains of buckets ----
+
+plant(place_appended_without_an_atomic chain/append+append
+"    if (lane_swap_8(at, seen, seen + 1, shared) != seen)
+        return CHAIN_GO_ON;"
+"    lane_store_8(at, seen + 1);")
+
+plant(place_appended_after_a_lost_swap chain/append+append
+"    if (lane_swap_8(at, seen, seen + 1, shared) != seen)
+        return CHAIN_GO_ON;"
+"    (void)lane_swap_8(at, seen, seen + 1, shared);")
+
+plant(append_stores_no_value chain/append+append
+"    chain_store_value(view, list_first(seen) + count - before, value);
+"
+"")
+
+plant(list_touched_without_an_atomic chain/append+append
+"        if (lane_swap_8(at, seen, seen | LIST_TOUCHED, shared) != seen)
+            return CHAIN_GO_ON;"
+"        lane_store_8(at, seen | LIST_TOUCHED);")
+
+plant(list_touched_after_a_lost_swap chain/append+append
+"        if (lane_swap_8(at, seen, seen | LIST_TOUCHED, shared) != seen)
+            return CHAIN_GO_ON;"
+"        (void)lane_swap_8(at, seen, seen | LIST_TOUCHED, shared);")
+
+plant(touched_list_not_left_alone chain/append+append
+"    if (list_is_touched(seen))
+        return CHAIN_GO_ON;
+"
+"")
+
+plant(link_not_released chain/append+append
+"    lane_release(shared); /* the link comes before the handle that names its bucket */
+"
+"")
+
+plant(link_not_acquired chain/append+append
+"        lane_acquire(shared); /* the link was written before this handle */
+"
+"")
+
+plant(link_before_is_not_linked chain/append+append
+"list_link_make(list_is_linked(seen), list_first(seen), before)"
+"list_link_make(0, list_first(seen), before)")
+
+plant(bucket_not_linked chain/append+append
+" | (link > 0 ? LIST_LINKED : 0));"
+");")
+
+plant(bucket_of_two_not_exact chain/append+append
+"count + 1, values != usual)"
+"count + 1, 0)")
+
+plant(value_of_one_left_behind chain/append+append
+"    else if (count > 0)
+        chain_store_value(view, place, list_one_value(seen));
+"
+"")
+
+plant(bucket_too_small_for_one_and_another chain/append+append
+"    const uint64_t values = usual > least ? usual : least; "
+"    const uint64_t values = usual + 0 * least; ")
+
+plant(new_key_appended_twice chain/append+append
+"own = answer.new_key && multi_has_ones(view) ? CHAIN_DONE"
+"own = 0 ? CHAIN_DONE")
+
+plant(link_in_the_bucket_before chain/append+append
+"    return old + link + multi_padding(kind, old + link);"
+"    return old + multi_padding(kind, old);")
+
+plant(heap_taken_without_an_atomic chain/append+append
+"    const uint64_t old = lane_draw_8(&view->lists->used, all, shared);"
+"    const uint64_t old = lane_load_8(&view->lists->used);
+    lane_store_8(&view->lists->used, old + all);")
+
+plant(more_values_than_most chain/append+append
+"    if (count >= view->most)
+        return CHAIN_REFUSED;
+"
+"")
+
+plant(end_of_the_heap_ignored chain/append+append/full
+"    if (old > view->room || all > view->room - old) {"
+"    if (old > view->room) {")
+
+plant(heap_not_given_back chain/append+append/full
+"        (void)lane_draw_8(&view->lists->used, 0 - all, shared);
+"
+"")
+
+plant(refused_list_stays_touched chain/append+append/full
+"        lane_store_8(at, seen);
+"
+"")
+
+plant(key_without_values_not_told chain/append+append/full
+"        if (count == 0)
+            lane_store_8(&view->lists->bare, 1);
+"
+"")
+
+plant(refused_key_not_told chain/append+append/full
+"refused || found == OPEN_NO_ROOM ? CHAIN_REFUSED : CHAIN_GO_ON"
+"refused ? CHAIN_REFUSED : CHAIN_GO_ON")
+
+plant(key_without_values_found chain/append+count
+"        simt_item_answer(own->item, count > 0 ? LOOM_OK : LOOM_NOT_FOUND, count);"
+"        simt_item_answer(own->item, found.found ? LOOM_OK : LOOM_NOT_FOUND, count);")
+
+plant(list_erased_twice chain/erase+erase
+"    if (answer.outcome == OPEN_DONE) { /* no list"
+"    if (walk->handle != 0) { /* no list")
+
+plant(older_piece_taken_for_linked chain/find_all+erase
+"    piece.linked = list_link_linked(link);"
+"    piece.linked = 1;")
+
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */
 #include \"simt/sim_case.h\"
 
-${plant_declarations}
+${plant_declarations}simt_open_kernel simt_chain_run;
 const sim_plant sim_plants[] = {
     {\"insert_beside_erase\", \"insert+erase\", simt_open_run},
     {\"find_beside_erase_and_insert\", \"find+writers\", simt_open_run},
+    {\"find_all_beside_append\", \"chain/append+find_all\", simt_chain_run},
 ${plant_rows}};
 const uint32_t sim_plant_count = sizeof sim_plants / sizeof sim_plants[0];
 " @ONLY)

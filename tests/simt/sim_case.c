@@ -3,6 +3,7 @@
 
 #include "engines/open/open_upkeep.h"
 #include "machines/cpu/open/cpu_open.h"
+#include "simt/sim_chain.h"
 #include "simt/sim_draw.h"
 #include "simt/sim_filter.h"
 #include "simt/sim_history.h"
@@ -342,6 +343,10 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
         sim_filter_draw(c, seed, tiny);
         return;
     }
+    if (c->chain) {
+        sim_chain_draw(c, seed, tiny);
+        return;
+    }
     if (c->perfect) {
         (c->streams[0] & SIM_REPAIR  ? sim_perfect_repair_draw
          : c->streams[0] & SIM_MOVES ? sim_perfect_room_draw
@@ -647,6 +652,8 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
 {
     if (now.c->filter)
         return sim_filter_run(schedule, options);
+    if (now.c->chain)
+        return sim_chain_run(schedule, options);
     if (now.c->perfect)
         return (now.c->streams[0] & SIM_REPAIR  ? sim_perfect_repair_run
                 : now.c->streams[0] & SIM_MOVES ? sim_perfect_room_run
@@ -719,7 +726,7 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
         }
         if (*runs == most_runs)
             return 1;
-        if (c->filter || c->perfect)
+        if (c->filter || c->perfect || c->chain)
             continue; /* each run begins anew */
         memcpy(table_memory, memory_before, now.bytes);
         for (uint32_t i = 0; i < now.call_count; i++)

@@ -1,5 +1,6 @@
 /* What runs in the lane simulator on an open table: cases, scenarios, and the verdict on a run. For filters:
- * sim_filter.h. For perfect tables: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h.
+ * sim_filter.h. For perfect tables: sim_perfect.h, sim_perfect_room.h, sim_perfect_repair.h. For multimaps:
+ * sim_chain.h.
  *
  * A *case* names the operations of two streams that may overlap. A seed draws a *scenario* from a case: widths, lanes
  * of a group, buckets, the contents of the table, the items of each call. The table is small and the keys are few, so
@@ -26,6 +27,9 @@ enum {
     SIM_FETCH = 1 << SIMT_MAP_FETCH,
     SIM_COMBINE = 1 << SIMT_MAP_COMBINE,
     SIM_RESERVE = 1 << SIMT_MAP_RESERVE,
+    SIM_APPEND = 1 << SIMT_MAP_APPEND, /* these three of multimaps, whose keys SIM_ERASE erases */
+    SIM_COUNT = 1 << SIMT_MAP_COUNT,
+    SIM_FIND_ALL = 1 << SIMT_MAP_FIND_ALL,
     SIM_UPDATE = 1 << SIMT_MAP_UPDATE,
     SIM_ERASE = 1 << SIMT_MAP_ERASE,
     SIM_ERASE_IF = 1 << SIMT_MAP_ERASE_IF,
@@ -52,6 +56,7 @@ typedef struct sim_case {
     int filter;                          /* of a filter: SIM_KEEP inserts, SIM_FIND asks, items of a call do either */
     int tells_new;                       /* of a filter: insertions tell which keys were new */
     int perfect;                         /* of a perfect table */
+    int chain;                           /* of a multimap of the chain engine */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;
 

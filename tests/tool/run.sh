@@ -206,7 +206,7 @@ unused_by_ops() {
 }
 
 tables='map, perfect, filter and multi' all='map, perfect, filter, multi and threads'
-loaded='map, perfect and multi' engines='map, perfect, filter and threads'
+loaded='map, perfect and multi' engines='map, perfect, filter, multi and threads'
 unused limits --load "$loaded" 0.5
 unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
@@ -224,6 +224,8 @@ unused filter --concurrent-reads 'map, perfect and threads' yes
 unused threads --load "$loaded" 0.5
 unused map --callers threads 2
 unused map --values-per-key multi 2
+unused map --first-bucket multi 2
+unused map --bucket-growth multi 2
 unused map --bits-per-key filter 8
 unused map --bytes filter 1Mi
 unused map --absent filter 5
@@ -239,6 +241,7 @@ runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bit
 runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
     --value-bytes 8
 runs tool_used_multi multi --n 10 --load 0.5 --skew 1 --values-per-key 2,3 --key-bytes 8 --value-bytes 8 --repeat 1
+runs tool_used_chain multi --engine chain --first-bucket 2 --bucket-growth 1.5 --n 10 --repeat 1
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
 
@@ -292,7 +295,7 @@ holds tool_tour_is_right says 'answers checked in .*: all are right\.$'
 for engine in $engines; do
     run tour --machine cpu --n 300 --engine "$engine"
     holds "tool_tour_of_$engine" toured "$engine"
-    runs "tool_bench_of_$engine" map filter --engine "$engine"
+    runs "tool_bench_of_$engine" map filter multi --engine "$engine"
 done
 choices=${engines// /, }
 refused tool_tour_of_no_engine "--engine wants all, ${choices%, *} or ${choices##*, }, not \"none\"." tour --engine none
@@ -333,7 +336,7 @@ run bench multi --machine cpu --n 3000 --load 0.8 --values-per-key 1,7,3000 --re
 holds tool_multi_is_right exits_with 0
 holds tool_multi_checked are check ok
 holds tool_multi_values are values_per_key '1.0000 3000.0000 7.0000'
-holds tool_multi_ops are op 'build counts find_all find_paper find_twice insert'
+holds tool_multi_ops are op 'append build counts find_all find_grown find_paper find_twice insert'
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 

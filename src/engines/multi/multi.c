@@ -1,5 +1,5 @@
-/* Multimaps with lists in one piece, as the core sees them: shapes, regions, sizes. The directory is an open table
- * (engines/open). Bulk work is in the machines. */
+/* Multimaps as the core sees them: shapes, regions, sizes; and the engine whose lists lie in one piece. The directory
+ * is an open table (engines/open). Bulk work is in the machines. */
 #include "engines/multi/multi.h"
 #include "core/error.h"
 #include "core/table.h"
@@ -28,7 +28,7 @@ static const void *kernels(const loom__machine *machine)
     return machine->ops->kernels(machine, LOOM__KERNELS_MULTI);
 }
 
-static loom_status supports(loom__machine *machine, loom_type type, loom_feature feature)
+loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_feature feature)
 {
     (void)type;
     switch (feature) {
@@ -47,16 +47,13 @@ static loom_status supports(loom__machine *machine, loom_type type, loom_feature
     }
 }
 
-static loom_status check_room(uint64_t values, loom_status status)
+/* Checks the numbers that all multimaps have. */
+static loom_status check_numbers(const loom__engine *engine, uint64_t values, uint64_t most, loom_status status)
 {
-    RETURN_ERROR_IF(values > MULTI_MOST_ROOM, status,
-                    "values = %llu: a multimap has room for at most %llu; split the keys over several tables",
-                    (unsigned long long)values, (unsigned long long)MULTI_MOST_ROOM);
-    return LOOM_OK;
-}
-
-static loom_status check_most(uint64_t most, loom_status status)
-{
+    RETURN_ERROR_IF(values > engine->most_values, status,
+                    "values = %llu: a multimap of the %s engine has room for at most %llu; split the keys over several "
+                    "tables",
+                    (unsigned long long)values, engine->name, (unsigned long long)engine->most_values);
     RETURN_ERROR_IF(most > LIST_MOST_VALUES, status, "most_values_per_key = %llu: a key has at most %d values",
                     (unsigned long long)most, (int)LIST_MOST_VALUES);
     return LOOM_OK;
@@ -71,10 +68,10 @@ static uint32_t prime_up_to(uint32_t most)
     return most;
 }
 
-/* A thread or a block of threads builds one partition at a time, with the lists of its keys. On a GPU the partition, its
- * tags and all its values should fit the shared memory of a thread block. So partitions are smaller than those of maps,
- * the smaller the more values a key has. A directory of few keys with many values each has more partitions than its keys
- * need, as long as it takes little memory beside the values. */
+/* A thread or a block of threads builds one partition at a time, with the lists of its keys. On a GPU the partition,
+ * its tags and all its values should fit the shared memory of a thread block. So partitions are smaller than those of
+ * maps, the smaller the more values a key has. A directory of few keys with many values each has more partitions than
+ * its keys need, as long as it takes little memory beside the values. */
 static loom_status choose_smaller(loom__machine *machine, loom_map_config *directory, uint64_t heap_bytes,
                                   loom__description *is)
 {
@@ -99,11 +96,11 @@ static loom_status choose_smaller(loom__machine *machine, loom_map_config *direc
     return LOOM_OK;
 }
 
-static loom_status choose(loom__machine *machine, const void *any_config, loom__description *is)
+loom_status loom__multi_choose(loom__machine *machine, const void *any_config, loom__description *is)
 {
     loom_map_config directory = *(const loom_map_config *)any_config;
-    RETURN_IF_FAILED(check_room(directory.values, LOOM_INVALID_ARGUMENT));
-    RETURN_IF_FAILED(check_most(directory.most_values_per_key, LOOM_INVALID_ARGUMENT));
+    RETURN_IF_FAILED(check_numbers(loom__engine_of(directory.type, directory.engine), directory.values,
+                                   directory.most_values_per_key, LOOM_INVALID_ARGUMENT));
     is->parameters[MULTI_VALUES] = directory.values;
     is->parameters[MULTI_MOST] = directory.most_values_per_key;
     const uint64_t heap_bytes = directory.values * directory.value_bytes;
@@ -114,38 +111,40 @@ static loom_status choose(loom__machine *machine, const void *any_config, loom__
     return choose_smaller(machine, &directory, heap_bytes, is);
 }
 
-static loom_status check(const loom__description *is)
+loom_status loom__multi_check(const loom__description *is)
 {
-    RETURN_IF_FAILED(check_room(is->parameters[MULTI_VALUES], LOOM_BAD_FILE));
-    RETURN_IF_FAILED(check_most(is->parameters[MULTI_MOST], LOOM_BAD_FILE));
+    RETURN_IF_FAILED(check_numbers(loom__engine_of(is->type, is->engine), is->parameters[MULTI_VALUES],
+                                   is->parameters[MULTI_MOST], LOOM_BAD_FILE));
     return loom__open_engine.check(is);
 }
 
-static void lay_out(loom__table *table)
+void loom__multi_lay_out(loom__table *table)
 {
     const uint64_t bytes = multi_room(table->is.parameters[MULTI_VALUES]) * table->is.value_bytes;
     loom__open_lay_out(table, directory_kind(table), sizeof(loom__multi_totals));
     loom__table_add_region(table, LOOM__SECTION_VALUES, bytes > 0 ? bytes : OPEN_LINE_BYTES, HEAP_UNIT);
 }
 
-static void attach(loom__table *table)
+void loom__multi_attach(loom__table *table)
 {
     loom__multi_view *view = (loom__multi_view *)(void *)table->view;
     view->lists = (loom__multi_totals *)(void *)loom__open_attach(table, directory_kind(table));
     view->heap = table->regions[table->region_count - 1].memory;
     view->room = multi_room(table->is.parameters[MULTI_VALUES]);
-    view->most = table->is.parameters[MULTI_MOST] > 0 ? table->is.parameters[MULTI_MOST] : LIST_MOST_VALUES;
+    view->most = table->is.parameters[MULTI_MOST] > 0 ? (uint32_t)table->is.parameters[MULTI_MOST] : LIST_MOST_VALUES;
     view->value_bytes = table->is.value_bytes;
+    view->first_bucket = (uint16_t)table->is.parameters[MULTI_FIRST_BUCKET];
+    view->bucket_growth = (uint16_t)table->is.parameters[MULTI_BUCKET_GROWTH];
 }
 
 /* The directory wears as any open table. */
-static uint64_t upkeep_after(const loom__table *table)
+uint64_t loom__multi_upkeep_after(const loom__table *table)
 {
     return loom__open_engine.upkeep_after(table);
 }
 
 /* Counts the lists of a loaded table. Until then the whole heap counts as used. */
-static loom_status restored(loom__table *table, loom_stream stream)
+loom_status loom__multi_restored(loom__table *table, loom_stream stream)
 {
     const loom__multi_view *view = (const loom__multi_view *)(const void *)table->view;
     loom__multi_totals totals = {.used = view->room};
@@ -158,18 +157,18 @@ static loom_status restored(loom__table *table, loom_stream stream)
     return machine->ops->write_table(machine, view->lists, &totals, sizeof totals, stream);
 }
 
-static const uint64_t *pairs_at(const loom__table *table)
+const uint64_t *loom__multi_pairs_at(const loom__table *table)
 {
     return &((const loom__multi_view *)(const void *)table->view)->lists->pairs;
 }
 
-static const uint64_t *values_at(const loom__table *table)
+const uint64_t *loom__multi_values_at(const loom__table *table)
 {
     return &((const loom__multi_view *)(const void *)table->view)->lists->in_heap;
 }
 
 /* Bytes of the heap behind its used part are undefined in memory, and zero in files. */
-static loom_status used_bytes(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream)
+loom_status loom__multi_used_bytes(loom__table *table, const loom__region *region, uint64_t *bytes, loom_stream stream)
 {
     const loom__multi_view *view = (const loom__multi_view *)(const void *)table->view;
     uint64_t used;
@@ -181,13 +180,13 @@ static loom_status used_bytes(loom__table *table, const loom__region *region, ui
     return LOOM_OK;
 }
 
-static void tell_config(const loom__table *table, loom_map_config *config)
+void loom__multi_tell_config(const loom__table *table, loom_map_config *config)
 {
     config->values = table->is.parameters[MULTI_VALUES];
     config->most_values_per_key = table->is.parameters[MULTI_MOST];
 }
 
-static void tell_stats(const loom__table *table, loom_stats *stats)
+void loom__multi_tell_stats(const loom__table *table, loom_stats *stats)
 {
     stats->values_room = ((const loom__multi_view *)(const void *)table->view)->room;
 }
@@ -201,17 +200,18 @@ const loom__engine loom__multi_engine = {
     .parameters = 2,
     .options = LOOM__OPTION_LISTS,
     .moves_keys = 1,
-    .supports = supports,
-    .choose = choose,
-    .check = check,
-    .lay_out = lay_out,
-    .attach = attach,
-    .restored = restored,
-    .upkeep_after = upkeep_after,
-    .tell_config = tell_config,
-    .tell_stats = tell_stats,
+    .most_values = MULTI_MOST_ROOM,
+    .supports = loom__multi_supports,
+    .choose = loom__multi_choose,
+    .check = loom__multi_check,
+    .lay_out = loom__multi_lay_out,
+    .attach = loom__multi_attach,
+    .restored = loom__multi_restored,
+    .upkeep_after = loom__multi_upkeep_after,
+    .tell_config = loom__multi_tell_config,
+    .tell_stats = loom__multi_tell_stats,
     .kernels = kernels,
-    .pairs_at = pairs_at,
-    .values_at = values_at,
-    .used_bytes = used_bytes,
+    .pairs_at = loom__multi_pairs_at,
+    .values_at = loom__multi_values_at,
+    .used_bytes = loom__multi_used_bytes,
 };

@@ -1,14 +1,18 @@
-/* The bytes of a multimap whose lists lie in one piece, in memory and in files.
+/* The bytes of a multimap, in memory and in files.
  *
  * A multimap is a directory and a value heap. The directory is an open table (open_layout.h) whose values are handles
- * of 8 bytes (core/list_handle.h). The heap is an array of values. A key's values lie in one piece in the heap, or in
- * the handle if there is one value of 4 bytes. So a key is stored once, its values are read as a stream, and a key
- * takes one slot of its partition, however many values it has.
+ * of 8 bytes (core/list_handle.h). The heap is an array of values. A key's values lie in the heap, or in the handle if
+ * there is one value of 4 bytes. So a key is stored once, and it takes one slot of its partition, however many values
+ * it has.
  *
- * The heap is used from its start on (loom__multi_totals.used). A list that outgrows its room moves to the end. What it
- * leaves is unused, and so is what erased lists leave, until the whole table moves: then all lists are packed, without
- * room between them. The table moves when the heap is at its end: to a heap of the same size if a fifth of it would be
- * free after the batch, otherwise to one of at least `growth` times the size (map_grow.c). */
+ * The two engines of multimaps differ in how a list grows. In the open engine a list always lies in one piece, and a
+ * list that outgrows its room moves to the end of the heap. In the chain engine (engines/chain/chain_layout.h) it gets
+ * another piece there.
+ *
+ * The heap is used from its start on (loom__multi_totals.used). What moved and erased lists leave is unused until the
+ * whole table moves: then all lists are packed, each in one piece, without room between them. The table moves when the
+ * heap is at its end: to a heap of the same size if a fifth of it would be free after the batch, otherwise to one of at
+ * least `growth` times the size (map_grow.c). */
 #ifndef LOOM_MULTI_LAYOUT_H
 #define LOOM_MULTI_LAYOUT_H
 
@@ -17,12 +21,14 @@
 
 enum {
     MULTI_LAYOUT_VERSION = 1,
-    MULTI_VALUES = 0, /* parameters of a description: values for which the heap has room */
-    MULTI_MOST = 1    /* most values per key; 0: LIST_MOST_VALUES */
+    MULTI_VALUES = 0,       /* parameters of a description: values for which the heap has room */
+    MULTI_MOST = 1,         /* most values per key; 0: LIST_MOST_VALUES */
+    MULTI_FIRST_BUCKET = 2, /* chain: values of a list's first bucket */
+    MULTI_BUCKET_GROWTH = 3 /* chain: by how much buckets grow (chain_layout.h) */
 };
 
-/* The largest heap: its last value has a place in a handle. */
-#define MULTI_MOST_ROOM ((uint64_t)1 << 39)
+/* The largest heap: its last value, behind the padding of multi_room, has a place of 39 bits in a handle. */
+#define MULTI_MOST_ROOM (((uint64_t)1 << 39) - ((uint64_t)1 << 32))
 
 /* The heap of a table for so many values. LARGE lists begin at multiples of a unit, and each has more than
  * LIST_LARGE_FROM values, so a packed heap of any `values` values fits. */
@@ -36,7 +42,8 @@ typedef struct loom__multi_totals {
     uint64_t pairs;
     uint64_t used;    /* values from the start of the heap to its free part */
     uint64_t in_heap; /* values of all lists in the heap; the others are in handles */
-    uint64_t reserved[5];
+    uint64_t bare;    /* chain: keys may be without values, since appends by lanes found no room */
+    uint64_t reserved[4];
 } loom__multi_totals;
 
 LOOM_STATIC_ASSERT(sizeof(loom__multi_totals) == 64, "totals fill a line");
@@ -46,8 +53,10 @@ typedef struct loom__multi_view {
     unsigned char *heap;
     loom__multi_totals *lists;
     uint64_t room; /* values for which the heap has room */
-    uint64_t most; /* values per key */
     uint64_t value_bytes;
+    uint32_t most;          /* values per key */
+    uint16_t first_bucket;  /* chain; 0: lists lie in one piece */
+    uint16_t bucket_growth; /* chain */
 } loom__multi_view;
 
 LOOM_BOTH unsigned char *multi_value_at(const loom__multi_view *view, uint64_t place)
@@ -61,8 +70,8 @@ LOOM_BOTH int multi_has_ones(const loom__multi_view *view)
     return view->value_bytes == 4;
 }
 
-/* Bytes for each bucket of the directory that a GPU needs in shared memory beside a partition, when it builds one: a tag
- * for each slot. */
+/* Bytes for each bucket of the directory that a GPU needs in shared memory beside a partition, when it builds one: a
+ * tag for each slot. */
 LOOM_BOTH uint32_t multi_tag_bytes(loom__slot_kind kind)
 {
     return open_slots(kind) > 8 ? 16 : 8;
@@ -74,18 +83,24 @@ LOOM_BOTH uint64_t multi_padding(loom__list_kind kind, uint64_t place)
     return kind == LIST_LARGE ? (LIST_LARGE_UNIT - place % LIST_LARGE_UNIT) % LIST_LARGE_UNIT : 0;
 }
 
-/* Whether a handle may stand in a table between calls, as far as the handle itself and the heap's size tell. */
-LOOM_BOTH int multi_is_sound(const loom__multi_view *view, uint64_t used, uint64_t handle)
+/* Whether a handle may stand in a table between calls, as far as the handle itself tells. */
+LOOM_BOTH int multi_is_sound_kind(const loom__multi_view *view, uint64_t handle)
 {
     const uint64_t count = list_count(handle);
     if (list_is_touched(handle) || count == 0)
         return 0;
-    if (list_kind(handle) == LIST_SHORT && count > LIST_LARGE_FROM)
-        return 0;
     if (list_kind(handle) == LIST_ONE)
         return multi_has_ones(view) && handle == list_of_one(list_one_value(handle));
-    const uint64_t first = list_first(handle), capacity = list_capacity(handle, count);
-    return list_in_heap(handle) && first <= used && capacity <= used - first;
+    return list_in_heap(handle) && !(list_kind(handle) == LIST_SHORT && count > LIST_LARGE_FROM);
+}
+
+/* The same, with the size of the heap. For lists in one piece. */
+LOOM_BOTH int multi_is_sound(const loom__multi_view *view, uint64_t used, uint64_t handle)
+{
+    if (!multi_is_sound_kind(view, handle) || list_kind(handle) == LIST_ONE)
+        return multi_is_sound_kind(view, handle);
+    const uint64_t first = list_first(handle), capacity = list_capacity(handle, list_count(handle));
+    return !list_is_linked(handle) && first <= used && capacity <= used - first;
 }
 
 #endif

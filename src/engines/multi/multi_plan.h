@@ -1,4 +1,4 @@
-/* What becomes of a list that gets more values: the same decision on every machine. */
+/* What becomes of a list that gets more values: the same decision on every machine. Chains: chain_plan.h. */
 #ifndef LOOM_MULTI_PLAN_H
 #define LOOM_MULTI_PLAN_H
 
@@ -8,6 +8,8 @@ typedef struct loom__list_plan {
     uint64_t stored; /* values before the call */
     uint64_t wanted; /* values afterwards, if there is room */
     uint64_t moves;  /* values of the heap that the list takes elsewhere; 0: it stays */
+    uint64_t before; /* values of a chain that do not lie there; otherwise 0 */
+    uint64_t link;   /* values of the heap for the link of a chain; otherwise 0 */
     int exact;       /* without room behind them */
 } loom__list_plan;
 
@@ -18,6 +20,7 @@ LOOM_BOTH loom__list_plan multi_plan_list(const loom__multi_view *view, uint64_t
     plan.stored = list_count(old);
     plan.wanted = wanted;
     plan.moves = 0;
+    plan.before = plan.link = 0;
     plan.exact = 0;
     if (plan.wanted > view->most)
         plan.wanted = plan.stored > view->most ? plan.stored : view->most;

@@ -266,8 +266,8 @@ LOOM_LANE void perfect_carry_out(loom__slot_kind kind, const perfect_owner *owne
     perfect_put_back(kind, owner, scratch);
 }
 
-/* All lanes: add the cells that have gone to the stash to the table's totals if they stay there, and forget them. Owners
- * of other partitions may do the same. */
+/* All lanes: add the cells that have gone to the stash to the table's totals if they stay there, and forget them.
+ * Owners of other partitions may do the same. */
 LOOM_LANE void perfect_tell_stashed(const perfect_owner *owner, perfect_scratch *scratch, int stay)
 {
     if (lane_team_rank(owner->team) != 0) /* no other lane counts */

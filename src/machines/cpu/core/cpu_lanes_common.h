@@ -186,6 +186,15 @@ LOOM_LANE void lane_or_8(uint64_t *at, uint64_t bits, int shared)
     (void)lane_fetch_or_8(at, bits, shared);
 }
 
+LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)
+{
+    if (shared)
+        return __atomic_fetch_add(at, n, __ATOMIC_RELAXED);
+    const uint64_t old = *at;
+    *at = old + n;
+    return old;
+}
+
 LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
 {
     if (shared)

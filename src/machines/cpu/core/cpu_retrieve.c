@@ -1,7 +1,7 @@
 /* Copies pairs out of a table of any engine, in the sequence of its slots. Threads first count the pairs of each
  * segment of buckets, then copy the segments. */
 #include "machines/cpu/core/cpu_retrieve.h"
-#include "core/list_handle.h"
+#include "machines/cpu/core/cpu_lists.h"
 
 enum { SEGMENT = 256, WINDOW = 512 /* segments counted at once; their counts are on the stack */ };
 
@@ -42,13 +42,10 @@ static void copy_list(const retrieve_work *work, uint64_t key, uint64_t handle, 
 {
     const loom__table_slots *table = work->table;
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = table->list_value_bytes;
-    const uint32_t one = list_one_value(handle);
-    const unsigned char *values =
-        list_in_heap(handle) ? table->heap + (list_first(handle) + first) * value_bytes : (const unsigned char *)&one;
     for (uint64_t i = 0; i < count && work->keys != NULL; i++)
         memcpy(work->keys + (at + i) * key_bytes, &key, key_bytes);
     if (work->values != NULL && count > 0)
-        memcpy(work->values + at * value_bytes, values, count * value_bytes);
+        loom__cpu_copy_list(table->heap, value_bytes, handle, first, count, work->values + at * value_bytes);
 }
 
 /* Copies the pairs of one bucket from position *from on, at most `room`, to position `at` of the arrays. Without arrays

@@ -1,4 +1,6 @@
-/* Multimaps with lists in one piece, on the cpu machine.
+/* Multimaps on the cpu machine: the open engine, whose lists lie in one piece, and the chain engine. A list in one
+ * piece is a chain of one bucket, so both share all calls. They differ in what becomes of a list that outgrows its
+ * room.
  *
  *   cpu_multi.c         lookups, whole tables
  *   cpu_multi_parts.c   how calls that change lists are dealt to threads
@@ -87,10 +89,11 @@ static inline uint64_t loom__cpu_lists_value(const loom__cpu_lists *work, const 
     return value;
 }
 
-/* Takes `values` values of the heap for lists of one kind; if there are fewer, at least `least` of them. Many threads
- * may do so at once. Returns where they begin, or MULTI_NO_PLACE. */
+/* Takes `values` values of the heap for lists of one kind; if there are fewer, at least `least` of them. `link` more
+ * come in front of them. Many threads may do so at once. Returns where they begin, or MULTI_NO_PLACE. */
 #define MULTI_NO_PLACE UINT64_MAX
-uint64_t loom__cpu_multi_take(const loom__multi_view *view, loom__list_kind kind, uint64_t least, uint64_t *values);
+uint64_t loom__cpu_multi_take(const loom__multi_view *view, loom__list_kind kind, uint64_t link, uint64_t least,
+                              uint64_t *values);
 
 /* ---- Calls ---- */
 

@@ -1,4 +1,5 @@
 /* Erases keys with all their values, and single pairs. */
+#include "engines/chain/chain_layout.h"
 #include "machines/cpu/multi/cpu_multi.h"
 
 #include <string.h>
@@ -71,41 +72,79 @@ loom_status loom__cpu_multi_erase(loom__machine *machine, const void *any_view, 
 
 /* ---- pairs ---- */
 
+/* The number of the first value in the piece that is equal to `value`; the piece's length if there is none. */
+static uint64_t find_in_piece(const loom__multi_view *view, const loom__list_piece *piece, uint64_t value)
+{
+    const void *values = multi_value_at(view, piece->place);
+    uint64_t i = 0;
+    if (view->value_bytes == 4)
+        while (i < piece->count && ((const uint32_t *)values)[i] != value)
+            i++;
+    else
+        while (i < piece->count && ((const uint64_t *)values)[i] != value)
+            i++;
+    return i;
+}
+
 /* The number of the first value in the list that is equal to `value`; the list's length if there is none. */
 static uint64_t find_value(const loom__multi_view *view, uint64_t handle, uint64_t value)
 {
-    const uint64_t count = list_count(handle);
-    uint64_t i = 0;
+    uint64_t found = list_count(handle);
     if (!list_in_heap(handle))
-        return count > 0 && list_one_value(handle) == value ? 0 : count;
-    const void *values = multi_value_at(view, list_first(handle));
-    if (view->value_bytes == 4)
-        while (i < count && ((const uint32_t *)values)[i] != value)
-            i++;
-    else
-        while (i < count && ((const uint64_t *)values)[i] != value)
-            i++;
-    return i;
+        return found > 0 && list_one_value(handle) == value ? 0 : found;
+    loom__list_piece piece = list_newest_piece(view->heap, view->value_bytes, handle);
+    for (;; piece = list_older_piece(view->heap, view->value_bytes, &piece)) { /* ends at the oldest one */
+        const uint64_t at = find_in_piece(view, &piece, value);
+        if (at < piece.count)
+            found = piece.before + at;
+        if (!piece.linked)
+            return found;
+    }
+}
+
+/* Closes the gap that value `at` of a list in the heap leaves: the values behind it move up, those of newer pieces into
+ * older ones. Returns the list's handle. A newest piece without values leaves the chain. */
+static uint64_t close_gap(const loom__multi_view *view, uint64_t handle, uint64_t at)
+{
+    const uint64_t bytes = view->value_bytes;
+    loom__list_piece piece = list_newest_piece(view->heap, bytes, handle);
+    const loom__list_piece newest = piece;
+    uint64_t first_of_newer = 0;
+    for (int is_newest = 1;; is_newest = 0) { /* ends at the piece that has value `at` */
+        unsigned char *values = multi_value_at(view, piece.place);
+        const uint64_t gap = at > piece.before ? at - piece.before : 0, last = piece.count - 1;
+        uint64_t first = 0;
+        memcpy(&first, values, bytes);
+        memmove(values + gap * bytes, values + (gap + 1) * bytes, (last - gap) * bytes);
+        if (!is_newest)
+            memcpy(values + last * bytes, &first_of_newer, bytes);
+        if (at >= piece.before)
+            break;
+        first_of_newer = first;
+        piece = list_older_piece(view->heap, bytes, &piece);
+    }
+    if (newest.count > 1 || !newest.linked)
+        return list_with_count(handle, list_count(handle) - 1);
+    piece = list_older_piece(view->heap, bytes, &newest);
+    return chain_handle_of_full(&piece);
 }
 
 /* Erases value `at` of the key's list. */
 static void erase_value(loom__cpu_lists *work, chunk *one, uint64_t at)
 {
-    const loom__multi_view *view = work->view;
-    const uint64_t bytes = view->value_bytes, count = list_count(one->handles[0]) - 1;
     loom__batch write = {.keys = one->keys, .values = one->handles, .n = 1, .write = LOOM__WRITE_UPDATE};
     loom__cpu_counts ignored = {0};
     if (list_in_heap(one->handles[0])) {
-        unsigned char *hole = multi_value_at(view, list_first(one->handles[0]) + at);
-        memmove(hole, hole + bytes, (count - at) * bytes);
+        one->handles[0] = close_gap(work->view, one->handles[0], at);
         loom__cpu_lists_add(&work->in_heap, UINT64_MAX);
+    } else {
+        one->handles[0] = 0;
     }
-    one->handles[0] = list_with_count(one->handles[0], count);
-    if (count == 0) {
+    if (list_count(one->handles[0]) == 0) {
         write.write = LOOM__WRITE_ERASE;
         loom__cpu_lists_add(&work->keys, UINT64_MAX);
     }
-    work->simd->write(&view->directory, &write, 0, 1, 0, &ignored);
+    work->simd->write(&work->view->directory, &write, 0, 1, 0, &ignored);
 }
 
 static void erase_pairs_of_part(void *argument, uint64_t part)

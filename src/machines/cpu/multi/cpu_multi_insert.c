@@ -2,7 +2,8 @@
  *   1. Reserve. Each pair reserves a place in its key's list: the count of the handle is raised. The pair remembers the
  *      old handle and where the directory has the new one. A new key is stored in the directory.
  *   2. Settle. The pair that came first to a key decides for the list: its values stay where they are if there is room
- *      behind them, or they move to the end of the heap. The handle's count becomes what there is room for.
+ *      behind them, or they move to the end of the heap. A chain gets a bucket there for the values that have no room.
+ *      The handle's count becomes what there is room for.
  *   3. Store. Each pair whose place is below the count is written to its place. The others are refused.
  * If the heap is at its end, and the caller can make it larger, all reservations are taken back, and the caller learns
  * how much room a packed heap needs. Values that were stored or moved by then are behind the counts that are restored,
@@ -10,6 +11,7 @@
  *
  * Memory traffic for a pair of p bytes with a value of v bytes: 3 p to split, p + 16 to reserve, p + 16 + 2 v to store.
  * The partition of the directory stays in the L2 cache. */
+#include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
@@ -35,38 +37,71 @@ typedef struct list_plan {
     loom__list_plan list;
 } list_plan;
 
+static int is_chain(const loom__cpu_lists *work)
+{
+    return work->view->first_bucket > 0;
+}
+
+static loom__list_plan plan_list(const loom__cpu_lists *work, uint64_t old, uint64_t wanted)
+{
+    const int tight = work->batch->values_needed == NULL;
+    return is_chain(work) ? chain_plan_list(work->view, old, wanted, tight || work->batch->replace)
+                          : multi_plan_list(work->view, old, wanted, tight);
+}
+
+/* The kind of the place that a list takes. */
+static loom__list_kind kind_of(const loom__list_plan *plan)
+{
+    return list_kind_for(plan->before + plan->moves);
+}
+
 /* Takes a place for a list. If there is none, and no larger heap can be had, the list gets what is left of the heap, if
  * that is more than it has. */
 static uint64_t take_place(loom__cpu_lists *work, loom__list_plan *plan)
 {
-    const loom__list_kind kind = list_kind_for(plan->wanted);
-    uint64_t place = loom__cpu_multi_take(work->view, kind, plan->moves, &plan->moves);
+    const loom__list_kind kind = kind_of(plan);
+    uint64_t place = loom__cpu_multi_take(work->view, kind, plan->link, plan->moves, &plan->moves);
     if (place != MULTI_NO_PLACE)
         return place;
     loom__cpu_lists_add(&work->short_of_room, 1);
     if (work->batch->values_needed != NULL && !work->batch->replace)
         return MULTI_NO_PLACE;
-    uint64_t values = plan->wanted;
-    place = loom__cpu_multi_take(work->view, kind, plan->stored + 1, &values);
+    const uint64_t least = plan->before > plan->stored ? plan->before : plan->stored;
+    uint64_t values = plan->wanted - plan->before;
+    place = loom__cpu_multi_take(work->view, kind, plan->link, least + 1 - plan->before, &values);
     if (place != MULTI_NO_PLACE) {
-        plan->wanted = plan->moves = values;
+        plan->wanted = plan->before + values;
+        plan->moves = values;
         plan->exact = 1;
     }
     return place;
 }
 
-/* Moves a list to its new place, and returns its handle. */
+/* Moves a list to its new place, or gives a chain the bucket there. Returns its handle. */
 static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, uint64_t old, const loom__list_plan *plan,
                           uint64_t place)
 {
-    const uint64_t bytes = view->value_bytes, one = list_one_value(old);
+    const uint64_t bytes = view->value_bytes, one = list_one_value(old), used = plan->wanted - plan->before;
     unsigned char *to = multi_value_at(view, place);
-    if (list_in_heap(old))
+    uint64_t handle = list_make(kind, place, plan->wanted, plan->exact);
+    if (plan->link > 0) {
+        const uint64_t link = list_link_make(list_is_linked(old), list_first(old), plan->before);
+        memcpy(to - LIST_LINK_BYTES, &link, LIST_LINK_BYTES);
+        handle |= LIST_LINKED;
+    } else if (list_in_heap(old)) {
         memcpy(to, multi_value_at(view, list_first(old)), plan->stored * bytes);
-    else if (plan->stored > 0)
+    } else if (plan->stored > 0) {
         memcpy(to, &one, bytes);
-    memset(to + plan->wanted * bytes, 0, (plan->moves - plan->wanted) * bytes);
-    return list_make(kind, place, plan->wanted, plan->exact);
+    }
+    memset(to + used * bytes, 0, (plan->moves - used) * bytes);
+    return handle;
+}
+
+/* The handle of a list that takes no place. */
+static uint64_t kept_list(const loom__cpu_lists *work, uint64_t old, const loom__list_plan *plan, uint64_t first)
+{
+    return is_chain(work) ? chain_kept_list(work->view, old, plan, first)
+                          : multi_kept_list(work->view, old, plan, first);
 }
 
 /* Erases a key that has got no value. Its slot then holds a handle of zero. */
@@ -87,25 +122,27 @@ static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records,
     const loom__multi_view *view = work->view;
     uint64_t together = 0, needed = 0, in_heap = 0;
     for (uint32_t i = 0; i < count; i++) {
-        together += list_kind_for(plans[i].list.wanted) == LIST_SHORT ? plans[i].list.moves : 0;
-        needed += multi_needed_when_packed(&plans[i].list);
+        const loom__list_plan *plan = &plans[i].list;
+        together += kind_of(plan) == LIST_SHORT ? plan->link + plan->moves : 0;
+        needed += is_chain(work) ? chain_needed_when_packed(view, reserved[plans[i].row].old, plan)
+                                 : multi_needed_when_packed(plan);
     }
-    uint64_t shared = together > 0 ? loom__cpu_multi_take(view, LIST_SHORT, together, &together) : MULTI_NO_PLACE;
+    uint64_t shared = together > 0 ? loom__cpu_multi_take(view, LIST_SHORT, 0, together, &together) : MULTI_NO_PLACE;
     for (uint32_t i = 0; i < count; i++) {
         loom__list_plan *plan = &plans[i].list;
         const uint64_t row = plans[i].row;
         const loom__cpu_reserved *first = &reserved[row];
-        const loom__list_kind kind = list_kind_for(plan->wanted);
+        const loom__list_kind kind = kind_of(plan);
         uint64_t place = MULTI_NO_PLACE;
         if (plan->moves > 0 && kind == LIST_SHORT && shared != MULTI_NO_PLACE) {
-            place = shared;
-            shared += plan->moves;
+            place = shared + plan->link;
+            shared = place + plan->moves;
         } else if (plan->moves > 0) {
             place = take_place(work, plan);
         }
         *first->handle = place != MULTI_NO_PLACE
                              ? move_list(view, kind, first->old, plan, place)
-                             : multi_kept_list(view, first->old, plan, loom__cpu_lists_value(work, records, row));
+                             : kept_list(work, first->old, plan, loom__cpu_lists_value(work, records, row));
         in_heap += list_in_heap(*first->handle) ? list_count(*first->handle) : 0;
         in_heap -= list_in_heap(first->old) ? plan->stored : 0;
         if (*first->handle == 0)
@@ -127,9 +164,7 @@ static void settle(loom__cpu_lists *work, const loom__cpu_records *records, cons
     for (uint64_t row = 0; row < records->n; row++) {
         if (!came_first(&reserved[row]))
             continue;
-        plans[count++] =
-            (list_plan){row, multi_plan_list(work->view, reserved[row].old, list_count(*reserved[row].handle),
-                                             work->batch->values_needed == NULL)};
+        plans[count++] = (list_plan){row, plan_list(work, reserved[row].old, list_count(*reserved[row].handle))};
         if (count == MULTI_CHUNK) {
             settle_some(work, records, reserved, plans, count);
             count = 0;
@@ -146,14 +181,27 @@ static inline int has_place(const loom__cpu_reserved *reserved)
     return reserved->handle != NULL && list_count(reserved->old) < list_count(*reserved->handle);
 }
 
-/* Where the pair's place is, if it has one in the heap. */
-static inline uint64_t place_of(const loom__cpu_reserved *reserved)
+/* Where the pair's place is, if it has one in the heap. A call gives a chain one bucket at most, so the place is in the
+ * newest piece or in the one before. */
+LOOM_LANE uint64_t place_of(int chain, uint64_t bytes, const unsigned char *heap, const loom__cpu_reserved *reserved)
 {
-    return list_first(*reserved->handle) + list_count(reserved->old);
+    const uint64_t handle = *reserved->handle, number = list_count(reserved->old);
+    if (!chain || !list_is_linked(handle))
+        return list_first(handle) + number;
+    loom__list_piece piece = list_newest_piece(heap, bytes, handle);
+    if (number < piece.before)
+        piece = list_older_piece(heap, bytes, &piece);
+    return piece.place + number - piece.before;
 }
 
-/* `bytes` of a value and `tells`, whether there are statuses, are literals. */
-LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, const loom__cpu_records *given,
+/* A line near that place, without reading a link. */
+LOOM_LANE uint64_t near_place_of(int chain, const loom__cpu_reserved *reserved)
+{
+    return list_first(*reserved->handle) + (chain ? 0 : list_count(reserved->old));
+}
+
+/* `bytes` of a value, `tells`, whether there are statuses, and `chain` are literals. */
+LOOM_LANE void store_values(uint64_t bytes, int tells, int chain, loom__cpu_lists *work, const loom__cpu_records *given,
                             const loom__cpu_reserved *reserved)
 {
     const loom__cpu_records records = *given;
@@ -161,10 +209,11 @@ LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, co
     uint64_t ok = 0, keys_refused = 0;
     for (uint64_t row = 0; row < records.n; row++) {
         if (row + STORE_AHEAD < records.n && reserved[row + STORE_AHEAD].handle != NULL)
-            __builtin_prefetch(heap + place_of(&reserved[row + STORE_AHEAD]) * bytes, 1);
+            __builtin_prefetch(heap + near_place_of(chain, &reserved[row + STORE_AHEAD]) * bytes, 1);
         const int stored = has_place(&reserved[row]);
         if (stored && list_in_heap(*reserved[row].handle))
-            memcpy(heap + place_of(&reserved[row]) * bytes, records.values + row * records.value_stride, bytes);
+            memcpy(heap + place_of(chain, bytes, heap, &reserved[row]) * bytes,
+                   records.values + row * records.value_stride, bytes);
         ok += (uint64_t)stored;
         keys_refused += reserved[row].handle == NULL;
         if (tells)
@@ -176,17 +225,26 @@ LOOM_LANE void store_values(uint64_t bytes, int tells, loom__cpu_lists *work, co
     loom__cpu_add_counts(&work->counts, &counts);
 }
 
-static void store(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
+LOOM_LANE void store_of(int chain, loom__cpu_lists *work, const loom__cpu_records *records,
+                        const loom__cpu_reserved *reserved)
 {
     const int tells = work->batch->status != NULL;
     if (work->view->value_bytes == 4 && tells)
-        store_values(4, 1, work, records, reserved);
+        store_values(4, 1, chain, work, records, reserved);
     else if (work->view->value_bytes == 4)
-        store_values(4, 0, work, records, reserved);
+        store_values(4, 0, chain, work, records, reserved);
     else if (tells)
-        store_values(8, 1, work, records, reserved);
+        store_values(8, 1, chain, work, records, reserved);
     else
-        store_values(8, 0, work, records, reserved);
+        store_values(8, 0, chain, work, records, reserved);
+}
+
+static void store(loom__cpu_lists *work, const loom__cpu_records *records, const loom__cpu_reserved *reserved)
+{
+    if (is_chain(work))
+        store_of(1, work, records, reserved);
+    else
+        store_of(0, work, records, reserved);
 }
 
 /* ---- parts ---- */

@@ -147,11 +147,12 @@ loom__cpu_records loom__cpu_lists_part(const loom__cpu_lists *work, uint64_t par
                                .n = batch->n};
 }
 
-uint64_t loom__cpu_multi_take(const loom__multi_view *view, loom__list_kind kind, uint64_t least, uint64_t *values)
+uint64_t loom__cpu_multi_take(const loom__multi_view *view, loom__list_kind kind, uint64_t link, uint64_t least,
+                              uint64_t *values)
 {
     uint64_t used = __atomic_load_n(&view->lists->used, __ATOMIC_RELAXED), place, got;
     do {
-        place = used + multi_padding(kind, used);
+        place = used + link + multi_padding(kind, used + link);
         if (place > view->room || least > view->room - place)
             return MULTI_NO_PLACE;
         got = *values < view->room - place ? *values : view->room - place;

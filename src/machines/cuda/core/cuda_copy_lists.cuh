@@ -1,9 +1,10 @@
 /* Copies many lists of values, each of any length, with all threads busy.
  *
  * A thread block takes LISTS neighbouring lists, sums up their lengths and shares their values out evenly among its
- * threads: thread t copies values t, t + THREADS, … of the block, and finds the list of each by a binary search in shared
- * memory. So neighbouring lanes store neighbouring values, and lists of one value and of a thousand take about the same
- * time per value. Lists of more than LONG values are queued, and then copied by all blocks together, piece by piece.
+ * threads: thread t copies values t, t + THREADS, … of the block, and finds the list of each by a binary search in
+ * shared memory. So neighbouring lanes store neighbouring values, and lists of one value and of a thousand take about
+ * the same time per value. Lists of more than LONG values are queued, and then copied by all blocks together, piece by
+ * piece.
  *
  * A type `lists` says which lists there are:
  *   value            type: of 4 or 8 bytes

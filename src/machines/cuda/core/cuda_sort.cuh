@@ -1,6 +1,6 @@
-/* Sorts the keys of a batch together with their positions in the batch, or with their values. Equal keys then lie side by
- * side, as a *run*, in the order of the batch: the sort is stable. CUB's radix sort moves keys and what goes with them
- * from one buffer to another and back, once for each byte of a key. */
+/* Sorts the keys of a batch together with their positions in the batch, or with their values. Equal keys then lie side
+ * by side, as a *run*, in the order of the batch: the sort is stable. CUB's radix sort moves keys and what goes with
+ * them from one buffer to another and back, once for each byte of a key. */
 #ifndef LOOM_CUDA_SORT_CUH
 #define LOOM_CUDA_SORT_CUH
 

@@ -1,23 +1,24 @@
 /* Builds a multimap by partition. The batch is split by partition of the directory (cuda_split_passes.cuh). Then one
  * thread block per partition makes the partition in shared memory and the lists of its keys in the heap:
  *   1. count   Each pair looks for its key from its home bucket on, and takes the first free slot if the key is not
- *              there, by a CAS. Tags, one byte of the hash for each slot, say which slots to look at. Slots of a bucket are taken in ascending order and never given back, and all pairs of a
- *              key try the same slots in the same sequence. So a key gets one slot, whoever comes first. The pair adds
- *              one to the slot's count, and leaves the number of the slot in place of its key.
+ *              there, by a CAS. Tags, one byte of the hash for each slot, say which slots to look at. Slots of a bucket
+ *              are taken in ascending order and never given back, and all pairs of a key try the same slots in the same
+ *              sequence. So a key gets one slot, whoever comes first. The pair adds one to the slot's count, and leaves
+ *              the number of the slot in place of its key.
  *   2. place   The counts are summed up, and one addition takes a place in the heap for all lists of the partition.
  *   3. store   Each pair takes the next place of its list, and stores its value there. A single value of 4 bytes goes
  *              into the handle. Values go through shared memory if all of the partition fit there, and are then written
  *              in one piece: single stores of 4 bytes to random places of the heap cost as much as all the rest.
  *   4. finish  Counts and places become handles, and the partition is written out.
- * So a pair is looked up once. Values of a key come in any order; builds in order go by runs (cuda_multi_insert.cu), and
- * so do batches whose pairs are too unevenly distributed for the split.
+ * So a pair is looked up once. Values of a key come in any order; builds in order go by runs (cuda_multi_insert.cu),
+ * and so do batches whose pairs are too unevenly distributed for the split.
  *
  * While it is being made, a slot's value holds the count in its lower half; in its upper half the next place of the
  * list, relative to the partition's first, or the single value.
  *
- * Bytes moved for a pair of p bytes with a value of v bytes and r values per key: the split 2 p or 4 p, counting p and 4
- * for the slot, storing p + v, and 13.7 / 0.8 / r for the directory: 8 (p = 8, two passes): 58 bytes; at 4.0 TB/s that is
- * 69 G pairs/s. */
+ * Bytes moved for a pair of p bytes with a value of v bytes and r values per key: the split 2 p or 4 p, counting p and
+ * 4 for the slot, storing p + v, and 13.7 / 0.8 / r for the directory: 8 (p = 8, two passes): 58 bytes; at 4.0 TB/s
+ * that is 69 G pairs/s. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
 
@@ -95,8 +96,8 @@ template <loom__slot_kind kind> struct bucket_tags {
             word[0] = ((const volatile uint32_t *)at)[0], word[1] = ((const volatile uint32_t *)at)[1];
         }
     }
-    /* A set of slots with this tag, and perhaps some others: subtracting from a byte that is equal borrows from the byte
-     * above. Each slot is a bit, in a sequence that slot_of knows. */
+    /* A set of slots with this tag, and perhaps some others: subtracting from a byte that is equal borrows from the
+     * byte above. Each slot is a bit, in a sequence that slot_of knows. */
     __device__ __forceinline__ uint32_t alike(uint8_t tag) const
     {
         uint32_t set = 0;

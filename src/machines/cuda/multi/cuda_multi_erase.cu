@@ -1,11 +1,11 @@
 /* Erases keys with all their values, and single pairs.
  *
- * Keys: the handles are looked up first. The directory then erases the keys; of equal keys of the batch one gets OK, and
- * its handle tells how many pairs have gone.
+ * Keys: the handles are looked up first. The directory then erases the keys; of equal keys of the batch one gets OK,
+ * and its handle tells how many pairs have gone.
  *
- * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its pairs
- * one after the other: all threads look for the first equal value, then move the values behind it. So the values that
- * stay keep their order, and of equal pairs the first one goes. Other runs have other lists. */
+ * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its
+ * pairs one after the other: all threads look for the first equal value, then move the values behind it. So the values
+ * that stay keep their order, and of equal pairs the first one goes. Other runs have other lists. */
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 

@@ -3,9 +3,9 @@
  * One lookup per key in the directory writes its handle. Counts come from the handles. For all values, a scan turns
  * the handles' counts into offsets, and then the lists are copied (cuda_copy_lists.cuh).
  *
- * Bytes moved for a key of 4 bytes with 8 values of 4 bytes: 4 for the key, 64 + 32 for the lines of the directory, 3 * 8
- * for the handle (written once, read twice), 2 * 8 for the offset, 2 * 32 for the list, which most often begins inside
- * of a sector, 32 for the copy: 236 bytes, 29.5 for each value. A H200 copies 4.0 TB/s, so 135 G values/s is the
+ * Bytes moved for a key of 4 bytes with 8 values of 4 bytes: 4 for the key, 64 + 32 for the lines of the directory, 3 *
+ * 8 for the handle (written once, read twice), 2 * 8 for the offset, 2 * 32 for the list, which most often begins
+ * inside of a sector, 32 for the copy: 236 bytes, 29.5 for each value. A H200 copies 4.0 TB/s, so 135 G values/s is the
  * floor. */
 #include "machines/cuda/core/cuda_copy_lists.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"

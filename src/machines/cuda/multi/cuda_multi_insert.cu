@@ -1,11 +1,12 @@
-/* Inserts pairs into lists by *runs*; also builds. The keys are sorted together with their positions in the batch or, without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in the order of the batch.
+/* Inserts pairs into lists by *runs*; also builds. The keys are sorted together with their positions in the batch or,
+ * without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in the order of the batch.
  * Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
  *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere.
  *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle. Lists that move
- *               are copied. If there is no room, and the caller can make the heap larger, new keys are erased again, and
- *               the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
+ *               are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
+ *               and the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
  *   5. Store    Each pair whose place is below the new count is stored. The others are refused.
  *   6. Update   The directory gets the new handles.
  * In a build all lists are new: the directory is built from keys and handles in one piece after step 4.
@@ -13,9 +14,9 @@
  * No two lanes ever write to one list's handle, however often a key comes, and the order of the batch is kept. So this
  * way serves every batch: in order, with one key for all pairs, or small.
  *
- * Bytes moved for a pair of k + v bytes with r values per key: the sort 4 + 2 k + 2 k (k + 4); numbering 2 k + 8; storing
- * 8 + v, and 32 for a random read of the value; and the directory's lines three times for each key. For 4 + 4 bytes
- * and r = 8 these are about 180 bytes. The call waits for the device twice, before steps 2 and 4. */
+ * Bytes moved for a pair of k + v bytes with r values per key: the sort 4 + 2 k + 2 k (k + 4); numbering 2 k + 8;
+ * storing 8 + v, and 32 for a random read of the value; and the directory's lines three times for each key. For 4 + 4
+ * bytes and r = 8 these are about 180 bytes. The call waits for the device twice, before steps 2 and 4. */
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
@@ -570,8 +571,8 @@ __global__ void begin_build_kernel(const loom__multi_view view, const uint32_t *
     view.directory.totals->size = 0;
 }
 
-/* Builds by partition. *done = false: the split gave up, or some records spilled; the table is unchanged. The host waits
- * once, at the end: the kernels do nothing if records spilled. */
+/* Builds by partition. *done = false: the split gave up, or some records spilled; the table is unchanged. The host
+ * waits once, at the end: the kernels do nothing if records spilled. */
 loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const bulk_plan *plan,
                       unsigned char *workspace, bool *done)
 {
