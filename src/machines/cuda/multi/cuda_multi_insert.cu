@@ -14,9 +14,13 @@
  * No two lanes ever write to one list's handle, however often a key comes, and the order of the batch is kept. So this
  * way serves every batch: in order, with one key for all pairs, or small.
  *
- * Bytes moved for a pair of k + v bytes with r values per key: the sort 4 + 2 k + 2 k (k + 4); numbering 2 k + 8;
- * storing 8 + v, and 32 for a random read of the value; and the directory's lines three times for each key. For 4 + 4
- * bytes and r = 8 these are about 180 bytes. The call waits for the device twice, before steps 2 and 4. */
+ * Bytes moved for a pair of k + v bytes, without statuses: 2 (k + v) (k + 1) to copy and sort, 2 k + 8 to number, 8 + 2
+ * v to store; with statuses, 32 for a random read of the value. The directory's lines are read or written three times
+ * for each key. The call waits for the device twice, before steps 2 and 4.
+ *
+ * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.7 ms to sort, 0.4 to
+ * number, 0.5 to plan and conclude, 0.5 for the directory, 2.0 to store. In the last of these, warps wait for each
+ * other when they add to the number of pairs: one addition per thread block would be enough. */
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
