@@ -1,28 +1,12 @@
-/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run. Usage:
- * peers_cpu [n]
+/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run; then the same
+ * with several values per key (peers_multi.cpp). Usage: peers_cpu [n]
  *
  * Each container gets its capacity beforehand and as many threads as there are cores. A container that is not made for
  * threads is measured twice: with a single thread, and with one container for each thread, which takes the keys of its
  * share of the hashes. This is the fastest way to build it that we know. Every table is checked: its size, and the
  * value of each key. */
-#include <loom/loom.h>
+#include "peers_cpu.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
-
-#ifdef HAVE_ABSL
-#include <absl/container/flat_hash_map.h>
-#endif
-#ifdef HAVE_BOOST
-#include <boost/unordered/unordered_flat_map.hpp>
-#endif
 #ifdef HAVE_TBB
 #include <tbb/concurrent_hash_map.h>
 #endif
@@ -32,50 +16,6 @@
 
 namespace
 {
-
-constexpr int REPEATS = 3;
-
-unsigned thread_count()
-{
-    static const unsigned count = std::max(1u, std::thread::hardware_concurrency()); /* which asks the system */
-    return count;
-}
-
-template <class work> void in_parallel(work each)
-{
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < thread_count(); i++)
-        threads.emplace_back([=] { each(i); });
-    for (std::thread &thread : threads)
-        thread.join();
-}
-
-/* All keys different: a bijection of the index. */
-template <class word> word key_of(uint64_t i)
-{
-    if (sizeof(word) == 4) {
-        uint32_t x = (uint32_t)i;
-        x = (x ^ x >> 16) * 0x7feb352du;
-        x = (x ^ x >> 15) * 0x846ca68bu;
-        return (word)(x ^ x >> 16);
-    }
-    uint64_t x = i;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (word)(x ^ x >> 31);
-}
-
-/* The share of the keys that thread i of a sharded container takes. It depends on other bits than the containers' own
- * hashes. */
-template <class word> unsigned shard_of(word key)
-{
-    return (unsigned)(((uint64_t)key * 0x9e3779b97f4a7c15u >> 32) * thread_count() >> 32);
-}
-
-double seconds()
-{
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class word> struct input {
     std::vector<word> keys, values;
@@ -173,33 +113,15 @@ template <class map, class word, class inserter> void fill_shared(map &m, const 
     });
 }
 
-struct loom_table {
-    loom_context *context = nullptr;
-    loom_map *map = nullptr;
-    ~loom_table()
-    {
-        loom_map_destroy(map);
-        loom_context_destroy(context);
-    }
-};
-
 template <class word> double measure_loom(const input<word> &in)
 {
     return measure(
         "hashloom, loom_map_build", in,
         [&] {
-            auto table = std::make_unique<loom_table>();
-            loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
             loom_map_config config = LOOM_MAP_CONFIG_INIT;
-            with.machine = LOOM_MACHINE_CPU;
             config.key_bytes = config.value_bytes = sizeof(word);
             config.capacity = in.size();
-            if (loom_context_create(&with, &table->context) != LOOM_OK ||
-                loom_map_create(table->context, &config, &table->map) != LOOM_OK) {
-                std::fprintf(stderr, "%s\n", loom_last_error());
-                std::exit(1);
-            }
-            return table;
+            return make_loom_table(config);
         },
         [&](loom_table &t) {
             if (loom_map_build(t.map, in.keys.data(), in.values.data(), in.size(), LOOM_KEEP, nullptr, nullptr,
@@ -279,5 +201,6 @@ int main(int argc, char **argv)
     std::printf("%llu pairs, %u threads\n", (unsigned long long)n, thread_count());
     compare<uint32_t>(n);
     compare<uint64_t>(n);
+    compare_multimaps(n);
     return 0;
 }
