@@ -206,7 +206,7 @@ static test_case *make_cases(size_t *count)
 static int is_layout_of_its_own(const options *o, const test_case *test)
 {
     static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};
-    uint32_t first = test->entry->each & TEST_MAPS ? 0 : 3,
+    uint32_t first = test->entry->each & (TEST_MAPS | TEST_MULTIMAPS) ? 0 : 3,
              end = test->entry->each & (TEST_SETS | TEST_FILTERS) ? 4 : 3;
     if (!test->entry->each)
         return 1;
