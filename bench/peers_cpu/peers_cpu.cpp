@@ -1,5 +1,5 @@
-/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run; then the same
- * with several values per key (peers_multi.cpp). Usage: peers_cpu [n]
+/* Building a table of n pairs: hashloom's cpu machine and the containers that Debian packages, in one run; then the
+ * same with several values per key (peers_multi.cpp). Usage: peers_cpu [n]
  *
  * Each container gets its capacity beforehand and as many threads as there are cores. A container that is not made for
  * threads is measured twice: with a single thread, and with one container for each thread, which takes the keys of its

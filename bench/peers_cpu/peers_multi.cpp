@@ -1,7 +1,8 @@
 /* Building a table of n pairs with VALUES_PER_KEY values per key, and reading all values of every key: hashloom's
- * multimaps, and maps of vectors. A map of vectors is measured with one map for each thread, which takes the keys of its
- * share of the hashes. All values are read as hashloom's find_all returns them: threads look up a range of the keys each,
- * then copy the lists one behind the other. Every table is checked: each value belongs to its key, and all are there. */
+ * multimaps, and maps of vectors. A map of vectors is measured with one map for each thread, which takes the keys of
+ * its share of the hashes. All values are read as hashloom's find_all returns them: threads look up a range of the keys
+ * each, then copy the lists one behind the other. Every table is checked: each value belongs to its key, and all are
+ * there. */
 #include "peers_cpu.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
 /* Maps, sets, counters and multimaps. loom/base.h has what all bulk calls share: arrays, `status`,
- * `result`, streams and memory. It also explains how the comments below read. docs/guide.md tells more about
- * engines, sizes, growth and streams.
+ * `result`, streams and memory. It also explains how the comments below read. docs/guide.md tells
+ * more about engines, sizes, growth and streams.
  *
  * One handle serves four types, chosen by config.type:
  *   map       keys and values.

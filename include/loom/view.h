@@ -66,8 +66,8 @@ typedef struct loom_map_view {
  *   - Runs     stream-ordered; does not wait for the device
  *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table is a set
  *              and the access is LOOM_VIEW_ACCUMULATE, or the table is perfect or a multimap and
- *              the access writes (LOOM_FEATURE_WRITING_VIEWS); IN_USE: a view of another access is lent, or
- *              16 views are; INVALID_ARGUMENT: this table did not lend the view */
+ *              the access writes (LOOM_FEATURE_WRITING_VIEWS); IN_USE: a view of another access is
+ *              lent, or 16 views are; INVALID_ARGUMENT: this table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);

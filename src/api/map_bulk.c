@@ -96,6 +96,12 @@ static void note_call(loom_map *map, loom__access access, uint64_t n, loom_route
         map->last_route = route;
 }
 
+/* How a call that inserts nothing is ordered with others. Calls that change lists run alone. */
+static loom__access order_of(const loom_map *map, loom__access access)
+{
+    return access == LOOM__ACCESS_ERASE && map->type == LOOM_TYPE_MULTIMAP ? LOOM__ACCESS_ALONE : access;
+}
+
 /* Runs a batch and reports its outcome: in the caller's result if there is one, otherwise as the return value. */
 static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *batch, loom__access access)
 {
@@ -109,7 +115,7 @@ static loom_status run_batch(loom_map *map, loom__map_work work, loom__batch *ba
     if (inserts(access))
         RETURN_IF_FAILED(enter_inserting(map, &access, work == loom__map_table_build, batch, &grows));
     else
-        RETURN_IF_FAILED(loom__handle_enter(&map->handle, access, batch->stream));
+        RETURN_IF_FAILED(loom__handle_enter(&map->handle, order_of(map, access), batch->stream));
     loom_route route = LOOM_ROUTE_DIRECTLY;
     batch->route = &route;
     loom_status status = grows ? run_with_growth(map, work, batch) : work(map->handle.table, batch);

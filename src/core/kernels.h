@@ -9,7 +9,8 @@
 #include "core/totals.h"
 #include "core/value_range.h"
 
-/* Machines know the kernels of an engine by its id. Multimaps with lists in one piece share theirs with open tables. */
+/* Machines know the kernels of an engine by its id. Multimaps with lists in one piece have the id of the open engine,
+ * like open maps, so their kernels have a number of their own. */
 enum { LOOM__KERNELS_MULTI = 1 << 16 };
 
 typedef struct loom__map_kernels {

@@ -50,7 +50,6 @@ typedef struct scenario {
 
 static scenario now;
 static _Alignas(64) unsigned char table_memory[SIMT_MOST_WORDS * 8];
-static loom__machine *cpu; /* sets tables up and surveys them */
 
 static int is_set(void)
 {
@@ -355,14 +354,7 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
     }
     now.seed = seed;
     sim_begin_drawing(c, seed);
-    /* Widths and lanes go round, so that no run of seeds leaves one out. */
-    now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
-    now.config.warp_lanes = tiny                  ? 1
-                            : seed / 128 % 4 == 0 ? SIMT_WARP
-                                                  : 8; /* small warps spend fewer steps on idle lanes */
-    now.config.turn_together = seed / 16 % 2 == 0;
-    now.config.weak_memory = tiny || seed / 32 % 4 != 0;
-    now.config.step_limit = SIM_STEP_LIMIT;
+    now.config = sim_drawn_config(seed, tiny);
     now.warps_per_block = 1 + below(2);
     draw_table(tiny);
     draw_calls(tiny);
@@ -461,7 +453,7 @@ static void judge_layout(void)
             return;
         }
     }
-    loom__cpu_open_kernels.survey(cpu, &now.view, &survey, NULL);
+    loom__cpu_open_kernels.survey(sim_cpu(), &now.view, &survey, NULL);
     uint64_t present = 0;
     for (uint32_t i = 0; i < now.key_count; i++)
         present += (uint64_t)now.keys[i].after.present;
@@ -637,15 +629,15 @@ static void tell(const sim_options *options)
 
 /* ---- Runs ---- */
 
-static void set_up(void)
+loom__machine *sim_cpu(void)
 {
-    if (cpu != NULL)
-        return;
+    static loom__machine *cpu;
     loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
     config.threads = 1;
     config.simd = LOOM_SIMD_SCALAR;
-    if (loom__cpu_machine.open(&config, &cpu) != LOOM_OK)
+    if (cpu == NULL && loom__cpu_machine.open(&config, &cpu) != LOOM_OK)
         abort();
+    return cpu;
 }
 
 static int run_once(simt_schedule *schedule, const sim_options *options)
@@ -696,7 +688,6 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
 int sim_run(const sim_case *c, uint64_t seed, const sim_options *options)
 {
     static simt_schedule schedule;
-    set_up();
     draw_scenario(c, seed, options->tiny);
     if (loom__mix64(seed) & 1)
         simt_schedule_random(&schedule, seed);
@@ -712,7 +703,6 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
 {
     static simt_schedule schedule;
     static unsigned char memory_before[sizeof table_memory];
-    set_up();
     draw_scenario(c, seed, options->tiny);
     memcpy(memory_before, table_memory, now.bytes);
     simt_schedule_exhaustive(&schedule, detours);

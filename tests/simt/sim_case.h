@@ -62,6 +62,9 @@ typedef struct sim_case {
 
 extern const sim_case sim_cases[];
 extern const uint32_t sim_case_count;
+
+/* The machine that sets tables up before a run and surveys them afterwards. */
+struct loom__machine *sim_cpu(void);
 const sim_case *sim_case_named(const char *name); /* NULL: there is none */
 
 typedef struct sim_options {

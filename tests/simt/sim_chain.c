@@ -47,8 +47,6 @@ static struct memory {
     uint64_t heap[HEAP_ROOM];
 } memory, image;
 
-static loom__machine *cpu;
-
 static struct {
     const sim_case *c;
     simt_config config;
@@ -64,17 +62,6 @@ static uint32_t key_at_fault; /* UINT32_MAX: none in particular */
 static uint32_t keys_in[2];   /* keys in each partition afterwards, those without values among them */
 
 /* ---- Scenarios ---- */
-
-static void set_up_machine(void)
-{
-    if (cpu != NULL)
-        return;
-    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
-    config.threads = 1;
-    config.simd = LOOM_SIMD_SCALAR;
-    if (loom__cpu_machine.open(&config, &cpu) != LOOM_OK)
-        abort();
-}
 
 static uint64_t draw_key(uint32_t partition)
 {
@@ -103,7 +90,7 @@ static void set_up_values(scenario_key *key, uint32_t count, int tight)
                                .write = LOOM__WRITE_KEEP,
                                .values_needed = tight ? NULL : &needed,
                                .result = &result};
-    if (loom__cpu_multi_kernels.write(cpu, &now.view, &batch) != LOOM_OK || result.ok != count)
+    if (loom__cpu_multi_kernels.write(sim_cpu(), &now.view, &batch) != LOOM_OK || result.ok != count)
         key->before.count -= count; /* the partition is full */
 }
 
@@ -181,14 +168,9 @@ static simt_map_op draw_op(uint32_t from)
 
 void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
 {
-    set_up_machine();
     now.c = c;
     sim_begin_drawing(c, seed);
-    now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
-    now.config.warp_lanes = tiny ? 1 : seed / 128 % 4 == 0 ? SIMT_WARP : 8;
-    now.config.turn_together = seed / 16 % 2 == 0;
-    now.config.weak_memory = tiny || seed / 32 % 4 != 0;
-    now.config.step_limit = SIM_STEP_LIMIT;
+    now.config = sim_drawn_config(seed, tiny);
     now.warps_per_block = 1 + below(2);
     draw_table(seed, tiny);
     const uint32_t hot = tiny ? 1 : 1 + below(HOT_KEYS);
@@ -277,7 +259,7 @@ static void judge_table(void)
     if (memory.lists.used > now.view.room)
         simt_fail("%llu values of the heap are used, and it has %llu", (unsigned long long)memory.lists.used,
                   (unsigned long long)now.view.room);
-    else if (loom__cpu_multi_kernels.survey(cpu, &now.view, &survey, NULL) != LOOM_OK)
+    else if (loom__cpu_multi_kernels.survey(sim_cpu(), &now.view, &survey, NULL) != LOOM_OK)
         simt_fail("no survey");
     else if (survey.first_bad != UINT64_MAX)
         simt_fail("afterwards bucket %llu is not sound", (unsigned long long)survey.first_bad);

@@ -140,11 +140,7 @@ void sim_perfect_draw(const sim_case *c, uint64_t seed, int tiny)
 {
     now.c = c;
     sim_begin_drawing(c, seed);
-    now.config.group_lanes = tiny ? 1 : 1u << seed / 4 % 4;
-    now.config.warp_lanes = tiny ? 1 : seed / 128 % 4 == 0 ? SIMT_WARP : 8;
-    now.config.turn_together = seed / 16 % 2 == 0;
-    now.config.weak_memory = tiny || seed / 32 % 4 != 0;
-    now.config.step_limit = SIM_STEP_LIMIT;
+    now.config = sim_drawn_config(seed, tiny);
     now.warps_per_block = 1 + below(2);
     /* Sets never overwrite. One seed in three draws a set. */
     int overwrites = c->streams[0] == SIM_INSERT && seed % (SLOT_KEY_8 + 1) < SLOT_KEY_4 && below(2);

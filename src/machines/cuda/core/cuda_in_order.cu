@@ -215,27 +215,23 @@ cudaError_t lay_out(loom__slot_kind kind, uint64_t n, bool values_staged, bool a
     const uint32_t key_bytes = slot_key_bytes(kind), value_bytes = slot_value_bytes(kind);
     size_t sort = 0;
     cudaError_t error = cuda_sort_bytes(key_bytes, sizeof(uint32_t), n, &sort);
-    uint64_t at = 0;
-    auto reserve = [&](uint64_t bytes) {
-        at += cuda_aligned(bytes);
-        return at - cuda_aligned(bytes);
-    };
-    reserve(sizeof(order_counters));
+    cuda_layout all = {0};
+    all.add(sizeof(order_counters));
     *plan = cuda_in_order_plan{};
     plan->each = n;
     plan->values_staged = values_staged;
     plan->answers_staged = answers_staged;
     for (int i = 0; i < 2; i++) {
-        plan->keys_at[i] = reserve(n * key_bytes);
-        plan->positions_at[i] = reserve(n * sizeof(uint32_t));
+        plan->keys_at[i] = all.add(n * key_bytes);
+        plan->positions_at[i] = all.add(n * sizeof(uint32_t));
     }
     const uint64_t chosen_values = cuda_aligned(n * value_bytes), chosen = chosen_values + n;
     plan->sort_bytes = sort;
-    plan->scratch_at = reserve(sort > chosen ? sort : chosen);
+    plan->scratch_at = all.add(sort > chosen ? sort : chosen);
     plan->chosen_status_at = plan->scratch_at + chosen_values;
-    plan->values_at = reserve(values_staged ? chosen_values : 0);
-    plan->answers_at = reserve(answers_staged ? n : 0);
-    plan->bytes = at;
+    plan->values_at = all.add(values_staged ? chosen_values : 0);
+    plan->answers_at = all.add(answers_staged ? n : 0);
+    plan->bytes = all.bytes;
     return error;
 }
 

@@ -100,6 +100,18 @@ inline uint64_t cuda_aligned(uint64_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
+/* Arrays one behind the other in a workspace. */
+struct cuda_layout {
+    uint64_t bytes; /* so far */
+
+    /* Returns where an array of so many bytes lies. */
+    uint64_t add(uint64_t more)
+    {
+        bytes += cuda_aligned(more);
+        return bytes - cuda_aligned(more);
+    }
+};
+
 /* ---- Counts of a call ---- */
 
 enum {

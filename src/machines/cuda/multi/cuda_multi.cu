@@ -1,4 +1,5 @@
 /* Multimaps on the cuda machine: the list of calls, lookups of one value per key, and what the other files share. */
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
 namespace
@@ -24,7 +25,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     const uint64_t value = list_count(handle) == 0 ? absent
                            : list_in_heap(handle)  ? multi_load_value(view.heap, list_first(handle), bytes)
                                                    : list_one_value(handle);
-    multi_store_value(values, i, bytes, value);
+    put_number(bytes, values, i, value);
 }
 
 cudaError_t launch_find(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)

@@ -95,12 +95,4 @@ __device__ __forceinline__ uint64_t multi_load_value(const void *values, uint64_
     return bytes == 4 ? ((const uint32_t *)values)[i] : ((const uint64_t *)values)[i];
 }
 
-__device__ __forceinline__ void multi_store_value(void *values, uint64_t i, uint32_t bytes, uint64_t value)
-{
-    if (bytes == 4)
-        ((uint32_t *)values)[i] = (uint32_t)value;
-    else
-        ((uint64_t *)values)[i] = value;
-}
-
 #endif

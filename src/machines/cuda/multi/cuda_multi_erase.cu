@@ -170,22 +170,18 @@ loom_status lay_out(pairs_work *work, uint64_t *bytes)
 {
     const uint64_t n = work->call->batch.n, key_bytes = slot_key_bytes(work->call->kind);
     size_t sort = 0;
-    uint64_t at = COUNTERS_BYTES;
-    auto reserve = [&](uint64_t wanted) {
-        at += cuda_aligned(wanted);
-        return at - cuda_aligned(wanted);
-    };
+    cuda_layout all = {COUNTERS_BYTES};
     CUDA_TRY(cuda_sort_bytes((uint32_t)key_bytes, sizeof(uint32_t), n, &sort));
     for (int i = 0; i < 2; i++) {
-        work->keys_at[i] = reserve(n * key_bytes);
-        work->positions_at[i] = reserve(n * sizeof(uint32_t));
+        work->keys_at[i] = all.add(n * key_bytes);
+        work->positions_at[i] = all.add(n * sizeof(uint32_t));
     }
-    work->run_keys_at = reserve(n * key_bytes);
-    work->begin_at = reserve(n * sizeof(uint32_t));
-    work->handles_at = reserve(n * sizeof(uint64_t));
+    work->run_keys_at = all.add(n * key_bytes);
+    work->begin_at = all.add(n * sizeof(uint32_t));
+    work->handles_at = all.add(n * sizeof(uint64_t));
     work->scratch_bytes = sort;
-    work->scratch_at = reserve(sort);
-    *bytes = at;
+    work->scratch_at = all.add(sort);
+    *bytes = all.bytes;
     return LOOM_OK;
 }
 

@@ -25,6 +25,7 @@
 #include "machines/cuda/core/cuda_copy_lists.cuh"
 #include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 #include "machines/cuda/multi/cuda_multi_build.cuh"
 
@@ -164,7 +165,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     if (plan.moves > 0) {
         work.handles[run] = list_make(kind, place, plan.wanted, plan.exact);
         if (plan.stored > 0 && !list_in_heap(old))
-            multi_store_value(view.heap, place, bytes, list_one_value(old));
+            put_number(bytes, view.heap, place, list_one_value(old));
     } else {
         const uint64_t first = plan.stored == 0 && plan.wanted > 0
                                    ? multi_load_value(work.values, work.position(work.begin[run]), bytes)
@@ -274,36 +275,28 @@ template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, 
     RETURN_IF_CUDA_FAILED(
         cub::DeviceScan::InclusiveSum(NULL, number, begins_of<key>(NULL), (uint32_t *)NULL, (uint32_t)n));
     RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(NULL, place, (uint64_t *)NULL, (uint64_t *)NULL, (uint32_t)n));
-    uint64_t at = cuda_aligned(sizeof(run_sums));
-    auto reserve = [&](uint64_t bytes) {
-        at += cuda_aligned(bytes);
-        return at - cuda_aligned(bytes);
-    };
+    cuda_layout all = {cuda_aligned(sizeof(run_sums))};
     for (int i = 0; i < 2; i++) {
-        layout->keys_at[i] = reserve(n * sizeof(key));
-        layout->mates_at[i] = reserve(n * mate_bytes);
+        layout->keys_at[i] = all.add(n * sizeof(key));
+        layout->mates_at[i] = all.add(n * mate_bytes);
     }
-    layout->begin_at = reserve((n + 1) * sizeof(uint32_t));
+    layout->begin_at = all.add((n + 1) * sizeof(uint32_t));
     layout->scratch_bytes = sort > number ? sort : number;
     layout->scratch_bytes = layout->scratch_bytes > place ? layout->scratch_bytes : place;
-    layout->scratch_at = reserve(layout->scratch_bytes);
-    layout->pair_bytes = at;
+    layout->scratch_at = all.add(layout->scratch_bytes);
+    layout->pair_bytes = all.bytes;
     return cudaSuccess;
 }
 
 void lay_out_runs(uint64_t runs, run_layout *layout)
 {
-    uint64_t at = 0;
-    auto reserve = [&](uint64_t bytes) {
-        at += cuda_aligned(bytes);
-        return at - cuda_aligned(bytes);
-    };
-    layout->old_at = reserve(runs * sizeof(uint64_t));
-    layout->handles_at = reserve(runs * sizeof(uint64_t));
-    layout->places_at = reserve(runs * sizeof(uint64_t));
-    layout->status_at = reserve(runs);
-    layout->queue_at = reserve(sizeof(long_lists));
-    layout->run_bytes = at;
+    cuda_layout all = {0};
+    layout->old_at = all.add(runs * sizeof(uint64_t));
+    layout->handles_at = all.add(runs * sizeof(uint64_t));
+    layout->places_at = all.add(runs * sizeof(uint64_t));
+    layout->status_at = all.add(runs);
+    layout->queue_at = all.add(sizeof(long_lists));
+    layout->run_bytes = all.bytes;
 }
 
 struct insert_work {

@@ -7,11 +7,13 @@
  * the line from the lane that hashed the key to the group that looks.
  *
  * Words of codes should stay in the L2 cache. Lines pass through it: they are the first to be evicted
- * (CUDA_STREAMED_LINES), except lines that are followed by their values. Those come with their values as long as keys
- * are found: a hit of 8 + 8 bytes then takes one access to memory instead of two (23.8 G/s instead of 16.6), but 128
- * bytes for each absent key cost 3 % of the bandwidth-bound misses. So each step of a warp goes by the hits of the step
- * before. Trial kernels on an H200, with 10^8 keys at
- * load 0.9, ran at more than 35 G/s, and at 28 with ordinary loads of lines.
+ * (CUDA_STREAMED_LINES). Trial kernels on an H200, with 10^8 keys at load 0.9, ran at more than 35 G/s, and at 28 with
+ * ordinary loads of lines.
+ *
+ * With 8 + 8 bytes the values of a line follow it. If they come with it, a hit takes one access to memory instead of
+ * two. For an absent key they would be fetched in vain. So a warp fetches them as long as it found one key in four in
+ * the step before. Measured on an H200, 10^8 keys, load 0.8, 2026-11-18, G/s: hits 23.6, half 26.5, misses 32.5. Values
+ * always fetched: hits 23.8, misses 27.2. Never (commit d48e983): 16.6, 21.6, 28.0.
  *
  * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, 2026-11-17, medians of four runs. The comparison is with
  * a kernel that loaded the words of the whole tile first. Calls of 2^20 lookups among 10^8 keys: 21.3 instead of 20.1.
