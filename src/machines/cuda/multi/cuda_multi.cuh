@@ -81,6 +81,19 @@ __device__ __forceinline__ uint64_t multi_item()
     return (uint64_t)blockIdx.x * MULTI_THREADS + threadIdx.x;
 }
 
+/* Thread blocks for a kernel whose threads take many items, multi_items() apart, and then add to sums. */
+inline unsigned multi_sum_blocks(const cuda_state *cuda, uint64_t n)
+{
+    enum { BLOCKS = 8 /* on one multiprocessor */ };
+    const unsigned most = (unsigned)cuda->multiprocessors * BLOCKS;
+    return multi_blocks(n) < most ? multi_blocks(n) : most;
+}
+
+__device__ __forceinline__ uint64_t multi_items()
+{
+    return (uint64_t)gridDim.x * MULTI_THREADS;
+}
+
 /* Adds the numbers of all threads of a warp to *sum, modulo 2^64, with one atomic addition. All lanes call this. */
 __device__ __forceinline__ void multi_add(uint64_t *sum, uint64_t mine)
 {

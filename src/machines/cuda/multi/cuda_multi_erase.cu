@@ -24,11 +24,14 @@ loom_status no_memory(uint64_t bytes)
 __global__ void __launch_bounds__(MULTI_THREADS)
     count_erased_kernel(const loom__multi_view view, const uint64_t *handles, const uint8_t *status, uint64_t n)
 {
-    const uint64_t i = multi_item();
-    const bool erased = i < n && status[i] == LOOM_OK;
-    const uint64_t count = erased ? list_count(handles[i]) : 0;
-    multi_add(&view.lists->pairs, 0 - count);
-    multi_add(&view.lists->in_heap, erased && list_in_heap(handles[i]) ? 0 - count : 0);
+    uint64_t pairs = 0, in_heap = 0;
+    for (uint64_t i = multi_item(); i < n; i += multi_items()) {
+        const uint64_t count = status[i] == LOOM_OK ? list_count(handles[i]) : 0;
+        pairs += count;
+        in_heap += list_in_heap(handles[i]) ? count : 0;
+    }
+    multi_add(&view.lists->pairs, 0 - pairs);
+    multi_add(&view.lists->in_heap, 0 - in_heap);
 }
 
 /* A call with memory for the handles and statuses of one launch. The work of two launches does not overlap. */
@@ -45,8 +48,8 @@ cudaError_t launch_erase(const cuda_map_call *any_call, const cuda_batch *batch,
     erase.status = batch->status != NULL ? batch->status : call->memory + call->most * sizeof(uint64_t);
     RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &look, OP_FIND, NULL, stream));
     RETURN_IF_CUDA_FAILED(cuda_open_launch(call->cuda, &view->directory, &erase, OP_ERASE, NULL, stream));
-    count_erased_kernel<<<multi_blocks(batch->n), MULTI_THREADS, 0, stream>>>(*view, (const uint64_t *)call->memory,
-                                                                              erase.status, batch->n);
+    count_erased_kernel<<<multi_sum_blocks(call->cuda, batch->n), MULTI_THREADS, 0, stream>>>(
+        *view, (const uint64_t *)call->memory, erase.status, batch->n);
     return cudaGetLastError();
 }
 

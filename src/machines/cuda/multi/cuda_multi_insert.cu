@@ -19,11 +19,10 @@
  * for each key. The call waits for the device twice, before steps 2 and 4.
  *
  * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.7 ms to sort, 0.4 to
- * number, 0.5 to plan and conclude, 0.5 for the directory, 2.0 to store. In the last of these, warps wait for each
- * other when they add to the number of pairs: one addition per thread block would be enough. */
+ * number, 0.5 to plan and conclude, 0.5 for the directory, 2.0 to store. In the last of these, every warp added to the
+ * number of pairs. Now runs are counted instead, by threads that each take many. */
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
-#include "machines/cuda/core/cuda_outcomes.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -44,6 +43,7 @@ struct run_sums {
     uint64_t moving;        /* lists in the heap that move */
     uint64_t needed;        /* values that the changed lists take in a packed heap */
     uint64_t rows_refused;  /* pairs for whose keys the directory has no room */
+    uint64_t stored;        /* pairs */
     uint64_t in_heap;       /* how much the values in the heap become more, modulo 2^64 */
     uint64_t keys;          /* likewise for keys of the directory */
     uint64_t without_value; /* new keys that are erased again */
@@ -124,16 +124,17 @@ __device__ __forceinline__ loom__list_plan plan_run(const loom__multi_view &view
 __global__ void __launch_bounds__(MULTI_THREADS)
     plan_kernel(const loom__multi_view view, const run_arrays work, int tight)
 {
-    const uint64_t run = multi_item();
     uint64_t taken = 0, large = 0, moving = 0, needed = 0, refused = 0;
-    if (run < work.runs) {
+    for (uint64_t run = multi_item(); run < work.runs; run += multi_items()) {
         const loom__list_plan plan = plan_run(view, work, run, tight);
-        large = plan.moves > 0 && list_kind_for(plan.wanted) == LIST_LARGE;
-        taken = plan.moves + (large ? LIST_LARGE_UNIT - 1 : 0); /* it begins at a multiple of a unit */
-        work.places[run] = taken;
-        moving = plan.moves > 0 && list_in_heap(work.old[run]);
-        needed = multi_needed_when_packed(&plan);
-        refused = work.status[run] == LOOM_FULL ? work.length(run) : 0;
+        const bool is_large = plan.moves > 0 && list_kind_for(plan.wanted) == LIST_LARGE;
+        const uint64_t takes = plan.moves + (is_large ? LIST_LARGE_UNIT - 1 : 0); /* begins at a multiple of a unit */
+        work.places[run] = takes;
+        taken += takes;
+        large += is_large;
+        moving += plan.moves > 0 && list_in_heap(work.old[run]);
+        needed += multi_needed_when_packed(&plan);
+        refused += work.status[run] == LOOM_FULL ? work.length(run) : 0;
     }
     multi_add(&work.sums->taken, taken);
     multi_add(&work.sums->large, large);
@@ -197,22 +198,22 @@ template <class key>
 __global__ void __launch_bounds__(MULTI_THREADS)
     conclude_kernel(const run_arrays work, const key *run_keys, key *without_value, int built)
 {
-    const uint64_t run = multi_item();
-    uint64_t in_heap = 0, keys = 0, refused = 0;
-    if (run < work.runs) {
+    uint64_t stored = 0, in_heap = 0, keys = 0, refused = 0;
+    for (uint64_t run = multi_item(); run < work.runs; run += multi_items()) {
         const uint8_t status = work.status[run];
-        uint64_t handle = status == LOOM_FULL ? 0 : work.handles[run];
-        const uint64_t old = work.old[run];
+        const uint64_t handle = status == LOOM_FULL ? 0 : work.handles[run], old = work.old[run];
         work.handles[run] = handle;
-        in_heap = (list_in_heap(handle) ? list_count(handle) : 0) - (list_in_heap(old) ? list_count(old) : 0);
-        refused = built && status == LOOM_FULL ? work.length(run) : 0;
+        stored += status == LOOM_FULL ? 0 : list_count(handle) - list_count(old);
+        in_heap += (list_in_heap(handle) ? list_count(handle) : 0) - (list_in_heap(old) ? list_count(old) : 0);
+        refused += built && status == LOOM_FULL ? work.length(run) : 0;
         if (status == LOOM_OK && handle == 0) {
             without_value[atomicAdd((unsigned long long *)&work.sums->without_value, 1ull)] = run_keys[run];
-            keys = built ? UINT64_MAX : 0; /* minus one */
+            keys -= built; /* the directory has counted it */
         } else if (status == LOOM_OK && !built) {
-            keys = 1;
+            keys++;
         }
     }
+    multi_add(&work.sums->stored, stored);
     multi_add(&work.sums->in_heap, in_heap);
     multi_add(&work.sums->keys, keys);
     multi_add(&work.sums->rows_refused, refused);
@@ -232,29 +233,28 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 template <class value>
 __global__ void __launch_bounds__(MULTI_THREADS)
-    store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status, cuda_counts *counts)
+    store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status)
 {
     const uint64_t i = multi_item();
-    outcome_counts mine = {};
-    if (i < work.n) {
-        const uint32_t run = work.run_of[i] - 1;
-        const uint64_t position = work.position(i);
-        const uint64_t handle = work.handles[run], place = list_count(work.old[run]) + (i - work.begin[run]);
-        const bool stored = place < list_count(handle);
-        if (stored && list_in_heap(handle))
-            ((value *)view.heap)[list_first(handle) + place] = ((const value *)work.values)[position];
-        if (status != NULL)
-            status[position] = stored ? LOOM_OK : LOOM_FULL;
-        mine.ok = stored;
-        mine.full = !stored;
-    }
-    tell_counts(counts, mine);
-    multi_add(&view.lists->pairs, mine.ok);
+    if (i >= work.n)
+        return;
+    const uint32_t run = work.run_of[i] - 1;
+    const uint64_t position = work.position(i);
+    const uint64_t handle = work.handles[run], place = list_count(work.old[run]) + (i - work.begin[run]);
+    const bool stored = place < list_count(handle);
+    if (stored && list_in_heap(handle))
+        ((value *)view.heap)[list_first(handle) + place] = ((const value *)work.values)[position];
+    if (status != NULL)
+        status[position] = stored ? LOOM_OK : LOOM_FULL;
 }
 
 /* One thread runs this. */
-__global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums, uint64_t used)
+__global__ void add_up_kernel(const loom__multi_view view, const run_sums *sums, uint64_t n, uint64_t used,
+                              cuda_counts *counts)
 {
+    counts->ok += sums->stored;
+    counts->full += n - sums->stored;
+    view.lists->pairs += sums->stored;
     view.lists->used = used;
     view.lists->in_heap += sums->in_heap;
     view.directory.totals->size += sums->keys;
@@ -451,7 +451,8 @@ loom_status plan_lists(insert_work *work, int tight)
 {
     const run_arrays *arrays = &work->arrays;
     size_t bytes = work->layout.scratch_bytes;
-    plan_kernel<<<multi_blocks(arrays->runs), MULTI_THREADS, 0, work->stream()>>>(*work->view, *arrays, tight);
+    plan_kernel<<<multi_sum_blocks(work->call->cuda, arrays->runs), MULTI_THREADS, 0, work->stream()>>>(*work->view,
+                                                                                                        *arrays, tight);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cub::DeviceScan::ExclusiveSum(work->for_pairs.at + work->layout.scratch_at, bytes, arrays->places,
                                            arrays->places, (uint32_t)arrays->runs, work->stream()));
@@ -501,16 +502,17 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
         if (work->sums.moving > 0)
             CUDA_TRY(move_lists<value>(work));
     }
-    conclude_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*arrays, run_keys, (key *)arrays->places, replace);
+    conclude_kernel<<<multi_sum_blocks(call->cuda, arrays->runs), MULTI_THREADS, 0, stream>>>(
+        *arrays, run_keys, (key *)arrays->places, replace);
     CUDA_TRY(cudaGetLastError());
-    store_kernel<value><<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(
-        *view, *arrays, (uint8_t *)work->status.at, call->counts());
+    store_kernel<value>
+        <<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(*view, *arrays, (uint8_t *)work->status.at);
     CUDA_TRY(cudaGetLastError());
     if (!replace)
         CUDA_TRY(update_handles(work, run_keys));
     if (!fits)
         RETURN_IF_FAILED(erase_without_value<key>(work));
-    add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, space.used + taken);
+    add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, arrays->n, space.used + taken, call->counts());
     CUDA_TRY(cudaGetLastError());
     if (batch->keys_refused != NULL) {
         RETURN_IF_FAILED(read_sums(work));
