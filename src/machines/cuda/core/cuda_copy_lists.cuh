@@ -1,10 +1,11 @@
 /* Copies many lists of values, each of any length, with all threads busy.
  *
- * A thread block takes LISTS neighbouring lists, sums up their lengths and shares their values out evenly among its
- * threads: thread t copies values t, t + THREADS, … of the block, and finds the list of each by a binary search in
- * shared memory. So neighbouring lanes store neighbouring values, and lists of one value and of a thousand take about
- * the same time per value. Lists of more than LONG values are queued, and then copied by all blocks together, part by
- * part.
+ * A thread block takes up to LISTS neighbouring lists, sums up their lengths and shares their values out evenly among
+ * its threads. Neighbouring lanes copy neighbouring values, each lane UNROLLED values of a warp's stretch, and find the
+ * list of each value by a binary search in shared memory. Where lists are longer than a warp, a lane's next value lies
+ * in the same list or a few further on, which takes fewer steps to find. So lists of one value and of a thousand take
+ * about the same time per value. Few lists are shared out among more blocks, each with fewer of them. Lists of more
+ * than LONG values are queued, and then copied by all blocks together, part by part.
  *
  * Lists that are chains of pieces (core/list_pieces.h) take rounds: in each round a block copies the next older piece of
  * all its lists, until none is left. A piece takes the part of a list above. A thread loads the link that the next
@@ -99,8 +100,20 @@ __device__ __forceinline__ copied_piece first_piece(const unsigned char *heap, c
 
 enum { COPY_THREADS = 256, COPY_LISTS = 256, COPY_UNROLLED = 4, COPY_LONG = 1 << 15 };
 
+/* The last list that begins at value `at` or before it. */
+__device__ __forceinline__ uint32_t copy_list_of(const uint32_t *begin, uint32_t at)
+{
+    uint32_t low = 0;
+#pragma unroll
+    for (uint32_t step = COPY_LISTS / 2; step > 0; step /= 2)
+        low += begin[low + step] <= at ? step : 0;
+    return low;
+}
+
+/* `each`: lists per thread block. */
 template <class lists, bool chain>
-__global__ void __launch_bounds__(COPY_THREADS) copy_lists_kernel(const lists work, uint64_t n, long_lists *queue)
+__global__ void __launch_bounds__(COPY_THREADS)
+    copy_lists_kernel(const lists work, uint64_t n, uint32_t each, long_lists *queue)
 {
     typedef typename lists::value value;
     typedef cub::BlockScan<uint32_t, COPY_THREADS> scan;
@@ -110,10 +123,10 @@ __global__ void __launch_bounds__(COPY_THREADS) copy_lists_kernel(const lists wo
     __shared__ uint64_t to[COPY_LISTS];
     __shared__ value ones[COPY_LISTS];
     static_assert(COPY_LISTS == COPY_THREADS && (uint64_t)COPY_LISTS * COPY_LONG < UINT32_MAX, "one for each thread");
-    const uint64_t first = (uint64_t)blockIdx.x * COPY_LISTS, mine = first + threadIdx.x;
+    const uint64_t first = (uint64_t)blockIdx.x * each, mine = first + threadIdx.x;
     copied_piece own = {};
     copied_rest rest = {};
-    if (mine < n)
+    if (threadIdx.x < each && mine < n)
         own = first_piece<value, chain>(work.heap, work.list(mine), &rest);
     for (;;) {                  /* one round, or as many as the longest chain has pieces */
         bool left_over = false; /* a long piece for which the queue has no room */
@@ -135,30 +148,32 @@ __global__ void __launch_bounds__(COPY_THREADS) copy_lists_kernel(const lists wo
         if (threadIdx.x == 0)
             begin[COPY_LISTS] = all;
         const bool any_left_over = __syncthreads_or(left_over);
-        for (uint32_t next = threadIdx.x; next < all; next += COPY_THREADS * COPY_UNROLLED) {
+        const bool are_long = all >= each * 32;
+        const uint32_t begin_of_lane = threadIdx.x / 32 * 32 * COPY_UNROLLED + threadIdx.x % 32;
+        for (uint32_t next = begin_of_lane; next < all; next += COPY_THREADS * COPY_UNROLLED) {
             value some[COPY_UNROLLED];
-            uint32_t list[COPY_UNROLLED];
+            uint32_t list[COPY_UNROLLED], low = 0;
 #pragma unroll
             for (int k = 0; k < COPY_UNROLLED; k++) {
-                const uint32_t at = next + k * COPY_THREADS;
-                uint32_t low = 0;
+                const uint32_t at = next + k * 32;
                 if (at >= all)
                     continue;
-#pragma unroll
-                for (uint32_t step = COPY_LISTS / 2; step > 0;
-                     step /= 2) /* the last list that begins at or before it */
-                    low += begin[low + step] <= at ? step : 0;
+                if (k == 0 || !are_long)
+                    low = copy_list_of(begin, at);
+                else
+                    while (begin[low + 1] <= at) /* ends: begin[COPY_LISTS] is `all` */
+                        low++;
                 list[k] = low;
                 some[k] = from[low][at - begin[low]];
             }
 #pragma unroll
             for (int k = 0; k < COPY_UNROLLED; k++) {
-                const uint32_t at = next + k * COPY_THREADS;
+                const uint32_t at = next + k * 32;
                 if (at < all)
                     work.put(first + list[k], to[list[k]] + (at - begin[list[k]]), some[k]);
             }
         }
-        for (uint32_t i = 0; any_left_over && i < COPY_LISTS; i++) {
+        for (uint32_t i = 0; any_left_over && i < each; i++) {
             __shared__ uint64_t left;
             if (threadIdx.x == i)
                 left = left_over ? own.count : 0;
@@ -196,12 +211,16 @@ template <class lists>
 cudaError_t copy_lists(const cuda_state *cuda, const lists &work, bool chain, uint64_t n, long_lists *queue,
                        cudaStream_t stream)
 {
-    enum { LONG_BLOCKS = 8 /* on one multiprocessor */ };
+    enum { LONG_BLOCKS = 8 /* on one multiprocessor */, LEAST_LISTS = 8 };
+    const uint64_t blocks = (uint64_t)cuda->multiprocessors * LONG_BLOCKS * 4; /* the last ones keep few waiting */
+    uint32_t each = COPY_LISTS;
     if (n == 0)
         return cudaSuccess;
+    while (each > LEAST_LISTS && n / each < blocks)
+        each /= 2;
     RETURN_IF_CUDA_FAILED(cudaMemsetAsync(&queue->count, 0, sizeof queue->count, stream));
     auto copy = chain ? copy_lists_kernel<lists, true> : copy_lists_kernel<lists, false>;
-    copy<<<(unsigned)((n + COPY_LISTS - 1) / COPY_LISTS), COPY_THREADS, 0, stream>>>(work, n, queue);
+    copy<<<(unsigned)((n + each - 1) / each), COPY_THREADS, 0, stream>>>(work, n, each, queue);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     copy_long_lists_kernel<<<(unsigned)cuda->multiprocessors * LONG_BLOCKS, COPY_THREADS, 0, stream>>>(work, queue);
     return cudaGetLastError();

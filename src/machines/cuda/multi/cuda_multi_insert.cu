@@ -24,6 +24,7 @@
 #include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_heavy.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -612,12 +613,18 @@ loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const b
     return cuda_hand_over(batch, &call->arrays, call->ticket, call->place);
 }
 
-/* Without memory for the split, *done is false, too. */
+/* *done is also false without memory for the split, and if a key comes so often that the split would give up. */
 loom_status try_build(cuda_map_call *call, const loom__multi_view *view, bool *done)
 {
     bulk_plan plan;
     *done = false;
     if (!builds_by_partition(call, view, &plan))
+        return LOOM_OK;
+    const uint64_t n = call->batch.n, spare = plan.fine_room - n / view->directory.partitions;
+    bool heavy;
+    RETURN_IF_FAILED(cuda_has_heavy_keys(call->cuda, call->batch.keys, slot_key_bytes(call->kind), n, 2 * spare,
+                                         call->stream, &heavy));
+    if (heavy)
         return LOOM_OK;
     const cuda_workspace own = cuda_take_workspace(&call->cuda->base, plan.bytes, call->batch.stream, &call->batch);
     if (own.at == NULL)
