@@ -4,8 +4,9 @@
  * and its handle tells how many pairs have gone.
  *
  * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its
- * pairs one after the other: all threads look for the first equal value, then move the values behind it. So the values
- * that stay keep their order, and of equal pairs the first one goes. Other runs have other lists. */
+ * pairs one after the other: all threads look for the first equal value, then move the values behind it, in a chain piece
+ * by piece. So the values that stay keep their order, and of equal pairs the first one goes. Other runs have other
+ * lists. */
 #include "engines/chain/chain_layout.h"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"

@@ -3,9 +3,10 @@
  * Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
- *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere.
- *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle. Lists that move
- *               are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
+ *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere. A chain
+ *               takes a bucket there for the values that have no room.
+ *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle and its link.
+ *               Lists that move are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
  *               and the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
  *   5. Store    Each pair whose place is below the new count is stored. The others are refused.
  *   6. Update   The directory gets the new handles.
