@@ -99,8 +99,8 @@ __global__ void by_groups(const loom_map_view view, const word *keys, uint64_t n
 }
 
 /* Appends value i to key i % different. */
-__global__ void append_by_warps(const loom_map_view view, const word *keys, uint64_t different, uint64_t n,
-                                unsigned long long *ok)
+__global__ void __launch_bounds__(THREADS, 4)
+    append_by_warps(const loom_map_view view, const word *keys, uint64_t different, uint64_t n, unsigned long long *ok)
 {
     loom::multi_table<word, word, LOOM_VIEW_INSERT> table(view);
     uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -109,8 +109,8 @@ __global__ void append_by_warps(const loom_map_view view, const word *keys, uint
     count(ok, active && good);
 }
 
-__global__ void append_by_groups(const loom_map_view view, const word *keys, uint64_t different, uint64_t n,
-                                 unsigned long long *ok)
+__global__ void __launch_bounds__(THREADS, 4)
+    append_by_groups(const loom_map_view view, const word *keys, uint64_t different, uint64_t n, unsigned long long *ok)
 {
     loom::multi_table<word, word, LOOM_VIEW_INSERT> table(view);
     uint64_t i = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / LOOM_LANES;

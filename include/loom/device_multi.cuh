@@ -78,28 +78,35 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         uint64_t value_bits = 0;
         uint32_t waiting = __ballot_sync(CUDA_FULL_MASK, active) & lanes.mask;
         uint32_t added = 0; /* by this lane: new keys, and values in the heap times 2^16; both are below 2^16 */
+        uint32_t stalls = 0;
         loom_status mine = LOOM_OK;
         chain_walk walk = chain_start(kind, &view_, 0);
+        bool begins = true;
         /* A group works on the keys of its own lanes, one after the other. A turn never waits (chain_ops.h). It is
          * repeated only if the key is further on, if another lane's append came first, or while another lane takes a
-         * bucket for the list. */
-        for (bool begins = true; lane_going(lanes, waiting != 0);) {
+         * bucket for the list. The last two *stall* a group. If all groups of the warp stall, many warps append to few
+         * keys. Then the warp pauses, and only its first group takes turns until turns succeed again. */
+        for (uint32_t going; (going = __ballot_sync(CUDA_FULL_MASK, waiting != 0)) != 0;) {
             const uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
-            const uint64_t next_key = __shfl_sync(CUDA_FULL_MASK, own_key, (int)from);
-            const uint64_t next_value = __shfl_sync(CUDA_FULL_MASK, own_value, (int)from);
+            const uint64_t next_key = bits_of_lane<key_type>(own_key, from);
+            const uint64_t next_value = bits_of_lane<value_type>(own_value, from);
             if (begins) {
                 value_bits = next_value;
                 walk = chain_start(kind, &view_, next_key);
             }
-            const chain_answer one =
-                chain_append_item(kind, OPEN_SHARED, lanes, &view_, &walk, value_bits, waiting != 0);
-            begins = waiting != 0 && one.outcome != CHAIN_GO_ON;
+            const bool acts = waiting != 0 && (stalls == 0 || (going & (0 - going) & lanes.mask) != 0);
+            const chain_answer one = chain_append_item(kind, OPEN_SHARED, lanes, &view_, &walk, value_bits, acts);
+            begins = acts && one.outcome != CHAIN_GO_ON;
             added += changed_by(one);
             if (begins) {
                 if (in_warp == from)
                     mine = one.outcome == CHAIN_DONE ? LOOM_OK : LOOM_FULL;
                 waiting &= waiting - 1;
             }
+            if (__any_sync(CUDA_FULL_MASK, acts && (begins || !walk.located)))
+                stalls -= stalls > 0;
+            else
+                stalls = pause_after(stalls);
         }
         const uint32_t pairs = (uint32_t)__popc(__ballot_sync(CUDA_FULL_MASK, active && mine == LOOM_OK));
         added = warp_sum(added);
@@ -183,10 +190,12 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         const lane_group lanes = lane_group_apart(lane_in_warp());
         chain_walk walk = chain_start(kind, &view_, detail::to_bits(key));
         chain_answer one;
-        uint32_t added = 0; /* as in `insert`; on the lane that stores the value */
+        uint32_t added = 0, stalls = 0; /* as in `insert`; `added` on the lane that stores the value */
         do {
             one = chain_append_item(kind, OPEN_SHARED, lanes, &view_, &walk, detail::to_bits(value), true);
             added += changed_by(one);
+            if (one.outcome == CHAIN_GO_ON && walk.located)
+                stalls = pause_after(stalls);
         } while (one.outcome == CHAIN_GO_ON);
         loom_inner::loom__open_added *counters = own_counters();
         if ((added & 0xffff) != 0)
@@ -302,7 +311,28 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         }
     }
 
-    /* ---- Counting what insertions add ---- */
+    /* ---- Insertions ---- */
+
+    /* Pauses after another stall: for a random time of up to 64 ns after the first, twice as long after each further
+     * one, up to 0.13 ms. Returns the number of stalls, as far as it matters. Without pauses, each append to the only
+     * key of a full GPU would make all other lanes try in vain. */
+    static __device__ __forceinline__ uint32_t pause_after(uint32_t stalls)
+    {
+        enum { LEAST = 32 /* ns */, MOST_STALLS = 12 };
+        const uint32_t warp = blockIdx.x * 31 + blockIdx.y * 17 + threadIdx.x / 32 + threadIdx.y + threadIdx.z * 7;
+        stalls = stalls < MOST_STALLS ? stalls + 1 : MOST_STALLS;
+        __nanosleep(__umulhi(((uint32_t)clock() + warp * 0x85ebca6bu) * 0x9e3779b9u, (uint32_t)LEAST << stalls));
+        return stalls;
+    }
+
+    /* A whole warp calls this. Returns the bits of lane `from`, which are those of a number of this type. */
+    template <class type> static __device__ __forceinline__ uint64_t bits_of_lane(uint64_t own, uint32_t from)
+    {
+        if constexpr (sizeof(type) == 4)
+            return __shfl_sync(CUDA_FULL_MASK, (uint32_t)own, (int)from);
+        else
+            return __shfl_sync(CUDA_FULL_MASK, own, (int)from);
+    }
 
     /* What one turn added, on this lane: a new key, and values in the heap times 2^16. */
     static __device__ __forceinline__ uint32_t changed_by(const loom_inner::chain_answer &one)
