@@ -1,7 +1,10 @@
 /* What the device interface costs: a user's kernels run operations on pairs of 4 + 4 bytes, in both forms, beside the
  * library's own call in the same run.
  *
- *   loom_device_bench [keys] [load]     10^8 and 0.8 without arguments
+ *   loom_device_bench [keys] [load] [values]     10^8, 0.8 and 8 without arguments
+ *
+ * Appends go to a chain multimap. Each key gets its values one by one, with all other keys in between: `values` of them,
+ * the pairs in all are `keys`. The last rows append to lists that a build has made.
  *
  * Rows: the operation, what runs it, G operations per second (the best of three). The right answers of our own kernels
  * are counted, and a wrong number ends the program. `loom bench map` checks the library's calls. */
@@ -95,6 +98,51 @@ __global__ void by_groups(const loom_map_view view, const word *keys, uint64_t n
     count(ok, good && threadIdx.x % LOOM_LANES == 0);
 }
 
+/* Appends value i to key i % different. */
+__global__ void __launch_bounds__(THREADS, 4)
+    append_by_warps(const loom_map_view view, const word *keys, uint64_t different, uint64_t n, unsigned long long *ok)
+{
+    loom::multi_table<word, word, LOOM_VIEW_INSERT> table(view);
+    uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    bool active = i < n;
+    bool good = table.insert(active ? keys[i % different] : 0, (word)i, active) == LOOM_OK;
+    count(ok, active && good);
+}
+
+__global__ void __launch_bounds__(THREADS, 4)
+    append_by_groups(const loom_map_view view, const word *keys, uint64_t different, uint64_t n, unsigned long long *ok)
+{
+    loom::multi_table<word, word, LOOM_VIEW_INSERT> table(view);
+    uint64_t i = ((uint64_t)blockIdx.x * blockDim.x + threadIdx.x) / LOOM_LANES;
+    bool good = i < n && table.group_insert(keys[i % different], (word)i) == LOOM_OK;
+    count(ok, good && threadIdx.x % LOOM_LANES == 0);
+}
+
+/* Counts the values that are as they were appended. */
+__global__ void visit_by_warps(const loom_map_view view, const word *keys, uint64_t different, unsigned long long *ok)
+{
+    loom::multi_table<word, word> table(view);
+    uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    bool active = i < different;
+    unsigned long long good = 0;
+    table.for_each_of(
+        active ? keys[i] : 0, i, [&](uint64_t number, word, word value) { good += value % different == number; },
+        active);
+    for (int distance = 16; distance > 0; distance /= 2)
+        good += __shfl_xor_sync(0xffffffffu, good, distance);
+    if (threadIdx.x % 32 == 0 && good != 0)
+        atomicAdd(&ok[blockIdx.x % 32 * 16], good);
+}
+
+__global__ void make_append_rows(word *keys, word *values, const word *from, uint64_t different, uint64_t n)
+{
+    uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        keys[i] = from[i % different];
+        values[i] = (word)i;
+    }
+}
+
 struct bench {
     loom_map *map;
     uint64_t n;
@@ -153,6 +201,62 @@ template <operation op, loom_view_access access> static void run_groups(bench *b
     LOOM(loom_map_view_begin(b->map, access, &view, NULL));
     by_groups<op, access><<<(unsigned)((n * LOOM_LANES + THREADS - 1) / THREADS), THREADS>>>(view, keys, n, b->ok);
     LOOM(loom_map_view_end(b->map, &view, NULL));
+}
+
+/* `n` appends to `different` keys. */
+static void bench_appends(loom_context *context, bench *b, uint64_t different, uint64_t n, double load)
+{
+    loom_map *open_map = b->map;
+    const unsigned blocks = (unsigned)((n + THREADS - 1) / THREADS),
+                   of_groups = (unsigned)((n * LOOM_LANES + THREADS - 1) / THREADS);
+    word *rows, *values;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = LOOM_TYPE_MULTIMAP;
+    config.engine = LOOM_ENGINE_CHAIN;
+    config.key_bytes = config.value_bytes = 4;
+    config.capacity = different;
+    config.values = 5 * n; /* built lists, and buckets of appended values with links */
+    config.max_load = load;
+    config.growth = 0;
+    LOOM(loom_map_create(context, &config, &b->map));
+    CUDA(cudaMalloc(&rows, n * sizeof(word)));
+    CUDA(cudaMalloc(&values, n * sizeof(word)));
+    make_append_rows<<<blocks, THREADS>>>(rows, values, b->keys, different, n);
+    CUDA(cudaDeviceSynchronize());
+    auto empty = [&] { LOOM(loom_map_clear(b->map, NULL, NULL)); };
+    auto build = [&] { LOOM(loom_map_build(b->map, rows, values, n, LOOM_KEEP, NULL, NULL, NULL)); };
+    auto by_warps = [&] {
+        loom_map_view view;
+        LOOM(loom_map_view_begin(b->map, LOOM_VIEW_INSERT, &view, NULL));
+        append_by_warps<<<blocks, THREADS>>>(view, b->keys, different, n, b->ok);
+        LOOM(loom_map_view_end(b->map, &view, NULL));
+    };
+    auto by_groups = [&] {
+        loom_map_view view;
+        LOOM(loom_map_view_begin(b->map, LOOM_VIEW_INSERT, &view, NULL));
+        append_by_groups<<<of_groups, THREADS>>>(view, b->keys, different, n, b->ok);
+        LOOM(loom_map_view_end(b->map, &view, NULL));
+    };
+    auto visit = [&] {
+        loom_map_view view;
+        LOOM(loom_map_view_begin(b->map, LOOM_VIEW_FIND, &view, NULL));
+        visit_by_warps<<<(unsigned)((different + THREADS - 1) / THREADS), THREADS>>>(view, b->keys, different, b->ok);
+        LOOM(loom_map_view_end(b->map, &view, NULL));
+    };
+    auto grown = [&] { empty(), by_warps(); };
+    printf("%llu values of %llu keys, chain engine\n", (unsigned long long)n, (unsigned long long)different);
+    row(b, "append", "the library", n, UINT64_MAX, empty,
+        [&] { LOOM(loom_map_insert(b->map, rows, values, n, LOOM_KEEP, NULL, NULL, NULL)); });
+    row(b, "append", "warps", n, n, empty, by_warps);
+    row(b, "append", "groups", n, n, empty, by_groups);
+    row(b, "visit grown", "warps", n, n, grown, visit);
+    row(b, "visit built", "warps", n, n, build, visit);
+    row(b, "append built", "warps", n, n, build, by_warps);
+    LOOM(loom_map_verify(b->map, NULL));
+    CUDA(cudaFree(rows));
+    CUDA(cudaFree(values));
+    loom_map_destroy(b->map);
+    b->map = open_map;
 }
 
 int main(int argc, char **argv)
@@ -219,6 +323,8 @@ int main(int argc, char **argv)
         LOOM(loom_map_insert(b.map, b.keys, b.values, some, LOOM_KEEP, NULL, b.result, NULL));
     });
     LOOM(loom_map_verify(b.map, NULL));
+    uint64_t values = argc > 3 ? strtoull(argv[3], NULL, 10) : 8;
+    bench_appends(context, &b, n / values, n, config.max_load);
     loom_map_destroy(b.map);
     loom_context_destroy(context);
     return 0;

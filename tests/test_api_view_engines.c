@@ -1,4 +1,4 @@
-/* Device views beyond those of open tables: views of filters and of perfect tables, tables and filters that are
+/* Device views beyond those of open tables: views of filters, perfect tables and multimaps, tables and filters that are
  * destroyed while views are out, and machines that lend none. See test_api_view.c. */
 #include "harness/view_fixture.h"
 
@@ -286,6 +286,106 @@ TEST(test_cuda_view_of_perfect_tables)
 {
     loom_context *context = make_cuda_context(t);
     check_perfect_views(context);
+    loom_context_destroy(context);
+}
+
+/* ---- Multimaps: lookups, and appends to chains ---- */
+
+static loom_map *make_multimap(loom_context *context, loom_engine engine)
+{
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = LOOM_TYPE_MULTIMAP;
+    config.engine = engine;
+    config.key_bytes = 4;
+    config.value_bytes = 8;
+    config.capacity = config.values = 1000;
+    return make_map_from(context, &config);
+}
+
+static loom_map_view begin_of_multimap(loom_map *map, loom_engine engine, loom_view_access access)
+{
+    loom_map_view view;
+    memset(&view, 0xee, sizeof view);
+    CHECK_OK(loom_map_view_begin(map, access, &view, NULL));
+    CHECK_EQ(view.layout, engine == LOOM_ENGINE_CHAIN ? LOOM_CHAIN_VIEW_LAYOUT : LOOM_MULTI_VIEW_LAYOUT);
+    CHECK_EQ(view.access, access);
+    CHECK_EQ(view.key_bytes, 4);
+    CHECK_EQ(view.value_bytes, 8);
+    return view;
+}
+
+/* An open multimap lends no view that writes, and says which engine does. A chain multimap lends views that insert, and
+ * no others that write. loom_supports agrees. */
+static void check_multimap_accesses(loom_context *context, loom_map *map, loom_engine engine)
+{
+    const int appends = engine == LOOM_ENGINE_CHAIN;
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MULTIMAP, engine, LOOM_FEATURE_VIEWS));
+    if (appends)
+        CHECK_OK(loom_supports(context, LOOM_TYPE_MULTIMAP, engine, LOOM_FEATURE_WRITING_VIEWS));
+    else
+        CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MULTIMAP, engine, LOOM_FEATURE_WRITING_VIEWS), LOOM_UNSUPPORTED);
+    for (int access = LOOM_VIEW_INSERT; access <= LOOM_VIEW_MIXED; access++) {
+        if (appends && access == LOOM_VIEW_INSERT)
+            continue;
+        refuse_view(map, (loom_view_access)access, LOOM_UNSUPPORTED);
+        CHECK(strstr(loom_last_error(), appends ? "LOOM_VIEW_INSERT" : "LOOM_ENGINE_CHAIN") != NULL);
+    }
+    CHECK_OK(loom_map_clear(map, NULL, NULL)); /* no view is out */
+}
+
+/* Values must not be read while kernels append. No call overlaps such a view, not even an insertion. */
+static void check_appending_views(loom_map *map, batch *b)
+{
+    uint64_t counts[100], size;
+    loom_map_view view = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_INSERT);
+    loom_map_view twin = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_INSERT);
+    const int folds = view_faults.folds;
+    CHECK(view.serial != twin.serial);
+    refuse_view(map, LOOM_VIEW_FIND, LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_insert(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_build(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_erase(map, b->keys, b->n, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_erase_pairs(map, b->keys, b->values, b->n, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_find(map, b->keys, b->n, b->values, NULL, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_find_counts(map, b->keys, b->n, counts, NULL, NULL, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_size(map, &size, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_reserve_values(map, 5000, NULL), LOOM_IN_USE);
+    CHECK_REFUSED(loom_map_shrink(map, NULL), LOOM_IN_USE);
+    END_VIEW(map, &view);
+    END_VIEW_INVALID(map, &view);
+    CHECK_REFUSED(loom_map_clear(map, NULL, NULL), LOOM_IN_USE);
+    CHECK_EQ(view_faults.folds, folds); /* the last view counts for all */
+    view_faults.failing_folds = 1;
+    CHECK_REFUSED(loom_map_view_end(map, &twin, NULL), LOOM_DEVICE); /* still out: try again */
+    END_VIEW(map, &twin);
+    CHECK_EQ(view_faults.folds, folds + 2);
+    view = begin_of_multimap(map, LOOM_ENGINE_CHAIN, LOOM_VIEW_FIND);
+    refuse_view(map, LOOM_VIEW_INSERT, LOOM_IN_USE);
+    CHECK_OK(loom_map_find_counts(map, b->keys, b->n, counts, NULL, NULL, NULL));
+    CHECK_REFUSED(loom_map_insert(map, b->keys, b->values, b->n, LOOM_KEEP, NULL, NULL, NULL), LOOM_IN_USE);
+    END_VIEW(map, &view);
+    CHECK_EQ(view_faults.folds, folds + 2);
+}
+
+TEST(test_api_view_of_multimaps)
+{
+    static const loom_engine engines[] = {LOOM_ENGINE_OPEN, LOOM_ENGINE_CHAIN};
+    loom_context *context = make_context(t);
+    batch b = make_batch_of(4, 8, 100);
+    make_chain_lend(context);
+    fill_distinct(&b, 4, 0);
+    for (int i = 0; i < 2; i++) {
+        test_note("engine %d", (int)engines[i]);
+        loom_map *map = make_multimap(context, engines[i]);
+        check_multimap_accesses(context, map, engines[i]);
+        CHECK_OK(loom_map_insert(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
+        loom_map_view view = begin_of_multimap(map, engines[i], LOOM_VIEW_FIND);
+        END_VIEW(map, &view);
+        if (engines[i] == LOOM_ENGINE_CHAIN)
+            check_appending_views(map, &b);
+        loom_map_destroy(map);
+    }
+    free_batch(&b);
     loom_context_destroy(context);
 }
 

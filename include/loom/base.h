@@ -231,10 +231,11 @@ typedef enum loom_feature {
     LOOM_FEATURE_ASYNCHRONOUS = 11, /* calls with a result may return before they are done */
     LOOM_FEATURE_FIND_OR_INSERT = 12,
     LOOM_FEATURE_UPDATE = 13,
-    LOOM_FEATURE_ACCUMULATE = 14,    /* also loom_map_count */
-    LOOM_FEATURE_VIEWS = 15,         /* loom_map_view_begin with LOOM_VIEW_FIND at least */
-    LOOM_FEATURE_MERGE = 16,         /* loom_filter_merge */
-    LOOM_FEATURE_WRITING_VIEWS = 17, /* loom_map_view_begin with all other accesses, which write */
+    LOOM_FEATURE_ACCUMULATE = 14, /* also loom_map_count */
+    LOOM_FEATURE_VIEWS = 15,      /* loom_map_view_begin with LOOM_VIEW_FIND at least */
+    LOOM_FEATURE_MERGE = 16,      /* loom_filter_merge */
+    /* loom_map_view_begin with all other accesses, which write; multimaps: with LOOM_VIEW_INSERT */
+    LOOM_FEATURE_WRITING_VIEWS = 17,
     LOOM_FEATURE_ERASE_IF = 18,
     LOOM_FEATURE_LISTS = 19 /* loom_map_find_counts, loom_map_find_all, loom_map_erase_pairs */
 } loom_feature;

@@ -19,7 +19,9 @@
  *   loom/device_map.cuh       loom::table<key, value, access>   open tables
  *   loom/device_perfect.cuh   loom::perfect_table<key, value>   perfect tables
  *                             (LOOM_ENGINE_PERFECT)
- *   loom/device_multi.cuh     loom::multi_table<key, value>     multimaps
+ *   loom/device_multi.cuh     loom::multi_table<key, value>     multimaps: lookups
+ *                             loom::multi_table<key, value, LOOM_VIEW_INSERT>
+ *                                                               chain multimaps: appends
  *   loom/device_filter.cuh    loom::filter<key>                 Bloom filters
  * All of them also have loom::hash(key, seed), the hash that loom_hash (loom/base.h) computes.
  *
@@ -47,12 +49,16 @@
  * library itself takes 4 lanes to query a filter, 8 to insert into a filter, and 4 to look up in a
  * perfect table. With 1 lane to a group, divergent code needs no care.
  *
- * ACCESS. A view has one access. The access is part of the type loom::table, so the compiler
- * refuses functions that the access does not offer. All functions of an access may run at the same
- * time, in one kernel or in several:
+ * ACCESS. A view has one access. The access is part of the types loom::table and loom::multi_table,
+ * so the compiler refuses functions that the access does not offer. All functions of an access may
+ * run at the same time, in one kernel or in several:
  *   LOOM_VIEW_FIND         find, contains, for_each; uses read-only loads. Perfect tables and
- *                          multimaps have only this; multimaps also count and for_each_of.
- *   LOOM_VIEW_INSERT       insert, insert_or_assign, find_or_insert; find, contains
+ *                          multimaps of LOOM_ENGINE_OPEN have only this; multimaps also count and
+ *                          for_each_of.
+ *   LOOM_VIEW_INSERT       insert, insert_or_assign, find_or_insert; find, contains.
+ *                          Multimaps of LOOM_ENGINE_CHAIN: insert, which appends a value to those
+ *                          of the key; contains, count. Values are not read while others are
+ *                          appended: a place that is reserved may not be written yet.
  *   LOOM_VIEW_ACCUMULATE   accumulate; find, contains
  *   LOOM_VIEW_ERASE        erase, erase_if; find, contains
  *   LOOM_VIEW_MIXED        insert, find_or_insert, erase, erase_if; find, contains. A freed slot is
@@ -67,6 +73,8 @@
  *
  * STATUSES are those of loom/base.h.
  *   - insert, insert_or_assign, find_or_insert, accumulate: OK (stored as new), EXISTS or FULL.
+ *     insert into multimaps: OK, or FULL if there is no room for the key or the value, or the key
+ *     has most_values_per_key values. A key whose values were all refused is absent.
  *   - find, erase: OK or NOT_FOUND. contains: true or false.
  *   - Lanes that are not active get OK: read the status of active lanes only.
  *   - INVALID_ARGUMENT: the view does not fit the type in the kernel. Its engine, widths or access
@@ -79,19 +87,22 @@
  *     Functions do nothing, as with INVALID_ARGUMENT. This error is not always detected, since the
  *     memory may be free.
  *
- * NOTHING HANGS. Every loop ends after at most as many steps as a partition has slots, with two
+ * NOTHING HANGS. Every loop ends after at most as many steps as a partition has slots, with three
  * exceptions:
  *   - Values are apart from keys except in pairs of 4 + 4 bytes and in sets. There, a lane may meet
  *     a key that another lane is storing or retiring. It waits for a few instructions of that lane.
  *     The other lane can run: sm_80 and later schedule lanes independently.
  *   - Floats are combined by compare-and-swap in a loop. A swap fails only if the swap of another
  *     lane has succeeded.
+ *   - An append to a chain reserves its place by compare-and-swap, as above. While another lane
+ *     takes a bucket for the same list, it tries again. Many lanes that append to one key at the
+ *     same time are slow: one of them succeeds at a time.
  *
  * COMPILING. nvcc 12.4 or newer, C++17, -I <prefix>/include -I <prefix>/include/loom/inner.
  *   CMake: hashloom::device, and hashloom::loom for the calls of the host.
  *   pkg-config --variable=device_cflags hashloom
  * The header takes the namespaces loom and loom_inner, and macros that begin with LOOM_,
- * CUDA_LANES, OPEN_ or FILTER_. */
+ * CUDA_LANES, OPEN_, MULTI_, CHAIN_, LIST_ or FILTER_. */
 #ifndef LOOM_DEVICE_CUH
 #define LOOM_DEVICE_CUH
 

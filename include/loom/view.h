@@ -16,7 +16,13 @@
  *
  * Open tables lend every access. Perfect tables lend LOOM_VIEW_FIND only: a new key may move other
  * keys, and only bulk calls can move keys. Filters lend one access: any number of kernels may
- * insert and query at the same time. */
+ * insert and query at the same time.
+ *
+ * Multimaps lend LOOM_VIEW_FIND. Multimaps of LOOM_ENGINE_CHAIN also lend LOOM_VIEW_INSERT, for
+ * kernels that append values. Such kernels, of one view or of several, may also ask which keys are
+ * there and how many values they have. They read no values. While a view for appends is lent, no
+ * other call on the table runs: inserts and lookups return IN_USE. In multimaps of LOOM_ENGINE_OPEN
+ * a list that grows moves, so kernels cannot append: use LOOM_ENGINE_CHAIN, or bulk inserts. */
 #ifndef LOOM_LOOM_VIEW_H
 #define LOOM_LOOM_VIEW_H
 
@@ -28,7 +34,7 @@ extern "C" {
 
 typedef enum loom_view_access {
     LOOM_VIEW_FIND = 1,       /* lookups, while nothing writes */
-    LOOM_VIEW_INSERT = 2,     /* insert, find_or_insert; lookups */
+    LOOM_VIEW_INSERT = 2,     /* insert, find_or_insert; lookups. Multimaps: insert; counts */
     LOOM_VIEW_ACCUMULATE = 3, /* accumulate; lookups */
     LOOM_VIEW_ERASE = 4,      /* erase, erase_if; lookups */
     /* insert (keep), find_or_insert, erase, erase_if and lookups, all at the same time. No call overlaps with
@@ -52,22 +58,26 @@ typedef struct loom_map_view {
 /* No two engines have the same layout number. */
 #define LOOM_VIEW_LAYOUT         2       /* open tables: loom::table of device.cuh */
 #define LOOM_PERFECT_VIEW_LAYOUT 0x30001 /* perfect tables: loom::perfect_table */
-#define LOOM_MULTI_VIEW_LAYOUT   0x50001 /* multimaps: loom::multi_table */
+#define LOOM_MULTI_VIEW_LAYOUT   0x50001 /* multimaps (LOOM_ENGINE_OPEN): loom::multi_table */
+#define LOOM_CHAIN_VIEW_LAYOUT   0x60001 /* multimaps (LOOM_ENGINE_CHAIN): loom::multi_table */
 
 /* begin lends a view to kernels that are launched into `stream` afterwards. end takes the view back
  * after the kernels that were launched into `stream` before.
  *   - End each view once, with the view itself or a copy of it, in the stream of its begin or in a
  *     stream that waits for the view's kernels. If ending fails, the view is still lent: try again,
  *     or destroy the table.
- *   - When the last view has ended, the table's size includes the work of kernels, and slots that
- *     were freed through a mixed view can be used again. After a view that writes, the next call
+ *   - When the last view has ended, the table's size includes the work of kernels, slots that were
+ *     freed through a mixed view can be used again, and keys of a multimap whose values were all
+ *     refused are gone. After a view that writes, the next call
  *     that inserts into a table with growth waits and counts the keys (docs/guide.md, "Growth").
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
  *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table is a set
- *              and the access is LOOM_VIEW_ACCUMULATE, or the table is perfect or a multimap and
- *              the access writes (LOOM_FEATURE_WRITING_VIEWS); IN_USE: a view of another access is
- *              lent, or 16 views are; INVALID_ARGUMENT: this table did not lend the view */
+ *              and the access is LOOM_VIEW_ACCUMULATE, the table is perfect or a multimap of
+ *              LOOM_ENGINE_OPEN and the access writes (LOOM_FEATURE_WRITING_VIEWS), or the table is
+ *              a multimap of LOOM_ENGINE_CHAIN and the access is neither LOOM_VIEW_FIND nor
+ *              LOOM_VIEW_INSERT; IN_USE: a view of another access is lent, or 16 views are;
+ *              INVALID_ARGUMENT: this table did not lend the view */
 LOOM_API loom_status loom_map_view_begin(loom_map *map, loom_view_access access, loom_map_view *view,
                                          loom_stream stream);
 LOOM_API loom_status loom_map_view_end(loom_map *map, const loom_map_view *view, loom_stream stream);

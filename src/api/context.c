@@ -128,10 +128,8 @@ static loom_status table_supports(loom_type type, const loom__engine *engine, lo
                     engine->name);
     RETURN_ERROR_IF(views && engine->view_layout == 0, LOOM_UNSUPPORTED,
                     "the %s engine has no device views; use the bulk calls, or another engine", engine->name);
-    RETURN_ERROR_IF(
-        feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys, LOOM_UNSUPPORTED,
-        "kernels may only look keys up in this table: what is stored moves when more comes; write with the bulk calls, "
-        "or use another engine");
+    if (feature == LOOM_FEATURE_WRITING_VIEWS && engine->moves_keys && engine->view_writes == 0)
+        return loom__engine_refuses_views(engine);
     return LOOM_OK;
 }
 

@@ -39,11 +39,16 @@ typedef struct loom__engine {
 
     uint32_t stashes; /* cells may go to stashes, and the totals count them */
 
-    /* Insertions may move stored keys: each inserting call has the table alone, and device views may only find. */
+    /* Insertions may move stored keys: each inserting call has the table alone. Device views may only find, and write
+     * with the accesses of view_writes. */
     uint32_t moves_keys;
+    uint32_t view_writes; /* with moves_keys: 1 << loom_view_access for each access that writes and is lent */
+
+    /* With moves_keys: why other views are refused, and what to do instead. Optional: a sentence for all engines. */
+    const char *view_refusal;
 
     /* OK, or UNSUPPORTED and a sentence. loom_supports() has already refused the features that `options`, `view_layout`
-     * and `moves_keys` rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks
+     * and `view_writes` rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks
      * the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
@@ -109,6 +114,9 @@ const loom__engine *loom__engine_of(loom_type type, uint32_t id);
 
 /* The largest load factor that an engine's tables may be made for. */
 double loom__engine_largest_load(const loom__engine *engine);
+
+/* Fails with UNSUPPORTED: the engine moves keys and lends no view of the access that was asked for. */
+loom_status loom__engine_refuses_views(const loom__engine *engine);
 
 /* Whether any engine has this id. LOOM_ENGINE_DEFAULT counts as known. */
 int loom__engine_is_known(uint32_t id);

@@ -61,8 +61,8 @@ typedef struct loom__map_kernels {
      * Optional: nothing wears out. */
     loom_status (*upkeep)(loom__machine *machine, const void *view, int sweep, loom_stream stream);
 
-    /* Adds to the table's size the number of keys that users' kernels added. Does not wait. Optional: users' kernels
-     * cannot write. */
+    /* Adds to the table's size the number of keys that users' kernels added. Multimaps: adds to all totals, and erases
+     * keys without values. Does not wait. Optional: users' kernels cannot write. */
     loom_status (*fold_size)(loom__machine *machine, const void *view, loom_stream stream);
 
     /* Counts the buckets that a lookup of the keys reads. Optional. */

@@ -1,4 +1,5 @@
 #include "core/engine.h"
+#include "core/error.h"
 
 enum { MOST_MORE = 8 };
 
@@ -26,6 +27,16 @@ static const loom__engine *find(uint32_t types, uint32_t id)
 const loom__engine *loom__engine_of(loom_type type, uint32_t id)
 {
     return find(1u << type, id);
+}
+
+loom_status loom__engine_refuses_views(const loom__engine *engine)
+{
+    return loom__fail(
+        LOOM_UNSUPPORTED, "%s",
+        engine->view_refusal != NULL
+            ? engine->view_refusal
+            : "kernels may only look keys up in this table (LOOM_VIEW_FIND): what is stored moves when more comes; "
+              "write with the bulk calls, or use another engine");
 }
 
 double loom__engine_largest_load(const loom__engine *engine)

@@ -248,14 +248,14 @@ loom_status loom__table_lend(loom__table *table, loom_map_view *view)
     const loom__engine *engine = table->engine;
     loom__machine *machine = table->machine;
     const int is_filter = table->is.type == LOOM_TYPE_FILTER;
-    const int folds = !is_filter && !engine->moves_keys; /* users' kernels may add keys, which fold_size then counts */
+    const int writes = engine->moves_keys && view->access != LOOM_VIEW_FIND;
+    /* Users' kernels may add keys, which fold_size then counts. Tables that move no keys lend all views or none. */
+    const int folds = !is_filter && (writes || !engine->moves_keys);
     RETURN_ERROR_IF(engine->view_layout == 0, LOOM_UNSUPPORTED, "the %s engine has no device views", engine->name);
-    if (!folds)
+    if (is_filter || engine->moves_keys)
         RETURN_IF_FAILED(machine->ops->supports(machine, LOOM_FEATURE_VIEWS));
-    RETURN_ERROR_IF(
-        engine->moves_keys && view->access != LOOM_VIEW_FIND, LOOM_UNSUPPORTED,
-        "kernels may only look keys up in this table (LOOM_VIEW_FIND): what is stored moves when more comes; "
-        "write with the bulk calls, or use another engine");
+    if (writes && !(engine->view_writes >> view->access & 1))
+        return loom__engine_refuses_views(engine);
     RETURN_ERROR_IF(folds && ((const loom__map_kernels *)table->kernels)->fold_size == NULL, LOOM_UNSUPPORTED,
                     "the %s machine runs no kernels of users; use the bulk calls", machine->ops->name);
     RETURN_ERROR_IF(view->access == LOOM_VIEW_ACCUMULATE && table->is.type == LOOM_TYPE_SET, LOOM_UNSUPPORTED,

@@ -645,6 +645,8 @@ void test_destroyed()
 
 #include "device/multi_tests.cuh"
 
+#include "device/append_tests.cuh"
+
 namespace
 {
 
@@ -661,6 +663,12 @@ template <class key, class value> void test_perfect(const char *widths)
     test_perfect_find<key, value>();
     test_perfect_after_writes<key, value>();
     pass(widths);
+}
+
+template <class key, class value> void test_appends()
+{
+    test_append<key, value>();
+    test_append_without_room<key, value>();
 }
 
 template <class key, class value> void test_widths(const char *widths)
@@ -704,6 +712,19 @@ int TEST_NAME()
     test_multi<uint64_t, uint32_t>();
     test_multi<uint64_t, uint64_t>();
     pass("multi");
+    test_multi<uint32_t, uint32_t>(LOOM_ENGINE_CHAIN);
+    test_multi<uint64_t, uint64_t>(LOOM_ENGINE_CHAIN);
+    pass("chain");
+    test_appends<uint32_t, uint32_t>();
+    test_appends<uint32_t, uint64_t>();
+    test_appends<uint64_t, uint32_t>();
+    test_appends<uint64_t, uint64_t>();
+    pass("append");
+    if (LOOM_LANES == 2) {
+        test_append_long<uint32_t, uint32_t>();
+        test_append_long<uint64_t, uint64_t>();
+        pass("append-long");
+    }
     test_filter_fresh();
     test_filter<uint32_t>();
     pass("filter-4");
@@ -720,10 +741,13 @@ int TEST_NAME()
     pass("shaped-accumulate");
     test_multi<uint32_t, uint32_t>();
     pass("shaped-multi");
+    test_appends<uint32_t, uint32_t>();
+    pass("shaped-append");
     shaped = false;
     test_refused();
     test_perfect_refused();
     test_multi_refused();
+    test_append_refused();
     test_filter_refused<uint32_t, uint64_t>();
     test_filter_refused<uint64_t, uint32_t>();
     pass("refused");

@@ -1,4 +1,4 @@
-/* Multimaps in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables by bulk
+/* Lookups in multimaps in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables by bulk
  * calls, which have tests of their own. Kernels look up every key, present and absent, in each form. */
 namespace
 {
@@ -76,12 +76,13 @@ template <class key, class value> struct multi_fixture {
     shared_array<key> keys;
     uint32_t filled = 0;
 
-    explicit multi_fixture(uint32_t count) : n(count), keys(count)
+    explicit multi_fixture(uint32_t count, loom_engine engine = LOOM_ENGINE_OPEN) : n(count), keys(count)
     {
         loom_context_config with = LOOM_CONTEXT_CONFIG_INIT;
         with.machine = LOOM_MACHINE_CUDA;
         loom_map_config config = LOOM_MAP_CONFIG_INIT;
         config.type = LOOM_TYPE_MULTIMAP;
+        config.engine = engine;
         config.key_bytes = sizeof(key);
         config.value_bytes = sizeof(value);
         REQUIRE_OK(loom_context_create(&with, &context));
@@ -138,9 +139,9 @@ template <class key, class value> struct multi_fixture {
 };
 
 /* Empty, with some keys, grown, and with keys erased. While a view is out, calls that write are refused. */
-template <class key, class value> void test_multi()
+template <class key, class value> void test_multi(loom_engine engine = LOOM_ENGINE_OPEN)
 {
-    multi_fixture<key, value> f(20000);
+    multi_fixture<key, value> f(20000, engine);
     const key one_key = key_of<key>(1);
     const value one_value = value_of<value>(1);
     loom_map_view view;

@@ -29,22 +29,35 @@ static loom_status upkeep(loom__machine *machine, const void *view, int all, loo
 }
 
 static loom__map_kernels lending; /* tables point to it */
+static uint32_t lending_engine;
 
 static const void *lending_kernels(const loom__machine *machine, uint32_t engine)
 {
-    return engine == LOOM_ENGINE_OPEN ? &lending : loom__cpu_machine.kernels(machine, engine);
+    return engine == lending_engine ? &lending : loom__cpu_machine.kernels(machine, engine);
 }
 
-void make_open_lend(loom_context *context)
+static void make_engine_lend(loom_context *context, uint32_t engine)
 {
     static loom__machine_ops ops;
     ops = *context->machine->ops;
-    lending = *(const loom__map_kernels *)ops.kernels(context->machine, LOOM_ENGINE_OPEN);
+    lending = *(const loom__map_kernels *)ops.kernels(context->machine, engine);
+    lending_engine = engine;
     real_upkeep = lending.upkeep;
     lending.upkeep = upkeep;
     lending.fold_size = fold_nothing;
     ops.kernels = lending_kernels;
     context->machine->ops = &ops;
+}
+
+void make_open_lend(loom_context *context)
+{
+    make_engine_lend(context, LOOM_ENGINE_OPEN);
+}
+
+void make_chain_lend(loom_context *context)
+{
+    make_engine_lend(context, LOOM_ENGINE_CHAIN);
+    make_others_lend(context);
 }
 
 static loom_status (*supports_otherwise)(loom__machine *, loom_feature);

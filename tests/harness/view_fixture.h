@@ -9,6 +9,8 @@ void make_open_lend(loom_context *context);
 /* The same for filters and perfect tables. These ask the machine whether it lends views, while open tables look for a
  * kernel. */
 void make_others_lend(loom_context *context);
+/* The same for multimaps of both engines. Chain multimaps also lend views that insert. */
+void make_chain_lend(loom_context *context);
 /* A context of the cpu machine that lends views of open tables. */
 loom_context *make_lending_context(test_run *t);
 /* A context of the cuda machine; without one the test is skipped. */

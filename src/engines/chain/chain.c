@@ -76,7 +76,11 @@ const loom__engine loom__chain_engine = {
     .layout_version = CHAIN_LAYOUT_VERSION,
     .parameters = 4,
     .options = LOOM__OPTION_LISTS | LOOM__OPTION_BUCKETS,
-    .moves_keys = 1,
+    .moves_keys = 1, /* in the calls of the host; kernels append, which moves nothing */
+    .view_layout = LOOM_CHAIN_VIEW_LAYOUT,
+    .view_writes = 1 << LOOM_VIEW_INSERT,
+    .view_refusal = "kernels may look keys up in this multimap (LOOM_VIEW_FIND) or append values (LOOM_VIEW_INSERT); "
+                    "erase with the bulk calls",
     .most_values = CHAIN_MOST_ROOM,
     .supports = loom__multi_supports,
     .choose = choose,

@@ -39,7 +39,8 @@
  * tables.
  *
  * A key whose first bucket was refused stays in the directory, in the state NONE, and counts as absent. The call then
- * sets lists->bare, and the machine erases these keys after the call. */
+ * sets lists->bare, and the machine erases these keys after the call. Users' kernels append through device views; there
+ * the machine erases the keys when the last view ends. */
 #ifndef LOOM_CHAIN_OPS_H
 #define LOOM_CHAIN_OPS_H
 

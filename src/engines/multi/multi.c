@@ -200,6 +200,9 @@ const loom__engine loom__multi_engine = {
     .parameters = 2,
     .options = LOOM__OPTION_LISTS,
     .moves_keys = 1,
+    .view_refusal =
+        "kernels may only look keys up in this multimap (LOOM_VIEW_FIND): a list in one piece moves when it "
+        "grows; use LOOM_ENGINE_CHAIN, whose lists kernels append to, or insert with the bulk calls",
     .most_values = MULTI_MOST_ROOM,
     .supports = loom__multi_supports,
     .choose = loom__multi_choose,

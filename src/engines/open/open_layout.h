@@ -94,12 +94,16 @@ LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
 LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
-/* How many keys users' kernels have added to the table. Each counter has a cache line of its own, so that kernels do
- * not contend for one address. */
+/* How many keys users' kernels have added to the table. Each set of counters has a cache line of its own, so that
+ * kernels do not contend for one address. */
 typedef struct loom__open_added {
-    uint64_t keys; /* modulo 2^64: erased keys count negative */
-    uint64_t unused[7];
+    uint64_t keys;    /* modulo 2^64: erased keys count negative */
+    uint64_t pairs;   /* directories of multimaps: values of lists, */
+    uint64_t in_heap; /*   and those of them that lie in the heap */
+    uint64_t unused[5];
 } loom__open_added;
+
+LOOM_STATIC_ASSERT(sizeof(loom__open_added) == OPEN_LINE_BYTES, "a line each");
 
 /* What insertions tell each other about a partition. Marks are not in files. */
 typedef enum loom__open_mark {

@@ -444,6 +444,14 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return old;
 }
 
+LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)
+{
+    uint64_t old;
+    (void)shared;
+    asm volatile("atom.relaxed" CUDA_SPACE ".add.u64 %0, [%1], %2;" : "=l"(old) : "l"(CUDA_AT(at)), "l"(n) : "memory");
+    return old;
+}
+
 /* Floats have no atomic minimum or maximum: a CAS loop combines them. Each failed CAS means that another lane has
  * combined. */
 LOOM_LANE void lane_combine_8(uint64_t *at, loom__combine_rule rule, uint64_t value, int shared)

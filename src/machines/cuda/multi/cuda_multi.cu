@@ -1,5 +1,6 @@
 /* Multimaps on the cuda machine: the list of calls, lookups of one value per key, and what the other files share. */
 #include "machines/cuda/core/cuda_whole.cuh"
+#include "machines/cuda/multi/cuda_chain_views.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
 namespace
@@ -159,7 +160,7 @@ const loom__map_kernels cuda_multi_kernels = {
     cuda_multi_retrieve,
     cuda_multi_survey,
     upkeep,
-    NULL, /* fold_size: users' kernels cannot write */
+    cuda_chain_fold_size,
     count_accesses,
     NULL, /* erase_if */
     cuda_multi_find_all,

@@ -7,6 +7,7 @@
  *   cuda_multi_build.cuh  builds by partition; cuda_multi_build.cu
  *   cuda_multi_erase.cu   erase, erase_pairs
  *   cuda_multi_whole.cu   whole tables: survey, refill, retrieve
+ *   cuda_chain_views.cuh  the end of views through which users' kernels appended; cuda_chain_views.cu
  *
  * The directory is an open table. All steps on the directory are the open engine's own kernels, with handles for
  * values. */

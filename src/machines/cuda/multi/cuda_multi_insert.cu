@@ -33,6 +33,7 @@
 
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/tabulate_output_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
 namespace
@@ -97,22 +98,32 @@ template <class key> auto begins_of(const key *keys)
     return thrust::make_transform_iterator(thrust::counting_iterator<uint32_t>(0), run_begins<key>{keys});
 }
 
-template <class key>
-__global__ void __launch_bounds__(MULTI_THREADS)
-    number_kernel(const key *keys, const uint32_t *run_of, uint64_t n, key *run_keys, uint32_t *begin, run_sums *sums)
+/* Gets the number of each pair's run from the scan that adds up the beginnings of runs. */
+template <class key> struct run_numbers {
+    const key *keys;
+    uint64_t n;
+    uint32_t *run_of;
+    key *run_keys;
+    uint32_t *begin;
+    run_sums *sums;
+    __device__ __forceinline__ void operator()(uint64_t i, uint32_t number) const
+    {
+        const uint32_t run = number - 1;
+        run_of[i] = number;
+        if (begins_run(keys, i)) {
+            run_keys[run] = keys[i];
+            begin[run] = (uint32_t)i;
+        }
+        if (i == n - 1) {
+            begin[run + 1] = (uint32_t)n;
+            sums->runs = run + 1;
+        }
+    }
+};
+
+template <class key> auto numbers_to(const run_numbers<key> &numbers)
 {
-    const uint64_t i = multi_item();
-    if (i >= n)
-        return;
-    const uint32_t run = run_of[i] - 1;
-    if (begins_run(keys, i)) {
-        run_keys[run] = keys[i];
-        begin[run] = (uint32_t)i;
-    }
-    if (i == n - 1) {
-        begin[run + 1] = (uint32_t)n;
-        sums->runs = run + 1;
-    }
+    return thrust::make_tabulate_output_iterator(numbers);
 }
 
 /* ---- 3. plan ---- */
@@ -238,25 +249,45 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 /* ---- 5. store ---- */
 
+enum { STORED = 4 /* pairs that a thread stores, with their loads in flight together */ };
+
 /* A call gives a chain one bucket at most, so a place is in the newest piece or in the one before. */
 template <class value, bool chain>
 __global__ void __launch_bounds__(MULTI_THREADS)
     store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status)
 {
-    const uint64_t i = multi_item();
-    if (i >= work.n)
-        return;
-    const uint32_t run = work.run_of[i] - 1;
-    const uint64_t position = work.position(i);
-    const uint64_t handle = work.handles[run], number = list_count(work.old[run]) + (i - work.begin[run]);
-    const bool stored = number < list_count(handle);
-    if (stored && list_in_heap(handle)) {
-        const uint64_t place =
-            chain ? list_place_of(view.heap, sizeof(value), handle, number) : list_first(handle) + number;
-        ((value *)view.heap)[place] = ((const value *)work.values)[position];
+    const uint64_t first = (uint64_t)blockIdx.x * MULTI_THREADS * STORED + threadIdx.x;
+    uint32_t runs[STORED];
+    uint64_t handles[STORED], numbers[STORED];
+    value values[STORED];
+#pragma unroll
+    for (int k = 0; k < STORED; k++) {
+        const uint64_t i = first + k * MULTI_THREADS;
+        runs[k] = i < work.n ? work.run_of[i] - 1 : 0;
     }
-    if (status != NULL)
-        status[position] = stored ? LOOM_OK : LOOM_FULL;
+#pragma unroll
+    for (int k = 0; k < STORED; k++) {
+        const uint64_t i = first + k * MULTI_THREADS;
+        if (i >= work.n)
+            continue;
+        handles[k] = work.handles[runs[k]];
+        numbers[k] = list_count(work.old[runs[k]]) + (i - work.begin[runs[k]]);
+        values[k] = ((const value *)work.values)[work.position(i)];
+    }
+#pragma unroll
+    for (int k = 0; k < STORED; k++) {
+        const uint64_t i = first + k * MULTI_THREADS;
+        if (i >= work.n)
+            return;
+        const bool stored = numbers[k] < list_count(handles[k]);
+        if (stored && list_in_heap(handles[k])) {
+            const uint64_t place = chain ? list_place_of(view.heap, sizeof(value), handles[k], numbers[k])
+                                         : list_first(handles[k]) + numbers[k];
+            ((value *)view.heap)[place] = values[k];
+        }
+        if (status != NULL)
+            status[work.position(i)] = stored ? LOOM_OK : LOOM_FULL;
+    }
 }
 
 /* One thread runs this. */
@@ -284,7 +315,7 @@ template <class key> cudaError_t lay_out_pairs(uint64_t n, uint32_t mate_bytes, 
     size_t sort = 0, number = 0, place = 0;
     RETURN_IF_CUDA_FAILED(cuda_sort_bytes(sizeof(key), mate_bytes, n, &sort));
     RETURN_IF_CUDA_FAILED(
-        cub::DeviceScan::InclusiveSum(NULL, number, begins_of<key>(NULL), (uint32_t *)NULL, (uint32_t)n));
+        cub::DeviceScan::InclusiveSum(NULL, number, begins_of<key>(NULL), numbers_to(run_numbers<key>{}), (uint32_t)n));
     RETURN_IF_CUDA_FAILED(cub::DeviceScan::ExclusiveSum(NULL, place, (uint64_t *)NULL, (uint64_t *)NULL, (uint32_t)n));
     cuda_layout all = {cuda_aligned(sizeof(run_sums))};
     for (int i = 0; i < 2; i++) {
@@ -404,7 +435,8 @@ cudaError_t update_handles(const insert_work *work, const void *run_keys)
 {
     cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, work->arrays.runs);
     batch.values = work->arrays.handles;
-    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, work->stream());
+    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE_DIFFERENT, NULL,
+                            work->stream());
 }
 
 /* Finds the runs, and makes room for them. */
@@ -429,11 +461,9 @@ template <class key, class mate> loom_status number_runs(insert_work *work, cons
         cuda_sort_keys(work->call->batch.keys, tells ? NULL : work->call->batch.values, n, buffers, stream, &sorted));
     uint32_t *run_of = (uint32_t *)sorted.free_mates;
     size_t bytes = layout->scratch_bytes;
-    CUDA_TRY(cub::DeviceScan::InclusiveSum(buffers.scratch, bytes, begins_of<key>(sorted.keys), run_of, (uint32_t)n,
-                                           stream));
-    number_kernel<<<multi_blocks(n), MULTI_THREADS, 0, stream>>>(sorted.keys, run_of, n, sorted.free_keys, begin,
-                                                                 arrays->sums);
-    CUDA_TRY(cudaGetLastError());
+    const run_numbers<key> numbers = {sorted.keys, n, run_of, sorted.free_keys, begin, arrays->sums};
+    CUDA_TRY(cub::DeviceScan::InclusiveSum(buffers.scratch, bytes, begins_of<key>(sorted.keys), numbers_to(numbers),
+                                           (uint32_t)n, stream));
     RETURN_IF_FAILED(read_sums(work));
     *run_keys = sorted.free_keys;
     arrays->positions = tells ? (const uint32_t *)sorted.mates : NULL;
@@ -520,7 +550,8 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     conclude_kernel<<<multi_sum_blocks(call->cuda, arrays->runs), MULTI_THREADS, 0, stream>>>(
         *arrays, run_keys, (key *)arrays->places, replace);
     CUDA_TRY(cudaGetLastError());
-    store<<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(*view, *arrays, (uint8_t *)work->status.at);
+    store<<<multi_blocks((arrays->n + STORED - 1) / STORED), MULTI_THREADS, 0, stream>>>(*view, *arrays,
+                                                                                         (uint8_t *)work->status.at);
     CUDA_TRY(cudaGetLastError());
     if (!replace)
         CUDA_TRY(update_handles(work, run_keys));

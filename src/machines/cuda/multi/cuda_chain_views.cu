@@ -1,0 +1,84 @@
+/* The end of views through which users' kernels appended to a chain multimap.
+ *
+ * Kernels count in view->directory.added what they add: keys, pairs, values in the heap. A key whose first value found
+ * no room stays in the directory without values, and lists->bare says so. Whether there are such keys is known on the
+ * device only. So the kernel that erases them is always launched. It ends at once if there are none. */
+#define CUDA_LANES        1
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "core/lanes.h"
+
+#include "engines/open/open_items.h"
+#include "engines/open/open_upkeep.h"
+#include "machines/cuda/multi/cuda_chain_views.cuh"
+
+namespace
+{
+
+/* A thread looks at all slots of a bucket. Nobody else uses the table. Two threads may erase keys of one partition at
+ * the same time, so the erasures are shared ones. */
+template <loom__slot_kind kind>
+__global__ void __launch_bounds__(MULTI_THREADS) erase_bare_kernel(const loom__multi_view view)
+{
+    const loom__open_view *directory = &view.directory;
+    if (view.lists->bare == 0)
+        return;
+    uint64_t erased = 0;
+    for (uint64_t at = multi_item(); at < (uint64_t)directory->partitions * directory->buckets; at += multi_items()) {
+        const open_walk here =
+            open_stand_at(kind, directory, (uint32_t)(at / directory->buckets), (uint32_t)(at % directory->buckets));
+        for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
+            uint64_t key, handle = 0, pair;
+            if (open_read_slot(kind, OPEN_SHARED, directory, &here, slot, &key, &handle, &pair) &&
+                list_count(handle) == 0)
+                erased += open_erase_slot(kind, OPEN_SHARED, directory, &here, slot, key, pair);
+        }
+    }
+    if (erased > 0)
+        atomicAdd((unsigned long long *)&directory->totals->size, 0ull - (unsigned long long)erased);
+}
+
+/* Runs as one warp, behind erase_bare_kernel. */
+__global__ void fold_kernel(loom__totals *totals, loom__open_added *added, loom__multi_totals *lists)
+{
+    loom__open_added *own = &added[threadIdx.x];
+    multi_add(&totals->size, own->keys);
+    multi_add(&lists->pairs, own->pairs);
+    multi_add(&lists->in_heap, own->in_heap);
+    own->keys = own->pairs = own->in_heap = 0;
+}
+
+static_assert(OPEN_ADDED_COPIES == 32, "one lane for each");
+
+const loom__multi_view *view_of(const void *any_view)
+{
+    return static_cast<const loom__multi_view *>(any_view);
+}
+
+} // namespace
+
+loom_status cuda_chain_erase_bare(loom__machine *machine, const void *any_view, loom_stream given)
+{
+    const loom__multi_view *view = view_of(any_view);
+    cuda_state *cuda = (cuda_state *)machine;
+    const unsigned blocks = multi_sum_blocks(cuda, (uint64_t)view->directory.partitions * view->directory.buckets);
+    cudaStream_t stream = (cudaStream_t)given;
+    ON_DEVICE(cuda);
+    if (view->directory.kind == SLOT_KEY_4_VALUE_8)
+        erase_bare_kernel<SLOT_KEY_4_VALUE_8><<<blocks, MULTI_THREADS, 0, stream>>>(*view);
+    else
+        erase_bare_kernel<SLOT_KEY_8_VALUE_8><<<blocks, MULTI_THREADS, 0, stream>>>(*view);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaMemsetAsync(&view->lists->bare, 0, sizeof view->lists->bare, stream));
+    return LOOM_OK;
+}
+
+loom_status cuda_chain_fold_size(loom__machine *machine, const void *any_view, loom_stream given)
+{
+    const loom__multi_view *view = view_of(any_view);
+    RETURN_IF_FAILED(cuda_chain_erase_bare(machine, any_view, given));
+    ON_DEVICE((cuda_state *)machine);
+    fold_kernel<<<1, OPEN_ADDED_COPIES, 0, (cudaStream_t)given>>>(view->directory.totals, view->directory.added,
+                                                                  view->lists);
+    CUDA_TRY(cudaGetLastError());
+    return LOOM_OK;
+}
