@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 {
     const uint64_t first = (uint64_t)blockIdx.x * MULTI_THREADS * STORED + threadIdx.x;
     uint32_t runs[STORED];
-    uint64_t handles[STORED], numbers[STORED];
+    uint64_t handles[STORED], numbers[STORED], places[STORED];
     value values[STORED];
 #pragma unroll
     for (int k = 0; k < STORED; k++) {
@@ -275,16 +275,18 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         values[k] = ((const value *)work.values)[work.position(i)];
     }
 #pragma unroll
+    for (int k = 0; k < STORED; k++) /* a loop of its own: no link is read behind a store */
+        if (first + k * MULTI_THREADS < work.n)
+            places[k] = chain ? list_place_of(view.heap, sizeof(value), handles[k], numbers[k])
+                              : list_first(handles[k]) + numbers[k];
+#pragma unroll
     for (int k = 0; k < STORED; k++) {
         const uint64_t i = first + k * MULTI_THREADS;
         if (i >= work.n)
             return;
         const bool stored = numbers[k] < list_count(handles[k]);
-        if (stored && list_in_heap(handles[k])) {
-            const uint64_t place = chain ? list_place_of(view.heap, sizeof(value), handles[k], numbers[k])
-                                         : list_first(handles[k]) + numbers[k];
-            ((value *)view.heap)[place] = values[k];
-        }
+        if (stored && list_in_heap(handles[k]))
+            ((value *)view.heap)[places[k]] = values[k];
         if (status != NULL)
             status[work.position(i)] = stored ? LOOM_OK : LOOM_FULL;
     }
