@@ -38,8 +38,6 @@ loom_status loom__multi_supports(loom__machine *machine, loom_type type, loom_fe
         return loom__fail(LOOM_UNSUPPORTED,
                           "a key of a multimap has many values, and the call is about one; use a map");
     case LOOM_FEATURE_ERASE_IF:
-        return loom__fail(LOOM_UNSUPPORTED,
-                          "values of multimaps are erased by loom_map_erase and loom_map_erase_pairs");
     case LOOM_FEATURE_LISTS:
         return LOOM_OK;
     default:
