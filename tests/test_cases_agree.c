@@ -397,8 +397,6 @@ static void agree_as_multimap(test_run *t)
 {
     const uint64_t n = test_scaled(t, 30000, 4000);
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     loom_map_config config = make_multimap_config(t, n / 10, n);
     config.growth = 2;
     multimap_model m = make_multimap_model(t, context, &config);

@@ -95,8 +95,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_of_every_length, .long_tier = 1, .timeout
     uint64_t *lengths = lengths_around_classes(test_scaled(t, 8193, 513), &keys);
     for (int way = 0; way < 4; way++) {
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            break;
         batch b = rows_of(t, random_u64(&t->random), lengths, keys);
         multimap_model m = make_growing(t, context, way % 2 ? keys : 0, way % 2 ? b.n : 0);
         test_note("way %d", way);
@@ -129,8 +127,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_growing_one_by_one)
 {
     const uint64_t n = test_scaled(t, 400, 150);
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     multimap_model m = make_growing(t, context, 0, 0);
     batch b = make_batch(t, 2);
     for (uint64_t i = 0; i < n; i++) {
@@ -160,8 +156,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_very_long, .long_tier = 1, .threads = 1, 
     for (uint64_t i = 0; i < test_scaled(t, 3, 1); i++) {
         const uint64_t lengths[] = {middles[i] - 1, middles[i], middles[i] + 1, 1, 2};
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            return;
         batch b = rows_of(t, random_u64(&t->random), lengths, 5);
         multimap_model m = make_growing(t, context, 5, 0);
         test_note("lists of about %llu values", (unsigned long long)middles[i]);
@@ -187,8 +181,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_long_in_two_calls, .long_tier = 1, .threa
         {1 << 19, 1 << 20}, {(1 << 20) + 1, 1}, {(1 << 20) - 1, 1},       {3, (1 << 21) + 1}};
     for (uint64_t i = 0; i < test_scaled(t, 12, 3); i++) {
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            return;
         multimap_model m = make_growing(t, context, 0, 0);
         test_note("%llu values, then %llu", (unsigned long long)parts[i][0], (unsigned long long)parts[i][1]);
         for (int j = 0; j < 2; j++) {
@@ -213,8 +205,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_all_pairs_have_one_key, .threads = 1)
     const uint64_t n = test_scaled(t, 50000, 20000);
     for (int grows = 0; grows < 2; grows++) {
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            return;
         loom_map_config config = make_multimap_config(t, 1, n);
         config.growth = grows ? 2 : 0;
         multimap_model m = make_multimap_model(t, context, &config);
@@ -242,8 +232,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_special_keys)
     static const uint64_t values[] = {0, UINT64_MAX, 1, UINT64_C(0x8000000080000000), 0, UINT64_MAX};
     for (uint64_t seed = 0; seed < test_scaled(t, 50, 10); seed++) {
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            return;
         loom_context_destroy(context);
         context = make_context_with(t, 1, seed);
         multimap_model m = make_growing(t, context, 30, 100);
@@ -275,8 +263,6 @@ TEST_EACH_MULTIMAP(test_multimap_lists_special_keys)
 TEST_EACH_MULTIMAP(test_multimap_lists_equal_pairs)
 {
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     multimap_model m = make_growing(t, context, 10, 10);
     batch b = make_batch(t, 100), one = make_batch(t, 1), many = make_batch(t, 150);
     for (uint64_t i = 0; i < b.n; i++)
@@ -311,8 +297,6 @@ TEST_EACH_MULTIMAP(test_multimap_find_all_absent_repeated_and_limited)
     static const uint64_t lengths[] = {1, 2, 3, 0, 17, 100, 5, 0, 1, 64};
     static const uint64_t limits[] = {0, 1, 2, 5, 64, 99, 100, 101, UINT64_MAX};
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     multimap_model m = make_growing(t, context, 10, 200);
     const uint64_t salt = random_u64(&t->random);
     batch b = rows_of(t, salt, lengths, 10), asked = make_batch(t, 300);
@@ -343,8 +327,6 @@ TEST_EACH_MULTIMAP(test_multimap_find_all_absent_repeated_and_limited)
 TEST_EACH_MULTIMAP(test_multimap_find_all_no_keys_and_wrong_arguments)
 {
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     multimap_model m = make_growing(t, context, 10, 10);
     batch b = rows_of_key(t, 3, 4, 0);
     uint64_t offsets[5] = {99, 99, 99, 99, 99}, needed = 99, count = 99;
@@ -382,8 +364,6 @@ TEST_EACH_MULTIMAP(test_multimap_erase_pairs_at_every_place)
     for (uint64_t length = 1; length <= test_scaled(t, 40, 18); length++)
         for (uint64_t step = 1; step <= 3; step += 2) {
             loom_context *context = make_multimap_context(t);
-            if (!context)
-                return;
             multimap_model m = make_growing(t, context, 4, 40);
             batch list = rows_of_key(t, 1, length, 1000), other = rows_of_key(t, 2, 3, 1000), one = make_batch(t, 1);
             multimap_build(&m, &list, LOOM_KEEP);
@@ -412,8 +392,6 @@ TEST_EACH_MULTIMAP(test_multimap_erase_pairs_at_every_place)
 TEST_EACH_MULTIMAP(test_multimap_erase_without_statuses)
 {
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     multimap_model m = make_growing(t, context, 10, 100);
     batch b = rows_of_key(t, 9, 20, 0);
     multimap_insert(&m, &b, LOOM_KEEP);
@@ -434,8 +412,6 @@ TEST_EACH_MULTIMAP(test_multimap_erase_without_statuses)
 TEST_EACH_MULTIMAP(test_multimap_writes_end_cursors)
 {
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     for (int writer = 0; writer < 5; writer++) {
         multimap_model m = make_growing(t, context, 10, 100);
         batch b = rows_of_key(t, 9, 50, 0), none = rows_of_key(t, 9, 1, 50), chunk = make_batch(t, 7);
@@ -479,8 +455,6 @@ TEST_EACH_MULTIMAP(test_multimap_most_values_per_key)
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         for (int way = 0; way < 3; way++) {
             loom_context *context = make_multimap_context(t);
-            if (!context)
-                return;
             loom_map_config config = make_multimap_config(t, 20, 50);
             uint64_t stored = 0;
             config.growth = 2;

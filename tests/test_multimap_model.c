@@ -167,8 +167,6 @@ static void random_tables(test_run *t, int grows)
     const uint64_t tables = test_scaled(t, 24, 3), steps = test_scaled(t, 150, 40);
     for (uint64_t table = 0; table < tables; table++) {
         loom_context *context = make_multimap_context(t);
-        if (!context)
-            return;
         const loom_map_config config = random_config(t, grows);
         multimap_model m = make_multimap_model(t, context, &config);
         const uint64_t universe = 1 + random_below(&t->random, 300);
@@ -199,8 +197,6 @@ TEST_EACH_MULTIMAP(test_multimap_model_random_operations_large, .long_tier = 1, 
 {
     const uint64_t steps = test_scaled(t, 60, 8), n = test_scaled(t, 60000, 6000);
     loom_context *context = make_multimap_context(t);
-    if (!context)
-        return;
     loom_context_destroy(context);
     context = make_context_with(t, 3, random_u64(&t->random));
     loom_map_config config = make_multimap_config(t, n / 10, n / 10);

@@ -12,8 +12,6 @@
 
 #include "core/list_handle.h"
 
-#include <string.h>
-
 enum { LIST_LINK_BYTES = 8, LIST_PLACE_BITS = 33 /* of a link */ };
 
 /* Links reach values of heaps of this size. */
@@ -52,12 +50,18 @@ LOOM_BOTH int list_link_linked(uint64_t link)
     return (int)(link >> 63);
 }
 
-/* The link in front of `place`. For a list that nobody changes. */
+/* The link in front of `place`. For a list that nobody changes. With values of 4 bytes it is aligned to 4 bytes only. */
 LOOM_BOTH uint64_t list_link_at(const unsigned char *heap, uint64_t value_bytes, uint64_t place)
 {
-    uint64_t link;
-    memcpy(&link, heap + place * value_bytes - LIST_LINK_BYTES, sizeof link);
-    return link;
+    const uint32_t *halves = (const uint32_t *)(const void *)(heap + place * value_bytes - LIST_LINK_BYTES);
+    return halves[0] | (uint64_t)halves[1] << 32;
+}
+
+LOOM_BOTH void list_link_put(unsigned char *heap, uint64_t value_bytes, uint64_t place, uint64_t link)
+{
+    uint32_t *halves = (uint32_t *)(void *)(heap + place * value_bytes - LIST_LINK_BYTES);
+    halves[0] = (uint32_t)link;
+    halves[1] = (uint32_t)(link >> 32);
 }
 
 /* The newest piece of a list in the heap. */
@@ -82,6 +86,15 @@ LOOM_BOTH loom__list_piece list_older_piece(const unsigned char *heap, uint64_t 
     piece.before = piece.linked ? list_link_before(list_link_at(heap, value_bytes, piece.place)) : 0;
     piece.count = newer->before - piece.before;
     return piece;
+}
+
+/* The place of value `number` of a list in the heap. The value lies in the newest piece or in the one before. */
+LOOM_BOTH uint64_t list_place_of(const unsigned char *heap, uint64_t value_bytes, uint64_t handle, uint64_t number)
+{
+    loom__list_piece piece = list_newest_piece(heap, value_bytes, handle);
+    if (number < piece.before)
+        piece = list_older_piece(heap, value_bytes, &piece);
+    return piece.place + number - piece.before;
 }
 
 #endif

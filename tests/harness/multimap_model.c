@@ -19,21 +19,11 @@ loom_context *make_multimap_context(test_run *t)
 {
     loom_context *context = make_context(t);
     loom_map_config config = make_multimap_config(t, 10, 10);
-    loom_memory memory = LOOM_MEMORY_INIT;
     loom_map *map = NULL;
-    const loom_status status = loom_map_create(context, &config, &map);
-    if (status == LOOM_OK || t->machine == LOOM_MACHINE_CPU) {
-        CHECK_OK(status);
-        CHECK_OK(loom_supports(context, LOOM_TYPE_MULTIMAP, t->engine, LOOM_FEATURE_LISTS));
-        loom_map_destroy(map);
-        return context;
-    }
-    CHECK(map == NULL);
-    CHECK_REFUSED(loom_map_create(context, &config, &map), LOOM_UNSUPPORTED);
-    CHECK_REFUSED(loom_map_memory_required(context, &config, &memory), LOOM_UNSUPPORTED);
-    CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MULTIMAP, t->engine, LOOM_FEATURE_LISTS), LOOM_UNSUPPORTED);
-    loom_context_destroy(context);
-    return NULL;
+    CHECK_OK(loom_map_create(context, &config, &map));
+    CHECK_OK(loom_supports(context, LOOM_TYPE_MULTIMAP, t->engine, LOOM_FEATURE_LISTS));
+    loom_map_destroy(map);
+    return context;
 }
 
 multimap_model make_multimap_model(test_run *t, loom_context *context, const loom_map_config *config)

@@ -25,8 +25,7 @@ typedef struct multimap_model {
     uint32_t key_bytes, value_bytes;
 } multimap_model;
 
-/* As make_context. NULL if the machine under test has no multimaps: it must then refuse them in every way. The test
- * returns instead of skipping, since it has run on other machines before. */
+/* As make_context. Every machine must have multimaps of the engine under test. */
 loom_context *make_multimap_context(test_run *t);
 /* A config of the widths under test. The table does not grow. */
 loom_map_config make_multimap_config(const test_run *t, uint64_t capacity, uint64_t values);

@@ -1,5 +1,6 @@
 /* What becomes of a list of the chain engine that gets more values at once: the same decision on every machine. The
- * list's own room is filled first. The other values get one bucket. */
+ * list's own room is filled first. The other values get one bucket. At the end: the decision for lists of either
+ * engine. */
 #ifndef LOOM_CHAIN_PLAN_H
 #define LOOM_CHAIN_PLAN_H
 
@@ -16,8 +17,9 @@ LOOM_BOTH uint64_t chain_values_for(const loom__multi_view *view, uint64_t befor
 /* The room of a list, by its handle before the call. */
 LOOM_BOTH uint64_t chain_room(const loom__multi_view *view, uint64_t old)
 {
-    const uint64_t before = list_in_heap(old) ? list_newest_piece(view->heap, view->value_bytes, old).before : 0;
-    return chain_capacity(view, old, before);
+    if (!list_in_heap(old) || old & LIST_EXACT) /* needs no link */
+        return list_count(old);
+    return chain_capacity(view, old, list_newest_piece(view->heap, view->value_bytes, old).before);
 }
 
 /* As multi_plan_list: `moves` is the size of the new bucket. A list that has no bucket yet takes the value in its
@@ -64,6 +66,32 @@ LOOM_BOTH uint64_t chain_kept_list(const loom__multi_view *view, uint64_t old, c
     if (plan->stored > 0)
         return list_with_count(old, plan->wanted < room ? plan->wanted : room);
     return multi_has_ones(view) && plan->wanted > 0 ? list_of_one((uint32_t)first) : 0;
+}
+
+/* The link in front of the bucket that a list gets. */
+LOOM_BOTH uint64_t chain_link_of(uint64_t old, const loom__list_plan *plan)
+{
+    return list_link_make(list_is_linked(old), list_first(old), plan->before);
+}
+
+/* ---- lists of either engine; `chain` is multi_is_chain(view) ---- */
+
+LOOM_BOTH loom__list_plan list_plan_for(int chain, const loom__multi_view *view, uint64_t old, uint64_t wanted,
+                                        int tight)
+{
+    return chain ? chain_plan_list(view, old, wanted, tight) : multi_plan_list(view, old, wanted, tight);
+}
+
+LOOM_BOTH uint64_t list_needed_when_packed(int chain, const loom__multi_view *view, uint64_t old,
+                                           const loom__list_plan *plan)
+{
+    return chain ? chain_needed_when_packed(view, old, plan) : multi_needed_when_packed(plan);
+}
+
+LOOM_BOTH uint64_t list_kept(int chain, const loom__multi_view *view, uint64_t old, const loom__list_plan *plan,
+                             uint64_t first)
+{
+    return chain ? chain_kept_list(view, old, plan, first) : multi_kept_list(view, old, plan, first);
 }
 
 #endif

@@ -64,6 +64,12 @@ LOOM_BOTH unsigned char *multi_value_at(const loom__multi_view *view, uint64_t p
     return view->heap + place * view->value_bytes;
 }
 
+/* Whether lists are chains of buckets: the chain engine. */
+LOOM_BOTH int multi_is_chain(const loom__multi_view *view)
+{
+    return view->first_bucket > 0;
+}
+
 /* Whether lists of one value have it in their handle. */
 LOOM_BOTH int multi_has_ones(const loom__multi_view *view)
 {

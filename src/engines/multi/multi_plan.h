@@ -32,6 +32,33 @@ LOOM_BOTH loom__list_plan multi_plan_list(const loom__multi_view *view, uint64_t
     return plan;
 }
 
+/* The kind of the place that a list takes, if it takes one. */
+LOOM_BOTH loom__list_kind multi_place_kind(const loom__list_plan *plan)
+{
+    return list_kind_for(plan->before + plan->moves);
+}
+
+/* The fewest values of a place that gets a list more values than it has room for. */
+LOOM_BOTH uint64_t multi_least_place(const loom__list_plan *plan)
+{
+    return (plan->stored > plan->before ? plan->stored - plan->before : 0) + 1;
+}
+
+/* The list gets a place of only `values` values. 0: it gets none. */
+LOOM_BOTH void multi_cut_plan(loom__list_plan *plan, uint64_t values)
+{
+    plan->moves = values;
+    plan->exact = 1;
+    if (values > 0)
+        plan->wanted = plan->before + values;
+}
+
+/* The handle of a list that takes a place. */
+LOOM_BOTH uint64_t multi_placed_list(const loom__list_plan *plan, loom__list_kind kind, uint64_t place)
+{
+    return list_make(kind, place, plan->wanted, plan->exact) | (plan->link > 0 ? LIST_LINKED : 0);
+}
+
 /* The values that the list takes at the end of a packed heap, where all lists are exact. */
 LOOM_BOTH uint64_t multi_needed_when_packed(const loom__list_plan *plan)
 {

@@ -4,6 +4,8 @@
 
 #include "core/list_pieces.h"
 
+#include <string.h>
+
 /* Copies values first .. first + count - 1 of a list, count > 0. */
 static inline void loom__cpu_copy_list(const unsigned char *heap, uint64_t value_bytes, uint64_t handle, uint64_t first,
                                        uint64_t count, unsigned char *to)

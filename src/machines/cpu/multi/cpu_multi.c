@@ -2,7 +2,7 @@
 #include "machines/cpu/multi/cpu_multi.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "engines/chain/chain_layout.h"
+#include "engines/chain/chain_check.h"
 #include "machines/cpu/core/cpu_lists.h"
 #include "machines/cpu/core/cpu_retrieve.h"
 #include "machines/cpu/open/cpu_open.h"
@@ -381,42 +381,20 @@ static int take_values(uint64_t *taken, uint64_t first, uint64_t count)
     return before == 0;
 }
 
-/* Whether a piece lies in the used part of the heap, with its link and `capacity` values. */
-static int is_inside(const loom__multi_view *view, const loom__list_piece *piece, uint64_t capacity)
-{
-    const uint64_t used = view->lists->used, link = piece->linked ? list_link_values(view->value_bytes) : 0;
-    return link <= piece->place && piece->place <= used && capacity <= used - piece->place;
-}
-
-/* Follows the pieces of a chain. No link is read before its piece is known to lie in the heap, and `before` becomes
- * smaller with each piece. Returns whether the chain is sound. */
+/* Follows the pieces of a chain. Returns whether it is sound. */
 static int survey_chain(const survey_work *work, uint64_t handle, loom__survey *sums)
 {
     const loom__multi_view *view = work->view;
-    const uint64_t bytes = view->value_bytes, count = list_count(handle), link_values = list_link_values(bytes);
-    loom__list_piece piece = {.place = list_first(handle), .linked = list_is_linked(handle)};
-    uint64_t end = count; /* values of this piece and all older ones */
-    int sound = count <= view->most, newest = 1;
-    while (sound) {
-        if (!is_inside(view, &piece, 0))
-            return 0;
-        const uint64_t link = piece.linked ? list_link_at(view->heap, bytes, piece.place) : 0;
-        const uint64_t in_front = piece.linked ? link_values : 0;
-        piece.before = list_link_before(link);
-        if (piece.before >= end || (piece.linked && piece.before == 0))
-            return 0;
-        const uint64_t room = newest ? chain_capacity(view, handle, piece.before) : end, own = room - piece.before;
-        if (room < end || !is_inside(view, &piece, own))
-            return 0;
-        sums->heap_end = piece.place + own > sums->heap_end ? piece.place + own : sums->heap_end;
-        sound = work->taken == NULL || take_values(work->taken, piece.place - in_front, own + in_front);
-        if (!piece.linked)
-            return sound;
-        end = piece.before;
-        newest = 0;
-        piece = (loom__list_piece){.place = list_link_place(link), .linked = list_link_linked(link)};
+    chain_check walk = chain_check_begin(handle);
+    int sound = list_count(handle) <= view->most;
+    while (sound && walk.end > 0) { /* which becomes smaller with each piece */
+        uint64_t first, count;
+        sound = chain_check_piece(view, view->lists->used, handle, &walk, &first, &count) &&
+                (work->taken == NULL || take_values(work->taken, first, count));
+        if (sound && first + count > sums->heap_end)
+            sums->heap_end = first + count;
     }
-    return 0;
+    return sound;
 }
 
 /* Adds a list to the sums of its partition. Returns whether it is sound. */
@@ -424,7 +402,7 @@ static int survey_list(const survey_work *work, uint64_t handle, loom__survey *s
 {
     const loom__multi_view *view = work->view;
     const uint64_t count = list_count(handle);
-    const int chain = view->first_bucket > 0 && list_in_heap(handle);
+    const int chain = multi_is_chain(view) && list_in_heap(handle);
     if (chain ? !multi_is_sound_kind(view, handle) : !multi_is_sound(view, view->lists->used, handle))
         return 0;
     sums->pairs += count;

@@ -39,41 +39,31 @@ typedef struct list_plan {
 
 static int is_chain(const loom__cpu_lists *work)
 {
-    return work->view->first_bucket > 0;
+    return multi_is_chain(work->view);
 }
 
+/* A build leaves no room behind lists. */
 static loom__list_plan plan_list(const loom__cpu_lists *work, uint64_t old, uint64_t wanted)
 {
-    const int tight = work->batch->values_needed == NULL;
-    return is_chain(work) ? chain_plan_list(work->view, old, wanted, tight || work->batch->replace)
-                          : multi_plan_list(work->view, old, wanted, tight);
-}
-
-/* The kind of the place that a list takes. */
-static loom__list_kind kind_of(const loom__list_plan *plan)
-{
-    return list_kind_for(plan->before + plan->moves);
+    const int tight = work->batch->values_needed == NULL || work->batch->replace;
+    return list_plan_for(is_chain(work), work->view, old, wanted, tight);
 }
 
 /* Takes a place for a list. If there is none, and no larger heap can be had, the list gets what is left of the heap, if
  * that is more than it has. */
 static uint64_t take_place(loom__cpu_lists *work, loom__list_plan *plan)
 {
-    const loom__list_kind kind = kind_of(plan);
+    const loom__list_kind kind = multi_place_kind(plan);
     uint64_t place = loom__cpu_multi_take(work->view, kind, plan->link, plan->moves, &plan->moves);
     if (place != MULTI_NO_PLACE)
         return place;
     loom__cpu_lists_add(&work->short_of_room, 1);
     if (work->batch->values_needed != NULL && !work->batch->replace)
         return MULTI_NO_PLACE;
-    const uint64_t least = plan->before > plan->stored ? plan->before : plan->stored;
     uint64_t values = plan->wanted - plan->before;
-    place = loom__cpu_multi_take(work->view, kind, plan->link, least + 1 - plan->before, &values);
-    if (place != MULTI_NO_PLACE) {
-        plan->wanted = plan->before + values;
-        plan->moves = values;
-        plan->exact = 1;
-    }
+    place = loom__cpu_multi_take(work->view, kind, plan->link, multi_least_place(plan), &values);
+    if (place != MULTI_NO_PLACE)
+        multi_cut_plan(plan, values);
     return place;
 }
 
@@ -83,25 +73,14 @@ static uint64_t move_list(const loom__multi_view *view, loom__list_kind kind, ui
 {
     const uint64_t bytes = view->value_bytes, one = list_one_value(old), used = plan->wanted - plan->before;
     unsigned char *to = multi_value_at(view, place);
-    uint64_t handle = list_make(kind, place, plan->wanted, plan->exact);
-    if (plan->link > 0) {
-        const uint64_t link = list_link_make(list_is_linked(old), list_first(old), plan->before);
-        memcpy(to - LIST_LINK_BYTES, &link, LIST_LINK_BYTES);
-        handle |= LIST_LINKED;
-    } else if (list_in_heap(old)) {
+    if (plan->link > 0)
+        list_link_put(view->heap, bytes, place, chain_link_of(old, plan));
+    else if (list_in_heap(old))
         memcpy(to, multi_value_at(view, list_first(old)), plan->stored * bytes);
-    } else if (plan->stored > 0) {
+    else if (plan->stored > 0)
         memcpy(to, &one, bytes);
-    }
     memset(to + used * bytes, 0, (plan->moves - used) * bytes);
-    return handle;
-}
-
-/* The handle of a list that takes no place. */
-static uint64_t kept_list(const loom__cpu_lists *work, uint64_t old, const loom__list_plan *plan, uint64_t first)
-{
-    return is_chain(work) ? chain_kept_list(work->view, old, plan, first)
-                          : multi_kept_list(work->view, old, plan, first);
+    return multi_placed_list(plan, kind, place);
 }
 
 /* Erases a key that has got no value. Its slot then holds a handle of zero. */
@@ -123,16 +102,15 @@ static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records,
     uint64_t together = 0, needed = 0, in_heap = 0;
     for (uint32_t i = 0; i < count; i++) {
         const loom__list_plan *plan = &plans[i].list;
-        together += kind_of(plan) == LIST_SHORT ? plan->link + plan->moves : 0;
-        needed += is_chain(work) ? chain_needed_when_packed(view, reserved[plans[i].row].old, plan)
-                                 : multi_needed_when_packed(plan);
+        together += multi_place_kind(plan) == LIST_SHORT ? plan->link + plan->moves : 0;
+        needed += list_needed_when_packed(is_chain(work), view, reserved[plans[i].row].old, plan);
     }
     uint64_t shared = together > 0 ? loom__cpu_multi_take(view, LIST_SHORT, 0, together, &together) : MULTI_NO_PLACE;
     for (uint32_t i = 0; i < count; i++) {
         loom__list_plan *plan = &plans[i].list;
         const uint64_t row = plans[i].row;
         const loom__cpu_reserved *first = &reserved[row];
-        const loom__list_kind kind = kind_of(plan);
+        const loom__list_kind kind = multi_place_kind(plan);
         uint64_t place = MULTI_NO_PLACE;
         if (plan->moves > 0 && kind == LIST_SHORT && shared != MULTI_NO_PLACE) {
             place = shared + plan->link;
@@ -140,9 +118,9 @@ static void settle_some(loom__cpu_lists *work, const loom__cpu_records *records,
         } else if (plan->moves > 0) {
             place = take_place(work, plan);
         }
-        *first->handle = place != MULTI_NO_PLACE
-                             ? move_list(view, kind, first->old, plan, place)
-                             : kept_list(work, first->old, plan, loom__cpu_lists_value(work, records, row));
+        *first->handle = place != MULTI_NO_PLACE ? move_list(view, kind, first->old, plan, place)
+                                                 : list_kept(is_chain(work), view, first->old, plan,
+                                                             loom__cpu_lists_value(work, records, row));
         in_heap += list_in_heap(*first->handle) ? list_count(*first->handle) : 0;
         in_heap -= list_in_heap(first->old) ? plan->stored : 0;
         if (*first->handle == 0)
@@ -186,12 +164,7 @@ static inline int has_place(const loom__cpu_reserved *reserved)
 LOOM_LANE uint64_t place_of(int chain, uint64_t bytes, const unsigned char *heap, const loom__cpu_reserved *reserved)
 {
     const uint64_t handle = *reserved->handle, number = list_count(reserved->old);
-    if (!chain || !list_is_linked(handle))
-        return list_first(handle) + number;
-    loom__list_piece piece = list_newest_piece(heap, bytes, handle);
-    if (number < piece.before)
-        piece = list_older_piece(heap, bytes, &piece);
-    return piece.place + number - piece.before;
+    return chain ? list_place_of(heap, bytes, handle, number) : list_first(handle) + number;
 }
 
 /* A line near that place, without reading a link. */

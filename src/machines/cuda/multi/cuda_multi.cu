@@ -14,6 +14,7 @@ const loom__multi_view *view_of(const void *any_view)
 
 const uint64_t MOST_AT_ONCE = 1 << 24; /* keys that a launch looks up: it has memory for their handles */
 
+/* Of a chain, the first value of the newest piece, which its handle knows. */
 __global__ void __launch_bounds__(MULTI_THREADS)
     first_values_kernel(const loom__multi_view view, const uint64_t *handles, uint64_t n, void *values, uint64_t absent)
 {

@@ -1,4 +1,5 @@
-/* Multimaps with lists in one piece, on the cuda machine.
+/* Multimaps on the cuda machine: the open engine, whose lists lie in one piece, and the chain engine. Both share all
+ * calls. Kernels that differ are compiled for each: `chain` is multi_is_chain(view).
  *
  *   cuda_multi.cu         the list of calls; lookups of one value
  *   cuda_multi_find.cu    find_counts, find_all

@@ -4,8 +4,10 @@
  * and its handle tells how many pairs have gone.
  *
  * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its
- * pairs one after the other: all threads look for the first equal value, then move the values behind it. So the values
- * that stay keep their order, and of equal pairs the first one goes. Other runs have other lists. */
+ * pairs one after the other: all threads look for the first equal value, then move the values behind it, in a chain piece
+ * by piece. So the values that stay keep their order, and of equal pairs the first one goes. Other runs have other
+ * lists. */
+#include "engines/chain/chain_layout.h"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
@@ -114,7 +116,60 @@ template <class value> __device__ __forceinline__ void close_gap(value *values, 
     }
 }
 
-template <class key, class value>
+/* The two functions above, for lists of either engine. These take a list in the heap. Values of a chain are counted from
+ * its oldest piece on. */
+template <class value, bool chain>
+__device__ __forceinline__ uint64_t find_in_list(const loom__multi_view &view, uint64_t handle, value sought)
+{
+    const value *heap = (const value *)view.heap;
+    const uint64_t count = list_count(handle);
+    if (!chain)
+        return find_value(heap + list_first(handle), count, sought);
+    uint64_t found = count;
+    loom__list_piece piece = list_newest_piece(view.heap, sizeof(value), handle);
+    for (;; piece = list_older_piece(view.heap, sizeof(value), &piece)) { /* ends at the oldest one */
+        const uint64_t at = find_value(heap + piece.place, piece.count, sought);
+        if (at < piece.count)
+            found = piece.before + at;
+        if (!piece.linked)
+            return found;
+    }
+}
+
+/* Returns the handle of the list without value `at`. In a chain the first value of each newer piece moves to the end of
+ * the piece before. A newest piece without values leaves the chain. */
+template <class value, bool chain>
+__device__ __forceinline__ uint64_t remove_value(const loom__multi_view &view, uint64_t handle, uint64_t at)
+{
+    value *heap = (value *)view.heap;
+    const uint64_t count = list_count(handle);
+    if (!chain) {
+        close_gap(heap + list_first(handle), count, at);
+        return list_with_count(handle, count - 1);
+    }
+    loom__list_piece piece = list_newest_piece(view.heap, sizeof(value), handle);
+    const loom__list_piece newest = piece;
+    value first_of_newer = {};
+    for (bool is_newest = true;; is_newest = false) { /* ends at the piece that has value `at` */
+        value *values = heap + piece.place;
+        const value first = values[0];
+        __syncthreads();
+        close_gap(values, piece.count, at > piece.before ? at - piece.before : 0);
+        if (!is_newest && threadIdx.x == 0)
+            values[piece.count - 1] = first_of_newer;
+        __syncthreads();
+        if (at >= piece.before)
+            break;
+        first_of_newer = first;
+        piece = list_older_piece(view.heap, sizeof(value), &piece);
+    }
+    if (newest.count > 1 || !newest.linked)
+        return list_with_count(handle, count - 1);
+    piece = list_older_piece(view.heap, sizeof(value), &newest);
+    return chain_handle_of_full(&piece);
+}
+
+template <class key, class value, bool chain>
 __global__ void __launch_bounds__(MULTI_THREADS)
     erase_pairs_kernel(const loom__multi_view view, const pair_runs<key> work, const value *given, uint8_t *status,
                        cuda_counts *counts)
@@ -122,21 +177,18 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     for (uint32_t run = blockIdx.x; run < *work.runs; run += gridDim.x) {
         uint64_t handle = work.handles[run], erased = 0, missed = 0;
         const uint64_t before = list_count(handle), begin = work.begin[run];
-        value *values = (value *)multi_value_at(&view, list_in_heap(handle) ? list_first(handle) : 0);
         for (uint64_t i = begin; i < work.n && work.keys[i] == work.keys[begin]; i++) {
             const uint32_t position = work.positions[i];
             const value sought = given[position];
             const uint64_t count = list_count(handle);
             uint64_t at = count;
             if (list_in_heap(handle))
-                at = find_value(values, count, sought);
+                at = find_in_list<value, chain>(view, handle, sought);
             else if (count > 0 && (value)list_one_value(handle) == sought)
                 at = 0;
-            if (at < count) {
-                if (list_in_heap(handle))
-                    close_gap(values, count, at);
-                handle = list_with_count(handle, count - 1);
-            }
+            if (at < count)
+                handle = list_in_heap(handle) ? remove_value<value, chain>(view, handle, at)
+                                              : list_with_count(handle, count - 1);
             erased += at < count;
             missed += at >= count;
             if (threadIdx.x == 0 && status != NULL)
@@ -221,12 +273,13 @@ template <class key, class value> loom_status erase_runs(pairs_work *work)
     batch.found_values = runs.handles;
     CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_FIND, NULL, stream));
     const uint64_t most = (uint64_t)call->cuda->multiprocessors * 8;
-    erase_pairs_kernel<key, value><<<(unsigned)(counters[0] < most ? counters[0] : most), MULTI_THREADS, 0, stream>>>(
+    auto erase = multi_is_chain(view) ? erase_pairs_kernel<key, value, true> : erase_pairs_kernel<key, value, false>;
+    erase<<<(unsigned)(counters[0] < most ? counters[0] : most), MULTI_THREADS, 0, stream>>>(
         *view, runs, (const value *)work->values.at, (uint8_t *)work->status.at, call->counts());
     CUDA_TRY(cudaGetLastError());
     batch.found_values = NULL;
     batch.values = runs.handles;
-    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE, NULL, stream));
+    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE_DIFFERENT, NULL, stream));
     CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     if (counters[1] > 0) {

@@ -52,7 +52,7 @@ template <class value_type> struct answers {
     {
         if (offsets[n] > room)
             return {};
-        return list_to_copy(heap, sizeof(value), handles[i], 0, offsets[i + 1] - offsets[i], offsets[i]);
+        return {handles[i], 0, offsets[i + 1] - offsets[i], offsets[i]};
     }
     __device__ __forceinline__ void put(uint64_t, uint64_t at, value one) const
     {
@@ -110,7 +110,7 @@ template <class value> cudaError_t copy_answers(const query_work *work, const ui
     const loom__list_query *query = work->query;
     const answers<value> lists = {work->view->heap,         handles,  work->offsets(),
                                   (value *)work->values.at, query->n, query->room};
-    return copy_lists(work->call->cuda, lists, query->n, queue, work->call->stream);
+    return copy_lists(work->call->cuda, lists, multi_is_chain(work->view) != 0, query->n, queue, work->call->stream);
 }
 
 /* The values go to an array of the caller's on the device, or to temporary memory, for which the device must first tell

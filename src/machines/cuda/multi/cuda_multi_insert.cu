@@ -3,9 +3,10 @@
  * Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
- *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere.
- *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle. Lists that move
- *               are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
+ *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere. A chain
+ *               takes a bucket there for the values that have no room.
+ *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle and its link.
+ *               Lists that move are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
  *               and the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
  *   5. Store    Each pair whose place is below the new count is stored. The others are refused.
  *   6. Update   The directory gets the new handles.
@@ -21,8 +22,10 @@
  * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.7 ms to sort, 0.4 to
  * number, 0.5 to plan and conclude, 0.5 for the directory, 2.0 to store. In the last of these, every warp added to the
  * number of pairs. Now runs are counted instead, by threads that each take many. */
+#include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_heavy.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -114,26 +117,29 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 /* ---- 3. plan ---- */
 
+template <bool chain>
 __device__ __forceinline__ loom__list_plan plan_run(const loom__multi_view &view, const run_arrays &work, uint64_t run,
                                                     int tight)
 {
     const uint64_t old = work.old[run], more = work.status[run] == LOOM_FULL ? 0 : work.length(run);
-    return multi_plan_list(&view, old, list_count(old) + more, tight);
+    return list_plan_for(chain, &view, old, list_count(old) + more, tight);
 }
 
+template <bool chain>
 __global__ void __launch_bounds__(MULTI_THREADS)
     plan_kernel(const loom__multi_view view, const run_arrays work, int tight)
 {
     uint64_t taken = 0, large = 0, moving = 0, needed = 0, refused = 0;
     for (uint64_t run = multi_item(); run < work.runs; run += multi_items()) {
-        const loom__list_plan plan = plan_run(view, work, run, tight);
-        const bool is_large = plan.moves > 0 && list_kind_for(plan.wanted) == LIST_LARGE;
-        const uint64_t takes = plan.moves + (is_large ? LIST_LARGE_UNIT - 1 : 0); /* begins at a multiple of a unit */
+        const loom__list_plan plan = plan_run<chain>(view, work, run, tight);
+        const bool is_large = plan.moves > 0 && multi_place_kind(&plan) == LIST_LARGE;
+        const uint64_t padding = is_large ? LIST_LARGE_UNIT - 1 : 0; /* it begins at a multiple of a unit */
+        const uint64_t takes = plan.link + plan.moves + padding;
         work.places[run] = takes;
         taken += takes;
         large += is_large;
-        moving += plan.moves > 0 && list_in_heap(work.old[run]);
-        needed += multi_needed_when_packed(&plan);
+        moving += !chain && plan.moves > 0 && list_in_heap(work.old[run]);
+        needed += list_needed_when_packed(chain, &view, work.old[run], &plan);
         refused += work.status[run] == LOOM_FULL ? work.length(run) : 0;
     }
     multi_add(&work.sums->taken, taken);
@@ -145,6 +151,7 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 /* ---- 4. settle ---- */
 
+template <bool chain>
 __global__ void __launch_bounds__(MULTI_THREADS)
     settle_kernel(const loom__multi_view view, const run_arrays work, const heap_space space)
 {
@@ -153,25 +160,25 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         return;
     const uint32_t bytes = (uint32_t)view.value_bytes;
     const uint64_t old = work.old[run];
-    loom__list_plan plan = plan_run(view, work, run, space.tight);
-    const loom__list_kind kind = list_kind_for(plan.wanted);
-    uint64_t place = space.used + work.places[run];
+    loom__list_plan plan = plan_run<chain>(view, work, run, space.tight);
+    const loom__list_kind kind = multi_place_kind(&plan);
+    uint64_t place = space.used + work.places[run] + plan.link;
     place += multi_padding(kind, place);
     if (plan.moves > 0 && (place > space.room || plan.moves > space.room - place)) { /* as much as there is room for */
-        const uint64_t left = place < space.room ? space.room - place : 0;
-        plan.exact = 1;
-        plan.moves = left > plan.stored ? (left < plan.wanted ? left : plan.wanted) : 0;
-        plan.wanted = plan.moves > 0 ? plan.moves : plan.wanted;
+        const uint64_t left = place < space.room ? space.room - place : 0, most = plan.wanted - plan.before;
+        multi_cut_plan(&plan, left < multi_least_place(&plan) ? 0 : left < most ? left : most);
     }
     if (plan.moves > 0) {
-        work.handles[run] = list_make(kind, place, plan.wanted, plan.exact);
-        if (plan.stored > 0 && !list_in_heap(old))
+        work.handles[run] = multi_placed_list(&plan, kind, place);
+        if (chain && plan.link > 0)
+            list_link_put(view.heap, bytes, place, chain_link_of(old, &plan));
+        else if (plan.stored > 0 && !list_in_heap(old))
             put_number(bytes, view.heap, place, list_one_value(old));
     } else {
         const uint64_t first = plan.stored == 0 && plan.wanted > 0
                                    ? multi_load_value(work.values, work.position(work.begin[run]), bytes)
                                    : 0;
-        work.handles[run] = multi_kept_list(&view, old, &plan, first);
+        work.handles[run] = list_kept(chain, &view, old, &plan, first);
     }
 }
 
@@ -184,7 +191,7 @@ template <class value_type> struct moving_lists {
         const uint64_t from = old[run], to = handles[run];
         if (!list_in_heap(from) || !list_in_heap(to) || list_first(from) == list_first(to))
             return {};
-        return list_to_copy(heap, sizeof(value), from, 0, list_count(from), list_first(to));
+        return {from, 0, list_count(from), list_first(to)};
     }
     __device__ __forceinline__ void put(uint64_t, uint64_t at, value one) const
     {
@@ -231,7 +238,8 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 /* ---- 5. store ---- */
 
-template <class value>
+/* A call gives a chain one bucket at most, so a place is in the newest piece or in the one before. */
+template <class value, bool chain>
 __global__ void __launch_bounds__(MULTI_THREADS)
     store_kernel(const loom__multi_view view, const run_arrays work, uint8_t *status)
 {
@@ -240,10 +248,13 @@ __global__ void __launch_bounds__(MULTI_THREADS)
         return;
     const uint32_t run = work.run_of[i] - 1;
     const uint64_t position = work.position(i);
-    const uint64_t handle = work.handles[run], place = list_count(work.old[run]) + (i - work.begin[run]);
-    const bool stored = place < list_count(handle);
-    if (stored && list_in_heap(handle))
-        ((value *)view.heap)[list_first(handle) + place] = ((const value *)work.values)[position];
+    const uint64_t handle = work.handles[run], number = list_count(work.old[run]) + (i - work.begin[run]);
+    const bool stored = number < list_count(handle);
+    if (stored && list_in_heap(handle)) {
+        const uint64_t place =
+            chain ? list_place_of(view.heap, sizeof(value), handle, number) : list_first(handle) + number;
+        ((value *)view.heap)[place] = ((const value *)work.values)[position];
+    }
     if (status != NULL)
         status[position] = stored ? LOOM_OK : LOOM_FULL;
 }
@@ -361,7 +372,7 @@ template <class value> cudaError_t move_lists(const insert_work *work)
 {
     const moving_lists<value> lists = {work->view->heap, work->arrays.old, work->arrays.handles};
     long_lists *queue = (long_lists *)(work->for_runs.at + work->layout.queue_at);
-    return copy_lists(work->call->cuda, lists, work->arrays.runs, queue, work->stream());
+    return copy_lists(work->call->cuda, lists, false, work->arrays.runs, queue, work->stream());
 }
 
 /* Stores the runs' keys and handles in an empty directory, and writes a status for each. */
@@ -393,7 +404,8 @@ cudaError_t update_handles(const insert_work *work, const void *run_keys)
 {
     cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, work->arrays.runs);
     batch.values = work->arrays.handles;
-    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, work->stream());
+    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE_DIFFERENT, NULL,
+                            work->stream());
 }
 
 /* Finds the runs, and makes room for them. */
@@ -451,8 +463,9 @@ loom_status plan_lists(insert_work *work, int tight)
 {
     const run_arrays *arrays = &work->arrays;
     size_t bytes = work->layout.scratch_bytes;
-    plan_kernel<<<multi_sum_blocks(work->call->cuda, arrays->runs), MULTI_THREADS, 0, work->stream()>>>(*work->view,
-                                                                                                        *arrays, tight);
+    auto plan = multi_is_chain(work->view) ? plan_kernel<true> : plan_kernel<false>;
+    plan<<<multi_sum_blocks(work->call->cuda, arrays->runs), MULTI_THREADS, 0, work->stream()>>>(*work->view, *arrays,
+                                                                                                 tight);
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cub::DeviceScan::ExclusiveSum(work->for_pairs.at + work->layout.scratch_at, bytes, arrays->places,
                                            arrays->places, (uint32_t)arrays->runs, work->stream()));
@@ -467,7 +480,10 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     cudaStream_t stream = work->stream();
     run_arrays *arrays = &work->arrays;
     const bool replace = batch->replace != 0;
-    const int tight = batch->values_needed == NULL;
+    const int tight = replace || batch->values_needed == NULL; /* a build leaves no room behind lists */
+    const bool chain = multi_is_chain(view) != 0;
+    auto settle = chain ? settle_kernel<true> : settle_kernel<false>;
+    auto store = chain ? store_kernel<value, true> : store_kernel<value, false>;
     const key *run_keys;
     if (batch->status != NULL)
         RETURN_IF_FAILED((number_runs<key, uint32_t>(work, &run_keys)));
@@ -485,11 +501,11 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     RETURN_IF_FAILED(plan_lists(work, tight));
     const heap_space space = {work->totals.used, view->room, tight};
     const bool fits = work->sums.taken <= view->room - space.used;
-    if (!fits && !replace && !tight)
+    if (!fits && !tight)
         return cancel<key>(work, run_keys);
     const uint64_t taken = fits ? work->sums.taken : view->room - space.used;
     if (replace) {
-        settle_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
+        settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
         CUDA_TRY(cudaGetLastError());
         RETURN_IF_FAILED(build_directory(work, run_keys));
         CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
@@ -497,7 +513,7 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     if (!replace || !fits || work->sums.large > 0) /* room behind lists, or between them: it goes into files */
         CUDA_TRY(cudaMemsetAsync(multi_value_at(view, space.used), 0, taken * view->value_bytes, stream));
     if (!replace) {
-        settle_kernel<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
+        settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
         CUDA_TRY(cudaGetLastError());
         if (work->sums.moving > 0)
             CUDA_TRY(move_lists<value>(work));
@@ -505,8 +521,7 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     conclude_kernel<<<multi_sum_blocks(call->cuda, arrays->runs), MULTI_THREADS, 0, stream>>>(
         *arrays, run_keys, (key *)arrays->places, replace);
     CUDA_TRY(cudaGetLastError());
-    store_kernel<value>
-        <<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(*view, *arrays, (uint8_t *)work->status.at);
+    store<<<multi_blocks(arrays->n), MULTI_THREADS, 0, stream>>>(*view, *arrays, (uint8_t *)work->status.at);
     CUDA_TRY(cudaGetLastError());
     if (!replace)
         CUDA_TRY(update_handles(work, run_keys));
@@ -600,12 +615,18 @@ loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const b
     return cuda_hand_over(batch, &call->arrays, call->ticket, call->place);
 }
 
-/* Without memory for the split, *done is false, too. */
+/* *done is also false without memory for the split, and if a key comes so often that the split would give up. */
 loom_status try_build(cuda_map_call *call, const loom__multi_view *view, bool *done)
 {
     bulk_plan plan;
     *done = false;
     if (!builds_by_partition(call, view, &plan))
+        return LOOM_OK;
+    const uint64_t n = call->batch.n, spare = plan.fine_room - n / view->directory.partitions;
+    bool heavy;
+    RETURN_IF_FAILED(cuda_has_heavy_keys(call->cuda, call->batch.keys, slot_key_bytes(call->kind), n, 2 * spare,
+                                         call->stream, &heavy));
+    if (heavy)
         return LOOM_OK;
     const cuda_workspace own = cuda_take_workspace(&call->cuda->base, plan.bytes, call->batch.stream, &call->batch);
     if (own.at == NULL)

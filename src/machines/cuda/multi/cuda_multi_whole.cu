@@ -1,5 +1,6 @@
 /* Whole multimaps: survey, refill, retrieve. Each works on *slots* of the directory, counted over all partitions and
  * buckets. */
+#include "engines/chain/chain_check.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -64,7 +65,12 @@ __device__ __forceinline__ bool take_values(uint64_t *taken, uint64_t first, uin
     return before;
 }
 
-/* A warp looks at 32 slots, and at the values of one list after the other. */
+/* What a list takes of the heap at one place. */
+struct taken_piece {
+    uint64_t first, count; /* 0: nothing */
+};
+
+/* A warp looks at 32 slots. Its lanes follow their chains together, and the warp marks one piece after the other. */
 __global__ void __launch_bounds__(MULTI_THREADS)
     survey_kernel(const loom__multi_view view, const directory_slots slots, uint64_t *taken, list_sums *sums)
 {
@@ -73,21 +79,40 @@ __global__ void __launch_bounds__(MULTI_THREADS)
     const uint64_t handle = slot < slots.count() ? slots.handle(slot) : 0;
     uint64_t key, unused;
     const bool holds = slot < slots.count() && slots.holds(slot, &key, &unused);
-    bool bad = holds && !multi_is_sound(&view, used, handle);
+    const bool chain = multi_is_chain(&view) && list_in_heap(handle);
+    bool bad = holds && !(chain ? multi_is_sound_kind(&view, handle) && list_count(handle) <= view.most
+                                : multi_is_sound(&view, used, handle));
     const bool counts = holds && !bad, in_heap = counts && list_in_heap(handle);
     const uint64_t count = counts ? list_count(handle) : 0;
-    const uint64_t first = in_heap ? list_first(handle) : 0, capacity = in_heap ? list_capacity(handle, count) : 0;
-    uint32_t with_lists = __ballot_sync(0xffffffffu, taken != NULL && capacity > 0);
-    for (; with_lists != 0; with_lists &= with_lists - 1) {
-        const int owner = __ffs(with_lists) - 1;
-        const uint64_t begin = __shfl_sync(0xffffffffu, first, owner), all = __shfl_sync(0xffffffffu, capacity, owner);
-        const bool overlaps = __any_sync(0xffffffffu, take_values(taken, begin, all, lane));
-        bad |= overlaps && lane == owner;
-    }
+    chain_check walk = {};
+    taken_piece piece = {};
+    if (in_heap && chain)
+        walk = chain_check_begin(handle);
+    else if (in_heap)
+        piece = {list_first(handle), list_capacity(handle, count)};
+    uint64_t heap_end = piece.first + piece.count;
+    do { /* as often as the longest chain of the warp has pieces */
+        if (walk.end > 0 && !chain_check_piece(&view, used, handle, &walk, &piece.first, &piece.count)) {
+            bad = true;
+            piece = {};
+            walk.end = 0;
+        }
+        heap_end = heap_end > piece.first + piece.count ? heap_end : piece.first + piece.count;
+        uint32_t with_pieces = __ballot_sync(0xffffffffu, taken != NULL && piece.count > 0);
+        for (; with_pieces != 0; with_pieces &= with_pieces - 1) {
+            const int owner = __ffs(with_pieces) - 1;
+            const uint64_t begin = __shfl_sync(0xffffffffu, piece.first, owner),
+                           all = __shfl_sync(0xffffffffu, piece.count, owner);
+            const bool overlaps = __any_sync(0xffffffffu, take_values(taken, begin, all, lane));
+            bad |= overlaps && lane == owner;
+        }
+        piece = {};
+        walk.end = bad ? 0 : walk.end;
+    } while (__any_sync(0xffffffffu, walk.end > 0));
     multi_add(&sums->pairs, count);
     multi_add(&sums->in_heap, in_heap ? count : 0);
     if (in_heap)
-        keep_larger(&sums->heap_end, first + capacity);
+        keep_larger(&sums->heap_end, heap_end);
     if (counts)
         keep_larger(&sums->longest, count);
     if (bad)
@@ -113,9 +138,9 @@ __global__ void __launch_bounds__(MULTI_THREADS)
 
 template <class value_type> struct packed_lists {
     typedef value_type value;
-    directory_slots slots;  /* of the new table, with handles of the old one */
-    const uint64_t *places; /* in the new heap */
-    const unsigned char *from;
+    directory_slots slots;     /* of the new table, with handles of the old one */
+    const uint64_t *places;    /* in the new heap */
+    const unsigned char *heap; /* the old one */
     value *to;
 
     __device__ __forceinline__ uint64_t place(uint64_t slot, uint64_t handle) const
@@ -127,7 +152,7 @@ template <class value_type> struct packed_lists {
         const uint64_t handle = slots.handle(slot);
         if (!list_in_heap(handle))
             return {};
-        return list_to_copy(from, sizeof(value), handle, 0, list_count(handle), place(slot, handle));
+        return {handle, 0, list_count(handle), place(slot, handle)};
     }
     __device__ __forceinline__ void put(uint64_t, uint64_t at, value one) const
     {
@@ -159,7 +184,8 @@ template <class value> loom_status copy_packed(const pack_work *work)
     const packed_lists<value> lists = {work->slots, (const uint64_t *)work->own.at, work->from->heap,
                                        (value *)work->to->heap};
     const uint64_t slots = work->slots.count();
-    CUDA_TRY(copy_lists(work->cuda, lists, slots, (long_lists *)(work->own.at + work->queue_at), work->stream));
+    CUDA_TRY(copy_lists(work->cuda, lists, multi_is_chain(work->from) != 0, slots,
+                        (long_lists *)(work->own.at + work->queue_at), work->stream));
     rewrite_kernel<<<multi_blocks(slots), MULTI_THREADS, 0, work->stream>>>(lists);
     CUDA_TRY(cudaGetLastError());
     return LOOM_OK;
@@ -199,7 +225,6 @@ loom_status pack(pack_work *work, uint64_t *refused)
 /* Some slots of a directory, from `begin` on. The first list begins with its value `skipped`. */
 struct slot_window {
     directory_slots slots;
-    const unsigned char *heap;
     uint64_t begin, count, skipped;
 
     __device__ __forceinline__ uint64_t left_of(uint64_t i, uint64_t handle) const
@@ -220,6 +245,7 @@ __global__ void __launch_bounds__(MULTI_THREADS) count_kernel(const slot_window 
 template <class key, class value_type> struct retrieved_lists {
     typedef value_type value;
     slot_window window;
+    const unsigned char *heap;
     const uint64_t *offsets;
     uint64_t room;
     key *keys;     /* NULL: not wanted */
@@ -229,8 +255,7 @@ template <class key, class value_type> struct retrieved_lists {
     {
         const uint64_t handle = window.slots.handle(window.begin + i), first = offsets[i];
         const uint64_t left = window.left_of(i, handle), fits = first < room ? room - first : 0;
-        return list_to_copy(window.heap, sizeof(value), handle, i == 0 ? window.skipped : 0, left < fits ? left : fits,
-                            first);
+        return {handle, i == 0 ? window.skipped : 0, left < fits ? left : fits, first};
     }
     __device__ __forceinline__ void put(uint64_t i, uint64_t at, value one) const
     {
@@ -262,14 +287,6 @@ cudaError_t scan_bytes_for(uint64_t n, uint64_t *bytes)
     return error;
 }
 
-template <class key, class value>
-cudaError_t copy_window(cuda_state *cuda, const slot_window &window, const uint64_t *offsets, void *keys, void *values,
-                        uint64_t room, long_lists *queue, cudaStream_t stream)
-{
-    const retrieved_lists<key, value> lists = {window, offsets, room, (key *)keys, (value *)values};
-    return copy_lists(cuda, lists, window.count, queue, stream);
-}
-
 struct retrieve_work {
     cuda_state *cuda;
     const loom__multi_view *view;
@@ -279,6 +296,15 @@ struct retrieve_work {
     uint64_t end_at, queue_at, scan_at, scan_bytes;
     cudaStream_t stream;
 };
+
+template <class key, class value>
+cudaError_t copy_window(const retrieve_work *work, const slot_window &window, void *keys, void *values, uint64_t room)
+{
+    const retrieved_lists<key, value> lists = {window, work->view->heap, (const uint64_t *)work->own.at,
+                                               room,   (key *)keys,      (value *)values};
+    return copy_lists(work->cuda, lists, multi_is_chain(work->view) != 0, window.count,
+                      (long_lists *)(work->own.at + work->queue_at), work->stream);
+}
 
 /* Takes memory for a window of slots. */
 loom_status take_window(retrieve_work *work, uint64_t slots)
@@ -302,11 +328,9 @@ loom_status retrieve_window(const retrieve_work *work, loom__position *position,
     cudaStream_t stream = work->stream;
     const uint32_t slots = work->slots.table.slots;
     const uint64_t begin = position->bucket * slots + position->slot, left = work->slots.count() - begin;
-    const slot_window window = {work->slots, work->view->heap, begin, left < work->window ? left : work->window,
-                                position->value};
+    const slot_window window = {work->slots, begin, left < work->window ? left : work->window, position->value};
     uint64_t *offsets = (uint64_t *)work->own.at, total;
     retrieve_end *end = (retrieve_end *)(work->own.at + work->end_at), reached = {window.count, 0};
-    long_lists *queue = (long_lists *)(work->own.at + work->queue_at);
     size_t bytes = work->scan_bytes;
     count_kernel<<<multi_blocks(window.count + 1), MULTI_THREADS, 0, stream>>>(window, offsets);
     CUDA_TRY(cudaGetLastError());
@@ -315,7 +339,7 @@ loom_status retrieve_window(const retrieve_work *work, loom__position *position,
     const bool narrow_key = slot_key_bytes(work->slots.table.kind) == 4, narrow = work->view->value_bytes == 4;
     auto copy = narrow_key ? (narrow ? copy_window<uint32_t, uint32_t> : copy_window<uint32_t, uint64_t>)
                            : (narrow ? copy_window<uint64_t, uint32_t> : copy_window<uint64_t, uint64_t>);
-    CUDA_TRY(copy(work->cuda, window, offsets, keys, values, room, queue, stream));
+    CUDA_TRY(copy(work, window, keys, values, room));
     CUDA_TRY(cudaMemcpyAsync(&total, offsets + window.count, sizeof total, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     if (total > room) {

@@ -17,9 +17,10 @@
  *
  * Measured on an H200, 4 + 4 bytes, load 0.9, half hits, G/s, 2026-11-17, medians of four runs. The comparison is with
  * a kernel that loaded the words of the whole tile first. Calls of 2^20 lookups among 10^8 keys: 21.3 instead of 20.1.
- * 2^20 keys in the L2 cache: 68.9 instead of 67.4. One call of 10^8 lookups: the same, 34.3 to 34.7. Two lines per
- * group and 8 blocks per multiprocessor beat four lines and 5 blocks (65.0 in the L2 cache, where more warps hide more
- * latency). One line is as fast there and slower in short calls. */
+ * 2^20 keys in the L2 cache: 68.9 instead of 67.4. One call of 10^8 lookups: the same, 34.3 to 34.7, but at load 0.95
+ * misses were 1 % slower. So calls of CODES_FIRST lookups load the words of a whole tile first. Two lines per group and
+ * 8 blocks per multiprocessor beat four lines and 5 blocks (65.0 in the L2 cache, where more warps hide more latency).
+ * One line is as fast there and slower in short calls. */
 #define CUDA_STREAMED_LINES
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/perfect/perfect_ops.h"
@@ -38,6 +39,8 @@ enum {
     LINES_AT_ONCE = CUDA_LANES < 2 ? CUDA_LANES : 2, /* per group */
     STEP = GROUPS * LINES_AT_ONCE                    /* items that a warp looks at together */
 };
+
+const uint64_t CODES_FIRST = 1 << 24; /* from so many pairs of 4 + 4 bytes on */
 
 static_assert(ROUND % STEP == 0 && TILE_ITEMS % ROUND == 0, "a tile has a multiple of 32 items");
 
@@ -86,6 +89,20 @@ __device__ __forceinline__ void settle_line(const loom__perfect_view &view, tile
     perfect_settle(&view, &coming.seek, coming.word);
     const unsigned char *line = perfect_line(kind, coming.seek.partition, coming.seek.bucket);
     tile->lines[item] = (uint32_t)((uint64_t)(line - view.base) / PERFECT_LINE_BYTES);
+}
+
+/* The lines of all items of a whole tile. */
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ void settle_tile(const loom__perfect_view &view, tile_type *tile, uint32_t lane,
+                                            uint64_t policy)
+{
+    coming_key coming[TILE_ITEMS / ROUND];
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_ITEMS / ROUND; i++)
+        coming[i] = load_code<kind>(view, tile, lane + i * ROUND, policy);
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_ITEMS / ROUND; i++)
+        settle_line<kind>(view, tile, lane + i * ROUND, coming[i]);
 }
 
 template <class tile_type>
@@ -161,8 +178,9 @@ __device__ __forceinline__ bool expects_hits(uint32_t found)
     return __reduce_add_sync(0xffffffffu, found) * 4 >= STEP * CUDA_LANES;
 }
 
-/* Looks up the tiles of thread block `block` of the batch. Returns how many of this lane's keys were found. */
-template <loom__slot_kind kind>
+/* Looks up the tiles of thread block `block` of the batch. Returns how many of this lane's keys were found.
+ * `codes_first`: the words of codes of a whole tile come before its first line. Then tiles have TILE_ITEMS items. */
+template <loom__slot_kind kind, bool codes_first>
 __device__ __forceinline__ uint32_t find_tiles(const loom__perfect_view &view, const cuda_batch &batch, uint64_t block,
                                                bool keeps_codes)
 {
@@ -177,11 +195,17 @@ __device__ __forceinline__ uint32_t find_tiles(const loom__perfect_view &view, c
     bool with_values = wants_values;
     tile_read(tile->keys, range, (const key *)batch.keys); /* zero after the last key, so that every item has a line */
     __syncwarp();
-    coming_key coming = load_code<kind>(view, tile, range.lane, policy);
+    coming_key coming;
+    if constexpr (codes_first)
+        settle_tile<kind>(view, tile, range.lane, policy);
+    else
+        coming = load_code<kind>(view, tile, range.lane, policy);
     for (uint32_t round = 0; round < batch.tile; round += ROUND) {
-        settle_line<kind>(view, tile, round + range.lane, coming);
-        if (round + ROUND < batch.tile)
-            coming = load_code<kind>(view, tile, round + ROUND + range.lane, policy);
+        if constexpr (!codes_first) {
+            settle_line<kind>(view, tile, round + range.lane, coming);
+            if (round + ROUND < batch.tile)
+                coming = load_code<kind>(view, tile, round + ROUND + range.lane, policy);
+        }
         __syncwarp();
 #pragma unroll 1
         for (uint32_t first = 0; first < ROUND; first += STEP) {
@@ -201,12 +225,20 @@ __device__ __forceinline__ uint32_t find_tiles(const loom__perfect_view &view, c
     return tell_found<kind>(tile, range, batch, wants_values);
 }
 
-template <loom__slot_kind kind>
+template <loom__slot_kind kind, bool codes_first>
 __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     find_kernel(const loom__perfect_view view, const cuda_batch batch, bool keeps_codes, const cuda_finish finish)
 {
-    const uint32_t found = find_tiles<kind>(view, batch, blockIdx.x, keeps_codes);
+    const uint32_t found = find_tiles<kind, codes_first>(view, batch, blockIdx.x, keeps_codes);
     count_and_finish<OP_FIND>(batch, finish, {found, 0, 0});
+}
+
+template <loom__slot_kind kind> auto kernel_for(const cuda_batch *batch)
+{
+    if constexpr (kind == SLOT_PAIR_4_4)
+        if (batch->n >= CODES_FIRST && batch->tile == TILE_ITEMS)
+            return find_kernel<kind, true>;
+    return find_kernel<kind, false>;
 }
 
 template <loom__slot_kind kind>
@@ -214,7 +246,7 @@ __global__ void __launch_bounds__(THREADS, find_blocks(kind))
     find_parts_kernel(const loom__perfect_view view, const __grid_constant__ cuda_parts parts)
 {
     const uint32_t i = part_of_block(parts);
-    find_tiles<kind>(view, parts.part[i].batch, blockIdx.x - parts.first_block[i], false);
+    find_tiles<kind, false>(view, parts.part[i].batch, blockIdx.x - parts.first_block[i], false);
     ring_last(parts.part[i], parts.first_block[i + 1] - parts.first_block[i]);
 }
 
@@ -226,7 +258,7 @@ cudaError_t LAUNCH_NAME(const loom__perfect_view *view, const cuda_batch *batch,
 {
     const cuda_finish last = finish != NULL ? *finish : cuda_finish{};
     unsigned blocks = (unsigned)((batch->n + batch->tile * WARPS - 1) / (batch->tile * WARPS));
-#define CALL(kind) find_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, *batch, keeps_codes, last)
+#define CALL(kind) kernel_for<kind>(batch)<<<blocks, THREADS, 0, stream>>>(*view, *batch, keeps_codes, last)
     SLOT_FOR_KIND(view->kind, CALL)
 #undef CALL
     return cudaGetLastError();
