@@ -22,6 +22,17 @@
 
 /* Multimaps. */
 #define BENCH_DEFAULT_VALUES_PER_KEY 8, 1, 64, 1024
+#define BENCH_DEFAULT_MULTI_SWEEP_N  (UINT64_C(1) << 28) /* as in the paper (case_multi.c) */
+#define BENCH_SWEEP_VALUES_PER_KEY   1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
+#define BENCH_SWEEP_LOAD_OF_WARPCORE 0.8
+
+/* --skew real: a key's number of values is the whole part of e^x, at least 1 and at most BENCH_REAL_MOST, where x is
+ * normally distributed. A third of the keys have one value, one in 70 has more than 100. */
+#define BENCH_REAL_MU    1.333
+#define BENCH_REAL_SIGMA 1.489
+#define BENCH_REAL_MOST  1000
+#define BENCH_REAL_MEAN  11
+#define BENCH_SKEW_REAL  (-1.0) /* bench_options.skew */
 
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */

@@ -75,7 +75,10 @@ static void run_case(bench_session *session, const bench_options *asked, const b
 {
     const bool device = session->info.machine != LOOM_MACHINE_CPU;
     bench_options options = *asked;
-    bench_options_settle(&options, device && named->n_on_device ? named->n_on_device : BENCH_DEFAULT_N,
+    bench_options_settle(&options,
+                         options.sweep && named->n_of_sweep ? named->n_of_sweep
+                         : device && named->n_on_device     ? named->n_on_device
+                                                            : BENCH_DEFAULT_N,
                          device ? BENCH_DEFAULT_ABSENT_ON_DEVICE : BENCH_DEFAULT_ABSENT);
     if (!bench_case_has_engine(named, options.engine))
         options.engine = named->engine;

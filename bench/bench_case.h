@@ -31,6 +31,7 @@ struct bench_case {
     loom_engine engine;                  /* of its tables without --engine */
     void (*run)(bench_session *session); /* adds rows; an error is a row that fails */
     uint64_t n_on_device;                /* default of --n on a device; 0: as on the cpu machine */
+    uint64_t n_of_sweep;                 /* default of --n with --sweep; 0: as without it */
 };
 
 const bench_case *bench_case_find(const char *name);

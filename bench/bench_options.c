@@ -95,7 +95,8 @@ static const bench_option table[] = {
     {"--bytes", "a number of bytes", "64Mi", BENCH_COUNT, AT(bytes), RANGE(1, MOST_BYTES), .bit = BENCH_USES_BYTES},
     {"--load", "loads", .kind = BENCH_REALS, AT(loads), RANGE(0.001, 0.95), .bit = BENCH_USES_LOAD},
     {"--hit", "percentages", .kind = BENCH_REALS, AT(hits), RANGE(0, 100), .bit = BENCH_USES_HIT},
-    {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100), .bit = BENCH_USES_SKEW},
+    {"--skew", "a Zipf exponent", .kind = BENCH_REAL, AT(skew), RANGE(0, 100), .or_word = "real",
+     .or_number = BENCH_SKEW_REAL, .bit = BENCH_USES_SKEW},
     {"--more", "a share of the keys", .kind = BENCH_REAL, AT(more), RANGE(0.000001, 1), .bit = BENCH_USES_MORE},
     {"--from", "shares of the keys", .kind = BENCH_REALS, AT(from), RANGE(0, 1), .bit = BENCH_USES_FROM},
     {"--callers", "numbers of threads", .kind = BENCH_REALS, AT(callers), RANGE(1, BENCH_MOST_CALLERS),
@@ -355,6 +356,22 @@ static bool check_key_bytes(const bench_options *options, char error[256])
     return false;
 }
 
+/* Only multimaps have keys with several values. The numbers of --skew real are its own. */
+static bool check_skew(const bench_options *options, uint32_t given, char error[256])
+{
+    if (options->skew != BENCH_SKEW_REAL)
+        return true;
+    for (size_t i = 0; i < options->case_count; i++) {
+        if (options->cases[i]->type != LOOM_TYPE_MULTIMAP && (usable_by(options->cases[i]) & BENCH_USES_SKEW)) {
+            snprintf(error, 256, "The case %s has no --skew real; give a Zipf exponent.", options->cases[i]->name);
+            return false;
+        }
+    }
+    if (given & BENCH_USES_VALUES_PER_KEY)
+        snprintf(error, 256, "--skew real has its own numbers of values: leave --values-per-key out.");
+    return !(given & BENCH_USES_VALUES_PER_KEY);
+}
+
 static bool check_sweep(const bench_options *options, char error[256])
 {
     if (!options->sweep || options->n <= BENCH_SWEEP_MOST_KEYS)
@@ -403,7 +420,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     }
     return check_cases_use(options, given, error) && check_ops(options, error) &&
            check_operations_use(options, given, error) && check_engine(options, error) && check_lanes(options, error) &&
-           check_sweep(options, error) && settle_value_bytes(options, error) && check_key_bytes(options, error);
+           check_sweep(options, error) && check_skew(options, given, error) && settle_value_bytes(options, error) &&
+           check_key_bytes(options, error);
 }
 
 void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent)

@@ -64,18 +64,18 @@ typedef struct bench_options {
     uint64_t first_bucket;     /* multimaps of the chain engine; 0: the library chooses */
     double bucket_growth;      /* the same */
     uint64_t bytes;            /* size of one filter, instead of bits_per_key; 0: not given */
-    double skew;
-    double more;         /* share of the keys that `extend` inserts */
-    double hot;          /* share of the entries that are one key, 0 to 1 */
-    uint64_t batch;      /* keys per call; 0 until settled */
-    bool waits_for_last; /* waits only for the last call */
+    double skew;               /* Zipf exponent, or BENCH_SKEW_REAL */
+    double more;               /* share of the keys that `extend` inserts */
+    double hot;                /* share of the entries that are one key, 0 to 1 */
+    uint64_t batch;            /* keys per call; 0 until settled */
+    bool waits_for_last;       /* waits only for the last call */
     bool concurrent_reads;
     uint32_t key_bytes;
     uint32_t value_bytes;           /* 0: a set */
     char ops[BENCH_MAX_VALUES][64]; /* as long as an item of a list */
     size_t op_count;                /* 0: all */
     uint64_t repeat;
-    bool sweep;                       /* the case `perfect`: all its figures */
+    bool sweep;                       /* the cases `perfect` and `multi`: all their figures */
     const char *csv_path, *json_path; /* NULL: none */
 } bench_options;
 

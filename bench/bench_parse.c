@@ -155,6 +155,8 @@ static void describe(const bench_option *option, char text[160])
         write_number(option->highest, highest);
         used += (size_t)snprintf(text + used, 160 - used, " from %s to %s", lowest, highest);
     }
+    if (option->or_word)
+        used += (size_t)snprintf(text + used, 160 - used, ", or %s", option->or_word);
     if (option->such_as)
         snprintf(text + used, 160 - used, " such as %s", option->such_as);
 }
@@ -189,7 +191,9 @@ static bench_taken take_count(const bench_option *option, void *at, const char *
 static bench_taken take_real(const bench_option *option, void *at, const char *text)
 {
     double real;
-    if (!bench_parse_real(text, &real) || !is_in_range(option, real))
+    if (option->or_word && strcmp(text, option->or_word) == 0)
+        real = option->or_number;
+    else if (!bench_parse_real(text, &real) || !is_in_range(option, real))
         return BENCH_WRONG;
     if (option->kind == BENCH_REAL) {
         *(double *)at = real;

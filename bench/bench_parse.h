@@ -52,8 +52,10 @@ typedef struct bench_option {
     const char *expects; /* "a number of keys"; NULL: a flag, or a choice, which shows its numbers */
     const char *such_as; /* "2^24, 1M or 16Mi", if that helps */
     bench_kind kind;
-    size_t offset;           /* in the target */
-    double lowest, highest;  /* of counts and reals */
+    size_t offset;          /* in the target */
+    double lowest, highest; /* of counts and reals */
+    const char *or_word;    /* of reals: a word that stands for or_number; NULL: none */
+    double or_number;
     const uint32_t *choices; /* [choice_count] */
     size_t choice_count;
     bench_taken (*set)(void *target, const char *text); /* of words */

@@ -61,6 +61,9 @@ static const struct column {
     {"longest_us", REAL, offsetof(bench_row, longest_us), NULL, 0, 0, NO_FILTERS},
     {"values_per_key", REAL, offsetof(bench_row, values_per_key), NULL, 0, 0, NO_FILTERS},
     {"density", REAL, offsetof(bench_row, density), NULL, 0, 0, NO_FILTERS},
+    {"drawn", TEXT_POINTER, offsetof(bench_row, drawn), NULL, 0, 0, NO_FILTERS},
+    {"first_bucket", COUNT, offsetof(bench_row, first_bucket), NULL, 0, 0, NO_FILTERS},
+    {"bucket_growth", REAL, offsetof(bench_row, bucket_growth), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -92,6 +95,7 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .longest_us = NAN,
                      .values_per_key = NAN,
                      .density = NAN,
+                     .bucket_growth = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;

@@ -64,7 +64,10 @@ typedef struct bench_row {
 
     /* Multimaps; printed in the note. */
     double values_per_key;
-    double density; /* loom_stats.density */
+    double density;        /* loom_stats.density */
+    const char *drawn;     /* how pairs were dealt to keys: even, zipf, uniform or real (multi_bench.h) */
+    uint64_t first_bucket; /* chain engine: of the config */
+    double bucket_growth;
 
     char note[192]; /* printed only: no column of the files */
 } bench_row;

@@ -12,124 +12,23 @@
  *   find_grown   as find_all, of the lists that `append` leaves
  *
  * Pair j belongs to key j / values_per_key (with --skew: to a key drawn by Zipf's law), and pairs come in a scattered
- * order. */
-#include "bench_array.h"
+ * order. With --skew real each key's number of values is drawn from a log-normal distribution (bench_axes.h).
+ *
+ * With --sweep: figure 7 of the same paper, build and find_paper by values per key, at load factor 0.8 with keys drawn
+ * uniformly; then the same with the numbers of --skew real. A table has capacity for the keys that were drawn. On a GPU
+ * each width of lane groups has its rows. `append` and `find_grown` are measured, too, if --ops names them: only there
+ * does the size of buckets matter, since a build makes lists of one piece. */
 #include "bench_axes.h"
-#include "bench_case.h"
 #include "bench_keys.h"
-#include "bench_near.h"
 #include "bench_progress.h"
-#include "bench_timer.h"
-#include "bench_zipf.h"
+#include "bench_threads.h"
+#include "multi_bench.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 enum { MORE_DIVISOR = 4 /* `insert` adds n / 4 pairs */, APPEND_CALLS = 64, GROWN_ROOM = 8 };
-
-typedef struct multi_array {
-    void *host, *near;
-    uint64_t bytes;
-} multi_array;
-
-typedef struct multi_bench {
-    bench_session *session;
-    loom_map *map;
-    uint64_t n, more, distinct, asked; /* pairs, pairs of `insert`, keys, keys of a query */
-    uint32_t key_bytes, value_bytes;
-    multi_array keys, values;     /* [n + more] */
-    multi_array queries, offsets; /* [n] and [n + 1]; counts lie in the offsets, too */
-    multi_array found;            /* [n + more] */
-    uint32_t *counts;             /* [distinct] values that the key has, without and with those of `insert` */
-    uint64_t *sums;               /* [distinct] of these values */
-    bench_clock clock;
-    double load;
-} multi_bench;
-
-/* ---- arrays ---- */
-
-static bool make_array(const multi_bench *bench, multi_array *array, uint64_t count, uint64_t bytes)
-{
-    *array = (multi_array){.host = bench_array_new(count, bytes), .bytes = count * bytes};
-    return array->host && bench_near_new(bench->session, LOOM_ARRAY_MACHINE, array->host, array->bytes, &array->near);
-}
-
-static void free_array(const multi_bench *bench, multi_array *array)
-{
-    bench_near_free(bench->session, LOOM_ARRAY_MACHINE, array->host, array->near, array->bytes);
-    bench_array_free(array->host);
-}
-
-static loom_status send(const multi_bench *bench, const multi_array *array)
-{
-    return bench_near_copy(bench->session, array->near, array->host, array->bytes);
-}
-
-static loom_status fetch(const multi_bench *bench, const multi_array *array)
-{
-    return bench_near_copy(bench->session, array->host, array->near, array->bytes);
-}
-
-static bool make_arrays(multi_bench *bench)
-{
-    const uint64_t all = bench->n + bench->more;
-    bench->counts = bench_array_new(bench->distinct, sizeof *bench->counts);
-    bench->sums = bench_array_new(bench->distinct, sizeof *bench->sums);
-    return bench->counts && bench->sums && make_array(bench, &bench->keys, all, bench->key_bytes) &&
-           make_array(bench, &bench->values, all, bench->value_bytes) &&
-           make_array(bench, &bench->queries, bench->n, bench->key_bytes) &&
-           make_array(bench, &bench->offsets, bench->n + 1, sizeof(uint64_t)) &&
-           make_array(bench, &bench->found, all, bench->value_bytes);
-}
-
-static void free_arrays(multi_bench *bench)
-{
-    free_array(bench, &bench->keys);
-    free_array(bench, &bench->values);
-    free_array(bench, &bench->queries);
-    free_array(bench, &bench->offsets);
-    free_array(bench, &bench->found);
-    bench_array_free(bench->counts);
-    bench_array_free(bench->sums);
-}
-
-static void expect(multi_bench *bench, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++) {
-        const uint64_t key = bench_index_of(bench_get(bench->keys.host, i, bench->key_bytes), bench->key_bytes);
-        bench->counts[key]++;
-        bench->sums[key] += bench_get(bench->values.host, i, bench->value_bytes);
-    }
-}
-
-static loom_status make_pairs(multi_bench *bench, uint64_t values_per_key)
-{
-    const double skew = bench->session->options->skew;
-    bench_draw order, zipf;
-    bench_draw_init(&order, bench->n, 0, BENCH_SEED);
-    bench_draw_init(&zipf, bench->distinct, skew, BENCH_SEED + 1);
-    for (uint64_t i = 0; i < bench->n + bench->more; i++) {
-        const uint64_t pair = bench_draw_index(&order),
-                       key = skew > 0 ? bench_draw_index(&zipf) : pair / values_per_key;
-        bench_put(bench->keys.host, i, bench->key_bytes,
-                  bench_key_of(key < bench->distinct ? key : bench->distinct - 1, bench->key_bytes));
-        bench_put(bench->values.host, i, bench->value_bytes, bench_value_of(i, 0, bench->value_bytes));
-    }
-    loom_status status = send(bench, &bench->keys);
-    return status == LOOM_OK ? send(bench, &bench->values) : status;
-}
-
-/* Asks for `asked` keys in a scattered order; those from `distinct` on are absent. */
-static loom_status make_queries(multi_bench *bench, uint64_t asked)
-{
-    bench_draw order;
-    bench_draw_init(&order, asked, 0, BENCH_SEED + 2);
-    bench->asked = asked;
-    for (uint64_t i = 0; i < asked; i++)
-        bench_put(bench->queries.host, i, bench->key_bytes, bench_key_of(bench_draw_index(&order), bench->key_bytes));
-    return send(bench, &bench->queries);
-}
 
 /* ---- operations ---- */
 
@@ -180,51 +79,23 @@ typedef struct multi_op {
     const char *name;
     loom_status (*call)(multi_bench *bench);
     bool finds, inserts, of_paper;
-    bool grown; /* in a new table, whose lists grow from call to call */
+    bool of_figure; /* --sweep has it */
+    bool grown;     /* in a new table, whose lists grow from call to call */
 } multi_op;
 
 static const multi_op multi_ops[] = {
-    {.name = "build", .call = call_build},
+    {.name = "build", .call = call_build, .of_figure = true},
     {.name = "counts", .call = call_counts},
     {.name = "find_all", .call = call_find_all, .finds = true},
     {.name = "find_twice", .call = call_find_twice, .finds = true},
-    {.name = "find_paper", .call = call_find_all, .finds = true, .of_paper = true},
+    {.name = "find_paper", .call = call_find_all, .finds = true, .of_paper = true, .of_figure = true},
     {.name = "insert", .call = call_insert, .inserts = true},
     {.name = "append", .call = call_append, .grown = true},
     {.name = "find_grown", .call = call_find_all, .finds = true, .grown = true},
     {0},
 };
 
-/* ---- checks ---- */
-
-static uint64_t values_sum(const multi_bench *bench, uint64_t from, uint64_t to)
-{
-    uint64_t sum = 0;
-    for (uint64_t at = from; at < to; at++)
-        sum += bench_get(bench->found.host, at, bench->value_bytes);
-    return sum;
-}
-
-/* Compares the lists in `found`, or only the counts, with what the keys were given. */
-static void check_lists(multi_bench *bench, bench_row *row, bool counts_only)
-{
-    uint64_t *offsets = bench->offsets.host, wrong = 0;
-    if (fetch(bench, &bench->offsets) != LOOM_OK || fetch(bench, &bench->found) != LOOM_OK) {
-        bench_row_fail(row, "answers: %s", loom_last_error());
-        return;
-    }
-    for (uint64_t i = 0; i < bench->asked; i++) {
-        const uint64_t key = bench_index_of(bench_get(bench->queries.host, i, bench->key_bytes), bench->key_bytes);
-        const uint64_t count = key < bench->distinct ? bench->counts[key] : 0;
-        if (counts_only)
-            wrong += offsets[i] != count;
-        else
-            wrong += offsets[i + 1] - offsets[i] != count ||
-                     (count > 0 && values_sum(bench, offsets[i], offsets[i + 1]) != bench->sums[key]);
-    }
-    if (wrong > 0)
-        bench_row_fail(row, "%" PRIu64 " of %" PRIu64 " keys have wrong values", wrong, bench->asked);
-}
+/* ---- rows ---- */
 
 /* After a repetition: the table is whole and has every pair. Looks all keys up if the operation did not. */
 static void check(multi_bench *bench, const multi_op *op, bench_row *row)
@@ -238,10 +109,8 @@ static void check(multi_bench *bench, const multi_op *op, bench_row *row)
     const bool counts_only = op->call == call_counts;
     if (!op->finds && !counts_only && call_find_all(bench) != LOOM_OK)
         bench_row_fail(row, "find_all: %s", loom_last_error());
-    check_lists(bench, row, counts_only);
+    multi_check_lists(bench, row, counts_only);
 }
-
-/* ---- rows ---- */
 
 static loom_status make_map(multi_bench *bench, bool grown)
 {
@@ -259,16 +128,16 @@ static loom_status make_map(multi_bench *bench, bool grown)
     config.max_load = bench->load;
     config.first_bucket = bench->session->options->first_bucket;
     config.bucket_growth = bench->session->options->bucket_growth;
-    return loom_map_create(bench->session->context, &config, &bench->map);
+    return loom_map_create(bench->context, &config, &bench->map);
 }
 
 static loom_status reset(multi_bench *bench, const multi_op *op)
 {
-    memset(bench->found.host, 0xa5, bench->found.bytes);
-    memset(bench->offsets.host, 0xa5, bench->offsets.bytes);
-    loom_status status = send(bench, &bench->found);
+    bench_fill(bench->found.host, 0xa5, bench->found.bytes);
+    bench_fill(bench->offsets.host, 0xa5, bench->offsets.bytes);
+    loom_status status = multi_send(bench, &bench->found);
     if (status == LOOM_OK)
-        status = send(bench, &bench->offsets);
+        status = multi_send(bench, &bench->offsets);
     if (status == LOOM_OK && op->grown) {
         loom_map_destroy(bench->map);
         bench->map = NULL;
@@ -280,8 +149,8 @@ static loom_status reset(multi_bench *bench, const multi_op *op)
     return status == LOOM_OK ? call_build(bench) : status;
 }
 
-/* One warm-up, then the median of the repetitions. NAN: it could not be run. */
-static double time_op(multi_bench *bench, const multi_op *op, bench_row *row)
+/* One warm-up, then the median of the repetitions in *seconds. A call that fails ends it. */
+static loom_status time_op(multi_bench *bench, const multi_op *op, bench_row *row, double *seconds)
 {
     double samples[BENCH_MAX_REPEAT], wall = 0, cpu = 0;
     const uint64_t repeat = bench->session->options->repeat;
@@ -292,10 +161,8 @@ static double time_op(multi_bench *bench, const multi_op *op, bench_row *row)
         if (status == LOOM_OK)
             status = op->call(bench);
         bench_clock_stop(&bench->clock);
-        if (status != LOOM_OK) {
-            bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
-            return NAN;
-        }
+        if (status != LOOM_OK)
+            return status;
         check(bench, op, row);
         if (round == 0)
             continue;
@@ -304,100 +171,222 @@ static double time_op(multi_bench *bench, const multi_op *op, bench_row *row)
         cpu += bench->clock.cpu;
     }
     bench_note_run(bench->session, row, 0, cpu / wall);
-    return bench_median(samples, repeat);
+    *seconds = bench_median(samples, repeat);
+    return LOOM_OK;
 }
 
-static bench_row new_row(const multi_bench *bench, const char *op, double values_per_key)
+static bench_row new_row(const multi_bench *bench, const char *op)
 {
+    const bench_options *options = bench->session->options;
     bench_row row = bench_row_new(bench_case_multi.name, bench->session->info.machine_name, op);
     row.key_bytes = bench->key_bytes;
     row.value_bytes = bench->value_bytes;
     row.n = bench->n;
-    row.values_per_key = values_per_key;
-    row.skew = bench->session->options->skew;
+    row.values_per_key = bench->values_per_key;
+    row.drawn = multi_spread_name(bench->spread);
+    row.skew = bench->spread == MULTI_ZIPF ? options->skew : bench->spread == MULTI_EVEN ? 0 : NAN;
+    row.lanes = options->lanes;
+    row.figure = bench->session->figure;
     return row;
 }
 
-static void measure(multi_bench *bench, const multi_op *op, double values_per_key)
+/* Adds a row that failed, unless --sweep met what the machine does not offer: then a line says so. */
+static void add_failed(multi_bench *bench, bench_row *row, loom_status status)
 {
-    bench_row row = new_row(bench, op->name, values_per_key);
-    loom_stats stats = LOOM_STATS_INIT;
-    memset(bench->counts, 0, bench->distinct * sizeof *bench->counts);
-    memset(bench->sums, 0, bench->distinct * sizeof *bench->sums);
-    expect(bench, 0, bench->n + (op->inserts ? bench->more : 0));
-    if (make_queries(bench, op->of_paper ? bench->n : bench->distinct) != LOOM_OK)
-        bench_row_fail(&row, "keys: %s", loom_last_error());
-    bench_progress("multi %s with %g values per key", op->name, values_per_key);
-    const double seconds = time_op(bench, op, &row);
-    if (!isnan(seconds))
-        row.mops = (double)(op->inserts ? bench->more : bench->n) / seconds * 1e-6;
-    row.batch = op->inserts ? bench->more : op->finds || op->call == call_counts ? bench->asked : bench->n;
-    if (loom_map_stats(bench->map, &stats, NULL) == LOOM_OK) {
-        row.engine = bench_engine_name(stats.engine);
-        row.load = stats.load;
-        row.density = stats.density;
-        if (op->grown) {
-            row.density *= (double)stats.memory_bytes /
-                           ((double)stats.memory_bytes - (double)stats.values_free * stats.value_bytes);
-            bench_row_note(&row, "%g values per key, density %.3f without the free part of the heap", values_per_key,
-                           row.density);
-        } else {
-            bench_row_note(&row, "%g values per key, density %.3f", values_per_key, stats.density);
-        }
+    const bench_options *options = bench->session->options;
+    if (options->sweep && status == LOOM_UNSUPPORTED) {
+        bench_progress_hide();
+        printf("%s, %s: left out. %s\n", bench_engine_name(options->engine), row->op, loom_last_error());
+        return;
     }
+    bench_row_fail(row, "%s: %s", loom_status_name(status), loom_last_error());
+    bench_report_add(&bench->session->report, row);
+}
+
+/* What the table takes. Tables of `append` have more room than their lists need; it is left out. */
+static void note_stats(const multi_bench *bench, const multi_op *op, bench_row *row)
+{
+    loom_stats stats = LOOM_STATS_INIT;
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    if (loom_map_stats(bench->map, &stats, NULL) != LOOM_OK || loom_map_get_config(bench->map, &config) != LOOM_OK)
+        return;
+    row->engine = bench_engine_name(stats.engine);
+    row->load = stats.load;
+    row->density = stats.density;
+    if (op->grown)
+        row->density *=
+            (double)stats.memory_bytes / ((double)stats.memory_bytes - (double)stats.values_free * stats.value_bytes);
+    bench_row_note(row, "%g values per key, density %.3f%s", bench->values_per_key, row->density,
+                   op->grown ? " without the free part of the heap" : "");
+    if (stats.engine == LOOM_ENGINE_CHAIN) {
+        row->first_bucket = config.first_bucket;
+        row->bucket_growth = config.bucket_growth;
+        bench_row_note(row, "buckets from %" PRIu64 " on, growth %.3g", (uint64_t)config.first_bucket,
+                       config.bucket_growth);
+    }
+}
+
+static void measure(multi_bench *bench, const multi_op *op)
+{
+    bench_row row = new_row(bench, op->name);
+    double seconds = NAN;
+    multi_expect(bench, bench->n + (op->inserts ? bench->more : 0));
+    loom_status status = multi_make_queries(bench, op->of_paper ? bench->n : bench->range);
+    bench_progress("multi %s with %g values per key", op->name, bench->values_per_key);
+    if (status == LOOM_OK)
+        status = time_op(bench, op, &row, &seconds);
+    if (status != LOOM_OK) {
+        add_failed(bench, &row, status);
+        return;
+    }
+    row.mops = (double)(op->inserts ? bench->more : bench->n) / seconds * 1e-6;
+    row.batch = op->inserts ? bench->more : op->finds || op->call == call_counts ? bench->asked : bench->n;
+    note_stats(bench, op, &row);
     bench_report_add(&bench->session->report, &row);
 }
 
-static void run_tables(multi_bench *bench, double values_per_key)
+static bool op_runs(const bench_options *options, size_t index)
+{
+    const multi_op *op = &multi_ops[index];
+    return bench_options_wants(options, op->name) &&
+           (!options->sweep || op->of_figure || (op->grown && options->op_count > 0));
+}
+
+static void run_tables(multi_bench *bench)
 {
     const bench_options *options = bench->session->options;
     for (size_t i = 0; i < options->loads.count; i++) {
         bench->load = options->loads.at[i];
-        if (make_map(bench, false) != LOOM_OK) {
-            bench_row row = new_row(bench, "create", values_per_key);
-            bench_row_fail(&row, "%s", loom_last_error());
-            bench_report_add(&bench->session->report, &row);
+        const loom_status status = make_map(bench, false);
+        if (status != LOOM_OK) {
+            bench_row row = new_row(bench, "create");
+            add_failed(bench, &row, status);
             continue;
         }
-        for (const multi_op *op = multi_ops; op->name; op++)
-            if (bench_options_wants(options, op->name))
-                measure(bench, op, values_per_key);
+        for (size_t op = 0; multi_ops[op].name; op++)
+            if (op_runs(options, op))
+                measure(bench, &multi_ops[op]);
         loom_map_destroy(bench->map);
         bench->map = NULL;
     }
 }
 
+/* Makes pairs, and calls `run` with them. */
+static void with_pairs(bench_session *session, multi_spread spread, uint64_t values_per_key, uint64_t more,
+                       void (*run)(multi_bench *bench))
+{
+    multi_bench bench;
+    if (multi_make_input(&bench, session, spread, values_per_key, more)) {
+        run(&bench);
+    } else {
+        bench_row row = new_row(&bench, "pairs");
+        bench_row_fail(&row, "there is no memory for the pairs of the benchmark; ask for a smaller --n");
+        bench_report_add(&session->report, &row);
+    }
+    multi_free_input(&bench);
+}
+
+/* ---- --sweep ---- */
+
+/* The tables of the figure. WarpCore's bucket lists begin with one value and grow by 1.1, or all buckets have as many
+ * values as a key has on average. */
+static const struct variant {
+    loom_engine engine;
+    double bucket_growth;
+    bool first_is_mean;
+} variants[] = {{LOOM_ENGINE_OPEN, 0, false}, {LOOM_ENGINE_CHAIN, 1.1, false}, {LOOM_ENGINE_CHAIN, 1.0, true}};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+static void run_variants(multi_bench *bench, const bench_options *asked)
+{
+    bench_session *session = bench->session;
+    const bench_options *before = session->options;
+    for (size_t i = 0; i < COUNT_OF(variants); i++) {
+        bench_options options = *before;
+        if (asked->engine != LOOM_ENGINE_DEFAULT && asked->engine != variants[i].engine)
+            continue;
+        options.engine = variants[i].engine;
+        options.bucket_growth = variants[i].bucket_growth;
+        options.first_bucket = variants[i].first_is_mean                 ? (uint64_t)bench->values_per_key
+                               : variants[i].engine == LOOM_ENGINE_CHAIN ? 1
+                                                                         : 0;
+        session->options = &options;
+        run_tables(bench);
+    }
+    session->options = before;
+}
+
+/* Lanes belong to a context, so other lanes need another context. The arrays stay in that of the session. */
+static void run_lanes(multi_bench *bench)
+{
+    static const uint32_t lanes[] = {BENCH_SWEEP_LANES};
+    bench_session *session = bench->session;
+    const bench_options *asked = session->options;
+    if (asked->lanes != 0 || session->info.machine == LOOM_MACHINE_CPU) {
+        run_variants(bench, asked);
+        return;
+    }
+    for (size_t i = 0; i < COUNT_OF(lanes); i++) {
+        bench_options options = *asked;
+        loom_context_info info = LOOM_CONTEXT_INFO_INIT;
+        options.lanes = lanes[i];
+        session->options = &options;
+        const loom_status status = bench_make_context(&options, &bench->context, &info);
+        if (status == LOOM_OK) {
+            run_variants(bench, asked);
+            loom_context_destroy(bench->context);
+        } else {
+            bench_row row = new_row(bench, "context");
+            add_failed(bench, &row, status);
+        }
+    }
+    bench->context = session->context;
+    session->options = asked;
+}
+
+static void begin_figure(bench_session *session, const char *shows)
+{
+    bench_report_heading(&session->report, shows);
+    session->figure = shows;
+}
+
+static void run_sweep(bench_session *session)
+{
+    static const uint64_t values_per_key[] = {BENCH_SWEEP_VALUES_PER_KEY};
+    static const bench_list loads = BENCH_LIST(BENCH_SWEEP_LOAD_OF_WARPCORE);
+    const bench_options *asked = session->options;
+    bench_options options = *asked;
+    options.loads = loads;
+    session->options = &options;
+    begin_figure(session, "by mean number of values per key (WarpCore figure 7)");
+    for (size_t i = 0; i < COUNT_OF(values_per_key); i++)
+        with_pairs(session, MULTI_UNIFORM, values_per_key[i], 0, run_lanes);
+    begin_figure(session, "numbers of values per key as in real data (not in WarpCore)");
+    with_pairs(session, MULTI_REAL, BENCH_REAL_MEAN, 0, run_lanes);
+    session->figure = NULL;
+    session->options = asked;
+}
+
+/* ---- the case ---- */
+
 static void run_multi(bench_session *session)
 {
     const bench_options *options = session->options;
-    for (size_t i = 0; i < options->values_per_key.count; i++) {
-        const uint64_t each = (uint64_t)options->values_per_key.at[i];
-        multi_bench bench = {.session = session,
-                             .n = options->n,
-                             .more = options->n / MORE_DIVISOR,
-                             .distinct = (options->n + each - 1) / each,
-                             .key_bytes = options->key_bytes,
-                             .value_bytes = options->value_bytes};
-        bench_progress("multi: making %.1f M pairs", (double)options->n * 1e-6);
-        if (make_arrays(&bench) && make_pairs(&bench, each) == LOOM_OK) {
-            run_tables(&bench, (double)each);
-        } else {
-            bench_row row = new_row(&bench, "pairs", (double)each);
-            bench_row_fail(&row, "there is no memory for the pairs of the benchmark; ask for a smaller --n");
-            bench_report_add(&session->report, &row);
-        }
-        free_arrays(&bench);
-    }
+    const uint64_t more = options->n / MORE_DIVISOR;
+    if (options->sweep)
+        run_sweep(session);
+    else if (options->skew == BENCH_SKEW_REAL)
+        with_pairs(session, MULTI_REAL, BENCH_REAL_MEAN, more, run_tables);
+    else
+        for (size_t i = 0; i < options->values_per_key.count; i++)
+            with_pairs(session, options->skew > 0 ? MULTI_ZIPF : MULTI_EVEN, (uint64_t)options->values_per_key.at[i],
+                       more, run_tables);
 }
 
 static const char *op_name(size_t index)
 {
     return multi_ops[index].name;
-}
-
-static bool op_runs(const bench_options *options, size_t index)
-{
-    return bench_options_wants(options, multi_ops[index].name);
 }
 
 static uint32_t op_uses(size_t index)
@@ -414,6 +403,9 @@ const bench_case bench_case_multi = {.name = "multi",
                                      .type = LOOM_TYPE_MULTIMAP,
                                      .uses = BENCH_USES_N | BENCH_USES_LOAD | BENCH_USES_SKEW | BENCH_USES_KEY_BYTES |
                                              BENCH_USES_VALUE_BYTES | BENCH_USES_OPS | BENCH_USES_REPEAT |
-                                             BENCH_USES_VALUES_PER_KEY | BENCH_USES_ENGINE | BENCH_USES_FIRST_BUCKET |
-                                             BENCH_USES_BUCKET_GROWTH,
-                                     .run = run_multi};
+                                             BENCH_USES_VALUES_PER_KEY | BENCH_USES_ENGINE | BENCH_USES_LANES |
+                                             BENCH_USES_FIRST_BUCKET | BENCH_USES_BUCKET_GROWTH | BENCH_USES_SWEEP,
+                                     .sweep_sets = BENCH_USES_LOAD | BENCH_USES_SKEW | BENCH_USES_VALUES_PER_KEY |
+                                                   BENCH_USES_FIRST_BUCKET | BENCH_USES_BUCKET_GROWTH,
+                                     .run = run_multi,
+                                     .n_of_sweep = BENCH_DEFAULT_MULTI_SWEEP_N};

@@ -67,6 +67,77 @@ static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_b
     return file;
 }
 
+/* The same of a multimap. Key i has i values and some more, which come in several calls. */
+static unsigned char *sound_multimap(corpus *c, loom_engine engine, uint32_t key_bytes, uint32_t value_bytes,
+                                     size_t *bytes)
+{
+    enum { KEYS = 6, CALLS = 4 };
+    char path[512];
+    loom_context *context = corpus_context();
+    loom_map_config config = LOOM_MAP_CONFIG_INIT;
+    config.type = LOOM_TYPE_MULTIMAP;
+    config.engine = engine;
+    config.key_bytes = key_bytes;
+    config.value_bytes = value_bytes;
+    config.capacity = KEYS;
+    config.values = 120;
+    config.most_values_per_key = 200;
+    config.buckets_per_partition = 2;
+    config.growth = 0;
+    if (engine == LOOM_ENGINE_CHAIN) {
+        config.first_bucket = 2;
+        config.bucket_growth = 1.5;
+    }
+    loom_map *map = make_map_from(context, &config);
+    for (uint64_t call = 0; call < CALLS; call++) {
+        batch b = make_batch_of(key_bytes, value_bytes, KEYS * KEYS);
+        b.n = 0;
+        for (uint64_t key = 0; key < KEYS; key++)
+            for (uint64_t i = call; i < key + 2; i += CALLS / 2)
+                set_pair(&b, b.n++, distinct_key(key_bytes, 42, key), mix_u64(key << 8 | i));
+        CHECK_OK(loom_map_insert(map, b.keys, b.values, b.n, LOOM_KEEP, NULL, NULL, NULL));
+        free_batch(&b);
+    }
+    snprintf(path, sizeof path, "%s/.multimap", c->directory);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    unsigned char *file = test_read_file(path, bytes);
+    CHECK_EQ(unlink(path), 0);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return file;
+}
+
+/* Values and links changed, signed; and a heap that is too small for its lists. */
+static void store_heap_variants(corpus *c, const unsigned char *sound, size_t bytes)
+{
+    unsigned char *file = test_allocate(bytes);
+    memcpy(file, sound, bytes);
+    surgery_head header = surgery_header(sound);
+    unsigned char *heap = file + header.sections[1].at;
+    for (uint64_t i = 0; i < header.sections[1].bytes; i += 13)
+        heap[i] = (unsigned char)(heap[i] ^ (i * 37));
+    surgery_sign(file, bytes);
+    store(c, "heap_noise", file, bytes);
+    memset(heap, 0, header.sections[1].bytes);
+    surgery_sign(file, bytes);
+    store(c, "heap_zeros", file, bytes);
+    memcpy(file, sound, bytes);
+    header.table.parameters[0] = 16;
+    header.sections[1].bytes = 16 * (uint64_t)header.table.value_bytes;
+    const uint64_t shorter = surgery_place(&header);
+    CHECK_LT(shorter, bytes);
+    surgery_set_header(file, &header);
+    surgery_sign(file, shorter);
+    store(c, "heap_short", file, shorter);
+    memcpy(file, sound, bytes);
+    header = surgery_header(sound);
+    header.table.parameters[1] = 1; /* most values of a key */
+    surgery_set_header(file, &header);
+    surgery_sign_header(file);
+    store(c, "most_wrong", file, bytes);
+    free(file);
+}
+
 static unsigned char *sound_filter(corpus *c, uint32_t key_bytes, uint64_t filter_bytes, uint32_t probes, uint64_t keys,
                                    size_t *bytes)
 {
@@ -173,6 +244,21 @@ static unsigned write_corpus_to(const char *directory)
         store_variants(&c, file, bytes);
         free(file);
     }
+    static const struct {
+        loom_engine engine;
+        uint32_t key_bytes, value_bytes;
+    } multimaps[] = {{LOOM_ENGINE_OPEN, 4, 4},  {LOOM_ENGINE_OPEN, 8, 8},  {LOOM_ENGINE_CHAIN, 4, 4},
+                     {LOOM_ENGINE_CHAIN, 8, 8}, {LOOM_ENGINE_CHAIN, 8, 4}, {LOOM_ENGINE_CHAIN, 4, 8}};
+    for (size_t i = 0; i < sizeof multimaps / sizeof multimaps[0]; i++) {
+        size_t bytes;
+        unsigned char *file =
+            sound_multimap(&c, multimaps[i].engine, multimaps[i].key_bytes, multimaps[i].value_bytes, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "%s_%u_%u", multimaps[i].engine == LOOM_ENGINE_CHAIN ? "chain" : "multimap",
+                 multimaps[i].key_bytes, multimaps[i].value_bytes);
+        store_variants(&c, file, bytes);
+        store_heap_variants(&c, file, bytes);
+        free(file);
+    }
     snprintf(c.prefix, sizeof c.prefix, "other");
     store(&c, "empty", zeros, 0);
     store(&c, "zeros", zeros, sizeof zeros);
@@ -195,10 +281,10 @@ TEST(test_open_load_corpus_is_current)
     CHECK_GE(files, 24);
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
     CHECK_GE(test_count_entries(stored), files); /* inputs found by the fuzzer may be added */
-    static const char *const some[] = {"4_4_small_sound",   "4_8_small_noise",     "8_4_small_zeros",
-                                       "8_8_full_sound",    "4_4_full_giant",      "4_0_small_sound",
-                                       "8_0_full_noise",    "4_0_full_type_wrong", "filter_4_8_sound",
-                                       "filter_8_12_noise", "filter_8_4_giant"};
+    static const char *const some[] = {
+        "4_4_small_sound",  "4_8_small_noise",    "8_4_small_zeros",     "8_8_full_sound",      "4_4_full_giant",
+        "4_0_small_sound",  "8_0_full_noise",     "4_0_full_type_wrong", "filter_4_8_sound",    "filter_8_12_noise",
+        "filter_8_4_giant", "multimap_4_4_sound", "chain_8_4_sound",     "chain_4_8_heap_short"};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         char path[600];
         size_t made_bytes, stored_bytes;

@@ -28,17 +28,16 @@ TEST_EACH_MULTIMAP(test_multimap_calls_of_maps)
         CHECK_REFUSED(loom_map_accumulate(m.map, b.keys, b.values, n, LOOM_COMBINE_ADD, number, NULL, NULL, NULL),
                       LOOM_UNSUPPORTED);
         CHECK_REFUSED(loom_map_count(m.map, b.keys, n, NULL, NULL, NULL), LOOM_UNSUPPORTED);
-        CHECK_REFUSED(loom_map_erase_if(m.map, number, NULL, NULL, NULL, NULL), LOOM_UNSUPPORTED);
     }
     multimap_compare(&m);
     static const loom_feature absent[] = {LOOM_FEATURE_FIND_OR_INSERT, LOOM_FEATURE_UPDATE, LOOM_FEATURE_ACCUMULATE,
-                                          LOOM_FEATURE_ERASE_IF, LOOM_FEATURE_MERGE};
+                                          LOOM_FEATURE_MERGE};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         CHECK_REFUSED(loom_supports(context, LOOM_TYPE_MULTIMAP, t->engine, absent[i]), LOOM_UNSUPPORTED);
-    static const loom_feature offered[] = {LOOM_FEATURE_BUILD, LOOM_FEATURE_INSERT, LOOM_FEATURE_INSERT_IN_ORDER,
-                                           LOOM_FEATURE_FIND,  LOOM_FEATURE_ERASE,  LOOM_FEATURE_RETRIEVE_ALL,
-                                           LOOM_FEATURE_SAVE,  LOOM_FEATURE_CLONE,  LOOM_FEATURE_GROW,
-                                           LOOM_FEATURE_LISTS};
+    static const loom_feature offered[] = {LOOM_FEATURE_BUILD, LOOM_FEATURE_INSERT,  LOOM_FEATURE_INSERT_IN_ORDER,
+                                           LOOM_FEATURE_FIND,  LOOM_FEATURE_ERASE,   LOOM_FEATURE_RETRIEVE_ALL,
+                                           LOOM_FEATURE_SAVE,  LOOM_FEATURE_CLONE,   LOOM_FEATURE_GROW,
+                                           LOOM_FEATURE_LISTS, LOOM_FEATURE_ERASE_IF};
     for (size_t i = 0; i < sizeof offered / sizeof *offered; i++)
         CHECK_OK(loom_supports(context, LOOM_TYPE_MULTIMAP, t->engine, offered[i]));
     free(found);

@@ -33,6 +33,20 @@ static void aim_at_pairs(const multimap_model *m, batch *b)
     }
 }
 
+/* A value of the table, or any number. */
+static uint64_t random_bound(const multimap_model *m)
+{
+    const value_list *list = m->used > 0 ? &m->lists[random_below(&m->t->random, m->used)] : NULL;
+    return list && list->count > 0 ? list->values[random_below(&m->t->random, list->count)] : mix_u64(m->size);
+}
+
+static void erase_random_range(multimap_model *m)
+{
+    const uint64_t a = random_bound(m), b = random_below(&m->t->random, 4) ? random_bound(m) : a;
+    const number_range range = random_range(&m->t->random, m->value_bytes, a, b);
+    multimap_erase_if(m, &range);
+}
+
 static uint32_t random_flags(test_run *t)
 {
     return random_below(&t->random, 2) ? LOOM_KEEP : LOOM_KEEP | LOOM_IN_ORDER;
@@ -49,6 +63,8 @@ static int write_step(multimap_model *m, batch *b, uint64_t op)
             multimap_insert_bare(m, b, random_flags(t));
     } else if (op < 38) {
         multimap_erase(m, b);
+    } else if (op < 42) {
+        erase_random_range(m);
     } else if (op < 52) {
         aim_at_pairs(m, b);
         multimap_erase_pairs(m, b);

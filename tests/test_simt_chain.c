@@ -21,3 +21,15 @@ TEST(test_simt_chain_find_all_beside_erase, .timeout_seconds = 240)
 {
     run_case(t, "chain/find_all+erase", RUNS);
 }
+TEST(test_simt_chain_append_beside_append_large, .timeout_seconds = 240)
+{
+    run_case(t, "chain/append+append/large", RUNS);
+}
+TEST(test_simt_chain_append_beside_append_large_full, .timeout_seconds = 240)
+{
+    run_case(t, "chain/append+append/large/full", RUNS / 2);
+}
+TEST(test_simt_chain_find_all_beside_erase_large, .timeout_seconds = 240)
+{
+    run_case(t, "chain/find_all+erase/large", RUNS / 2);
+}

@@ -68,6 +68,10 @@ TEST(test_simt_open_reserve_beside_reserve_full, .timeout_seconds = 240)
 {
     run_case(t, "reserve+reserve/full", RUNS);
 }
+TEST(test_simt_open_reserve_beside_reserve_large, .timeout_seconds = 240)
+{
+    run_case(t, "reserve+reserve/large", RUNS / 2);
+}
 TEST(test_simt_open_update_beside_update, .timeout_seconds = 240)
 {
     run_case(t, "update+update", RUNS);

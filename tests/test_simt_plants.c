@@ -231,6 +231,11 @@ PLANT(refused_key_not_told)
 PLANT(key_without_values_found)
 PLANT(list_erased_twice)
 PLANT(older_piece_taken_for_linked)
+PLANT(reservation_beyond_the_count_forgotten)
+PLANT(large_bucket_at_any_place)
+PLANT(gap_before_a_large_bucket_not_taken)
+PLANT(kind_of_the_bucket_alone)
+PLANT(large_heap_not_given_back_whole)
 
 /* Why the header forbids insertions beside erasures. One call sees that slot 5 is free. Slot 2 is erased. Another call
  * puts the same key into slot 2. The swap of the first call on slot 5 succeeds: the key is in the table twice. */

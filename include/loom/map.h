@@ -14,9 +14,9 @@
  *   multimap  keys with any number of values each. A pair may come any number of times: insert
  *             keeps all of them, and its status for a key that has values is OK. find returns one
  *             value of each key, find_all all of them; erase erases a key with all its values,
- *             erase_pairs single pairs. loom_map_size counts pairs, loom_map_distinct keys.
- *             LOOM_OVERWRITE, find_or_insert, update, accumulate, count and erase_if are
- *             UNSUPPORTED.
+ *             erase_pairs single pairs, erase_if pairs by their value. loom_map_size counts pairs,
+ *             loom_map_distinct keys. LOOM_OVERWRITE, find_or_insert, update, accumulate and count
+ *             are UNSUPPORTED.
  *
  * Which calls may overlap ("Runs" in the comments)
  *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
@@ -365,11 +365,14 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
  *   result   optional: keys (pairs before the call), ok (erased), exists (pairs that stay)
  *   - If *least is above *most, no pair is erased.
  *   - NaNs lie in no range: they stay, even without bounds. Zero and minus zero are equal.
+ *   - Multimaps: the other values of a key stay, in their order. A key whose last value is erased is
+ *     absent.
  *   - The call reads the bounds before it returns.
- *   - Memory   allocates nothing
- *   - Runs     as `result` says; alone
+ *   - Memory   allocates nothing; multimaps on the cuda machine: temporary memory
+ *   - Runs     as `result` says, in multimaps synchronous; alone
  *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
- *              NaN; UNSUPPORTED: a set
+ *              NaN; UNSUPPORTED: a set; OUT_OF_MEMORY: multimaps on the cuda machine. Pairs that
+ *              were erased before stay erased: call again
  * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);

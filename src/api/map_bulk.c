@@ -156,10 +156,12 @@ enum {
     NEEDS_MAP = 4     /* or a counter: the call reads or changes values */
 };
 
+static const char NO_VALUES[] = "a set has no values; use a map or a counter";
+
 static loom_status check_has_values(loom_map *map, loom_stream stream)
 {
     RETURN_IF_FAILED(loom__map_check(map, stream));
-    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "a set has no values; use a map or a counter");
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "%s", NO_VALUES);
     RETURN_ERROR_IF(map->type == LOOM_TYPE_MULTIMAP, LOOM_UNSUPPORTED,
                     "a key of a multimap has many values, and the call is about one; use a map, or insert, find_all, "
                     "erase and erase_pairs");
@@ -498,11 +500,13 @@ loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *lea
 {
     loom__value_range range;
     loom_result own = {0};
-    RETURN_IF_FAILED(check_has_values(map, stream));
+    RETURN_IF_FAILED(loom__map_check(map, stream));
+    RETURN_ERROR_IF(map->type == LOOM_TYPE_SET, LOOM_UNSUPPORTED, "%s", NO_VALUES);
     RETURN_IF_FAILED(loom__value_range_make(number, map->value_bytes, least, most, &range));
     RETURN_IF_FAILED(loom__handle_enter(&map->handle, LOOM__ACCESS_ALONE, stream));
     loom_status status = loom__map_table_erase_if(map->handle.table, &range, result != NULL ? result : &own, stream);
-    map->handle.generation += status == LOOM_OK;
+    /* A failure in a multimap may leave some pairs erased. */
+    map->handle.generation += status == LOOM_OK || map->type == LOOM_TYPE_MULTIMAP;
     leave_written(map, LOOM__ACCESS_ALONE, stream);
     return status;
 }

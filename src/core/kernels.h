@@ -71,7 +71,7 @@ typedef struct loom__map_kernels {
 
     /* Erases the pairs whose values lie in the range. The table has values, and the caller has it alone. Counts in
      * *result: ok (erased), exists (the others), keys (all). Waits only if the machine cannot write *result in stream
-     * order. Optional: the core copies pairs out and erases their keys. */
+     * order. Optional: the core copies pairs out and erases their keys, in multimaps the pairs. */
     loom_status (*erase_if)(loom__machine *machine, const void *view, const loom__value_range *range,
                             loom_result *result, loom_stream stream);
 

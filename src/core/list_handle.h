@@ -28,12 +28,20 @@
 typedef enum loom__list_kind { LIST_NONE = 0, LIST_ONE = 1, LIST_SHORT = 2, LIST_LARGE = 3 } loom__list_kind;
 
 enum {
-    LIST_COUNT_BITS = 20,      /* of ONE and LIST */
-    LIST_LARGE_BITS = 30,      /* of LARGE */
-    LIST_LARGE_UNIT = 4096,    /* LARGE lists begin at a multiple of so many values */
-    LIST_LARGE_FROM = 1 << 19, /* longer lists are LARGE */
+    LIST_COUNT_BITS = 20, /* of ONE and LIST */
+    LIST_LARGE_BITS = 30, /* of LARGE */
     LIST_MOST_VALUES = (1 << LIST_LARGE_BITS) - 1
 };
+
+#ifdef LOOM_SIMULATED_LISTS /* tests/simt/machine/simt_lists.h: lists of a few values are LARGE */
+#define LIST_LARGE_UNIT SIMT_LARGE_UNIT
+#define LIST_LARGE_FROM simt_large_from
+#else
+enum {
+    LIST_LARGE_UNIT = 4096,   /* LARGE lists begin at a multiple of so many values */
+    LIST_LARGE_FROM = 1 << 19 /* longer lists are LARGE */
+};
+#endif
 
 #define LIST_TOUCHED ((uint64_t)1 << 61)
 #define LIST_EXACT   ((uint64_t)1 << 60)

@@ -220,57 +220,71 @@ loom__access loom__map_table_access(const loom__table *table, loom__batch *batch
 
 /* ---- erase_if ---- */
 
-/* Keeps the keys whose values lie in the range, and returns how many there are. */
-static uint64_t keep_keys_in_range(const loom__value_range *range, unsigned char *keys, const unsigned char *values,
-                                   uint64_t n, uint32_t key_bytes, uint32_t value_bytes)
+/* Keeps the pairs whose values lie in the range, and returns how many there are. *of_last: those of the key that came
+ * last. */
+static uint64_t keep_in_range(const loom__value_range *range, unsigned char *keys, unsigned char *values, uint64_t n,
+                              uint32_t key_bytes, uint32_t value_bytes, uint64_t *of_last)
 {
+    const unsigned char *last = keys + (n - 1) * key_bytes;
     uint64_t kept = 0;
+    *of_last = 0;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t value = 0;
         memcpy(&value, values + i * value_bytes, value_bytes);
-        if (loom__value_in_range(range, value))
-            memmove(keys + kept++ * key_bytes, keys + i * key_bytes, key_bytes);
+        if (!loom__value_in_range(range, value))
+            continue;
+        *of_last += memcmp(keys + i * key_bytes, last, key_bytes) == 0;
+        memmove(keys + kept * key_bytes, keys + i * key_bytes, key_bytes);
+        memmove(values + kept++ * value_bytes, &value, value_bytes);
     }
     return kept;
 }
 
-/* Copies all pairs out, some at a time, and erases the keys of those in the range. */
+/* Copies all pairs out, some at a time, and erases those in the range: their keys, or in multimaps the pairs. */
 static loom_status erase_in_one_pass(loom__table *table, const loom__value_range *range, unsigned char *keys,
                                      unsigned char *values, uint64_t at_once, uint64_t *erased, loom_stream stream)
 {
+    const loom__map_kernels *kernels = kernels_of(table);
+    const int lists = kernels->erase_pairs != NULL;
     loom__position position = {0};
     loom_result result = {0};
     loom__batch batch = {.keys = keys, .write = LOOM__WRITE_ERASE, .result = &result, .stream = stream};
-    uint64_t got;
+    uint64_t got, of_last;
+    if (lists)
+        batch.values = values;
     *erased = 0;
-    do {
+    for (;;) { /* ends: each round passes a pair */
         RETURN_IF_FAILED(loom__map_table_retrieve(table, &position, keys, values, at_once, &got, stream));
-        batch.n = keep_keys_in_range(range, keys, values, got, table->is.key_bytes, table->is.value_bytes);
-        if (batch.n > 0) {
-            RETURN_IF_FAILED(kernels_of(table)->write(table->machine, table->view, &batch));
-            *erased += result.ok;
-        }
-    } while (got > 0);
-    return LOOM_OK;
+        if (got == 0)
+            return LOOM_OK;
+        batch.n = keep_in_range(range, keys, values, got, table->is.key_bytes, table->is.value_bytes, &of_last);
+        if (batch.n == 0)
+            continue;
+        RETURN_IF_FAILED((lists ? kernels->erase_pairs : kernels->write)(table->machine, table->view, &batch));
+        *erased += result.ok;
+        if (lists) /* the list at which the position stands is shorter now */
+            position.value -= of_last < position.value ? of_last : position.value;
+    }
 }
 
 /* For engines without an erase_if of their own. Erasing a key may move other keys to slots that the pass has left
- * behind, so passes follow each other until one erases nothing. */
+ * behind, so passes follow each other until one erases nothing. If a call fails, pairs that were erased stay so. */
 static loom_status erase_if_directly(loom__table *table, const loom__value_range *range, loom_result *result,
                                      loom_stream stream)
 {
-    enum { AT_ONCE = 1 << 13 };
+    enum { KEYS_AT_ONCE = 1 << 13, PAIRS_AT_ONCE = 1 << 16 /* each erase_pairs splits or sorts its batch */ };
     const loom_allocator *allocator = &table->machine->allocator;
-    const uint64_t key_bytes = table->is.key_bytes, bytes = AT_ONCE * (key_bytes + table->is.value_bytes);
+    const uint64_t at_once = kernels_of(table)->erase_pairs != NULL ? PAIRS_AT_ONCE : KEYS_AT_ONCE;
+    const uint64_t key_bytes = table->is.key_bytes, bytes = at_once * (key_bytes + table->is.value_bytes);
     loom_result told = {.status = LOOM_OK};
     uint64_t erased;
-    RETURN_IF_FAILED(loom__map_table_size(table, &told.keys, stream));
+    RETURN_IF_FAILED(loom__map_table_pairs(table, &told.keys, stream));
     unsigned char *keys = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     if (keys == NULL)
         return LOOM_OUT_OF_MEMORY;
     loom_status status;
     do {
-        status = erase_in_one_pass(table, range, keys, keys + AT_ONCE * key_bytes, AT_ONCE, &erased, stream);
+        status = erase_in_one_pass(table, range, keys, keys + at_once * key_bytes, at_once, &erased, stream);
         told.ok += erased;
     } while (status == LOOM_OK && erased > 0);
     loom__release(allocator, keys, bytes, LOOM_MEMORY_HOST, NULL);

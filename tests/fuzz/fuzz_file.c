@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 enum {
     MOST_INPUT = 1 << 16,
     MEMORY_LIMIT = 1 << 26, /* so that a header that speaks of a giant table is refused, not believed */
-    BATCH = 64
+    BATCH = 64,
+    MOST_VALUES = 4096 /* of a repaired multimap, and of one of its keys */
 };
 
 #define REQUIRE(condition)                                                                                       \
@@ -97,6 +98,65 @@ static void read_table(loom_map *map, const loom_stats *stats)
     free(found);
 }
 
+/* The pairs of a key come one after the other. find_all returns the same values. */
+static void read_lists(loom_map *map, const loom_stats *stats)
+{
+    const uint64_t size = stats->size, bytes = stats->key_bytes;
+    uint64_t count = 0, distinct = 0, needed = 0;
+    unsigned char *keys = malloc(size * 8 + 8), *values = malloc(size * 8 + 8), *found = malloc(size * 8 + 8);
+    uint64_t *offsets = malloc(size * 8 + 8);
+    REQUIRE(keys && values && found && offsets);
+    REQUIRE(loom_map_retrieve_all(map, keys, values, size + 1, &count, NULL, NULL) == LOOM_OK);
+    REQUIRE(count == size);
+    for (uint64_t i = 0; i < count; i++)
+        if (i == 0 || memcmp(keys + (distinct - 1) * bytes, keys + i * bytes, bytes) != 0)
+            memmove(keys + distinct++ * bytes, keys + i * bytes, bytes);
+    REQUIRE(distinct == stats->distinct);
+    REQUIRE(loom_map_find_all(map, keys, distinct, 0, offsets, found, size, &needed, NULL, NULL) == LOOM_OK);
+    REQUIRE(needed == count);
+    REQUIRE(memcmp(values, found, count * stats->value_bytes) == 0);
+    free(keys);
+    free(values);
+    free(found);
+    free(offsets);
+}
+
+static void write_lists(loom_map *map, const loom_stats *stats)
+{
+    uint64_t keys[BATCH], values[BATCH], size = 0;
+    uint8_t status[BATCH];
+    loom_result inserted, erased;
+    for (uint64_t i = 0; i < BATCH; i++) {
+        keys[i] = i % 20 * UINT64_C(0x9e3779b97f4a7c15);
+        values[i] = i;
+    }
+    for (int again = 0; again < 2; again++) { /* first in memory that the table may have, then in more */
+        loom_stats before = LOOM_STATS_INIT;
+        REQUIRE(loom_map_set_growth(map, again ? 2 : 0) == LOOM_OK);
+        REQUIRE(loom_map_stats(map, &before, NULL) == LOOM_OK);
+        REQUIRE(loom_map_insert(map, keys, values, BATCH, LOOM_KEEP, status, &inserted, NULL) == LOOM_OK);
+        REQUIRE(inserted.ok + inserted.full == BATCH);
+        REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+        REQUIRE(loom_map_size(map, &size, NULL) == LOOM_OK);
+        REQUIRE(size == before.size + inserted.ok);
+    }
+    REQUIRE(loom_map_erase_pairs(map, keys, values, BATCH / 2, status, &erased, NULL) == LOOM_OK);
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+    size -= erased.ok;
+    const loom_number number = stats->value_bytes == 8 ? LOOM_NUMBER_I64 : LOOM_NUMBER_I32;
+    REQUIRE(loom_map_erase_if(map, number, &(int64_t){BATCH / 2}, NULL, &erased, NULL) == LOOM_OK);
+    REQUIRE(erased.keys == size && erased.ok + erased.exists == size);
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+    REQUIRE(loom_map_erase(map, keys, BATCH, status, &erased, NULL) == LOOM_OK);
+    REQUIRE(loom_map_find(map, keys, BATCH, values, NULL, NULL, &erased, NULL) == LOOM_OK);
+    REQUIRE(erased.ok == 0);
+    REQUIRE(loom_map_shrink(map, NULL) == LOOM_OK);
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+    REQUIRE(loom_map_build(map, keys, values, BATCH, LOOM_KEEP, NULL, &inserted, NULL) == LOOM_OK);
+    REQUIRE(loom_map_clear(map, NULL, NULL) == LOOM_OK);
+    REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+}
+
 static void write_table(loom_map *map, const loom_stats *stats)
 {
     uint64_t keys[BATCH], given[BATCH], size = 0;
@@ -136,8 +196,14 @@ static void use_table(loom_map *map)
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
     REQUIRE(loom_map_stats(map, &stats, NULL) == LOOM_OK);
-    REQUIRE(stats.size <= stats.slots);
+    REQUIRE(stats.distinct <= stats.slots);
     REQUIRE(loom_map_get_config(map, &config) == LOOM_OK);
+    if (stats.type == LOOM_TYPE_MULTIMAP) {
+        read_lists(map, &stats);
+        write_lists(map, &stats);
+        return;
+    }
+    REQUIRE(stats.size == stats.distinct);
     read_table(map, &stats);
     write_table(map, &stats);
 }
@@ -224,8 +290,11 @@ static void load_bytes(const uint8_t *data, size_t bytes)
 /* ---- Framing and checksums made right ---- */
 
 /* A partition's bytes, written down a second time from docs/format.md. */
-static uint64_t partition_bytes_of(uint32_t engine, uint32_t key_bytes, uint32_t value_bytes, uint64_t buckets)
+static uint64_t partition_bytes_of(uint32_t engine, uint32_t type, uint32_t key_bytes, uint32_t value_bytes,
+                                   uint64_t buckets)
 {
+    if (type == LOOM_TYPE_MULTIMAP) /* handles */
+        value_bytes = 8;
     if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM)
         return buckets * 64;
     if (key_bytes == 4)
@@ -236,7 +305,7 @@ static uint64_t partition_bytes_of(uint32_t engine, uint32_t key_bytes, uint32_t
 /* The description of a table that both formats contain. */
 typedef struct shape {
     uint32_t type, engine, key_bytes, value_bytes, partitions, buckets;
-    uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes */
+    uint64_t parameter; /* filters: bits of a key; perfect tables: words of codes; multimaps: values */
     double max_load;
 } shape;
 
@@ -255,14 +324,27 @@ static void repair_shape(shape *is)
     }
     is->value_bytes = is->type == LOOM_TYPE_SET ? 0 : is->value_bytes & 8 ? 8 : 4;
     is->partitions = 2 + is->partitions % 5;
-    if (is->engine == LOOM_ENGINE_PERFECT) {
+    if (is->engine == LOOM_ENGINE_PERFECT && is->type != LOOM_TYPE_MULTIMAP) {
         is->buckets = 9 + is->buckets / 8 % 3 * 8;
         is->parameter = 1 + is->parameter % 8;
         return;
     }
     if (is->buckets > 19 || is->buckets < 2)
         is->buckets = primes[is->buckets % 8];
-    is->parameter = 0;
+    is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % MOST_VALUES : 0;
+}
+
+/* The parameters of a multimap beyond the first. */
+static void repair_lists(loom__file_table *table)
+{
+    table->parameters[1] %= MOST_VALUES;
+    if (table->engine != LOOM_ENGINE_CHAIN) {
+        table->engine = LOOM_ENGINE_OPEN;
+        table->parameters[2] = table->parameters[3] = 0;
+        return;
+    }
+    table->parameters[2] = 1 + table->parameters[2] % 32768;
+    table->parameters[3] %= 7 * 4096 + 1;
 }
 
 /* Both return the length of the repaired file, or 0 if nothing sensible can be made of it. */
@@ -283,7 +365,7 @@ static size_t repair_1(unsigned char *file, size_t bytes)
     header.value_bytes = is.value_bytes;
     header.partitions = is.partitions;
     header.buckets = is.buckets;
-    header.partition_bytes = partition_bytes_of(is.engine, is.key_bytes, is.value_bytes, is.buckets);
+    header.partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     header.max_load = is.max_load;
     header.parameter = is.parameter;
     header.code_pieces = 0;
@@ -316,18 +398,23 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     shape is = {head.table.type,       head.table.engine,  head.table.key_bytes,     head.table.value_bytes,
                 head.table.partitions, head.table.buckets, head.table.parameters[0], head.table.max_load};
     repair_shape(&is);
-    const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER;
-    const uint64_t partition_bytes = partition_bytes_of(is.engine, is.key_bytes, is.value_bytes, is.buckets);
+    const int lists = is.type == LOOM_TYPE_MULTIMAP;
+    const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER && !lists;
+    const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
-    head.file.sections = perfect ? 2 : 1;
+    head.file.sections = perfect || lists ? 2 : 1;
     head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
     head.table.partitions = is.partitions;
     head.table.buckets = is.buckets;
     head.table.max_load = is.max_load;
-    memset(head.table.parameters, 0, sizeof head.table.parameters);
+    if (lists)
+        repair_lists(&head.table);
+    else
+        memset(head.table.parameters, 0, sizeof head.table.parameters);
+    memset(head.table.parameters + 4, 0, 2 * sizeof head.table.parameters[0]);
     head.table.parameters[0] = is.parameter;
     head.table.reserved_4 = 0;
     memset(head.table.reserved_8, 0, sizeof head.table.reserved_8);
@@ -336,6 +423,9 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     if (perfect)
         head.sections[1] =
             (loom__file_section){.id = 2, .bytes = is.partitions * is.parameter * 8, .unit = is.parameter * 8};
+    const uint64_t heap = is.parameter * is.value_bytes;
+    if (lists)
+        head.sections[1] = (loom__file_section){.id = 3, .bytes = heap > 0 ? heap : 64, .unit = 1 << 16};
     const uint64_t length = surgery_place(&head);
     if (length > MOST_INPUT)
         return 0;

@@ -48,7 +48,7 @@ static int is_complete(const unsigned char *file, size_t bytes)
         return 0;
     surgery_head head = surgery_header(file), placed = head;
     for (uint32_t i = 0; i < header.sections; i++)
-        if (head.sections[i].unit == 0 || head.sections[i].unit > bytes || head.sections[i].bytes > bytes)
+        if (head.sections[i].unit == 0 || head.sections[i].unit > INT32_MAX || head.sections[i].bytes > bytes)
             return 0;
     return surgery_place(&placed) == bytes && memcmp(head.sections, placed.sections, sizeof head.sections) == 0;
 }

@@ -1,5 +1,7 @@
 #include "map_model.h"
 
+#include "number_range.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,52 +306,20 @@ void model_erase(model *m, batch *b)
     CHECK_EQ(map_size(m->map), reference_size(m->reference));
 }
 
-/* Whether number a is at most number b, both given by their bits. Without code of the library. */
-static int at_most(loom_number number, uint64_t a, uint64_t b)
-{
-    float f, g;
-    double d, e;
-    int64_t i, j;
-    const uint32_t lower_a = (uint32_t)a, lower_b = (uint32_t)b;
-    switch (number) {
-    case LOOM_NUMBER_F32:
-        memcpy(&f, &lower_a, sizeof f);
-        memcpy(&g, &lower_b, sizeof g);
-        return f <= g;
-    case LOOM_NUMBER_F64:
-        memcpy(&d, &a, sizeof d);
-        memcpy(&e, &b, sizeof e);
-        return d <= e;
-    case LOOM_NUMBER_I32:
-        return (int32_t)lower_a <= (int32_t)lower_b;
-    case LOOM_NUMBER_I64:
-        memcpy(&i, &a, sizeof i);
-        memcpy(&j, &b, sizeof j);
-        return i <= j;
-    default:
-        return a <= b;
-    }
-}
-
-static int is_nan(loom_number number, uint64_t a)
-{
-    return !at_most(number, a, a);
-}
-
-loom_result model_erase_if(model *m, loom_number number, const uint64_t *least, const uint64_t *most)
+static loom_result erase_range(model *m, const number_range *range)
 {
     uint64_t position = 0, key, value, erased = 0, bounds[2];
     reference_map *left = reference_create();
-    set_word(bounds, m->value_bytes, 0, least ? *least : 0);
-    set_word(bounds + 1, m->value_bytes, 0, most ? *most : 0);
+    set_word(bounds, m->value_bytes, 0, range->least);
+    set_word(bounds + 1, m->value_bytes, 0, range->most);
     while (reference_next(m->reference, &position, &key, &value)) {
-        const int in = !is_nan(number, value) && (!least || at_most(number, *least, value)) &&
-                       (!most || at_most(number, value, *most));
+        const int in = number_in_range(range, value);
         erased += (uint64_t)in;
         if (!in)
             reference_put(left, key, value);
     }
-    loom_result result = checked_erase_if(m->map, number, least ? bounds : NULL, most ? bounds + 1 : NULL);
+    loom_result result =
+        checked_erase_if(m->map, range->number, range->has_least ? bounds : NULL, range->has_most ? bounds + 1 : NULL);
     CHECK_EQ(result.ok, erased);
     reference_destroy(m->reference);
     m->reference = left;
@@ -357,27 +327,26 @@ loom_result model_erase_if(model *m, loom_number number, const uint64_t *least, 
     return result;
 }
 
-/* The value of a random pair, or any number if the table is empty. Never a NaN. */
-static uint64_t random_bound(model *m, loom_number number)
+loom_result model_erase_if(model *m, loom_number number, const uint64_t *least, const uint64_t *most)
+{
+    const number_range range = {number, least != NULL, most != NULL, least ? *least : 0, most ? *most : 0};
+    return erase_range(m, &range);
+}
+
+/* The value of a random pair, or any number if the table is empty. */
+static uint64_t random_bound(model *m)
 {
     uint64_t position = 0, key, value, skip = random_below(&m->t->random, reference_size(m->reference) + 1), found = 0;
     while (reference_next(m->reference, &position, &key, &value) && skip-- > 0)
         found = value;
-    return is_nan(number, found) ? 0 : found;
+    return found;
 }
 
 void model_erase_if_random(model *m)
 {
-    test_random *random = &m->t->random;
-    const unsigned kind = (unsigned)random_below(random, 3); /* unsigned, signed, float */
-    const loom_number number = (loom_number)((m->value_bytes == 8 ? LOOM_NUMBER_U64 : LOOM_NUMBER_U32) + kind);
-    uint64_t a = random_bound(m, number), b = random_bound(m, number);
-    if (random_below(random, 8) != 0 && !at_most(number, a, b)) { /* sometimes the range is empty */
-        const uint64_t swapped = a;
-        a = b;
-        b = swapped;
-    }
-    model_erase_if(m, number, random_below(random, 5) ? &a : NULL, random_below(random, 5) ? &b : NULL);
+    const uint64_t a = random_bound(m), b = random_bound(m);
+    const number_range range = random_range(&m->t->random, m->value_bytes, a, b);
+    erase_range(m, &range);
 }
 
 void model_clear(model *m)

@@ -350,6 +350,29 @@ loom_result multimap_erase_pairs(multimap_model *m, batch *b)
     return result;
 }
 
+loom_result multimap_erase_if(multimap_model *m, const number_range *range)
+{
+    uint64_t erased = 0, bounds[2];
+    set_word(bounds, m->value_bytes, 0, range->least);
+    set_word(bounds + 1, m->value_bytes, 0, range->most);
+    for (uint64_t i = 0; i < m->used; i++) {
+        value_list *list = &m->lists[i];
+        const uint64_t before = list->count;
+        list->count = 0;
+        for (uint64_t j = 0; j < before; j++)
+            if (!number_in_range(range, list->values[j]))
+                list->values[list->count++] = list->values[j];
+        erased += before - list->count;
+        m->distinct -= before > 0 && list->count == 0;
+    }
+    m->size -= erased;
+    const loom_result result =
+        checked_erase_if(m->map, range->number, range->has_least ? bounds : NULL, range->has_most ? bounds + 1 : NULL);
+    CHECK_EQ(result.ok, erased);
+    multimap_check_counts(m);
+    return result;
+}
+
 void multimap_clear(multimap_model *m)
 {
     CHECK_OK(loom_map_clear(m->map, NULL, NULL));

@@ -4,6 +4,7 @@
 #define LOOM_TESTS_MULTIMAP_MODEL_H
 
 #include "map_fixture.h"
+#include "number_range.h"
 #include "reference_map.h"
 
 typedef struct value_list {
@@ -46,6 +47,7 @@ void multimap_insert_bare(multimap_model *m, batch *b, uint32_t flags);
 loom_result multimap_erase(multimap_model *m, batch *b);
 /* Of equal values of a key, the first one is erased. */
 loom_result multimap_erase_pairs(multimap_model *m, batch *b);
+loom_result multimap_erase_if(multimap_model *m, const number_range *range);
 /* The same where a call may fail: then the table is unchanged. Return the status of the call. */
 loom_status multimap_try_insert(multimap_model *m, batch *b, uint32_t flags, loom_result *result);
 loom_status multimap_try_build(multimap_model *m, batch *b, uint32_t flags, loom_result *result);

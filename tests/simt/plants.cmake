@@ -7,7 +7,7 @@
 #
 # CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_files_open core/slot_ops.h engines/open/open_ops.h engines/open/open_upkeep.h)
+set(plant_files_open core/slot_ops.h core/list_handle.h engines/open/open_ops.h engines/open/open_upkeep.h)
 set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
@@ -18,6 +18,7 @@ set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
 set(plant_kernel_perfect/room simt_perfect_room.c)
 set(plant_kernel_core/slot_ops.h simt_open.c)
+set(plant_kernel_core/list_handle.h simt_open.c)
 set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
 set(plant_kernel_engines/perfect/perfect_cells.h simt_perfect_room.c)
 set(plant_kernel_engines/perfect/perfect_room.h simt_perfect_room.c)
@@ -1141,6 +1142,30 @@ plant(list_erased_twice chain/erase+erase
 plant(older_piece_taken_for_linked chain/find_all+erase
 "    piece.linked = list_link_linked(link);"
 "    piece.linked = 1;")
+
+# ---- LARGE lists ----
+
+plant(reservation_beyond_the_count_forgotten reserve+reserve/large
+"    return list_kind(handle) == LIST_LARGE ? handle : "
+"    return list_kind(handle) <= LIST_LARGE ? handle : ")
+
+plant(large_bucket_at_any_place chain/append+append/large
+"    return old + link + multi_padding(kind, old + link);"
+"    return old + link;")
+
+plant(gap_before_a_large_bucket_not_taken chain/append+append/large
+"    const uint64_t all = link + values + (kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);"
+"    const uint64_t all = link + values;")
+
+plant(kind_of_the_bucket_alone chain/append+append/large
+"    const loom__list_kind kind = list_kind_for(before + values);"
+"    const loom__list_kind kind = list_kind_for(values);")
+
+plant(large_heap_not_given_back_whole chain/append+append/large/full
+"        (void)lane_draw_8(&view->lists->used, 0 - all, shared);
+"
+"        (void)lane_draw_8(&view->lists->used, 0 - (link + values), shared);
+")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -159,6 +159,14 @@ static void crowd_mixed(uint32_t room)
         now.view.marks[0] = OPEN_FULL;
 }
 
+/* A handle of a list whose next reservations reach the end of its count. No list is behind it: reservations do not
+ * read any. */
+static uint64_t almost_large(void)
+{
+    const uint64_t most = list_most((uint64_t)LIST_SHORT << 62);
+    return list_make(LIST_SHORT, below(1000), most - below(3), 0);
+}
+
 static void draw_table(int tiny)
 {
     static const uint32_t primes[] = {2, 2, 3, 3, MOST_BUCKETS};
@@ -218,10 +226,13 @@ static void draw_table(int tiny)
     /* Some keys are erased again. Some hot keys take their place. */
     for (uint32_t holes = below(5); holes > 0; holes--)
         set_up_key(SIM_HOT_KEYS + below(room), 0, 0);
-    uint32_t present_in_4 = now.c->mixed ? 2 : now.c->streams[0] & (SIM_ERASE | SIM_ERASE_IF | SIM_UPDATE) ? 3 : 1;
+    uint32_t present_in_4 = now.c->mixed                                                  ? 2
+                            : now.c->large                                                ? 3
+                            : now.c->streams[0] & (SIM_ERASE | SIM_ERASE_IF | SIM_UPDATE) ? 3
+                                                                                          : 1;
     for (uint32_t i = 0; i < SIM_HOT_KEYS; i++)
         if (below(4) < present_in_4)
-            set_up_key(i, 1, 100 + i);
+            set_up_key(i, 1, now.c->large ? almost_large() : 100 + i);
     if (below(4) == 0)
         now.hot[SIM_HOT_KEYS - 1] = now.key_count - 1; /* the key of the other partition */
     if (below(4) == 0)

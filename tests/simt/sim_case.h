@@ -57,6 +57,7 @@ typedef struct sim_case {
     int tells_new;                       /* of a filter: insertions tell which keys were new */
     int perfect;                         /* of a perfect table */
     int chain;                           /* of a multimap of the chain engine */
+    int large;                           /* lists are LARGE, or become so (core/list_handle.h) */
     int forbidden;                       /* the header does not allow it; here to see what goes wrong */
 } sim_case;
 

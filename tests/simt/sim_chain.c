@@ -1,3 +1,5 @@
+#include "simt/machine/simt_lists.h"
+
 #include "simt/sim_chain.h"
 
 #include "machines/cpu/multi/cpu_multi.h"
@@ -57,6 +59,8 @@ static struct {
     scenario_call calls[SIM_MOST_CALLS];
     uint32_t call_count;
 } now;
+
+uint64_t simt_large_from = SIMT_NEVER_LARGE;
 
 static uint32_t key_at_fault; /* UINT32_MAX: none in particular */
 static uint32_t keys_in[2];   /* keys in each partition afterwards, those without values among them */
@@ -172,6 +176,7 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
     sim_begin_drawing(c, seed);
     now.config = sim_drawn_config(seed, tiny);
     now.warps_per_block = 1 + below(2);
+    simt_large_from = c->large ? 1 + below(MOST_BEFORE) : SIMT_NEVER_LARGE;
     draw_table(seed, tiny);
     const uint32_t hot = tiny ? 1 : 1 + below(HOT_KEYS);
     uint64_t value = 10000;
@@ -333,7 +338,8 @@ static void judge_appends(uint32_t key)
                   appended, after->count);
     /* A refused value: the key has all that it may have; or there is no room for a bucket, or for the key. The room for
      * a bucket may be there, if a larger bucket of another list was refused at the same time. */
-    const uint64_t largest = list_link_values(now.view.value_bytes) + now.view.first_bucket + 3 * longest_list();
+    const uint64_t largest = list_link_values(now.view.value_bytes) + now.view.first_bucket + 3 * longest_list() +
+                             (now.c->large ? LIST_LARGE_UNIT + CHAIN_LARGE_BUCKET : 0);
     const uint32_t slots = open_slots((loom__slot_kind)now.view.directory.kind) * now.view.directory.buckets;
     const int may_be_full =
         now.view.room - memory.lists.used < largest || (after->count == 0 && keys_in[now.keys[key].partition] == slots);

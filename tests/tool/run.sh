@@ -151,7 +151,8 @@ ranged --repeat 'a number from 1 to 1000' 1 1000 0 1001
 ranged --bits-per-key 'numbers of bits from 1 to 512' 1 512 0.99 600
 ranged --load 'loads from 0.001 to 0.95' 0.001 0.95 0.0009 0.99
 ranged --hit 'percentages from 0 to 100' 0 100 - 101
-ranged --skew 'a Zipf exponent from 0 to 100' 0 100 - 101
+ranged --skew 'a Zipf exponent from 0 to 100, or real' 0 100 - 101
+taken tool_range_bench_skew_takes_real bench --skew real
 ranged --more 'a share of the keys from 0.000001 to 1' 0.000001 1 0 2
 ranged --hot 'a share of the keys from 0 to 1' 0 1 - 1.5
 ranged --key-bytes '4 or 8' 4 8 3 5
@@ -212,7 +213,7 @@ unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
 unused limits --ops "$all" find
 unused limits --engine "$engines" open
-unused limits --lanes 'map, perfect and filter' 4
+unused limits --lanes "$tables" 4
 unused limits --key-bytes "$all" 8
 unused filter --load "$loaded" 0.8
 unused filter --skew "$loaded" 1
@@ -229,7 +230,7 @@ unused map --bucket-growth multi 2
 unused map --bits-per-key filter 8
 unused map --bytes filter 1Mi
 unused map --absent filter 5
-unused map --sweep perfect
+unused map --sweep 'perfect and multi'
 unused perfect --absent filter 5
 unused 'limits filter' --load "$loaded" 0.5
 runs tool_used_limits limits --threads 1 --json rows.json
@@ -241,6 +242,8 @@ runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bit
 runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
     --value-bytes 8
 runs tool_used_multi multi --n 10 --load 0.5 --skew 1 --values-per-key 2,3 --key-bytes 8 --value-bytes 8 --repeat 1
+runs tool_used_multi_real multi --n 10 --skew real --ops build,find_paper --repeat 1
+runs tool_used_multi_sweep multi --sweep --n 10 --engine chain --ops build,append --key-bytes 8 --repeat 1
 runs tool_used_chain multi --engine chain --first-bucket 2 --bucket-growth 1.5 --n 10 --repeat 1
 runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --hot 0.1 --batch 5 --key-bytes 8 \
     --repeat 1
@@ -270,9 +273,18 @@ for option in --load=0.5 --hit=50 --more=0.1; do
     no_bench "tool_sweep_has_its_own_${option//[-=.]/_}" \
         "With --sweep each figure has its own ${option%=*}; leave it out." perfect --sweep "$option"
 done
+for option in --load=0.5 --skew=real --values-per-key=8 --first-bucket=2 --bucket-growth=1.5; do
+    no_bench "tool_sweep_of_multi_has_its_own_${option//[-=.]/_}" \
+        "With --sweep each figure has its own ${option%=*}; leave it out." multi --sweep "$option"
+done
 runs tool_sweep_and_map perfect map --sweep --load 0.5
 no_bench tool_sweep_without_operation 'No figure of --sweep has the operation "churn"; leave it out.' \
     perfect --sweep --ops find,churn
+no_bench tool_sweep_of_multi_without_operation 'No figure of --sweep has the operation "counts"; leave it out.' \
+    multi --sweep --ops counts
+no_bench tool_real_skew_of_map 'The case map has no --skew real; give a Zipf exponent.' map multi --skew real
+no_bench tool_real_skew_has_its_values '--skew real has its own numbers of values: leave --values-per-key out.' \
+    multi --skew real --values-per-key 8
 no_bench tool_operation_of_no_case 'No case that was named has the operation "contains".' map --ops contains --hit 5
 no_bench tool_operation_not_of_sets 'A set has no operation "update".' map --type set --ops update
 no_bench tool_engine_of_filters 'The case map has no engine bloom; choose another one, or leave --engine out.' \
@@ -337,6 +349,18 @@ holds tool_multi_is_right exits_with 0
 holds tool_multi_checked are check ok
 holds tool_multi_values are values_per_key '1.0000 3000.0000 7.0000'
 holds tool_multi_ops are op 'append build counts find_all find_grown find_paper find_twice insert'
+run bench multi "${tiny[@]}" --load 0.8 --skew real --ops build,find_all,insert
+holds tool_multi_real_is_right exits_with 0
+holds tool_multi_real_checked are check ok
+holds tool_multi_real_values are drawn real
+run bench multi "${tiny[@]}" --sweep
+holds tool_multi_sweep_is_right exits_with 0
+holds tool_multi_sweep_checked are check ok
+holds tool_multi_sweep_ops are op 'build find_paper'
+holds tool_multi_sweep_engines are engine 'chain open'
+holds tool_multi_sweep_buckets are bucket_growth ' 1.0000 1.1001'
+holds tool_multi_sweep_drawn are drawn 'real uniform'
+holds tool_multi_sweep_has_density [ "$(cells density | grep -c '^0\.[0-9]')" = 72 ]
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 
@@ -345,6 +369,7 @@ holds tool_engine_of_the_other_case are engine 'bloom open'
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
 columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
+columns+=,drawn,first_bucket,bucket_growth
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 

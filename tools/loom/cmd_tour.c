@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_COLUMNS = 8, MAX_STEPS = 32 };
+enum { MOST_COLUMNS = 8, MAX_STEPS = 32, PAIRS_PER_KEY = 8 /* at most, on average: tour_multi.c */, FEWEST_PAIRS = 64 };
 
 #define DEFAULT_N (UINT64_C(1) << 22)
 #define SMALLER_N (UINT64_C(1) << 18) /* all columns but the first engine's first: they take the same paths */
@@ -71,8 +71,13 @@ static size_t gather_steps(const tour *columns, size_t column_count, tour_step a
     static const tour_step *const of_maps[] = {tour_build_steps, tour_read_steps,  tour_whole_steps,
                                                tour_write_steps, tour_small_steps, NULL};
     static const tour_step *const of_filters[] = {tour_filter_steps, NULL};
+    static const tour_step *const of_multimaps[] = {tour_multi_steps, NULL};
+    const loom_type type = columns[0].type;
+    const tour_step *const *group = type == LOOM_TYPE_FILTER     ? of_filters
+                                    : type == LOOM_TYPE_MULTIMAP ? of_multimaps
+                                                                 : of_maps;
     size_t count = 0;
-    for (const tour_step *const *group = columns[0].type == LOOM_TYPE_FILTER ? of_filters : of_maps; *group; group++)
+    for (; *group; group++)
         for (const tour_step *step = *group; step->name && count < MAX_STEPS; step++) {
             size_t i = 0;
             while (i < column_count && !offers(&columns[i], step))
@@ -99,6 +104,12 @@ static bool make_arrays(tour *t)
     if (!t->rounds || !t->all_keys || !t->seen || !t->keys || !t->batch_rounds || !t->status || !t->found ||
         (t->value_bytes && (!t->values || !t->found_values)))
         return false;
+    if (t->lists) {
+        t->numbers = bench_array_new(2 * t->lists, sizeof *t->numbers);
+        t->offsets = bench_array_new(t->lists + 1, sizeof *t->offsets);
+        if (!t->numbers || !t->offsets)
+            return false;
+    }
     memset(t->rounds, TOUR_ABSENT, (size_t)(2 * t->n));
     for (uint64_t i = 0; i < 2 * t->n; i++)
         bench_put(t->all_keys, i, t->key_bytes, bench_key_of(i, t->key_bytes));
@@ -116,11 +127,17 @@ static void free_arrays(tour *t)
     bench_array_free(t->found_values);
     bench_array_free(t->status);
     bench_array_free(t->found);
+    bench_array_free(t->numbers);
+    bench_array_free(t->offsets);
 }
 
 static loom_status make_map(tour *t)
 {
-    const loom_map_config config = tour_config(t, t->n);
+    loom_map_config config = tour_config(t, t->n);
+    if (t->lists) {
+        config.capacity = t->lists;
+        config.values = t->n;
+    }
     loom_stats stats = LOOM_STATS_INIT;
     const loom_status status = loom_map_create(t->context, &config, &t->map);
     if (status == LOOM_OK && loom_map_stats(t->map, &stats, NULL) == LOOM_OK)
@@ -256,13 +273,14 @@ static uint64_t smaller_n(uint64_t n)
     return n < SMALLER_N ? n : SMALLER_N;
 }
 
-/* One column for each form except counters and multimaps. Counters are maps, and the step `count` makes its own. */
-static size_t make_columns(loom_context *context, const table_case *table, uint64_t n, const char *directory,
-                           tour columns[MOST_COLUMNS])
+/* One column for each form of multimaps, or for each of the others except counters. Counters are maps, and the step
+ * `count` makes its own. */
+static size_t make_columns(loom_context *context, const table_case *table, bool multimaps, uint64_t n,
+                           const char *directory, tour columns[MOST_COLUMNS])
 {
     size_t count = 0;
     for (const table_form *form = table->forms; form->type && count < MOST_COLUMNS; form++) {
-        if (form->type == LOOM_TYPE_COUNTER || form->type == LOOM_TYPE_MULTIMAP)
+        if (form->type == LOOM_TYPE_COUNTER || (form->type == LOOM_TYPE_MULTIMAP) != multimaps)
             continue;
         columns[count] = (tour){.context = context,
                                 .table = table,
@@ -271,29 +289,20 @@ static size_t make_columns(loom_context *context, const table_case *table, uint6
                                 .value_bytes = form->value_bytes,
                                 .n = count == 0 ? n : smaller_n(n),
                                 .directory = directory};
+        if (multimaps)
+            columns[count].lists = (columns[count].n + PAIRS_PER_KEY - 1) / PAIRS_PER_KEY;
         count++;
     }
     return count;
 }
 
-/* Returns whether every answer was right; adds their number to *answers. */
-static bool tour_one(loom_context *context, const table_case *table, uint64_t n, const char *directory,
-                     uint64_t *answers)
+/* Runs the steps of the columns. Returns whether every answer was right; adds their number to *answers. */
+static bool tour_columns(tour *columns, size_t column_count, uint64_t n, uint64_t *answers)
 {
     tour_step steps[MAX_STEPS];
-    tour columns[MOST_COLUMNS];
     char text[16];
     bool right = true;
-    const size_t column_count = make_columns(context, table, n, directory, columns);
-    if (column_count == 0) {
-        printf(
-            "\nEngine %s: only multimaps, which are left out; loom bench multi --engine %s checks and measures them.\n",
-            table->name, table->name);
-        return true;
-    }
-    printf("\nEngine %s: %" PRIu64 " keys in the first column, %" PRIu64
-           " in the others. Million operations per second.\n",
-           table->name, n, columns[column_count - 1].n);
+    const table_case *table = columns[0].table;
     const size_t step_count = gather_steps(columns, column_count, steps);
     print_title(columns, column_count);
     fflush(stdout);
@@ -312,6 +321,36 @@ static bool tour_one(loom_context *context, const table_case *table, uint64_t n,
         printf(" %s %" PRIu64, column_name(&columns[i], text), columns[i].seed);
     printf("\n");
     return false;
+}
+
+/* Maps, sets and filters of an engine, then its multimaps. */
+static bool tour_one(loom_context *context, const table_case *table, uint64_t n, const char *directory,
+                     uint64_t *answers)
+{
+    tour columns[MOST_COLUMNS];
+    size_t count = make_columns(context, table, false, n, directory, columns);
+    bool right = true;
+    char title[64];
+    snprintf(title, sizeof title, "Engine %s: ", table->name);
+    if (count > 0) {
+        printf("\n%s%" PRIu64 " keys in the first column, %" PRIu64 " in the others. Million operations per second.\n",
+               title, n, columns[count - 1].n);
+        right = tour_columns(columns, count, n, answers);
+        n = smaller_n(n);
+        snprintf(title, sizeof title, "The same engine, %s: ", table->name);
+    }
+    n = n < FEWEST_PAIRS ? FEWEST_PAIRS : n;
+    count = make_columns(context, table, true, n, directory, columns);
+    if (count == 0)
+        return right;
+    if (loom_supports(context, LOOM_TYPE_MULTIMAP, table->engine, LOOM_FEATURE_LISTS) != LOOM_OK) {
+        printf("\n%sleft out (%s)\n", title, loom_last_error());
+        return right;
+    }
+    printf("\n%smultimaps for %" PRIu64 " pairs in the first column, %" PRIu64
+           " in the others. Million operations or pairs per second.\n",
+           title, n, columns[count - 1].n);
+    return tour_columns(columns, count, n, answers) && right;
 }
 
 static int tour_tables(loom_context *context, const tour_options *options, const char *directory)

@@ -1,5 +1,6 @@
 /* The internals of the tour. For each case of the list (cases/table_cases.h) it runs every operation, on one table
- * (tour_read.c, tour_write.c, tour_whole.c; filters: tour_filter.c) or on small tables of its own (tour_small.c). It
+ * (tour_read.c, tour_write.c, tour_whole.c; filters: tour_filter.c; multimaps: tour_multi.c) or on small tables of its
+ * own (tour_small.c). It
  * checks each answer against a plain reference (tour_check.c) and prints a table of results (cmd_tour.c).
  *
  * The reference is an array by key index (bench_keys.h). It holds the round whose value the key has, or TOUR_ABSENT. */
@@ -35,6 +36,11 @@ typedef struct tour {
     uint64_t seed;                   /* of the hash of `map` */
     const char *directory;           /* for files */
 
+    /* Multimaps. Their reference is not `rounds`. */
+    uint64_t lists;    /* keys that may have values: indices 0 to lists - 1 */
+    uint16_t *numbers; /* [2 * lists] a bit for each value of the key; the second half is scratch */
+    uint64_t *offsets; /* [lists + 1] */
+
     /* The current batch and its answers; all [n]. */
     void *keys, *values;
     uint8_t *batch_rounds;
@@ -60,6 +66,7 @@ extern const tour_step tour_whole_steps[];
 extern const tour_step tour_write_steps[];
 extern const tour_step tour_small_steps[];
 extern const tour_step tour_filter_steps[]; /* the only steps of filters */
+extern const tour_step tour_multi_steps[];  /* the only steps of multimaps */
 
 /* ---- tour_check.c ------------------------------------------------------------------------------------- */
 

@@ -31,7 +31,11 @@ enum {
     CHAIN_GROWTH_ONE = 1 << 12, /* view->bucket_growth counts in 2^-12 what exceeds a growth of 1 */
     CHAIN_LARGEST_GROWTH = 8,   /* of a config; both fit 16 bits */
     CHAIN_LARGEST_FIRST = 1 << 15,
+#ifdef LOOM_SIMULATED_LISTS
+    CHAIN_LARGE_BUCKET = SIMT_LARGE_BUCKET
+#else
     CHAIN_LARGE_BUCKET = 1 << 16
+#endif
 };
 
 /* The largest heap: a link has a place for each of its values. */

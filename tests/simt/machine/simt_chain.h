@@ -2,6 +2,8 @@
 #ifndef LOOM_SIMT_CHAIN_H
 #define LOOM_SIMT_CHAIN_H
 
+#include "simt/machine/simt_lists.h"
+
 #include "engines/chain/chain_layout.h"
 #include "simt/machine/simt_map.h"
 

@@ -524,5 +524,6 @@ const loom__map_kernels loom__cpu_multi_kernels = {
     .upkeep = upkeep,
     .count_accesses = count_accesses,
     .find_all = find_all,
+    .erase_if = loom__cpu_multi_erase_if,
     .erase_pairs = loom__cpu_multi_erase_pairs,
 };

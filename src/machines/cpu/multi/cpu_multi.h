@@ -6,6 +6,7 @@
  *   cpu_multi_parts.c   how calls that change lists are dealt to threads
  *   cpu_multi_insert.c  insert, build
  *   cpu_multi_erase.c   erase, erase_pairs
+ *   cpu_multi_erase_if.c
  *
  * The directory is searched by the open engine's loops (cpu_open_simd.h), a chunk of keys at a time, so that the
  * handles are in the L1 cache when the lists are read. */
@@ -102,5 +103,7 @@ uint64_t loom__cpu_multi_bulk_bytes(loom__machine *machine, const void *any_view
                                     int with_status);
 loom_status loom__cpu_multi_erase(loom__machine *machine, const void *any_view, const loom__batch *batch);
 loom_status loom__cpu_multi_erase_pairs(loom__machine *machine, const void *any_view, const loom__batch *batch);
+loom_status loom__cpu_multi_erase_if(loom__machine *machine, const void *any_view, const loom__value_range *range,
+                                     loom_result *result, loom_stream stream);
 
 #endif
