@@ -279,7 +279,7 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
             unsigned char *line = block.lines + walk.bucket * open_line_stride(kind);
             bool last = depth + 1 >= buckets, begins_anew = false;
             if (adds && seeks && depth != 0) {
-                seeks = has_bit(line, walk.bit) && !last;
+                seeks = has_bit(line, walk.bit) && depth < buckets;
                 begins_anew = !seeks;
                 if (begins_anew)
                     walk = start_walk<kind>(block, one);
@@ -345,11 +345,14 @@ template <bool adds> __device__ __forceinline__ uint32_t placed_values(const uin
     return adds && halves[0] > 0 ? halves[0] + halves[1] : halves[0];
 }
 
-/* Adds: what a LARGE list takes beside its values goes into files, and is zero there. `first`: the first value. */
+/* Adds: clears what a LARGE list takes before and behind its values, since it goes into files. The list takes `takes`
+ * values from `place` on, and begins at `first`. */
 __device__ void clear_padding(const loom__multi_view &view, uint64_t place, uint32_t takes, uint64_t first,
                               uint32_t count)
 {
-    for (uint64_t at = place; at < place + takes; at = at + 1 == first ? first + count : at + 1)
+    for (uint64_t at = place; at < first; at++)
+        put_number((uint32_t)view.value_bytes, view.heap, at, 0);
+    for (uint64_t at = first + count; at < place + takes; at++)
         put_number((uint32_t)view.value_bytes, view.heap, at, 0);
 }
 

@@ -557,10 +557,11 @@ loom_status bring_arrays(insert_work *work)
 
 enum {
     LEAST_BY_PARTITION = 1 << 16,
-    /* An insert by partition loads and stores the whole directory, and moves all lists that get values. At 3 TB/s it
-     * takes 10 ps for each slot, 3 ps for each old value of 4 bytes and 30 ps for each new pair. By runs a pair takes
-     * 200 ps. So it pays from one pair for 16 slots on, and for 8 old values: four times as many would still be faster,
-     * but every insert uses up as much of the heap as it moves, and then the whole table has to move. */
+    /* An insert by partition loads and stores the whole directory, and moves all lists that get values. By the bytes
+     * moved, at 3 TB/s, this takes 10 ps for each slot and 3 ps for each old value of 4 bytes. A new pair takes 30 ps,
+     * as in builds. By runs a pair takes 200 ps, as measured. So one pair for 16 slots pays. One for 32 old values
+     * would pay, too. But each insert uses up as much of the heap as it moves, and when the heap is at its end, the
+     * whole table moves. With one pair for 8 values the table moves once for several inserts at most. */
     SLOTS_FOR_A_PAIR = 16,
     VALUES_FOR_A_PAIR = 8
 };
