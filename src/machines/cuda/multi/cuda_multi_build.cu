@@ -1,5 +1,6 @@
-/* Builds a multimap by partition. The batch is split by partition of the directory (cuda_split_passes.cuh). Then one
- * thread block per partition makes the partition in shared memory and the lists of its keys in the heap:
+/* Builds a multimap by partition, or inserts into one. The batch is split by partition of the directory
+ * (cuda_split_passes.cuh). Then one thread block per partition makes the partition in shared memory and the lists of
+ * its keys in the heap:
  *   1. count   Each pair looks for its key from its home bucket on, and takes the first free slot if the key is not
  *              there, by a CAS. Tags, one byte of the hash for each slot, say which slots to look at. Slots of a bucket
  *              are taken in one fixed sequence and never given back, and all pairs of a key try the same slots in that

@@ -31,9 +31,9 @@ struct moved_pieces {
  * number of pieces. Such lists take at most half of the heap, since there is room for them twice. */
 uint64_t cuda_multi_moved_bytes(const loom__multi_view *view);
 
-/* Adds the split records to directory and lists, and to all totals and counts. The table has `stored` pairs, and n come:
- * together at most LIST_MOST_VALUES. Behind its used part the heap has room for all of them. Call this after the whole
- * split. If records have spilled, the kernels do nothing. A key either gets all its pairs or, if the
+/* Adds the split records to directory and lists, and to all totals and counts. The table has `stored` pairs, and n
+ * come, together at most LIST_MOST_VALUES. Behind its used part the heap has room for all of them. Call this
+ * after the whole split. If records have spilled, the kernels do nothing. A key either gets all its pairs or, if the
  * directory has no slot for it, none. */
 cudaError_t cuda_multi_add(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
                            const bulk_plan *plan, unsigned char *workspace, uint64_t n, uint64_t stored,

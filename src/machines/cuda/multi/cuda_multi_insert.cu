@@ -1,6 +1,7 @@
 /* Inserts pairs into lists by *runs*; also builds. Large batches without statuses and in any order go by partition
- * instead, if they can: see the end of this file, and cuda_multi_build.cu. The keys are sorted together with their positions in the batch or,
- * without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in the order of the batch.
+ * instead, if they can: the end of this file, and cuda_multi_build.cu. By runs, the keys are sorted together with their
+ * positions in the batch or, without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in
+ * the order of the batch.
  * Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
