@@ -220,7 +220,7 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
 /* Adds the batch to the contents of the table. Parameters and statuses as in loom_map_build.
  *   - Large inserts into open tables on the cuda machine go by partition and run alone: batches of
  *     at least 2^18 keys with at least one key for every ten slots. docs/guide.md, "Batches", has
- *     the exact conditions.
+ *     the exact conditions; for multimaps, "Multimaps".
  *   - Memory   none, with these exceptions. By partition: as a build, on the cuda machine up to
  *              twice as much. LOOM_IN_ORDER: loom_memory.order_bytes. Multimaps: as a build. Memory
  *              for growth

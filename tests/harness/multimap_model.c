@@ -274,6 +274,20 @@ void multimap_insert_bare(multimap_model *m, batch *b, uint32_t flags)
     reference_destroy(counts);
 }
 
+loom_result multimap_insert_untold(multimap_model *m, batch *b, uint32_t flags)
+{
+    loom_result result = blank_result();
+    CHECK_OK(loom_map_insert(m->map, b->keys, b->values, b->n, flags, NULL, &result, NULL));
+    CHECK_OK(loom_map_contains(m->map, b->keys, b->n, NULL, b->status, NULL, NULL));
+    for (uint64_t i = 0; i < b->n; i++)
+        if (b->status[i] == LOOM_NOT_FOUND)
+            b->status[i] = LOOM_FULL;
+    check_statuses(b, &result, LOOM_FULL);
+    take_rows(m, b, flags);
+    multimap_check_counts(m);
+    return result;
+}
+
 /* ---- Erase --------------------------------------------------------------------------------------------- */
 
 typedef struct pair_row {

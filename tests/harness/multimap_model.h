@@ -44,6 +44,9 @@ loom_result multimap_insert(multimap_model *m, batch *b, uint32_t flags);
 loom_result multimap_build(multimap_model *m, batch *b, uint32_t flags);
 /* The same without statuses and result, for tables that grow. Without `most`, or on machines that insert in order. */
 void multimap_insert_bare(multimap_model *m, batch *b, uint32_t flags);
+/* Without statuses, for tables with room for all values: the rows of a key are all stored or, if the table has no slot
+ * for the key, all refused. */
+loom_result multimap_insert_untold(multimap_model *m, batch *b, uint32_t flags);
 loom_result multimap_erase(multimap_model *m, batch *b);
 /* Of equal values of a key, the first one is erased. */
 loom_result multimap_erase_pairs(multimap_model *m, batch *b);

@@ -1,5 +1,6 @@
-/* Builds a multimap by partition. The batch is split by partition of the directory (cuda_split_passes.cuh). Then one
- * thread block per partition makes the partition in shared memory and the lists of its keys in the heap:
+/* Builds a multimap by partition, or inserts into one. The batch is split by partition of the directory
+ * (cuda_split_passes.cuh). Then one thread block per partition makes the partition in shared memory and the lists of
+ * its keys in the heap:
  *   1. count   Each pair looks for its key from its home bucket on, and takes the first free slot if the key is not
  *              there, by a CAS. Tags, one byte of the hash for each slot, say which slots to look at. Slots of a bucket
  *              are taken in one fixed sequence and never given back, and all pairs of a key try the same slots in that
@@ -29,13 +30,34 @@
  *   - Tags instead of keys, four to a word, and slot numbers without a division. 1.0 ms, bound by instructions: 0.7
  *     for each cycle of a scheduler.
  * Four or three thread blocks on an SM, with partitions of half or two thirds of the size, are as fast. With r = 1,
- * where most pairs claim a slot, the kernel takes 1.6 ms. */
+ * where most pairs claim a slot, the kernel takes 1.6 ms.
+ *
+ * Inserts into a table that holds pairs (`adds`) take the same steps, with these differences:
+ *   0. load    The block loads its partition, and makes the tags from its keys. A slot's value holds the length of its
+ *              list in the upper half. The handles stay in global memory until the partition is written out.
+ *   1. count   Slots of erased keys are free, so a key of the table may lie behind a free slot. If the key's filter bit
+ *              is set in its home bucket, the pair first looks for the key, as far as the bits lead, and then claims a
+ *              slot from the home bucket on. Pairs of a new key all find nothing and try the same slots in the same
+ *              sequence, and keys of the table do not move. So a key still has one slot.
+ *   2. place   Each list that gets values takes a new place, for its old and its new values, without room behind them.
+ *              This holds for lists with room behind them, too: then all lists of the partition are written in one
+ *              piece. Other lists stay.
+ *   3. store   The old values are copied in front of the new ones, by several lanes for each list. With values in
+ *              shared memory, the copies arrive while new values are stored. Otherwise lists of more than MOVED_PIECE
+ *              values go to a queue, and a second kernel copies them with all blocks.
+ *
+ * Bytes moved for a pair of an insert, if the table has t times as many pairs as the batch and all lists get values:
+ * the split 2 p or 4 p, counting p and 4, storing p + v, old values 2 t v, the directory 2 t * 13.7 / 0.8 / r. With p =
+ * 8, r = 8, t = 4 and two passes of the split these are 105 bytes. At the speed of a copy that is 38 G pairs/s. */
 #define CUDA_LANES 1
 #include "machines/cuda/open/cuda_open_partition.cuh"
 
 #include "machines/cuda/core/cuda_outcomes.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 #include "machines/cuda/multi/cuda_multi_build.cuh"
+
+#include <cuda_pipeline.h>
 
 namespace
 {
@@ -43,16 +65,20 @@ namespace
 enum {
     LEAST_LOAD = 3, /* one slot in so many has a key, also where few keys have many values */
     COUNTED = 8,    /* pairs that a thread counts in a round */
-    STORED = 8      /* pairs that it stores */
+    STORED = 8,     /* pairs that it stores */
+    LIST_LANES = 4, /* lanes that copy a list, */
+    FEW_VALUES = 64 /*   up to so many values; a warp copies longer ones */
 };
 
-const uint32_t REFUSED = UINT32_MAX; /* in place of a slot's number */
+const uint32_t REFUSED = UINT32_MAX;   /* in place of a slot's number */
+const uint32_t IN_HANDLE = UINT32_MAX; /* in place of a list's next place: the value goes into the handle */
 
 template <loom__slot_kind pairs> struct build_work {
     loom__multi_view view;
     bulk_regions<pairs> records;
     uint32_t staged; /* values for which a thread block has shared memory */
     cuda_counts *counts;
+    moved_pieces *moved; /* adds */
 };
 
 template <loom__slot_kind pairs>
@@ -139,13 +165,40 @@ __device__ __forceinline__ uint32_t *halves_of(unsigned char *lines, uint32_t bu
     return (uint32_t *)value_at<kind>(lines, buckets, number / 16, number % 16);
 }
 
-/* The number of the key's slot in this bucket, which is claimed if the key is not there; NOWHERE if the bucket is full.
+/* Adds: makes tags, and puts the length of each list in place of its handle. Returns whether this thread saw a free
+ * slot. */
+template <loom__slot_kind kind> __device__ __forceinline__ bool take_over_slots(const build_block &block)
+{
+    typedef typename bulk_columns<kind>::key key;
+    constexpr uint32_t tag_bytes = bucket_tags<kind>::words * 4;
+    const uint32_t buckets = block.view.buckets;
+    bool any_free = false;
+    for (uint32_t i = threadIdx.x; i < buckets * tag_bytes; i += blockDim.x) {
+        const uint32_t bucket = i / tag_bytes, slot = i % tag_bytes;
+        uint8_t tag = 0;
+        if (slot < open_slots(kind)) {
+            const key one = *(const key *)(block.lines + bucket * open_line_stride(kind) + slot * sizeof(key));
+            uint64_t *handle = (uint64_t *)value_at<kind>(block.lines, buckets, bucket, slot);
+            const bool is_free = one == (key)block.empty;
+            if (!is_free)
+                tag = start_walk<kind>(block, one).tag;
+            any_free |= is_free;
+            *handle = list_count(*handle) << 32;
+        }
+        block.tags[i] = tag;
+    }
+    return any_free;
+}
+
+/* The number of the key's slot in this bucket; NOWHERE if the key is not there. If the lane `claims`, the key then gets
+ * a slot, unless the bucket is full.
  * All lanes of the warp call this, those without a key with active = false. The barriers bring them together again:
  * without them the compiler lets each lane go its own way to the end of the round, and 8 of 32 lanes work. */
 const uint32_t NOWHERE = UINT32_MAX - 1;
 
 template <loom__slot_kind kind, class key>
-__device__ __forceinline__ uint32_t try_bucket(const build_block &block, const key_walk &walk, key sought, bool active)
+__device__ __forceinline__ uint32_t try_bucket(const build_block &block, const key_walk &walk, key sought, bool active,
+                                               bool claims)
 {
     unsigned char *line = block.lines + walk.bucket * open_line_stride(kind);
     const bucket_tags<kind> tags(block, walk.bucket);
@@ -158,7 +211,7 @@ __device__ __forceinline__ uint32_t try_bucket(const build_block &block, const k
         }
     }
     __syncwarp();
-    for (uint32_t free = active && number == NOWHERE ? tags.alike(0) : 0; free != 0; free &= free - 1) {
+    for (uint32_t free = active && claims && number == NOWHERE ? tags.alike(0) : 0; free != 0; free &= free - 1) {
         const uint32_t slot = tags.slot_of(__ffs(free) - 1);
         const key there = swap_key<key>(line + slot * sizeof(key), (key)block.empty, sought);
         if (there == (key)block.empty)
@@ -172,9 +225,9 @@ __device__ __forceinline__ uint32_t try_bucket(const build_block &block, const k
     return number;
 }
 
-/* Pairs whose home bucket is full are left for the end of each round, since all lanes of a warp take part in a search.
- * Returns how many of this thread's pairs were refused. */
-template <loom__slot_kind pairs>
+/* Pairs whose home bucket is full are left for the end of each round, since all lanes of a warp take part in a search;
+ * with `adds` also pairs whose filter bit is set there. Returns how many of this thread's pairs were refused. */
+template <loom__slot_kind pairs, bool adds>
 __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
                                                 const typename bulk_columns<pairs>::arrays &records, uint32_t count)
 {
@@ -201,7 +254,9 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
 #pragma unroll
         for (int k = 0; k < COUNTED; k++) {
             const uint32_t i = begin + k * blockDim.x;
-            const uint32_t slot = try_bucket<kind, key>(block, start_walk<kind>(block, ones[k]), ones[k], i < count);
+            const key_walk home = start_walk<kind>(block, ones[k]);
+            const bool claims = !adds || !has_bit(block.lines + home.bucket * open_line_stride(kind), home.bit);
+            const uint32_t slot = try_bucket<kind, key>(block, home, ones[k], i < count, claims);
             if (slot != NOWHERE)
                 settle(i, slot);
             late |= (uint32_t)(i < count && slot == NOWHERE) << k;
@@ -210,20 +265,30 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
         key_walk walk = {};
         key one = 0;
         uint32_t i = 0, depth = 0; /* 0: no pair */
-        for (;;) {                 /* at most `buckets` turns for each pair */
+        bool seeks = false;        /* adds: the key may be in the table, further on */
+        for (;;) {                 /* at most `buckets` turns for each pair, with `adds` twice as many */
             if (depth == 0 && late != 0) {
                 i = begin + (__ffs(late) - 1) * blockDim.x;
                 late &= late - 1;
                 one = (key)columns::key_of(records.heads[i]);
                 walk = start_walk<kind>(block, one);
                 depth = 1;
+                seeks = adds && has_bit(block.lines + walk.bucket * open_line_stride(kind), walk.bit);
             }
             if (!__any_sync(CUDA_FULL_MASK, depth != 0))
                 break;
             unsigned char *line = block.lines + walk.bucket * open_line_stride(kind);
-            bool last = depth + 1 >= buckets;
-            if (depth != 0 && *block.full &&
-                !has_bit(line, walk.bit)) { /* no free slot, and the key is not further on */
+            bool last = depth + 1 >= buckets, begins_anew = false;
+            if (adds && seeks && depth != 0) {
+                seeks = has_bit(line, walk.bit) && depth < buckets;
+                begins_anew = !seeks;
+                if (begins_anew)
+                    walk = start_walk<kind>(block, one);
+                walk.bucket += seeks ? walk.step : 0;
+                walk.bucket -= walk.bucket >= buckets ? buckets : 0;
+                last = false;
+            } else if (depth != 0 && *block.full &&
+                       !has_bit(line, walk.bit)) { /* no free slot, and the key is not further on */
                 last = true;
             } else if (depth != 0) {
                 (void)set_bit(line, walk.bit);
@@ -231,12 +296,12 @@ __device__ __forceinline__ uint32_t count_pairs(const build_block &block,
                 walk.bucket -= walk.bucket >= buckets ? buckets : 0;
             }
             __syncwarp();
-            const uint32_t slot = try_bucket<kind, key>(block, walk, one, depth != 0);
+            const uint32_t slot = try_bucket<kind, key>(block, walk, one, depth != 0, !adds || !seeks);
             if (slot != NOWHERE || (depth != 0 && last)) {
                 settle(i, slot != NOWHERE ? slot : REFUSED);
                 depth = 0;
             } else if (depth != 0) {
-                depth++;
+                depth = adds && begins_anew ? 1 : depth + 1;
             }
             __syncwarp();
         }
@@ -275,8 +340,25 @@ __device__ __forceinline__ uint32_t list_takes(uint32_t count, bool has_ones)
     return has_ones && count == 1 ? 0 : count + (list_kind_for(count) == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);
 }
 
+/* The values of a list that takes a place. */
+template <bool adds> __device__ __forceinline__ uint32_t placed_values(const uint32_t *halves)
+{
+    return adds && halves[0] > 0 ? halves[0] + halves[1] : halves[0];
+}
+
+/* Adds: clears what a LARGE list takes before and behind its values, since it goes into files. The list takes `takes`
+ * values from `place` on, and begins at `first`. */
+__device__ void clear_padding(const loom__multi_view &view, uint64_t place, uint32_t takes, uint64_t first,
+                              uint32_t count)
+{
+    for (uint64_t at = place; at < first; at++)
+        put_number((uint32_t)view.value_bytes, view.heap, at, 0);
+    for (uint64_t at = first + count; at < place + takes; at++)
+        put_number((uint32_t)view.value_bytes, view.heap, at, 0);
+}
+
 /* Returns the partition's place in the heap, and how many values it takes. All threads of the block call this. */
-template <loom__slot_kind kind>
+template <loom__slot_kind kind, bool adds>
 __device__ __forceinline__ uint64_t place_lists(unsigned char *lines, const loom__multi_view &view, uint32_t *taken)
 {
     __shared__ uint64_t base;
@@ -290,16 +372,22 @@ __device__ __forceinline__ uint64_t place_lists(unsigned char *lines, const loom
     const bool has_ones = multi_has_ones(&view);
     uint32_t mine = 0, all;
     for (uint32_t slot = begin, number = first; slot < end; slot++, number = after(number))
-        mine += list_takes(halves_of<kind>(lines, buckets, number)[0], has_ones);
+        mine += list_takes(placed_values<adds>(halves_of<kind>(lines, buckets, number)), has_ones);
     uint32_t at = sum_before(mine, &all);
     if (threadIdx.x == 0)
         base = all > 0 ? atomicAdd((unsigned long long *)&view.lists->used, (unsigned long long)all) : 0;
     __syncthreads();
     for (uint32_t slot = begin, number = first; slot < end; slot++, number = after(number)) {
         uint32_t *halves = halves_of<kind>(lines, buckets, number);
-        const uint32_t takes = list_takes(halves[0], has_ones);
-        if (takes > 0)
-            halves[1] = at + (uint32_t)multi_padding(list_kind_for(halves[0]), base + at);
+        const uint32_t count = placed_values<adds>(halves), takes = list_takes(count, has_ones);
+        if (takes > 0) {
+            const uint32_t first = at + (uint32_t)multi_padding(list_kind_for(count), base + at);
+            if (adds && takes > count)
+                clear_padding(view, base + at, takes, base + first, count);
+            halves[1] = adds ? first + halves[1] : first; /* behind the old values */
+        } else if (adds && count > 0) {
+            halves[1] = IN_HANDLE;
+        }
         at += takes;
     }
     *taken = all;
@@ -308,8 +396,69 @@ __device__ __forceinline__ uint64_t place_lists(unsigned char *lines, const loom
 
 /* ---- 3. store ---- */
 
+/* Adds: copies one value to shared memory, or within the heap. */
+template <bool stages, class value> __device__ __forceinline__ void copy_value(value *to, const value *from)
+{
+    if constexpr (stages)
+        __pipeline_memcpy_async(to, from, sizeof(value));
+    else
+        *to = *from;
+}
+
+/* Adds: copies the old values of the lists that get new ones. `before` is the partition in global memory. With
+ * `stages` they go to shared memory, and arrive later. Whole warps call this: half a warp has a bucket. */
+template <loom__slot_kind kind, bool stages, class value>
+__device__ __forceinline__ void copy_old_values(unsigned char *lines, unsigned char *before, uint32_t buckets,
+                                                const value *heap, value *to, uint64_t base, moved_pieces *moved)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    for (uint32_t number = threadIdx.x; number < (buckets + 1) / 2 * 32; number += blockDim.x) {
+        const uint32_t *halves = halves_of<kind>(lines, buckets, number);
+        const bool exists = number % 16 < open_slots(kind) && number / 16 < buckets;
+        const bool grows = exists && halves[0] > 0;
+        const uint64_t old = grows ? *(const uint64_t *)halves_of<kind>(before, buckets, number) : 0;
+        const uint64_t first = list_first(old);
+        uint32_t count = (uint32_t)list_count(old);
+        const uint32_t place = grows ? halves[1] - count : 0;
+        if (list_kind(old) == LIST_ONE) {
+            to[place] = (value)list_one_value(old);
+            count = 0;
+        }
+        for (uint32_t longer = __ballot_sync(CUDA_FULL_MASK, count > FEW_VALUES); longer != 0; longer &= longer - 1) {
+            const int source = __ffs(longer) - 1;
+            const uint64_t from = __shfl_sync(CUDA_FULL_MASK, first, source);
+            const uint32_t all = __shfl_sync(CUDA_FULL_MASK, count, source),
+                           at = __shfl_sync(CUDA_FULL_MASK, place, source);
+            if (!stages && all > MOVED_PIECE) {
+                const uint32_t pieces = (all + MOVED_PIECE - 1) / MOVED_PIECE;
+                uint32_t begin = lane == 0 ? atomicAdd(&moved->count, pieces) : 0;
+                begin = __shfl_sync(CUDA_FULL_MASK, begin, 0);
+                for (uint32_t i = lane; i < pieces; i += 32) {
+                    const uint32_t done = i * MOVED_PIECE;
+                    moved->pieces[begin + i] = {from + done, base + at + done,
+                                                all - done < MOVED_PIECE ? all - done : MOVED_PIECE};
+                }
+            } else {
+#pragma unroll 4
+                for (uint32_t i = lane; i < all; i += 32)
+                    copy_value<stages>(to + at + i, heap + from + i);
+            }
+        }
+        count = count > FEW_VALUES ? 0 : count;
+#pragma unroll
+        for (int step = 0; step < LIST_LANES; step++) {
+            const int source = step * (32 / LIST_LANES) + (int)lane / LIST_LANES;
+            const uint64_t from = __shfl_sync(CUDA_FULL_MASK, first, source);
+            const uint32_t all = __shfl_sync(CUDA_FULL_MASK, count, source),
+                           at = __shfl_sync(CUDA_FULL_MASK, place, source);
+            for (uint32_t i = lane % LIST_LANES; i < all; i += LIST_LANES)
+                copy_value<stages>(to + at + i, heap + from + i);
+        }
+    }
+}
+
 /* Stores the values from `to` on. */
-template <loom__slot_kind pairs>
+template <loom__slot_kind pairs, bool adds>
 __device__ __forceinline__ void store_pairs(unsigned char *lines, uint32_t buckets,
                                             const typename bulk_columns<pairs>::arrays &records, uint32_t count,
                                             typename bulk_columns<pairs>::value *to)
@@ -335,7 +484,7 @@ __device__ __forceinline__ void store_pairs(unsigned char *lines, uint32_t bucke
             if (slot[k] == REFUSED)
                 continue;
             uint32_t *halves = halves_of<kind>(lines, buckets, slot[k]);
-            if (sizeof(value) == 4 && halves[0] == 1)
+            if (sizeof(value) == 4 && halves[0] == 1 && (!adds || halves[1] == IN_HANDLE))
                 halves[1] = (uint32_t)ones[k];
             else
                 to[atomicAdd(&halves[1], 1u)] = ones[k];
@@ -349,9 +498,24 @@ struct list_counts {
     uint64_t keys, in_heap;
 };
 
-/* Half a warp works on a bucket. */
-template <loom__slot_kind kind>
-__device__ __forceinline__ list_counts finish_lists(unsigned char *lines, const loom__multi_view &view, uint64_t base)
+/* Adds: makes the handle of a list. `more` new values have come, and the list ends at `end`. Counts what becomes more,
+ * modulo 2^64. */
+__device__ __forceinline__ uint64_t longer_list(uint64_t old, uint32_t more, uint32_t end, bool has_ones, uint64_t base,
+                                                list_counts *counts)
+{
+    const uint64_t old_count = list_count(old), count = old_count + more;
+    const bool one = has_ones && count == 1;
+    if (more == 0)
+        return old;
+    counts->keys += old == 0;
+    counts->in_heap += (one ? 0 : count) - (list_in_heap(old) ? old_count : 0);
+    return one ? list_of_one(end) : list_make(list_kind_for(count), base + end - count, count, 1);
+}
+
+/* Half a warp works on a bucket. `before`, with `adds`: the partition in global memory. */
+template <loom__slot_kind kind, bool adds>
+__device__ __forceinline__ list_counts finish_lists(unsigned char *lines, unsigned char *before,
+                                                    const loom__multi_view &view, uint64_t base)
 {
     const uint32_t buckets = view.directory.buckets;
     const bool has_ones = multi_has_ones(&view);
@@ -361,19 +525,24 @@ __device__ __forceinline__ list_counts finish_lists(unsigned char *lines, const 
         const bool exists = number % 16 < open_slots(kind) && number / 16 < buckets;
         const uint32_t count = exists ? halves[0] : 0, last = exists ? halves[1] : 0;
         const bool one = has_ones && count == 1;
-        if (count > 0)
+        if (adds && exists)
+            *(uint64_t *)halves = longer_list(*(const uint64_t *)halves_of<kind>(before, buckets, number), count, last,
+                                              has_ones, base, &counts);
+        else if (!adds && count > 0)
             *(uint64_t *)halves =
                 one ? list_of_one(last) : list_make(list_kind_for(count), base + last - count, count, 1);
         const uint32_t ready = __ballot_sync(CUDA_FULL_MASK, count > 0) >> threadIdx.x % 32 / 16 * 16 & 0xffff;
         if (number % 16 == 0 && ready != 0)
             *(uint32_t *)(lines + number / 16 * open_line_stride(kind) + OPEN_WORD_OFFSET) |= ready;
-        counts.keys += count > 0;
-        counts.in_heap += one ? 0 : count;
+        if (!adds) {
+            counts.keys += count > 0;
+            counts.in_heap += one ? 0 : count;
+        }
     }
     return counts;
 }
 
-template <loom__slot_kind pairs>
+template <loom__slot_kind pairs, bool adds>
 __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<pairs> work)
 {
     typedef typename bulk_columns<pairs>::value value;
@@ -385,43 +554,82 @@ __global__ void __maxnreg__(PARTITION_REGISTERS) build_kernel(const build_work<p
     const uint32_t count = work.records.count(blockIdx.x);
     if (*work.records.spilled > 0) /* the batch goes another way */
         return;
+    if (adds && count == 0)
+        return;
     const uint64_t empty = open_empty(&directory, partition);
     const typename bulk_columns<pairs>::arrays records = work.records.at(blockIdx.x);
-    begin_partition<kind>((uint4 *)lines, NULL, bytes, empty, directory.buckets);
+    auto in_table = [&] { return directory.base + (uint64_t)partition * bytes; };
+    begin_partition<kind>((uint4 *)lines, adds ? (const uint4 *)in_table() : NULL, bytes, empty, directory.buckets);
     __shared__ uint32_t full;
     const build_block block = {lines, lines + bytes, directory, empty, &full};
+    bool was_full = false;
+    if constexpr (adds) {
+        __syncthreads();
+        was_full = !__syncthreads_or(take_over_slots<kind>(block));
+    }
     if (threadIdx.x == 0)
-        full = 0;
-    for (uint32_t i = threadIdx.x; i < directory.buckets * bucket_tags<kind>::words; i += blockDim.x)
+        full = was_full;
+    for (uint32_t i = threadIdx.x; !adds && i < directory.buckets * bucket_tags<kind>::words; i += blockDim.x)
         ((uint32_t *)block.tags)[i] = 0;
     __syncthreads();
-    const uint32_t refused = count_pairs<pairs>(block, records, count);
+    const uint32_t refused = count_pairs<pairs, adds>(block, records, count);
     uint32_t taken;
     __syncthreads();
-    const uint64_t base = place_lists<kind>(lines, work.view, &taken);
+    const uint64_t base = place_lists<kind, adds>(lines, work.view, &taken);
     value *heap = (value *)work.view.heap + base, *staged = (value *)(block.tags + directory.buckets * tag_bytes);
     __syncthreads();
     if (taken <= work.staged) {
-        store_pairs<pairs>(lines, directory.buckets, records, count, staged);
+        if constexpr (adds) {
+            copy_old_values<kind, true>(lines, in_table(), directory.buckets, (const value *)work.view.heap, staged,
+                                        base, work.moved);
+            __pipeline_commit();
+            __syncthreads();
+        }
+        store_pairs<pairs, adds>(lines, directory.buckets, records, count, staged);
+        if constexpr (adds)
+            __pipeline_wait_prior(0);
         __syncthreads();
         for (uint32_t i = threadIdx.x; i < taken; i += blockDim.x)
             heap[i] = staged[i];
     } else {
-        store_pairs<pairs>(lines, directory.buckets, records, count, heap);
+        if constexpr (adds) {
+            copy_old_values<kind, false>(lines, in_table(), directory.buckets, (const value *)work.view.heap, heap,
+                                         base, work.moved);
+            __syncthreads();
+        }
+        store_pairs<pairs, adds>(lines, directory.buckets, records, count, heap);
     }
     __syncthreads();
-    const list_counts lists = finish_lists<kind>(lines, work.view, base);
-    write_partition<false>(directory.base + (uint64_t)partition * bytes, lines, bytes);
-    if (threadIdx.x == 0) {
+    const list_counts lists = finish_lists<kind, adds>(lines, in_table(), work.view, base);
+    write_partition<false>(in_table(), lines, bytes);
+    if (!adds && threadIdx.x == 0) {
         directory.marks[partition] = full ? OPEN_FULL : OPEN_UNMARKED;
         directory.stale[partition] = 0;
         directory.retired_slots[partition] = 0;
+    }
+    if (adds && threadIdx.x == 0 && full) {
+        directory.marks[partition] = OPEN_FULL;
+        if (!was_full) /* refused pairs have left filter bits in all buckets: upkeep is due */
+            directory.stale[partition] = open_most_stale(&directory) + 1;
     }
     const uint32_t own = threadIdx.x == 0 ? count : 0;
     multi_add(&directory.totals->size, lists.keys);
     multi_add(&work.view.lists->in_heap, lists.in_heap);
     multi_add(&work.view.lists->pairs, (uint64_t)own - refused);
     tell_counts(work.counts, {(int32_t)(own - refused), 0, (int32_t)refused});
+}
+
+/* Copies the pieces of long lists. */
+template <class value>
+__global__ void __launch_bounds__(MULTI_THREADS) copy_moved_kernel(value *heap, const moved_pieces *moved)
+{
+    const uint32_t pieces = moved->count;
+    for (uint32_t i = blockIdx.x; i < pieces; i += gridDim.x) {
+        const moved_piece piece = moved->pieces[i];
+#pragma unroll 8
+        for (uint32_t at = threadIdx.x; at < piece.count; at += MULTI_THREADS)
+            heap[piece.to + at] = heap[piece.from + at];
+    }
 }
 
 /* Shared memory of a thread block: a partition, its tags, and room for values. */
@@ -440,16 +648,34 @@ uint32_t shared_with_values(const cuda_state *cuda, const loom__open_view *direc
     return (uint32_t)(wanted < room ? wanted : room);
 }
 
-template <loom__slot_kind pairs>
+/* `values`: those that a partition writes, on the safe side. */
+template <loom__slot_kind pairs, bool adds>
 cudaError_t build(const cuda_state *cuda, const loom__multi_view *view, const bulk_plan *plan, unsigned char *workspace,
-                  cuda_counts *counts, cudaStream_t stream)
+                  uint64_t values, moved_pieces *moved, cuda_counts *counts, cudaStream_t stream)
 {
     const loom__open_view *directory = &view->directory;
-    const uint32_t shared = shared_with_values(cuda, directory, plan->fine_room * view->value_bytes);
+    const uint32_t shared = shared_with_values(cuda, directory, values * view->value_bytes);
     const build_work<pairs> work = {*view, split_fine_regions<bulk_columns<pairs>>(plan, workspace, 0),
-                                    (uint32_t)((shared - least_shared(directory)) / view->value_bytes), counts};
-    RETURN_IF_CUDA_FAILED(allow_shared(build_kernel<pairs>, (size_t)cuda->shared_bytes - BULK_STATIC_BYTES));
-    build_kernel<pairs><<<directory->partitions, threads_for_shared(shared), shared, stream>>>(work);
+                                    (uint32_t)((shared - least_shared(directory)) / view->value_bytes), counts, moved};
+    RETURN_IF_CUDA_FAILED(allow_shared(build_kernel<pairs, adds>, (size_t)cuda->shared_bytes - BULK_STATIC_BYTES));
+    build_kernel<pairs, adds><<<directory->partitions, threads_for_shared(shared), shared, stream>>>(work);
+    return cudaGetLastError();
+}
+
+template <loom__slot_kind pairs>
+cudaError_t add(const cuda_state *cuda, const loom__multi_view *view, const bulk_plan *plan, unsigned char *workspace,
+                uint64_t n, uint64_t stored, moved_pieces *moved, cuda_counts *counts, cudaStream_t stream)
+{
+    typedef typename bulk_columns<pairs>::value value;
+    enum { MARGIN = 4, BLOCKS = 8 /* on one multiprocessor */ };
+    const uint64_t mean = (stored + n) / view->directory.partitions + 1;
+    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(&moved->count, 0, sizeof moved->count, stream));
+    RETURN_IF_CUDA_FAILED(
+        (build<pairs, true>(cuda, view, plan, workspace, mean + mean / MARGIN, moved, counts, stream)));
+    if (stored <= MOVED_PIECE)
+        return cudaSuccess;
+    copy_moved_kernel<<<(unsigned)cuda->multiprocessors * BLOCKS, MULTI_THREADS, 0, stream>>>((value *)view->heap,
+                                                                                              moved);
     return cudaGetLastError();
 }
 
@@ -471,14 +697,36 @@ bool cuda_multi_plan_build(const cuda_state *cuda, const loom__multi_view *view,
 cudaError_t cuda_multi_build(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
                              const bulk_plan *plan, unsigned char *workspace, cuda_counts *counts, cudaStream_t stream)
 {
+    const uint64_t most = plan->fine_room;
     switch (pairs) {
     case SLOT_PAIR_4_4:
-        return build<SLOT_PAIR_4_4>(cuda, view, plan, workspace, counts, stream);
+        return build<SLOT_PAIR_4_4, false>(cuda, view, plan, workspace, most, NULL, counts, stream);
     case SLOT_KEY_4_VALUE_8:
-        return build<SLOT_KEY_4_VALUE_8>(cuda, view, plan, workspace, counts, stream);
+        return build<SLOT_KEY_4_VALUE_8, false>(cuda, view, plan, workspace, most, NULL, counts, stream);
     case SLOT_KEY_8_VALUE_4:
-        return build<SLOT_KEY_8_VALUE_4>(cuda, view, plan, workspace, counts, stream);
+        return build<SLOT_KEY_8_VALUE_4, false>(cuda, view, plan, workspace, most, NULL, counts, stream);
     default:
-        return build<SLOT_KEY_8_VALUE_8>(cuda, view, plan, workspace, counts, stream);
+        return build<SLOT_KEY_8_VALUE_8, false>(cuda, view, plan, workspace, most, NULL, counts, stream);
+    }
+}
+
+uint64_t cuda_multi_moved_bytes(const loom__multi_view *view)
+{
+    return sizeof(moved_pieces) + view->room / MOVED_PIECE * sizeof(moved_piece);
+}
+
+cudaError_t cuda_multi_add(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
+                           const bulk_plan *plan, unsigned char *workspace, uint64_t n, uint64_t stored,
+                           moved_pieces *moved, cuda_counts *counts, cudaStream_t stream)
+{
+    switch (pairs) {
+    case SLOT_PAIR_4_4:
+        return add<SLOT_PAIR_4_4>(cuda, view, plan, workspace, n, stored, moved, counts, stream);
+    case SLOT_KEY_4_VALUE_8:
+        return add<SLOT_KEY_4_VALUE_8>(cuda, view, plan, workspace, n, stored, moved, counts, stream);
+    case SLOT_KEY_8_VALUE_4:
+        return add<SLOT_KEY_8_VALUE_4>(cuda, view, plan, workspace, n, stored, moved, counts, stream);
+    default:
+        return add<SLOT_KEY_8_VALUE_8>(cuda, view, plan, workspace, n, stored, moved, counts, stream);
     }
 }

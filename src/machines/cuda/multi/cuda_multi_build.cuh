@@ -1,4 +1,4 @@
-/* Builds of multimaps by partition (cuda_multi_build.cu). */
+/* Builds of multimaps by partition, and inserts into them (cuda_multi_build.cu). */
 #ifndef LOOM_CUDA_MULTI_BUILD_CUH
 #define LOOM_CUDA_MULTI_BUILD_CUH
 
@@ -13,5 +13,30 @@ bool cuda_multi_plan_build(const cuda_state *cuda, const loom__multi_view *view,
  * Call this after the whole split. If records have spilled, the kernels do nothing. */
 cudaError_t cuda_multi_build(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
                              const bulk_plan *plan, unsigned char *workspace, cuda_counts *counts, cudaStream_t stream);
+
+/* A piece of a list that moves. */
+enum { MOVED_PIECE = 1 << 12 };
+
+struct moved_piece {
+    uint64_t from, to; /* places of its first value in the heap */
+    uint32_t count;    /* at most MOVED_PIECE */
+};
+
+struct moved_pieces {
+    uint32_t count;
+    moved_piece pieces[1]; /* one more than view->room / MOVED_PIECE */
+};
+
+/* Bytes of a queue that is never full. Queued lists are longer than a piece, so their last pieces at most double the
+ * number of pieces. Such lists take at most half of the heap, since there is room for them twice. */
+uint64_t cuda_multi_moved_bytes(const loom__multi_view *view);
+
+/* Adds the split records to directory and lists, and to all totals and counts. The table has `stored` pairs, and n
+ * come, together at most LIST_MOST_VALUES. Behind its used part the heap has room for all of them. Call this
+ * after the whole split. If records have spilled, the kernels do nothing. A key either gets all its pairs or, if the
+ * directory has no slot for it, none. */
+cudaError_t cuda_multi_add(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
+                           const bulk_plan *plan, unsigned char *workspace, uint64_t n, uint64_t stored,
+                           moved_pieces *moved, cuda_counts *counts, cudaStream_t stream);
 
 #endif
