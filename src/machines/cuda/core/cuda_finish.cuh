@@ -71,7 +71,7 @@ static_assert(MOST_TO_PACK < 1 << PACKED_BITS && MOST_TO_PACK < 1 << (64 - PACKE
 /* Whether the keys that an operation did not change count as not found. Otherwise they count as existing. */
 __host__ __device__ constexpr bool counts_not_found(cuda_op op)
 {
-    return op == OP_ERASE || op == OP_UPDATE || op == OP_UPDATE_DIFFERENT;
+    return op == OP_ERASE || op == OP_UPDATE;
 }
 
 /* Counts of one lane. */

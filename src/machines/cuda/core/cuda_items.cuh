@@ -59,11 +59,6 @@ __host__ __device__ constexpr bool merges(cuda_op op)
     return op == OP_COMBINE || op == OP_OVERWRITE || op == OP_UPDATE;
 }
 
-__host__ __device__ constexpr bool updates(cuda_op op)
-{
-    return op == OP_UPDATE || op == OP_UPDATE_DIFFERENT;
-}
-
 __host__ __device__ constexpr bool takes_values(loom__slot_kind kind, cuda_op op)
 {
     return op != OP_ERASE && kind != SLOT_KEY_4 && kind != SLOT_KEY_8;

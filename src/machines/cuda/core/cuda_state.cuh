@@ -314,8 +314,7 @@ typedef enum cuda_op {
     OP_UPDATE = LOOM__WRITE_UPDATE,
     OP_ERASE = LOOM__WRITE_ERASE,
     OP_FIND,
-    OP_ERASE_IF,
-    OP_UPDATE_DIFFERENT /* as OP_UPDATE, for keys that are all different; of open tables with values of 8 bytes */
+    OP_ERASE_IF
 } cuda_op;
 
 enum { MOST_TO_PACK = 1 << 14 };

@@ -279,7 +279,7 @@ template <class key, class value> loom_status erase_runs(pairs_work *work)
     CUDA_TRY(cudaGetLastError());
     batch.found_values = NULL;
     batch.values = runs.handles;
-    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE_DIFFERENT, NULL, stream));
+    CUDA_TRY(cuda_open_launch(call->cuda, &view->directory, &batch, OP_UPDATE, NULL, stream));
     CUDA_TRY(cudaMemcpyAsync(counters, at, sizeof counters, cudaMemcpyDeviceToHost, stream));
     CUDA_TRY(cudaStreamSynchronize(stream));
     if (counters[1] > 0) {

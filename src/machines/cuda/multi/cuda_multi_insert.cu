@@ -440,8 +440,7 @@ cudaError_t update_handles(const insert_work *work, const void *run_keys)
 {
     cuda_batch batch = cuda_directory_batch(work->call->cuda, run_keys, work->arrays.runs);
     batch.values = work->arrays.handles;
-    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE_DIFFERENT, NULL,
-                            work->stream());
+    return cuda_open_launch(work->call->cuda, &work->view->directory, &batch, OP_UPDATE, NULL, work->stream());
 }
 
 /* Finds the runs, and makes room for them. */

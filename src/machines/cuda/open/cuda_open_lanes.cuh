@@ -215,10 +215,10 @@ __device__ __forceinline__ lane_counts write_tiles(const loom__open_view &view, 
     for (lane_truth present; lane_going(group, present = item < range.count);) {
         const lane_truth merged = merges(op) && present && tile->status[item] == MERGED, active = present && !merged;
         uint64_t own_value = takes_values(kind, op) ? tile->values[item % TILE_ITEMS] : 0;
-        open_answer answer =
-            op == OP_ERASE ? open_erase_item(kind, shared, group, &view, &walk, active)
-            : updates(op)  ? open_update_item(kind, shared, group, &view, &walk, own_value, active)
-                           : open_insert_item(kind, mode, batch.rule, shared, group, &view, &walk, &own_value, active);
+        open_answer answer = op == OP_ERASE    ? open_erase_item(kind, shared, group, &view, &walk, active)
+                             : op == OP_UPDATE ? open_update_item(kind, shared, group, &view, &walk, own_value, active)
+                                               : open_insert_item(kind, mode, batch.rule, shared, group, &view, &walk,
+                                                                  &own_value, active);
         if (op == OP_FETCH)
             __syncwarp(); /* the value found overwrites the given one, which other lanes of the group have read */
         const lane_truth done = active && answer.outcome != OPEN_GO_ON;
@@ -237,7 +237,7 @@ __device__ __forceinline__ lane_counts write_tiles(const loom__open_view &view, 
     }
     __syncwarp();
     if constexpr (merges(op))
-        merge_tell(tiles, range, batch.tile, updates(op) ? LOOM_OK : LOOM_EXISTS);
+        merge_tell(tiles, range, batch.tile, op == OP_UPDATE ? LOOM_OK : LOOM_EXISTS);
     if (op == OP_FETCH && batch.found_values != NULL)
         tile_write(tile->values, range, (value *)batch.found_values);
     if (batch.status != NULL)
@@ -271,10 +271,6 @@ template <loom__slot_kind kind> auto kernel_for(cuda_op op, bool concurrent_read
             return write_kernel<kind, OP_COMBINE>;
         case OP_UPDATE:
             return write_kernel<kind, OP_UPDATE>;
-        case OP_UPDATE_DIFFERENT:
-            if constexpr (sizeof(typename widths<kind>::value) == 8)
-                return write_kernel<kind, OP_UPDATE_DIFFERENT>;
-            break;
         default:
             break;
         }
