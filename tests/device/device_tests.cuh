@@ -720,7 +720,7 @@ int TEST_NAME()
     test_appends<uint64_t, uint32_t>();
     test_appends<uint64_t, uint64_t>();
     pass("append");
-    if (LOOM_LANES == 2) {
+    if (LOOM_LANES == 4) { /* not where compute-sanitizer runs: many appends to one key take long there */
         test_append_long<uint32_t, uint32_t>();
         test_append_long<uint64_t, uint64_t>();
         pass("append-long");
