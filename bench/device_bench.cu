@@ -3,8 +3,8 @@
  *
  *   loom_device_bench [keys] [load] [values]     10^8, 0.8 and 8 without arguments
  *
- * Appends go to a chain multimap. Each key gets its values one by one, with all other keys in between: `values` of them,
- * the pairs in all are `keys`. The last rows append to lists that a build has made.
+ * Appends go to a chain multimap. Each key gets its values one by one, with all other keys in between: `values` of
+ * them, the pairs in all are `keys`. The last rows append to lists that a build has made.
  *
  * Rows: the operation, what runs it, G operations per second (the best of three). The right answers of our own kernels
  * are counted, and a wrong number ends the program. `loom bench map` checks the library's calls. */

@@ -224,7 +224,8 @@ PLANT(link_in_the_bucket_before)
 PLANT(heap_taken_without_an_atomic)
 PLANT(more_values_than_most)
 PLANT(end_of_the_heap_ignored)
-PLANT(heap_not_given_back)
+PLANT(end_of_used_not_told)
+PLANT(refused_bucket_given_back)
 PLANT(refused_list_stays_touched)
 PLANT(key_without_values_not_told)
 PLANT(refused_key_not_told)
@@ -235,7 +236,7 @@ PLANT(reservation_beyond_the_count_forgotten)
 PLANT(large_bucket_at_any_place)
 PLANT(gap_before_a_large_bucket_not_taken)
 PLANT(kind_of_the_bucket_alone)
-PLANT(large_heap_not_given_back_whole)
+PLANT(gap_not_in_the_end_of_used)
 
 /* Why the header forbids insertions beside erasures. One call sees that slot 5 is free. Slot 2 is erased. Another call
  * puts the same key into slot 2. The swap of the first call on slot 5 succeeds: the key is in the table twice. */

@@ -275,7 +275,7 @@ LOOM_API loom_status loom_supports(loom_context *context, loom_type type, loom_e
  *
  * Capture. While a stream of the cuda machine is being captured into a graph, loom_map_build,
  * loom_map_insert, loom_map_find and loom_map_contains can become part of the graph: docs/guide.md,
- * "Streams and CUDA graphs". Other calls return UNSUPPORTED.
+ * "Streams and CUDA graphs". Other calls, and all calls on multimaps, return UNSUPPORTED.
  *
  * Threads. Any number of host threads may use a handle. A call uses all threads of its context.
  * Destroying a table waits for the calls that have begun. Beginning a call after that is an error
@@ -295,13 +295,14 @@ typedef struct loom_result { /* 64 bytes; a key is counted once, by its status *
 
 /* LOOM_KEEP or LOOM_OVERWRITE, and other flags, combined by |. */
 typedef enum loom_insert_flags {
-    LOOM_KEEP = 0,      /* a key that exists keeps its value */
+    LOOM_KEEP = 0,      /* a key that exists keeps its value; multimaps: it gets another one */
     LOOM_OVERWRITE = 1, /* a key that exists gets the new value */
 
     /* Of equal keys in the batch the first (keep) or the last (overwrite) wins. Without this flag
      * any one wins. Takes temporary memory (loom_memory.order_bytes); docs/guide.md has the costs.
      * If the batch does not fit, any of its keys may be refused. A refused key is refused at all
-     * its places in the batch. Filters: loom_filter_insert tells what the flag means there. */
+     * its places in the batch. Filters: loom_filter_insert tells what the flag means there.
+     * Multimaps: the values of a key keep the order of the batch. */
     LOOM_IN_ORDER = 2,
 
     /* These two choose the path that the keys take. Without either flag the library chooses by
@@ -309,14 +310,15 @@ typedef enum loom_insert_flags {
      * LOOM_DIRECTLY does not: LOOM_DIRECTLY with either of them is INVALID_ARGUMENT. */
     LOOM_BY_PARTITION = 4, /* Sort by partition, then fill each partition as a whole; runs alone.
                               Without LOOM_IN_ORDER, a batch that cannot take this path returns
-                              UNSUPPORTED. Inserts into perfect tables ignore the flag */
+                              UNSUPPORTED. Inserts into perfect tables ignore the flag, and
+                              multimaps take another path instead */
     LOOM_DIRECTLY = 8,     /* insert key by key; open tables: without temporary memory */
 
     /* The build of an open table on the cuda machine takes temporary memory of less than a quarter
      * of the bytes of its pairs (a few percent more below a million keys), and a tenth more time.
      * loom_memory.low_memory_bytes tells the bytes. If this is not possible, for perfect tables,
      * and on the cpu machine, the build goes directly. In open tables the flag has no effect on
-     * inserts, nor together with LOOM_IN_ORDER. */
+     * inserts, nor together with LOOM_IN_ORDER. Multimaps ignore the flag. */
     LOOM_LOW_MEMORY = 16
 } loom_insert_flags;
 
@@ -325,7 +327,7 @@ typedef enum loom_insert_flags {
 typedef struct loom_memory {
     size_t struct_size;    /* set by LOOM_MEMORY_INIT before the call */
     uint64_t table_bytes;  /* for the life of the table, bookkeeping included */
-    uint64_t build_bytes;  /* in addition, during a build of `capacity` keys */
+    uint64_t build_bytes;  /* in addition, in a build of `capacity` keys, or of `values` pairs */
     uint64_t status_bytes; /* instead of build_bytes, if the build has a status array */
     /* Instead of build_bytes and status_bytes, in a build or insert of `capacity` keys with
      * LOOM_IN_ORDER. On the cuda machine this is the number for arrays on the device. For host

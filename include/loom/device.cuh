@@ -78,17 +78,18 @@
  *   - find, erase: OK or NOT_FOUND. contains: true or false.
  *   - Lanes that are not active get OK: read the status of active lanes only.
  *   - INVALID_ARGUMENT: the view does not fit the type in the kernel. Its engine, widths or access
- *     differ, or it comes from another version of the library. contains returns false, for_each and
- *     erase_if visit nothing, and the table is not touched. table.status() and filter.status() tell
- *     beforehand. Each of loom::table, loom::perfect_table and loom::multi_table refuses the views
- *     of the others.
+ *     differ, or it comes from another version of the library. contains returns false, count
+ *     returns 0, for_each, for_each_of and erase_if visit nothing, and the table is not touched.
+ *     table.status() and filter.status() tell beforehand. Each of loom::table, loom::perfect_table
+ *     and loom::multi_table refuses the views of the others.
  *   - CHANGED: a view was used after its end, and its memory now holds another table, since the
  *     table has grown, shrunk or been destroyed. A table does not move while a view of it is lent.
  *     Functions do nothing, as with INVALID_ARGUMENT. This error is not always detected, since the
  *     memory may be free.
  *
- * NOTHING HANGS. Every loop ends after at most as many steps as a partition has slots, with three
- * exceptions:
+ * NOTHING HANGS. Every search ends after at most as many steps as a partition has slots. Visits end
+ * after the values of the key (for_each_of) or the table (for_each, erase_if). Three loops wait for
+ * other lanes:
  *   - Values are apart from keys except in pairs of 4 + 4 bytes and in sets. There, a lane may meet
  *     a key that another lane is storing or retiring. It waits for a few instructions of that lane.
  *     The other lane can run: sm_80 and later schedule lanes independently.

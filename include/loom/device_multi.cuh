@@ -1,6 +1,12 @@
 /* loom::multi_table: multimaps inside kernels. loom/device.cuh has the introduction.
  *   LOOM_VIEW_FIND     lookups, in multimaps of both engines
- *   LOOM_VIEW_INSERT   insert, contains and count, in multimaps of LOOM_ENGINE_CHAIN */
+ *   LOOM_VIEW_INSERT   insert, contains and count, in multimaps of LOOM_ENGINE_CHAIN
+ *
+ *   loom::multi_table<uint32_t, uint32_t> table(view); // LOOM_VIEW_FIND
+ *   table.for_each_of(key, row, [&](uint64_t row, uint32_t key, uint32_t value) { ... }, active);
+ *
+ * An insert reads a bucket and a handle, swaps the handle and stores the value: 3 to 4 G/s on an
+ * H200 (docs/performance.md, "Multimaps"). Inserts of one key run one after the other. */
 #ifndef LOOM_DEVICE_MULTI_CUH
 #define LOOM_DEVICE_MULTI_CUH
 
@@ -82,10 +88,11 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         loom_status mine = LOOM_OK;
         chain_walk walk = chain_start(kind, &view_, 0);
         bool begins = true;
-        /* A group works on the keys of its own lanes, one after the other. A turn never waits (chain_ops.h). It is
-         * repeated only if the key is further on, if another lane's append came first, or while another lane takes a
-         * bucket for the list. The last two *stall* a group. If all groups of the warp stall, many warps append to few
-         * keys. Then the warp pauses, and only its first group takes turns until turns succeed again. */
+        /* A group works on the keys of its own lanes, one after the other. A turn never waits
+         * (chain_ops.h). It is repeated only if the key is further on, if another lane's append
+         * came first, or while another lane takes a bucket for the list. The last two *stall* a
+         * group. If all groups of the warp stall, many warps append to few keys. Then the warp
+         * pauses, and only its first group takes turns until turns succeed again. */
         for (uint32_t going; (going = __ballot_sync(CUDA_FULL_MASK, waiting != 0)) != 0;) {
             const uint32_t from = waiting != 0 ? (uint32_t)__ffs((int)waiting) - 1 : in_warp;
             const uint64_t next_key = bits_of_lane<key_type>(own_key, from);
@@ -139,7 +146,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         const uint64_t handle = handle_of(directory_.find(key, active)), key_bits = detail::to_bits(key);
         const uint32_t lane = lane_in_warp();
         loom__list_piece piece = newest_piece(handle);
-        /* Each lane brings one piece of its list at a time, the newest first. Lists in one piece take one round. */
+        /* Each lane brings one piece of its list at a time, the newest first. Lists in one piece
+         * take one round. */
         for (bool goes_on = true; goes_on;) {
             const uint64_t source = source_of(handle, piece);
             uint64_t sum = piece.count; /* of this lane and those below */
@@ -226,8 +234,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
 
     /* ---- By all threads of the grid ---- */
 
-    /* Calls visit(key, value) once for every pair. The threads of the grid share the keys: all values
-     * of a key are visited by one thread. */
+    /* Calls visit(key, value) once for every pair. The threads of the grid share the keys: all
+     * values of a key are visited by one thread. */
     template <class visitor> __device__ __forceinline__ void for_each(visitor visit) const
     {
         needs_values_at_rest();
@@ -239,7 +247,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
   private:
     static constexpr uint64_t in_handle = (uint64_t)1 << 63; /* of a source (source_of) */
 
-    /* The view as one of an open table. A view that does not fit gets a layout that no table has. */
+    /* The view as one of an open table. A view that does not fit gets a layout that no table
+     * has. */
     static __device__ __forceinline__ loom_map_view directory_of(const loom_map_view &view)
     {
         loom_map_view directory = view;
@@ -272,7 +281,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
                                     : loom__list_piece{0, 0, list_count(handle), 0};
     }
 
-    /* Where the values of a piece are: their place in the heap, or the value itself and `in_handle`. */
+    /* Where the values of a piece are: their place in the heap, or the value itself and
+     * `in_handle`. */
     static __device__ __forceinline__ uint64_t source_of(uint64_t handle, const loom_inner::loom__list_piece &piece)
     {
         if (sizeof(value_type) == 4 && !loom_inner::list_in_heap(handle))
@@ -297,7 +307,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         return found<value_type>{one.status, handle != 0 ? value_at(source_of(handle, piece), 0) : value_type{}};
     }
 
-    /* Visits values first, first + step, ... of each piece. The numbers in links decrease, so the walk ends. */
+    /* Visits values first, first + step, ... of each piece. The numbers in links decrease, so the
+     * walk ends. */
     template <class visitor>
     __device__ __forceinline__ void visit_list(uint64_t handle, uint32_t first, uint32_t step, visitor visit) const
     {
@@ -313,9 +324,10 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
 
     /* ---- Insertions ---- */
 
-    /* Pauses after another stall: for a random time of up to 64 ns after the first, twice as long after each further
-     * one, up to 0.13 ms. Returns the number of stalls, as far as it matters. Without pauses, each append to the only
-     * key of a full GPU would make all other lanes try in vain. */
+    /* Pauses after another stall: for a random time of up to 64 ns after the first, twice as long
+     * after each further one, up to 0.13 ms. Returns the number of stalls, as far as it matters.
+     * Without pauses, each append to the only key of a full GPU would make all other lanes try in
+     * vain. */
     static __device__ __forceinline__ uint32_t pause_after(uint32_t stalls)
     {
         enum { LEAST = 32 /* ns */, MOST_STALLS = 12 };
@@ -325,7 +337,8 @@ template <class key_type, class value_type, loom_view_access access = LOOM_VIEW_
         return stalls;
     }
 
-    /* A whole warp calls this. Returns the bits of lane `from`, which are those of a number of this type. */
+    /* A whole warp calls this. Returns the bits of lane `from`, which are those of a number of this
+     * type. */
     template <class type> static __device__ __forceinline__ uint64_t bits_of_lane(uint64_t own, uint32_t from)
     {
         if constexpr (sizeof(type) == 4)

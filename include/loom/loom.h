@@ -2,7 +2,7 @@
  *
  * This header includes the whole host interface. Each part can also be included alone.
  *   loom/base.h      status codes, contexts, memory, what all bulk calls share
- *   loom/map.h       maps, sets and counters
+ *   loom/map.h       maps, sets, counters and multimaps
  *   loom/filter.h    Bloom filters
  *   loom/view.h      device views: tables inside your own kernels (loom/device.cuh)
  *   loom/array.h     EXPERIMENTAL: arrays in the memory of the context's machine

@@ -21,14 +21,14 @@
  * Which calls may overlap ("Runs" in the comments)
  *   Host threads. On the cpu machine, and without a result, a call has ended when it returns.
  *   Readers run at the same time; a writer runs alone. A call waits for the calls that it may not
- *   overlap. Waiting calls are served first come, first served. Readers are find, contains, size,
- *   retrieve_all, cursors, save, clone and stats.
+ *   overlap. Waiting calls are served first come, first served. Readers are find, contains,
+ *   find_counts, find_all, size, distinct, retrieve_all, cursors, save, clone and stats.
  *
  *   Device. Calls that return before their work has ended (LOOM_FEATURE_ASYNCHRONOUS) are ordered
  *   on the device, whatever their streams:
  *     - The table below says which calls may overlap. Other calls run one after the other.
- *     - contains counts as find. size, retrieve_all, cursors, save, clone and stats wait for all
- *       writers.
+ *     - contains, find_counts and find_all count as find. size, retrieve_all, cursors, save, clone
+ *       and stats wait for all writers.
  *     - These run alone: build, clear, erase_if, reserve, shrink, calls with LOOM_IN_ORDER or
  *       LOOM_BY_PARTITION, large inserts (loom_map_insert), in perfect tables every call that may
  *       store keys, and in multimaps every call that writes.
@@ -77,13 +77,14 @@ extern "C" {
 /* ---- Create, destroy ------------------------------------------------------------------------- */
 
 typedef struct loom_map_config {
-    size_t struct_size;             /* set by LOOM_MAP_CONFIG_INIT */
-    uint32_t key_bytes;             /* 4 or 8; no default */
-    uint32_t value_bytes;           /* 4 or 8; no default; 0 for sets */
-    uint64_t capacity;              /* keys that the table must be able to hold; 0 is fine */
-    double max_load;                /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
-    loom_engine engine;             /* LOOM_ENGINE_DEFAULT */
-    uint32_t concurrent_reads;      /* 0, or 1 on machines with LOOM_FEATURE_CONCURRENT_READS */
+    size_t struct_size;   /* set by LOOM_MAP_CONFIG_INIT */
+    uint32_t key_bytes;   /* 4 or 8; no default */
+    uint32_t value_bytes; /* 4 or 8; no default; 0 for sets */
+    uint64_t capacity;    /* keys that the table must be able to hold; 0 is fine */
+    double max_load;      /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
+    loom_engine engine;   /* LOOM_ENGINE_DEFAULT */
+    /* 0; or 1: open maps, sets and counters, on machines with LOOM_FEATURE_CONCURRENT_READS */
+    uint32_t concurrent_reads;
     uint32_t buckets_per_partition; /* 0: chosen. open: prime, to 3499; perfect: 9, 17, ... 3497 */
     loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
 
@@ -106,10 +107,10 @@ typedef struct loom_map_config {
      * factor leaves room. Open tables: 0. */
     double keys_per_cell;
 
-    /* Multimaps; otherwise 0. `capacity` counts keys, `values` the values of all of them: a build
-     * has room for so many, and the table grows beyond, as with `capacity`. 0 is fine. With growth
-     * = 0 inserts may find less room: a list that grows needs space in one piece, or for a link in
-     * the chain engine. Single values of 4 bytes take no such room: they lie beside their keys. */
+    /* Multimaps; otherwise 0. The space for values, in values of all keys; `capacity` counts keys.
+     * 0 is fine: the table grows. A build of `values` pairs fits. Inserts may need more: a list
+     * that grows takes space elsewhere, and in the chain engine also for links. With growth = 0
+     * they are then refused. Single values of 4 bytes lie beside their keys and take no space. */
     uint64_t values;
 
     /* Multimaps: further values of a key are refused (FULL); 0: a key has at most 2^30 - 1 values.
@@ -166,13 +167,15 @@ LOOM_API void loom_map_destroy(loom_map *map);
  * costs. */
 LOOM_API loom_status loom_map_reserve(loom_map *map, uint64_t capacity, loom_stream stream);
 
-/* Makes room for `values` values in all, as loom_map_reserve does for keys.
+/* Makes the space for values large enough for `values` values in all, as loom_map_reserve does for
+ * keys. If it is already that large, the call does nothing, even if erased and moved lists left
+ * part of it unused (loom_stats.values_unused). loom_map_shrink makes that part free.
  *   - Memory, Runs   as loom_map_reserve
  *   - Status         as loom_map_reserve; UNSUPPORTED: not a multimap */
 LOOM_API loom_status loom_map_reserve_values(loom_map *map, uint64_t values, loom_stream stream);
 
-/* Moves the table into one for just the keys that it holds, if that table takes less memory.
- * Otherwise does nothing.
+/* Moves the table into one for just the keys and values that it holds, if that table takes less
+ * memory. Otherwise does nothing.
  *   - Memory, Runs, Status   as loom_map_reserve, FULL included */
 LOOM_API loom_status loom_map_shrink(loom_map *map, loom_stream stream);
 
@@ -189,7 +192,7 @@ LOOM_API loom_status loom_map_set_growth(loom_map *map, double growth);
 LOOM_API loom_status loom_map_set_memory_limit(loom_map *map, uint64_t memory_limit);
 
 /* Lends the table a workspace. Builds and inserts whose temporary memory fits into the workspace
- * use it and do not allocate.
+ * use it and do not allocate. Multimaps on the cuda machine still allocate smaller amounts.
  *   workspace   memory of the kind that the context's tables have, for example from
  *               loom_array_create, aligned to LOOM_WORKSPACE_ALIGNMENT; NULL takes it back
  *   bytes       its size; loom_map_memory_required tells how much a build needs; 0 with NULL
@@ -207,13 +210,14 @@ LOOM_API loom_status loom_map_set_workspace(loom_map *map, void *workspace, size
  *   flags    loom_insert_flags: which of equal keys in the batch wins, and which path the keys take
  *   status   [n], optional: OK, EXISTS or FULL
  *   - Memory   temporary memory (loom_map_memory_required); memory for growth
- *   - Runs     as `result` says; alone. Synchronous: builds of perfect tables, and builds in order
- *              that go by partition (docs/guide.md, "Batches")
+ *   - Runs     as `result` says; alone. Synchronous: builds of perfect tables and multimaps, and
+ *              builds in order that go by partition (docs/guide.md, "Batches")
  *   - Status   FULL: some keys were refused, since the table must not or could not grow; the others
  *              are stored, and `status` tells which. UNSUPPORTED: see loom_insert_flags. After
  *              OUT_OF_MEMORY, UNSUPPORTED and INVALID_ARGUMENT the table is unchanged
  * In a captured stream, builds, inserts and lookups become part of the CUDA graph, with rules of
- * their own: docs/guide.md, "Streams and CUDA graphs". Perfect tables: only lookups. */
+ * their own: docs/guide.md, "Streams and CUDA graphs". Perfect tables: only lookups. Multimaps:
+ * nothing. */
 LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void *values, uint64_t n, uint32_t flags,
                                     uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -224,7 +228,8 @@ LOOM_API loom_status loom_map_build(loom_map *map, const void *keys, const void 
  *   - Memory   none, with these exceptions. By partition: as a build, on the cuda machine up to
  *              twice as much. LOOM_IN_ORDER: loom_memory.order_bytes. Multimaps: as a build. Memory
  *              for growth
- *   - Runs     as `result` says; writer; alone if the keys go by partition or in order
+ *   - Runs     as `result` says; writer; alone if the keys go by partition or in order. Multimaps:
+ *              synchronous and alone
  *   - Status   FULL: as in loom_map_build; UNSUPPORTED: see loom_insert_flags; OUT_OF_MEMORY
  * In perfect tables every call that may store keys (insert, find_or_insert, accumulate, count) runs
  * alone.
@@ -346,11 +351,12 @@ LOOM_API loom_status loom_map_find(loom_map *map, const void *keys, uint64_t n, 
 LOOM_API loom_status loom_map_contains(loom_map *map, const void *keys, uint64_t n, uint8_t *found, uint8_t *status,
                                        loom_result *result, loom_stream stream);
 
-/* Erases the keys, those of multimaps with all their values. Of equal keys in the batch one gets OK,
- * the others NOT_FOUND. The result counts keys.
+/* Erases the keys, those of multimaps with all their values. Of equal keys in the batch one gets
+ * OK, the others NOT_FOUND. The result counts keys.
  *   keys     [n] of key_bytes
  *   status   [n], optional: OK or NOT_FOUND
- *   - Memory   allocates nothing; multimaps: temporary memory, on the cpu machine if it is available
+ *   - Memory   allocates nothing; multimaps: temporary memory, on the cpu machine if it is
+ *              available
  *   - Runs     as `result` says; writer */
 LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
@@ -365,8 +371,8 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
  *   result   optional: keys (pairs before the call), ok (erased), exists (pairs that stay)
  *   - If *least is above *most, no pair is erased.
  *   - NaNs lie in no range: they stay, even without bounds. Zero and minus zero are equal.
- *   - Multimaps: the other values of a key stay, in their order. A key whose last value is erased is
- *     absent.
+ *   - Multimaps: the other values of a key stay, in their order. A key whose last value is erased
+ *     is absent.
  *   - The call reads the bounds before it returns.
  *   - Memory   allocates nothing; multimaps on the cuda machine: temporary memory
  *   - Runs     as `result` says, in multimaps synchronous; alone
@@ -389,8 +395,8 @@ LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const 
 LOOM_API loom_status loom_map_find_counts(loom_map *map, const void *keys, uint64_t n, uint64_t *counts,
                                           uint8_t *status, loom_result *result, loom_stream stream);
 
-/* Returns all values of each key, or the first ones. The values of keys[i] are values[offsets[i]] to
- * values[offsets[i + 1] - 1].
+/* Returns all values of each key, or the first ones. The values of keys[i] are values[offsets[i]]
+ * to values[offsets[i + 1] - 1].
  *   keys      [n] of key_bytes; a key that comes several times gets its values each time
  *   limit     most values per key; 0: all
  *   offsets   [n + 1]: from 0 to the number of values in all
@@ -414,8 +420,9 @@ LOOM_API loom_status loom_map_find_all(loom_map *map, const void *keys, uint64_t
  *   status   [n], optional: OK or NOT_FOUND
  *   - A row reads the values of its key up to the pair, and moves those behind it.
  *   - Memory   temporary memory, as loom_map_insert by partition
- *   - Runs     as `result` says; alone
- *   - Status   OUT_OF_MEMORY: the table is unchanged; UNSUPPORTED: not a multimap */
+ *   - Runs     as `result` says, but the cuda machine waits for the device meanwhile; alone
+ *   - Status   OUT_OF_MEMORY: the table is unchanged; UNSUPPORTED: not a multimap, or 2^32 rows or
+ *              more on the cuda machine */
 LOOM_API loom_status loom_map_erase_pairs(loom_map *map, const void *keys, const void *values, uint64_t n,
                                           uint8_t *status, loom_result *result, loom_stream stream);
 
@@ -529,14 +536,13 @@ typedef struct loom_stats {
     /* Perfect tables: keys in stash buckets, since no code could place them. Lookups find them as
      * fast as others. */
     uint64_t stashed;
-    uint64_t distinct; /* keys in the table */
-    double density;    /* bytes of keys, each once, and of values, as a share of memory_bytes */
-    /* Multimaps: most values of one key; values for which there is room; of these, free ones that
-     * new values may take, and unused ones: behind lists, for their growth, and left by lists that
-     * were erased or moved. They become free when the table next moves (loom_map_shrink). */
-    uint64_t longest_list;
-    uint64_t values_room;
-    uint64_t values_free;
+    uint64_t distinct;     /* keys in the table */
+    double density;        /* bytes of keys, each once, and of values, as a share of memory_bytes */
+    uint64_t longest_list; /* multimaps: most values of one key */
+    uint64_t values_room;  /* multimaps: values for which there is space */
+    uint64_t values_free;  /* of these: free for new values */
+    /* Of these: neither free nor values, but room behind lists, links, and what erased and moved
+     * lists left. It becomes free when the table next moves (loom_map_shrink). */
     uint64_t values_unused;
 } loom_stats;
 
@@ -546,8 +552,8 @@ typedef struct loom_stats {
             0, 0, 0, 0, 0, 0, 0, 0                                                                                     \
     }
 
-/* Measures the table; reads all of it. Allocates nothing, in multimaps as loom_map_verify does;
- * synchronous; reader. */
+/* Measures the table; reads all of it. Allocates nothing; in multimaps as much as
+ * loom_map_verify; synchronous; reader. */
 LOOM_API loom_status loom_map_stats(loom_map *map, loom_stats *stats, loom_stream stream);
 
 /* How a batch went into the table. */
@@ -555,7 +561,7 @@ typedef enum loom_route {
     LOOM_ROUTE_NONE = 0,         /* nothing was inserted yet */
     LOOM_ROUTE_DIRECTLY = 1,     /* key by key */
     LOOM_ROUTE_BY_PARTITION = 2, /* split by partition, then partition by partition */
-    LOOM_ROUTE_IN_ORDER = 3      /* sorted first (LOOM_IN_ORDER on a GPU) */
+    LOOM_ROUTE_IN_ORDER = 3      /* sorted first, on a GPU: LOOM_IN_ORDER; multimaps also without it */
 } loom_route;
 
 /* What went on since the table was created, loaded or cloned. */

@@ -37,11 +37,11 @@ typedef enum loom_view_access {
     LOOM_VIEW_INSERT = 2,     /* insert, find_or_insert; lookups. Multimaps: insert; counts */
     LOOM_VIEW_ACCUMULATE = 3, /* accumulate; lookups */
     LOOM_VIEW_ERASE = 4,      /* erase, erase_if; lookups */
-    /* insert (keep), find_or_insert, erase, erase_if and lookups, all at the same time. No call overlaps with
-     * a mixed view. A freed slot is not reused before the view ends. A partition therefore refuses
-     * keys once the keys that it held at begin, plus all insertions since then, reach its number of
-     * slots (loom_stats.slots / loom_stats.partitions). End the view before that: docs/guide.md,
-     * "Your own kernels", has an example with numbers. */
+    /* insert (keep), find_or_insert, erase, erase_if and lookups, all at the same time. No call
+     * overlaps with a mixed view. A freed slot is not reused before the view ends. A partition
+     * therefore refuses keys once the keys that it held at begin, plus all insertions since then,
+     * reach its number of slots (loom_stats.slots / loom_stats.partitions). End the view before
+     * that: docs/guide.md, "Your own kernels", has an example with numbers. */
     LOOM_VIEW_MIXED = 5
 } loom_view_access;
 
@@ -68,8 +68,8 @@ typedef struct loom_map_view {
  *     or destroy the table.
  *   - When the last view has ended, the table's size includes the work of kernels, slots that were
  *     freed through a mixed view can be used again, and keys of a multimap whose values were all
- *     refused are gone. After a view that writes, the next call
- *     that inserts into a table with growth waits and counts the keys (docs/guide.md, "Growth").
+ *     refused are gone. After a view that writes, the next call that inserts into a table with
+ *     growth waits and counts the keys (docs/guide.md, "Growth").
  *   - Memory   allocates nothing
  *   - Runs     stream-ordered; does not wait for the device
  *   - Status   UNSUPPORTED: the machine runs no kernels (LOOM_FEATURE_VIEWS), the table is a set

@@ -393,12 +393,16 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
     loom__table *table = map->handle.table;
     loom__room wanted = loom__map_table_room(table);
     loom__key_range distinct;
+    loom_result first = {0}; /* of a build that refused keys; keys == 0: there was none */
+    uint64_t first_refused = 0;
     const int short_of_values = map->type == LOOM_TYPE_MULTIMAP && batch->n > wanted.values;
     if (wanted.capacity > 0 && !short_of_values && loom__map_table_tries_builds(table)) {
         const loom_status status = loom__map_table_build(table, batch);
         const int refused = batch->result->full > 0 && (batch->keys_refused == NULL || *batch->keys_refused > 0);
         if (status != LOOM_OK || !refused)
             return status;
+        first = *batch->result;
+        first_refused = batch->keys_refused != NULL ? *batch->keys_refused : 0;
     }
     const int short_of_keys =
         loom__map_estimate_keys(map, batch->keys, batch->n, &distinct, batch->stream) == LOOM_OK &&
@@ -415,7 +419,12 @@ static loom_status build_with_room(loom_map *map, const loom__batch *batch)
         if (!is_refusal(status))
             return status;
     }
-    return loom__map_table_build(table, batch);
+    if (first.keys == 0)
+        return loom__map_table_build(table, batch);
+    *batch->result = first; /* the table holds what did not find it full; the caller sends the others again */
+    if (batch->keys_refused != NULL)
+        *batch->keys_refused = first_refused;
+    return LOOM_OK;
 }
 
 /* Makes the table larger if the new keys of the batch surely exceed its capacity. A failure changes nothing: the batch

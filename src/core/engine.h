@@ -48,8 +48,8 @@ typedef struct loom__engine {
     const char *view_refusal;
 
     /* OK, or UNSUPPORTED and a sentence. loom_supports() has already refused the features that `options`, `view_layout`
-     * and `view_writes` rule out. The kernels must refuse every kind of write that this function refuses. Optional: asks
-     * the machine. */
+     * and `view_writes` rule out. The kernels must refuse every kind of write that this function refuses. Optional:
+     * asks the machine. */
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
     /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. Optional:

@@ -50,7 +50,8 @@ LOOM_BOTH int list_link_linked(uint64_t link)
     return (int)(link >> 63);
 }
 
-/* The link in front of `place`. For a list that nobody changes. With values of 4 bytes it is aligned to 4 bytes only. */
+/* The link in front of `place`. For a list that nobody changes. With values of 4 bytes it is aligned to 4 bytes only.
+ * */
 LOOM_BOTH uint64_t list_link_at(const unsigned char *heap, uint64_t value_bytes, uint64_t place)
 {
     const uint32_t *halves = (const uint32_t *)(const void *)(heap + place * value_bytes - LIST_LINK_BYTES);

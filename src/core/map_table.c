@@ -57,7 +57,7 @@ loom_status loom__map_table_measure(loom__machine *machine, const loom_map_confi
     RETURN_IF_FAILED(loom__table_plan(machine, engine, &is, 0, &table));
     memory->table_bytes = loom__table_bytes(&table);
     const loom__map_kernels *kernels = kernels_of(&table);
-    const uint64_t n = config->capacity;
+    const uint64_t n = config->values > config->capacity ? config->values : config->capacity; /* pairs of a build */
     if (kernels->bulk_bytes == NULL)
         return LOOM_OK;
     memory->build_bytes = kernels->bulk_bytes(machine, table.view, n, LOOM_KEEP, 0);

@@ -195,11 +195,11 @@ loom_status loom__table_clone(loom__table *table, loom__table **made, loom_strea
 /* ---- contents ---- */
 
 /* A number by which kernels detect a stale device view. Two tables that use the same memory one after the other have
- * different generations if their seeds or capacities differ. */
+ * different generations if their seeds, capacities or first parameters (multimaps: values) differ. */
 static uint64_t generation_of(const loom__table *table)
 {
     const uint64_t seed = table->is.seed + (3 + (uint64_t)table->is.engine) * 0x9e3779b97f4a7c15u;
-    return loom__mix64(loom__mix64(seed) + table->is.capacity);
+    return loom__mix64(loom__mix64(loom__mix64(seed) + table->is.capacity) + table->is.parameters[0]);
 }
 
 loom_status loom__table_wait(loom__table *table, loom_stream stream)

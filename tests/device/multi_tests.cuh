@@ -1,5 +1,5 @@
-/* Lookups in multimaps in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables by bulk
- * calls, which have tests of their own. Kernels look up every key, present and absent, in each form. */
+/* Lookups in multimaps in kernels, for groups of LOOM_LANES lanes; part of device_tests.cuh. The host fills the tables
+ * by bulk calls, which have tests of their own. Kernels look up every key, present and absent, in each form. */
 namespace
 {
 

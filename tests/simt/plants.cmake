@@ -1067,15 +1067,15 @@ plant(link_not_acquired chain/append+append
 "")
 
 plant(link_before_is_not_linked chain/append+append
-"list_link_make(list_is_linked(seen), list_first(seen), before)"
-"list_link_make(0, list_first(seen), before)")
+"list_link_make(list_is_linked(seen), list_first(seen), next->before)"
+"list_link_make(0, list_first(seen), next->before)")
 
 plant(bucket_not_linked chain/append+append
-" | (link > 0 ? LIST_LINKED : 0));"
+" | (next->link > 0 ? LIST_LINKED : 0));"
 ");")
 
 plant(bucket_of_two_not_exact chain/append+append
-"count + 1, values != usual)"
+"count + 1, next->exact)"
 "count + 1, 0)")
 
 plant(value_of_one_left_behind chain/append+append
@@ -1085,21 +1085,21 @@ plant(value_of_one_left_behind chain/append+append
 "")
 
 plant(bucket_too_small_for_one_and_another chain/append+append
-"    const uint64_t values = usual > least ? usual : least; "
-"    const uint64_t values = usual + 0 * least; ")
+"    next.values = usual > least ? usual : least; "
+"    next.values = usual + 0 * least; ")
 
 plant(new_key_appended_twice chain/append+append
 "own = answer.new_key && multi_has_ones(view) ? CHAIN_DONE"
 "own = 0 ? CHAIN_DONE")
 
 plant(link_in_the_bucket_before chain/append+append
-"    return old + link + multi_padding(kind, old + link);"
-"    return old + multi_padding(kind, old);")
+"        return old + next->link + multi_padding(next->kind, old + next->link);"
+"        return old + multi_padding(next->kind, old);")
 
 plant(heap_taken_without_an_atomic chain/append+append
-"    const uint64_t old = lane_draw_8(&view->lists->used, all, shared);"
+"    const uint64_t old = lane_draw_8(&view->lists->used, next->all, shared);"
 "    const uint64_t old = lane_load_8(&view->lists->used);
-    lane_store_8(&view->lists->used, old + all);")
+    lane_store_8(&view->lists->used, old + next->all);")
 
 plant(more_values_than_most chain/append+append
 "    if (count >= view->most)
@@ -1108,13 +1108,21 @@ plant(more_values_than_most chain/append+append
 "")
 
 plant(end_of_the_heap_ignored chain/append+append/full
-"    if (old > view->room || all > view->room - old) {"
-"    if (old > view->room) {")
+"    if (old <= view->room && next->all <= view->room - old)"
+"    if (old <= view->room)")
 
-plant(heap_not_given_back chain/append+append/full
-"        (void)lane_draw_8(&view->lists->used, 0 - all, shared);
+plant(end_of_used_not_told chain/append+append/full
+"        lane_store_8(&view->lists->end, old);
 "
-"")
+"        (void)0;
+")
+
+plant(refused_bucket_given_back chain/append+append/brim
+"    if (old <= view->room)
+        lane_store_8(&view->lists->end, old);
+"
+"    (void)lane_draw_8(&view->lists->used, 0 - next->all, shared);
+")
 
 plant(refused_list_stays_touched chain/append+append/full
 "        lane_store_8(at, seen);
@@ -1122,8 +1130,8 @@ plant(refused_list_stays_touched chain/append+append/full
 "")
 
 plant(key_without_values_not_told chain/append+append/full
-"        if (count == 0)
-            lane_store_8(&view->lists->bare, 1);
+"    if (list_count(handle) == 0)
+        lane_store_8(&view->lists->bare, 1);
 "
 "")
 
@@ -1150,21 +1158,21 @@ plant(reservation_beyond_the_count_forgotten reserve+reserve/large
 "    return list_kind(handle) <= LIST_LARGE ? handle : ")
 
 plant(large_bucket_at_any_place chain/append+append/large
-"    return old + link + multi_padding(kind, old + link);"
-"    return old + link;")
+"        return old + next->link + multi_padding(next->kind, old + next->link);"
+"        return old + next->link;")
 
 plant(gap_before_a_large_bucket_not_taken chain/append+append/large
-"    const uint64_t all = link + values + (kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);"
-"    const uint64_t all = link + values;")
+"    next.all = next.link + next.values + (next.kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);"
+"    next.all = next.link + next.values;")
 
 plant(kind_of_the_bucket_alone chain/append+append/large
-"    const loom__list_kind kind = list_kind_for(before + values);"
-"    const loom__list_kind kind = list_kind_for(values);")
+"    next.kind = list_kind_for(next.before + next.values);"
+"    next.kind = list_kind_for(next.values);")
 
-plant(large_heap_not_given_back_whole chain/append+append/large/full
-"        (void)lane_draw_8(&view->lists->used, 0 - all, shared);
+plant(gap_not_in_the_end_of_used chain/append+append/large/full
+"        lane_store_8(&view->lists->end, old);
 "
-"        (void)lane_draw_8(&view->lists->used, 0 - (link + values), shared);
+"        lane_store_8(&view->lists->end, old - (next->all - next->link - next->values));
 ")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT

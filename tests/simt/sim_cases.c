@@ -223,6 +223,11 @@ const sim_case sim_cases[] = {
      .streams = {SIM_FIND_ALL | SIM_COUNT, SIM_ERASE | SIM_FIND_ALL},
      .chain = 1,
      .large = 1},
+    {.name = "chain/append+append/brim",
+     .about = "buckets are taken from a heap with room for one large one or some small ones",
+     .streams = {SIM_APPEND, SIM_APPEND},
+     .chain = 1,
+     .brim = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -131,13 +131,19 @@ static void draw_table(uint64_t seed, int tiny)
     const uint32_t slots = open_slots((loom__slot_kind)now.view.directory.kind) * now.view.directory.buckets;
     const int appends = (now.c->streams[0] & SIM_APPEND) != 0;
     uint32_t others = now.c->crowded ? slots - below(4) : below(2) ? below(slots - HOT_KEYS) : slots - HOT_KEYS;
+    others = now.c->brim ? slots - HOT_KEYS : others;
     now.key_count = HOT_KEYS + others;
     memset(now.keys, 0, sizeof now.keys);
     for (uint32_t i = 0; i < now.key_count; i++) {
         now.keys[i].partition = i == HOT_KEYS - 1 && below(3) == 0;
         now.keys[i].key = draw_key(now.keys[i].partition);
     }
-    for (uint32_t i = 0; i < HOT_KEYS; i++) {
+    if (now.c->brim) { /* the first key wants a large bucket, the others small ones */
+        now.view.first_bucket = 1;
+        now.view.bucket_growth = 12288;
+        set_up_values(&now.keys[0], MOST_BEFORE, 1);
+    }
+    for (uint32_t i = now.c->brim ? HOT_KEYS : 0; i < HOT_KEYS; i++) {
         const uint32_t wanted = below(appends ? 3 : 8) == 0 ? 0 : below(MOST_BEFORE + 1);
         while (now.keys[i].before.count < wanted) { /* the more often, the more pieces */
             const uint32_t left = wanted - now.keys[i].before.count, more = 1 + below(left < 3 ? left : 3);
@@ -147,11 +153,15 @@ static void draw_table(uint64_t seed, int tiny)
                 break;
         }
     }
-    for (uint32_t i = HOT_KEYS; i < now.key_count; i++)
+    for (uint32_t i = now.c->brim ? 1 : HOT_KEYS; i < now.key_count; i++)
         set_up_values(&now.keys[i], 1, 0);
+    if (now.c->brim) {
+        const uint64_t large = list_link_values(now.view.value_bytes) + chain_bucket_values(&now.view, MOST_BEFORE);
+        now.view.room = memory.lists.used + large + below(2);
+    }
     if (now.c->crowded) /* little room, or none, or room for all while the directory is crowded */
         now.view.room = below(3) == 0 ? now.view.room : memory.lists.used + below(9);
-    if (below(4) == 0) {
+    if (!now.c->brim && below(4) == 0) {
         uint32_t longest = 1;
         for (uint32_t i = 0; i < HOT_KEYS; i++)
             longest = now.keys[i].before.count > longest ? now.keys[i].before.count : longest;
@@ -182,7 +192,7 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
     uint64_t value = 10000;
     now.call_count = 0;
     for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++) {
-        const uint32_t calls = tiny ? 1 : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
+        const uint32_t calls = tiny || c->brim ? 1 : 1 + below(SIM_MOST_CALLS / SIMT_MOST_STREAMS);
         for (uint32_t i = 0; i < calls; i++) {
             scenario_call *call = &now.calls[now.call_count++];
             memset(call, 0, sizeof *call);
@@ -193,8 +203,10 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
                                             .values = call->values,
                                             .n = tiny ? 1 : 1 + below(SIM_MOST_ITEMS)};
             call->chain.groups = 1 + below(call->chain.n);
+            if (c->brim)
+                call->chain.n = call->chain.groups = SIM_MOST_ITEMS;
             for (uint32_t item = 0; item < call->chain.n; item++) {
-                call->of[item] = below(hot);
+                call->of[item] = c->brim ? stream * SIM_MOST_ITEMS + item : below(hot);
                 call->items[item] = (simt_map_item){.key = now.keys[call->of[item]].key, .value = value++};
             }
         }
@@ -261,6 +273,7 @@ static void judge_table(void)
             erase_bare_key(&now.keys[i]);
     }
     memset(now.view.directory.marks, 0, sizeof memory.marks); /* a key that was erased above has made room */
+    memory.lists.used = chain_used(&now.view);
     if (memory.lists.used > now.view.room)
         simt_fail("%llu values of the heap are used, and it has %llu", (unsigned long long)memory.lists.used,
                   (unsigned long long)now.view.room);

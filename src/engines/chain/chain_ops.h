@@ -1,4 +1,5 @@
-/* The chain engine's algorithms: what a lane group does to a list. Every machine compiles this one source.
+/* The chain engine's algorithms: what a lane group does to a list. Users' kernels (loom/device_multi.cuh)
+ * and the lane simulator compile this source. Bulk calls plan whole lists instead (chain_plan.h).
  *
  * The directory is searched by the open engine's turns (open_ops.h). What follows happens to one list, by the one lane
  * of a group that holds the list's handle.
@@ -7,7 +8,8 @@
  * goes up by one, and stores its value there. *Linearisation point: the successful CAS.* If the list has no room, one
  * lane puts the handle into the state *touched* by a CAS. This lane alone may change a touched handle. It takes a
  * bucket from the heap, writes the link and its own value, and stores the new handle. *Linearisation point: the store
- * of the new handle.* If the heap has no room, the lane stores the handle that it found, and its value is refused.
+ * of the new handle.* If the heap has no room, the lane stores the handle that it found, and its value is refused. A
+ * lane that sees this beforehand touches nothing.
  *
  *   state                    what an append does
  *   NONE                     touches it, and takes the first bucket. Where one value fits the handle, a key never has
@@ -24,10 +26,11 @@
  * Two appends never get one place. A place belongs to a count of a bucket, counts only go up while appends run, and a
  * CAS that raises a count fails if the handle has changed in any way. A handle that was touched and given back without
  * a bucket is again what it was: no place was given away meanwhile.
- * Two lists never share memory: each bucket comes from an addition of its own to `used`. An addition that passes the
- * end of the heap is taken back. While `used` is beyond the end, every other addition fails, too. So none that was
- * given lies behind one that is taken back. An append may thus be refused beside a larger one that is refused, although
- * the smaller bucket would fit alone.
+ * Two lists never share memory: each bucket comes from an addition of its own to `used`, which only goes up while
+ * appends run. Exactly one addition passes the end of the heap; its lane stores in `end` where it began. All later ones
+ * fail. When all appends have ended, `used` becomes `end`. Until then smaller buckets are refused, too, although one
+ * might fit: if refused additions were taken back at once, a small one could be taken back after a larger one, below a
+ * bucket that was given in between.
  *
  * Which operations may overlap. Only what the lane simulator has shown (tests/simt/sim_chain.c) is allowed:
  *   - appends with appends, and with lookups that read the handle alone (contains, counts): a count includes places
@@ -38,9 +41,8 @@
  * each bucket a word for it; appends would cost twice as much. Appends and erasures must not overlap either, as in open
  * tables.
  *
- * A key whose first bucket was refused stays in the directory, in the state NONE, and counts as absent. The call then
- * sets lists->bare, and the machine erases these keys after the call. Users' kernels append through device views; there
- * the machine erases the keys when the last view ends. */
+ * A key whose first bucket was refused stays in the directory, in the state NONE, and counts as absent. The append
+ * sets lists->bare. The machine erases these keys when the last view ends (cuda_chain_views.cu). */
 #ifndef LOOM_CHAIN_OPS_H
 #define LOOM_CHAIN_OPS_H
 
@@ -123,45 +125,79 @@ typedef struct chain_appended {
     uint64_t in_heap; /* values that lie in the heap now, and did not before */
 } chain_appended;
 
-/* Takes `values` values of the heap and `link` in front of them. Returns where they begin, or CHAIN_NO_PLACE. A place
- * at a multiple of a unit takes one unit more: the addition does not know how much is lost in front of it. */
-LOOM_LANE uint64_t chain_take(int shared, const loom__multi_view *view, loom__list_kind kind, uint64_t link,
-                              uint64_t values)
+/* The next bucket of a list. */
+typedef struct chain_bucket {
+    uint64_t before; /* values of the list that do not lie in it */
+    uint64_t link;   /* values of the heap that its link takes */
+    uint64_t values;
+    uint64_t
+        all; /* what it takes of the heap. A place at a multiple of a unit takes one unit more: the addition does not
+                   * know how much is lost in front of it */
+    loom__list_kind kind;
+    int exact;
+} chain_bucket;
+
+LOOM_LANE chain_bucket chain_next_bucket(const loom__multi_view *view, uint64_t handle)
 {
-    const uint64_t all = link + values + (kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);
-    const uint64_t old = lane_draw_8(&view->lists->used, all, shared);
-    if (old > view->room || all > view->room - old) {
-        (void)lane_draw_8(&view->lists->used, 0 - all, shared);
-        return CHAIN_NO_PLACE;
-    }
-    return old + link + multi_padding(kind, old + link);
+    chain_bucket next;
+    const uint64_t count = list_count(handle);
+    next.before = list_in_heap(handle) ? count : 0;
+    next.link = list_in_heap(handle) ? list_link_values(view->value_bytes) : 0;
+    const uint64_t usual = chain_bucket_values(view, next.before), least = count + 1 - next.before;
+    next.values = usual > least ? usual : least; /* a first bucket of 1 is too small for ONE and another */
+    next.exact = next.values != usual;
+    next.kind = list_kind_for(next.before + next.values);
+    next.all = next.link + next.values + (next.kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);
+    return next;
+}
+
+/* Whether the heap surely has no room for the bucket, and will have none while appends run. */
+LOOM_LANE lane_truth chain_is_used_up(const loom__multi_view *view, const chain_bucket *next)
+{
+    const uint64_t used = lane_load_8(&view->lists->used);
+    return used > view->room || next->all > view->room - used;
+}
+
+/* Takes a bucket of the heap. Returns where its values begin, or CHAIN_NO_PLACE. */
+LOOM_LANE uint64_t chain_take(int shared, const loom__multi_view *view, const chain_bucket *next)
+{
+    const uint64_t old = lane_draw_8(&view->lists->used, next->all, shared);
+    if (old <= view->room && next->all <= view->room - old)
+        return old + next->link + multi_padding(next->kind, old + next->link);
+    if (old <= view->room)
+        lane_store_8(&view->lists->end, old);
+    return CHAIN_NO_PLACE;
+}
+
+/* Refuses a value of the list with this handle. */
+LOOM_LANE chain_outcome chain_refuse(const loom__multi_view *view, uint64_t handle)
+{
+    if (list_count(handle) == 0)
+        lane_store_8(&view->lists->bare, 1);
+    return CHAIN_REFUSED;
 }
 
 /* Gives a list that this lane has touched another bucket, with `value` in it. `seen` is its handle, not touched. */
 LOOM_LANE chain_outcome chain_extend(int shared, const loom__multi_view *view, uint64_t *at, uint64_t seen,
-                                     uint64_t value, chain_appended *told)
+                                     const chain_bucket *next, uint64_t value, chain_appended *told)
 {
-    const uint64_t count = list_count(seen), before = list_in_heap(seen) ? count : 0;
-    const uint64_t link = list_in_heap(seen) ? list_link_values(view->value_bytes) : 0;
-    const uint64_t usual = chain_bucket_values(view, before), least = count + 1 - before;
-    const uint64_t values = usual > least ? usual : least; /* a first bucket of 1 is too small for ONE and another */
-    const loom__list_kind kind = list_kind_for(before + values);
-    const uint64_t place = chain_take(shared, view, kind, link, values);
+    const uint64_t count = list_count(seen), place = chain_take(shared, view, next);
     if (place == CHAIN_NO_PLACE) {
-        if (count == 0)
-            lane_store_8(&view->lists->bare, 1);
+        /* The link that another lane wrote comes before the handle, also for a lane that reads it from this store. The
+         * memory models require this fence; the simulator does not find its lack. */
+        lane_release(shared);
         lane_store_8(at, seen);
-        return CHAIN_REFUSED;
+        return chain_refuse(view, seen);
     }
-    if (link > 0)
-        chain_store_link(view, place, list_link_make(list_is_linked(seen), list_first(seen), before));
+    if (next->link > 0)
+        chain_store_link(view, place, list_link_make(list_is_linked(seen), list_first(seen), next->before));
     else if (count > 0)
         chain_store_value(view, place, list_one_value(seen));
-    chain_store_value(view, place + count - before, value);
+    chain_store_value(view, place + count - next->before, value);
     lane_release(shared); /* the link comes before the handle that names its bucket */
-    lane_store_8(at, list_make(kind, place, count + 1, values != usual) | (link > 0 ? LIST_LINKED : 0));
+    lane_store_8(at, list_make(next->kind, place, count + 1, next->exact) | (next->link > 0 ? LIST_LINKED : 0));
     told->number = count;
-    told->in_heap = count + 1 - before;
+    told->in_heap = count + 1 - next->before;
     return CHAIN_DONE;
 }
 
@@ -180,9 +216,12 @@ LOOM_LANE chain_outcome chain_append_to(int shared, const loom__multi_view *view
         before = list_link_before(chain_load_link(view, list_first(seen)));
     }
     if (count >= chain_capacity(view, seen, before)) {
+        const chain_bucket next = chain_next_bucket(view, seen);
+        if (chain_is_used_up(view, &next)) /* asked first: refused appends to one key do not wait for each other */
+            return chain_refuse(view, seen);
         if (lane_swap_8(at, seen, seen | LIST_TOUCHED, shared) != seen)
             return CHAIN_GO_ON;
-        return chain_extend(shared, view, at, seen, value, told);
+        return chain_extend(shared, view, at, seen, &next, value, told);
     }
     if (lane_swap_8(at, seen, seen + 1, shared) != seen)
         return CHAIN_GO_ON;

@@ -43,7 +43,8 @@ typedef struct loom__multi_totals {
     uint64_t used;    /* values from the start of the heap to its free part */
     uint64_t in_heap; /* values of all lists in the heap; the others are in handles */
     uint64_t bare;    /* chain: keys may be without values, since appends by lanes found no room */
-    uint64_t reserved[4];
+    uint64_t end;     /* chain: what `used` ends at, if appends by lanes have added more than there is room for */
+    uint64_t reserved[3];
 } loom__multi_totals;
 
 LOOM_STATIC_ASSERT(sizeof(loom__multi_totals) == 64, "totals fill a line");

@@ -1,5 +1,5 @@
-/* Lists in the lane simulator become LARGE (core/list_handle.h) when they have more than simt_large_from values, since a
- * simulated heap has room for a few hundred. Include this header first. It also renames the cpu machine's kernels for
+/* Lists in the lane simulator become LARGE (core/list_handle.h) when they have more than simt_large_from values, since
+ * a simulated heap has room for a few hundred. Include this header first. It also renames the cpu machine's kernels for
  * multimaps: loom_simt has a copy of them with the same limit, which sets tables up and surveys them. */
 #ifndef LOOM_SIMT_LISTS_H
 #define LOOM_SIMT_LISTS_H

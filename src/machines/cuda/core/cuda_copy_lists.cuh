@@ -1,14 +1,14 @@
 /* Copies many lists of values, each of any length, with all threads busy.
  *
- * A thread block takes up to LISTS neighbouring lists, sums up their lengths and shares their values out evenly among
- * its threads. Neighbouring lanes copy neighbouring values, each lane UNROLLED values of a warp's stretch, and find the
- * list of each value by a binary search in shared memory. Where lists are longer than a warp, a lane's next value lies
- * in the same list or a few further on, which takes fewer steps to find. So lists of one value and of a thousand take
- * about the same time per value. Few lists are shared out among more blocks, each with fewer of them. Lists of more
- * than LONG values are queued, and then copied by all blocks together, part by part.
+ * A thread block takes up to COPY_LISTS neighbouring lists, sums up their lengths and shares their values out evenly
+ * among its threads. Neighbouring lanes copy neighbouring values, each lane COPY_UNROLLED values of a warp's stretch,
+ * and find the list of each value by a binary search in shared memory. Where lists are longer than a warp, a lane's
+ * next value lies in the same list or a few further on, which takes fewer steps to find. So lists of one value and of a
+ * thousand take about the same time per value. Few lists are shared out among more blocks, each with fewer of them.
+ * Lists of more than COPY_LONG values are queued, and then copied by all blocks together, part by part.
  *
- * Lists that are chains of pieces (core/list_pieces.h) take rounds: in each round a block copies the next older piece of
- * all its lists, until none is left. A piece takes the part of a list above. A thread loads the link that the next
+ * Lists that are chains of pieces (core/list_pieces.h) take rounds: in each round a block copies the next older piece
+ * of all its lists, until none is left. A piece takes the part of a list above. A thread loads the link that the next
  * round needs before it copies this round's values.
  *
  * A type `lists` says which lists there are:

@@ -1,12 +1,13 @@
 /* The end of views through which users' kernels appended to a chain multimap.
  *
  * Kernels count in view->directory.added what they add: keys, pairs, values in the heap. A key whose first value found
- * no room stays in the directory without values, and lists->bare says so. Whether there are such keys is known on the
+ * no room stays in the directory without values, and lists->bare says so. `used` may be beyond the end of the heap. Whether there are such keys is known on the
  * device only. So the kernel that erases them is always launched. It ends at once if there are none. */
 #define CUDA_LANES        1
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "core/lanes.h"
 
+#include "engines/chain/chain_layout.h"
 #include "engines/open/open_items.h"
 #include "engines/open/open_upkeep.h"
 #include "machines/cuda/multi/cuda_chain_views.cuh"
@@ -38,13 +39,15 @@ __global__ void __launch_bounds__(MULTI_THREADS) erase_bare_kernel(const loom__m
 }
 
 /* Runs as one warp, behind erase_bare_kernel. */
-__global__ void fold_kernel(loom__totals *totals, loom__open_added *added, loom__multi_totals *lists)
+__global__ void fold_kernel(const loom__multi_view view)
 {
-    loom__open_added *own = &added[threadIdx.x];
-    multi_add(&totals->size, own->keys);
-    multi_add(&lists->pairs, own->pairs);
-    multi_add(&lists->in_heap, own->in_heap);
+    loom__open_added *own = &view.directory.added[threadIdx.x];
+    multi_add(&view.directory.totals->size, own->keys);
+    multi_add(&view.lists->pairs, own->pairs);
+    multi_add(&view.lists->in_heap, own->in_heap);
     own->keys = own->pairs = own->in_heap = 0;
+    if (threadIdx.x == 0)
+        view.lists->used = chain_used(&view);
 }
 
 static_assert(OPEN_ADDED_COPIES == 32, "one lane for each");
@@ -77,8 +80,7 @@ loom_status cuda_chain_fold_size(loom__machine *machine, const void *any_view, l
     const loom__multi_view *view = view_of(any_view);
     RETURN_IF_FAILED(cuda_chain_erase_bare(machine, any_view, given));
     ON_DEVICE((cuda_state *)machine);
-    fold_kernel<<<1, OPEN_ADDED_COPIES, 0, (cudaStream_t)given>>>(view->directory.totals, view->directory.added,
-                                                                  view->lists);
+    fold_kernel<<<1, OPEN_ADDED_COPIES, 0, (cudaStream_t)given>>>(*view);
     CUDA_TRY(cudaGetLastError());
     return LOOM_OK;
 }

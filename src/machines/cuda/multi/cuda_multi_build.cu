@@ -21,8 +21,8 @@
  * 4 for the slot, storing p + v, and 13.7 / 0.8 / r for the directory. With p = 8, r = 8 and two passes of the split
  * these are 58 bytes. At the speed of a copy, 4.0 TB/s, that is 69 G pairs/s.
  *
- * Measured on an H200, 2^26 pairs of 4 + 4 bytes, r = 8, 2026-11-18: 0.70 ms for the split, 1.0 ms for this kernel, in
- * all 37 G pairs/s. The kernel first took 3.4 ms. What helped:
+ * Measured on an H200, 2^26 pairs of 4 + 4 bytes, r = 8, 2026-11-18: 0.71 ms for the split, 1.05 ms for this kernel,
+ * in all 35 to 37 G pairs/s. The kernel first took 3.4 ms. What helped:
  *   - Lanes that find their key come together again before the next pair (try_bucket), and pairs whose home bucket is
  *     full wait until the end of a round: 23 of 32 lanes work instead of 8. 1.8 ms.
  *   - Values go through shared memory. Stores of 4 bytes to random places take 0.9 ms: each is an access to the L2
@@ -30,7 +30,7 @@
  *   - Tags instead of keys, four to a word, and slot numbers without a division. 1.0 ms, bound by instructions: 0.7
  *     for each cycle of a scheduler.
  * Four or three thread blocks on an SM, with partitions of half or two thirds of the size, are as fast. With r = 1,
- * where most pairs claim a slot, the kernel takes 1.6 ms.
+ * where most pairs claim a slot, the kernel takes 1.7 ms.
  *
  * Inserts into a table that holds pairs (`adds`) take the same steps, with these differences:
  *   0. load    The block loads its partition, and makes the tags from its keys. A slot's value holds the length of its

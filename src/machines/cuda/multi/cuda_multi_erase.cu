@@ -4,9 +4,9 @@
  * and its handle tells how many pairs have gone.
  *
  * Pairs: the batch is sorted by key (cuda_sort.cuh). One thread block takes each run of equal keys, and erases its
- * pairs one after the other: all threads look for the first equal value, then move the values behind it, in a chain piece
- * by piece. So the values that stay keep their order, and of equal pairs the first one goes. Other runs have other
- * lists. */
+ * pairs one after the other: all threads look for the first equal value, then move the values behind it, in a chain
+ * piece by piece. So the values that stay keep their order, and of equal pairs the first one goes. Other runs have
+ * other lists. */
 #include "engines/chain/chain_layout.h"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
@@ -116,8 +116,8 @@ template <class value> __device__ __forceinline__ void close_gap(value *values, 
     }
 }
 
-/* The two functions above, for lists of either engine. These take a list in the heap. Values of a chain are counted from
- * its oldest piece on. */
+/* The two functions above, for lists of either engine. These take a list in the heap. Values of a chain are counted
+ * from its oldest piece on. */
 template <class value, bool chain>
 __device__ __forceinline__ uint64_t find_in_list(const loom__multi_view &view, uint64_t handle, value sought)
 {

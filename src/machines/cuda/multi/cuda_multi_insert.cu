@@ -8,8 +8,9 @@
  *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere. A chain
  *               takes a bucket there for the values that have no room.
  *   4. Settle   If the heap has room for all places, each run gets its place and writes its new handle and its link.
- *               Lists that move are copied. If there is no room, and the caller can make the heap larger, new keys are erased again,
- *               and the caller learns how much room a packed heap needs. Otherwise lists get what room there is.
+ *               Lists that move are copied. If there is no room, and the caller can make the heap larger, new keys are
+ *               erased again, and the caller learns how much room a packed heap needs. Otherwise lists get what room
+ *               there is.
  *   5. Store    Each pair whose place is below the new count is stored. The others are refused.
  *   6. Update   The directory gets the new handles.
  * In a build all lists are new: the directory is built from keys and handles in one piece after step 4.
@@ -19,11 +20,13 @@
  *
  * Bytes moved for a pair of k + v bytes, without statuses: 2 (k + v) (k + 1) to copy and sort, 2 k + 8 to number, 8 + 2
  * v to store; with statuses, 32 for a random read of the value. The directory's lines are read or written three times
- * for each key. The call waits for the device twice, before steps 2 and 4.
+ * for each key. The call waits for the device before steps 2 and 4, and at the
+ * end if keys are erased again or the caller asks how many were refused. Looking whether the batch can go by partition
+ * takes up to two waits before.
  *
- * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.7 ms to sort, 0.4 to
- * number, 0.5 to plan and conclude, 0.5 for the directory, 2.0 to store. In the last of these, every warp added to the
- * number of pairs. Now runs are counted instead, by threads that each take many. */
+ * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.8 ms to sort, 0.34
+ * to number, 0.15 to plan, 0.5 for the directory, 0.27 to store. Threads that take many runs each count the pairs. When
+ * every warp added its pairs to one sum, storing took 2.0 ms. */
 #include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
@@ -412,9 +415,9 @@ template <class value> cudaError_t move_lists(const insert_work *work)
 }
 
 /* Stores the runs' keys and handles in an empty directory, and writes a status for each. */
-loom_status build_directory(const insert_work *work, const void *run_keys)
+loom_status build_directory(const insert_work *work, const void *run_keys, bool *refused)
 {
-    loom_result result;
+    loom_result result = {};
     loom__batch batch = {};
     batch.keys = run_keys;
     batch.values = work->arrays.handles;
@@ -423,7 +426,9 @@ loom_status build_directory(const insert_work *work, const void *run_keys)
     batch.replace = 1;
     batch.result = &result;
     batch.stream = (loom_stream)work->stream();
-    return cuda_open_kernels.insert_bulk(&work->call->cuda->base, &work->view->directory, &batch);
+    RETURN_IF_FAILED(cuda_open_kernels.insert_bulk(&work->call->cuda->base, &work->view->directory, &batch));
+    *refused = result.full > 0;
+    return LOOM_OK;
 }
 
 cudaError_t fetch_handles(const insert_work *work, const void *run_keys)
@@ -537,13 +542,14 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
     if (!fits && !tight)
         return cancel<key>(work, run_keys);
     const uint64_t taken = fits ? work->sums.taken : view->room - space.used;
+    bool refused = false; /* by the directory of a build: the places of these lists stay unused */
     if (replace) {
         settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
         CUDA_TRY(cudaGetLastError());
-        RETURN_IF_FAILED(build_directory(work, run_keys));
+        RETURN_IF_FAILED(build_directory(work, run_keys, &refused));
         CUDA_TRY(cudaMemsetAsync(view->lists, 0, sizeof *view->lists, stream));
     }
-    if (!replace || !fits || work->sums.large > 0) /* room behind lists, or between them: it goes into files */
+    if (!replace || !fits || refused || work->sums.large > 0) /* room behind lists, or between them, goes into files */
         CUDA_TRY(cudaMemsetAsync(multi_value_at(view, space.used), 0, taken * view->value_bytes, stream));
     if (!replace) {
         settle<<<blocks, MULTI_THREADS, 0, stream>>>(*view, *arrays, space);
@@ -606,7 +612,7 @@ enum {
      * moved, at 3 TB/s, this takes 10 ps for each slot and 3 ps for each old value of 4 bytes. A new pair takes 30 ps,
      * as in builds. By runs a pair takes 200 ps, as measured. So one pair for 16 slots pays. One for 32 old values
      * would pay, too. But each insert uses up as much of the heap as it moves, and when the heap is at its end, the
-     * whole table moves. With one pair for 8 values the table moves once for several inserts at most. */
+     * whole table moves. With one pair for 8 values, inserts into a table with ample room seldom move it. */
     SLOTS_FOR_A_PAIR = 16,
     VALUES_FOR_A_PAIR = 8
 };
@@ -703,6 +709,8 @@ loom_status try_build(cuda_map_call *call, const loom__multi_view *view, bool *d
     if (adds)
         RETURN_IF_FAILED(adds_by_partition(call, view, &before, &goes));
     if (!goes || !cuda_multi_plan_build(call->cuda, view, call->kind, n, &plan))
+        return LOOM_OK;
+    if (!adds && plan.fine_room > LIST_LARGE_FROM) /* a LARGE list takes more than its values */
         return LOOM_OK;
     const uint64_t spare = plan.fine_room - n / view->directory.partitions;
     RETURN_IF_FAILED(cuda_has_heavy_keys(call->cuda, call->batch.keys, slot_key_bytes(call->kind), n, 2 * spare,
