@@ -199,7 +199,7 @@ TEST_ENGINES(test_multimap_shortage_workspace)
     counting_allocator *counter = counting_create();
     loom_context *context = make_counting_context(t, counter, 2);
     for (uint64_t n = 1000; n <= 100000; n *= 100) {
-        const loom_map_config config = config_for(n, n, 0);
+        const loom_map_config config = config_for(n / 3 + 1, n, 0);
         loom_map *map = map_of(context, &config);
         loom_memory memory = LOOM_MEMORY_INIT;
         CHECK_OK(loom_map_memory_required(context, &config, &memory));
