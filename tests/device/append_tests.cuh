@@ -297,6 +297,14 @@ template <class key, class value> void test_append_without_room()
     some.check();
     some.append(5000, 20000, 5000);
     some.check();
+    /* Large and small buckets at the end of the heap: lists of 64 values and new keys. */
+    for (uint32_t more = 100; more < 150; more += 10) {
+        chain_fixture<key, value> brim(200, {400, 100 * 64 + more, 0, 0, 0});
+        brim.insert_by_host(64);
+        brim.append(200, 2000, 200);
+        REQUIRE(brim.refused > 0);
+        brim.check();
+    }
     /* A directory for some of the keys. Their lists still grow. */
     chain_fixture<key, value> crowded(20000, {100, 100000, 0, 0, 0});
     crowded.append(20000, 20000, 5000);
