@@ -19,6 +19,8 @@
  * instructions per iteration, so five page walks overlap. The host seems to back that machine with 4 KiB pages; this is
  * inferred from timings, without hardware counters. The TLB then reaches 5 MB however large the guest's pages are, and
  * nearly every lookup in a larger table takes a page walk of some 20 ns. docs/notes/open.md has the numbers.
+ *
+ * With NEON, lookups of pairs of 4 + 4 bytes take another loop, unless they are few: cpu_open_fours.h.
  */
 #include "core/lanes.h"
 #include "engines/open/open_survey.h"
@@ -137,8 +139,8 @@ LOOM_LANE uint64_t find_group(loom__slot_kind kind, const loom__open_view *view,
 }
 
 /* `begin` is a multiple of GROUP. */
-LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const view_given,
-                          const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+LOOM_LANE void find_singly(loom__slot_kind kind, const loom__open_view *const view_given,
+                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
 {
     const loom__open_view view = *view_given; /* a copy in registers: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
@@ -168,6 +170,22 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *const vie
     }
     loom__cpu_counts local = {.ok = found, .not_found = end - begin - found};
     loom__cpu_add_counts(counts, &local);
+}
+
+#ifdef CPU_OPEN_HAS_FOURS
+#include "machines/cpu/open/cpu_open_fours.h"
+#endif
+
+LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, const loom__batch *batch, uint64_t begin,
+                          uint64_t end, loom__cpu_counts *counts)
+{
+#ifdef CPU_OPEN_HAS_FOURS
+    if (kind == SLOT_PAIR_4_4 && end - begin >= FOURS_LEAST) {
+        find_in_fours(view, batch, begin, end, counts);
+        return;
+    }
+#endif
+    find_singly(kind, view, batch, begin, end, counts);
 }
 
 /* ---- insert and erase ---- */
