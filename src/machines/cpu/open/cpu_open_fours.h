@@ -11,7 +11,7 @@
  *
  * Measured by a trial program on two cores of a Neoverse V1 in a virtual machine without hardware counters, 2^24 pairs,
  * load 0.8, 2^24 lookups with values and statuses. Medians of five to nine interleaved runs; lines are from several
- * sessions, in which find_singly reached 164 to 174, 149 to 158 and 138 to 146. Two tables of the same code differ by
+ * hours, in which find_singly reached 164 to 174, 149 to 158 and 138 to 146. Two tables of the same code differ by
  * up to 3 %. M lookups a second for misses, half hits and hits; half hits on one core with 2^12 pairs in its caches:
  *                                                           miss   half   hit    in the caches
  *     find_singly                                           169    154    142    144
