@@ -2,8 +2,8 @@
  *
  * The idea of bucket lists is from "WarpCore: A Library for fast Hash Tables on GPUs" (Jünger, Kobus, Müller, Hundt,
  * Xu, Liu, Schmidt, HiPC 2020), section IV-C: a list is a chain of buckets, a full list gets another bucket, and values
- * never move. There, the i-th bucket has s(i) = ceil(growth * s(i - 1)) values, and the first one
- * has no link, as here. Three things differ:
+ * never move. There, the i-th bucket has s(i) = ceil(growth * s(i - 1)) values, and the first one has no link, as here.
+ * Three things differ:
  *   - The size of a bucket follows from the number of values before it:
  *         s(before) = first_bucket + ceil((growth - 1) * before)
  *     which is the same geometric series, but needs no number of the bucket. So buckets of other sizes may come in

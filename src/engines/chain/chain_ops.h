@@ -1,5 +1,5 @@
-/* The chain engine's algorithms: what a lane group does to a list. Users' kernels (loom/device_multi.cuh)
- * and the lane simulator compile this source. Bulk calls plan whole lists instead (chain_plan.h).
+/* The chain engine's algorithms: what a lane group does to a list. Users' kernels (loom/device_multi.cuh) and the lane
+ * simulator compile this source. Bulk calls plan whole lists instead (chain_plan.h).
  *
  * The directory is searched by the open engine's turns (open_ops.h). What follows happens to one list, by the one lane
  * of a group that holds the list's handle.
@@ -27,10 +27,10 @@
  * CAS that raises a count fails if the handle has changed in any way. A handle that was touched and given back without
  * a bucket is again what it was: no place was given away meanwhile.
  * Two lists never share memory: each bucket comes from an addition of its own to `used`, which only goes up while
- * appends run. Exactly one addition passes the end of the heap; its lane stores in `end` where it began. All later ones
- * fail. When all appends have ended, `used` becomes `end`. Until then smaller buckets are refused, too, although one
- * might fit: if refused additions were taken back at once, a small one could be taken back after a larger one, below a
- * bucket that was given in between.
+ * appends run. One addition at most begins within the heap and passes its end; its lane stores in `end` where it began.
+ * All later ones fail. When all appends have ended, `used` becomes `end`. Until then smaller buckets are refused, too,
+ * although one might fit: if refused additions were taken back at once, a small one could be taken back after a larger
+ * one, below a bucket that was given in between.
  *
  * Which operations may overlap. Only what the lane simulator has shown (tests/simt/sim_chain.c) is allowed:
  *   - appends with appends, and with lookups that read the handle alone (contains, counts): a count includes places

@@ -4,7 +4,8 @@
  *   cuda_multi.cu         the list of calls; lookups of one value
  *   cuda_multi_find.cu    find_counts, find_all
  *   cuda_multi_insert.cu  inserts and builds by runs: the batch is sorted, and each run of equal keys is one step
- *   cuda_multi_build.cuh  builds and large inserts by partition; cuda_multi_build.cu
+ *   cuda_multi_build.cuh  builds and large inserts by partition: cuda_multi_partition.cu, which the host runs, and the
+ *                         kernels in cuda_multi_build.cu
  *   cuda_multi_erase.cu   erase, erase_pairs
  *   cuda_multi_whole.cu   whole tables: survey, refill, retrieve
  *   cuda_chain_views.cuh  the end of views through which users' kernels appended; cuda_chain_views.cu

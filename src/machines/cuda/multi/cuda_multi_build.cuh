@@ -1,9 +1,22 @@
-/* Builds of multimaps by partition, and inserts into them (cuda_multi_build.cu). */
+/* Builds of multimaps by partition, and inserts into them: cuda_multi_partition.cu has the host's part,
+ * cuda_multi_build.cu the kernels. */
 #ifndef LOOM_CUDA_MULTI_BUILD_CUH
 #define LOOM_CUDA_MULTI_BUILD_CUH
 
 #include "engines/multi/multi_layout.h"
 #include "machines/cuda/core/cuda_bulk.cuh"
+#include "machines/cuda/core/cuda_map_call.cuh"
+
+/* Builds or inserts by partition. *done = false: the table is unchanged, and the batch has to go by runs. The batch is
+ * too small, asks for statuses or for its order; or the heap might be too small, a key comes too often, there is no
+ * memory for the split, or it gave up. */
+loom_status cuda_multi_try_partition(cuda_map_call *call, const loom__multi_view *view, bool *done);
+
+/* Bytes of temporary memory that n pairs take; 0: they cannot go by partition. */
+uint64_t cuda_multi_partition_bytes(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs,
+                                    uint64_t n);
+
+/* ---- kernels ---- */
 
 /* Plans the split of n pairs of this kind by partition of the directory. False: the kernels cannot do it. */
 bool cuda_multi_plan_build(const cuda_state *cuda, const loom__multi_view *view, loom__slot_kind pairs, uint64_t n,

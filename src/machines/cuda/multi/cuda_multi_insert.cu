@@ -1,8 +1,6 @@
-/* Inserts pairs into lists by *runs*; also builds. Large batches without statuses and in any order go by partition
- * instead, if they can: the end of this file, and cuda_multi_build.cu. By runs, the keys are sorted together with their
- * positions in the batch or, without statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in
- * the order of the batch.
- * Then:
+/* Inserts pairs into lists by *runs*; also builds. Large batches go by partition instead, if they can
+ * (cuda_multi_partition.cu). By runs, the keys are sorted together with their positions in the batch or, without
+ * statuses, with their values (cuda_sort.cuh). So the pairs of a key are one run, in the order of the batch. Then:
  *   1. Number   Each run gets a number. Its key goes to an array of different keys.
  *   2. Fetch    The directory is asked for the handle of each key. New keys are stored there with a handle of zero.
  *   3. Plan     Each run decides for its list: it stays if there is room behind it, or takes a place elsewhere. A chain
@@ -20,9 +18,8 @@
  *
  * Bytes moved for a pair of k + v bytes, without statuses: 2 (k + v) (k + 1) to copy and sort, 2 k + 8 to number, 8 + 2
  * v to store; with statuses, 32 for a random read of the value. The directory's lines are read or written three times
- * for each key. The call waits for the device before steps 2 and 4, and at the
- * end if keys are erased again or the caller asks how many were refused. Looking whether the batch can go by partition
- * takes up to two waits before.
+ * for each key. The call waits for the device before steps 2 and 4, and at the end if keys are erased again or the
+ * caller asks how many were refused. Looking whether the batch can go by partition takes up to two waits before.
  *
  * Measured on an H200, a build of 2^26 pairs of 4 + 4 bytes with keys by Zipf's law, 2026-11-18: 1.8 ms to sort, 0.34
  * to number, 0.15 to plan, 0.5 for the directory, 0.27 to store. Threads that take many runs each count the pairs. When
@@ -30,12 +27,10 @@
 #include "engines/chain/chain_plan.h"
 #include "engines/multi/multi_plan.h"
 #include "machines/cuda/core/cuda_copy_lists.cuh"
-#include "machines/cuda/core/cuda_heavy.cuh"
 #include "machines/cuda/core/cuda_sort.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 #include "machines/cuda/multi/cuda_multi_build.cuh"
-#include "machines/cuda/open/cuda_open_bulk.cuh"
 
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -567,14 +562,18 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
         CUDA_TRY(update_handles(work, run_keys));
     if (!fits)
         RETURN_IF_FAILED(erase_without_value<key>(work));
-    add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, arrays->n, space.used + taken, call->counts());
-    CUDA_TRY(cudaGetLastError());
     if (batch->keys_refused != NULL) {
         RETURN_IF_FAILED(read_sums(work));
         *batch->keys_refused = work->sums.rows_refused;
     }
-    RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
-    return cuda_finish_call(call);
+    const cuda_workspace none = {};
+    return cuda_with_ticket(call, &none, [&] { /* not before: a thread has one ticket, and build_directory takes one */
+                                               add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, arrays->n,
+                                                                                  space.used + taken, call->counts());
+                                               CUDA_TRY(cudaGetLastError());
+                                               RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
+                                               return cuda_finish_call(call);
+    });
 }
 
 loom_status insert_any(insert_work *work)
@@ -602,127 +601,6 @@ loom_status bring_arrays(insert_work *work)
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "values", call->batch.values, n * work->view->value_bytes, true,
                                       call->stream, &work->values));
     return cuda_bring_array(call->cuda, "status", call->batch.status, n, false, call->stream, &work->status);
-}
-
-/* ---- by partition ---- */
-
-enum {
-    LEAST_BY_PARTITION = 1 << 16,
-    /* An insert by partition loads and stores the whole directory, and moves all lists that get values. By the bytes
-     * moved, at 3 TB/s, this takes 10 ps for each slot and 3 ps for each old value of 4 bytes. A new pair takes 30 ps,
-     * as in builds. By runs a pair takes 200 ps, as measured. So one pair for 16 slots pays. One for 32 old values
-     * would pay, too. But each insert uses up as much of the heap as it moves, and when the heap is at its end, the
-     * whole table moves. With one pair for 8 values, inserts into a table with ample room seldom move it. */
-    SLOTS_FOR_A_PAIR = 16,
-    VALUES_FOR_A_PAIR = 8
-};
-
-/* Whether a batch may go by partition: without statuses, in any order, and with no limit for a list. */
-bool may_go_by_partition(const cuda_map_call *call, const loom__multi_view *view)
-{
-    const loom__batch *batch = &call->batch;
-    return batch->write == LOOM__WRITE_KEEP && batch->status == NULL && !call->asks(LOOM_IN_ORDER | LOOM_DIRECTLY) &&
-           (batch->n >= LEAST_BY_PARTITION || call->asks(LOOM_BY_PARTITION)) && view->most >= LIST_MOST_VALUES;
-}
-
-/* Whether an insert goes by partition: it pays, or is asked for, and the heap surely has room for all lists at new
- * places. No list can become too long then, and the places of a partition fit 32 bits. *before: the table's totals, for
- * which the host waits. */
-loom_status adds_by_partition(const cuda_map_call *call, const loom__multi_view *view, loom__multi_totals *before,
-                              bool *goes)
-{
-    const uint64_t n = call->batch.n;
-    const bool asked = call->asks(LOOM_BY_PARTITION);
-    *goes = false;
-    if (view->first_bucket != 0 || (!asked && n < bulk_slots(&view->directory) / SLOTS_FOR_A_PAIR))
-        return LOOM_OK;
-    CUDA_TRY(cudaMemcpyAsync(before, view->lists, sizeof *before, cudaMemcpyDeviceToHost, call->stream));
-    CUDA_TRY(cudaStreamSynchronize(call->stream));
-    const uint64_t all = before->pairs + n;
-    *goes = all <= LIST_MOST_VALUES && multi_room(all) <= view->room - before->used &&
-            (asked || n >= before->pairs / VALUES_FOR_A_PAIR);
-    return LOOM_OK;
-}
-
-/* One thread runs this. If no record spilled, the table begins anew. */
-__global__ void begin_build_kernel(const loom__multi_view view, const uint32_t *spilled)
-{
-    if (*spilled > 0)
-        return;
-    *view.lists = loom__multi_totals{};
-    view.directory.totals->size = 0;
-}
-
-/* Builds or, with the totals `before` the call, inserts by partition. *done = false: the split gave up, or some records
- * spilled; the table is unchanged. The host waits once, at the end: the kernels do nothing if records spilled. */
-loom_status run_build(cuda_map_call *call, const loom__multi_view *view, const bulk_plan *plan,
-                      unsigned char *workspace, const loom__multi_totals *before, bool *done)
-{
-    const loom__batch *batch = &call->batch;
-    const bulk_target target = {NULL, view->directory.seed, view->directory.partitions, call->kind};
-    cudaStream_t stream = call->stream;
-    const uint32_t *spilled_at = cuda_bulk_spill(call->kind, plan, workspace).spilled;
-    uint32_t spilled;
-    uint64_t stored;
-    CUDA_TRY(split_begin(plan, workspace, stream));
-    RETURN_IF_FAILED(cuda_split_items(call, &target, plan, workspace));
-    CUDA_TRY(cuda_bulk_split_further(&target, plan, workspace, 0, stream));
-    if (before != NULL) {
-        moved_pieces *moved = (moved_pieces *)(workspace + cuda_aligned(plan->bytes));
-        CUDA_TRY(cuda_multi_add(call->cuda, view, call->kind, plan, workspace, batch->n, before->pairs, moved,
-                                call->counts(), stream));
-    } else {
-        begin_build_kernel<<<1, 1, 0, stream>>>(*view, spilled_at);
-        CUDA_TRY(cudaGetLastError());
-        CUDA_TRY(cuda_multi_build(call->cuda, view, call->kind, plan, workspace, call->counts(), stream));
-    }
-    CUDA_TRY(cuda_launch_finish(cuda_finish_of(call, false), stream));
-    CUDA_TRY(cudaMemcpyAsync(&spilled, spilled_at, sizeof spilled, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaMemcpyAsync(&stored, &view->lists->pairs, sizeof stored, cudaMemcpyDeviceToHost, stream));
-    CUDA_TRY(cudaStreamSynchronize(stream));
-    *done = spilled == 0;
-    if (!*done)
-        return LOOM_OK;
-    loom__batch_goes(batch, LOOM_ROUTE_BY_PARTITION);
-    if (batch->keys_refused != NULL)
-        *batch->keys_refused = batch->n - (stored - (before != NULL ? before->pairs : 0));
-    return cuda_hand_over(batch, &call->arrays, call->ticket, call->place);
-}
-
-/* Bytes of the workspace. */
-uint64_t partition_bytes(const loom__multi_view *view, const bulk_plan *plan, bool adds)
-{
-    return adds ? cuda_aligned(plan->bytes) + cuda_multi_moved_bytes(view) : plan->bytes;
-}
-
-/* *done is also false without memory for the split, and if a key comes so often that the split would give up. */
-loom_status try_build(cuda_map_call *call, const loom__multi_view *view, bool *done)
-{
-    const bool adds = !call->batch.replace;
-    const uint64_t n = call->batch.n;
-    loom__multi_totals before;
-    bulk_plan plan;
-    bool goes = n <= view->room, heavy;
-    *done = false;
-    if (!may_go_by_partition(call, view))
-        return LOOM_OK;
-    if (adds)
-        RETURN_IF_FAILED(adds_by_partition(call, view, &before, &goes));
-    if (!goes || !cuda_multi_plan_build(call->cuda, view, call->kind, n, &plan))
-        return LOOM_OK;
-    if (!adds && plan.fine_room > LIST_LARGE_FROM) /* a LARGE list takes more than its values */
-        return LOOM_OK;
-    const uint64_t spare = plan.fine_room - n / view->directory.partitions;
-    RETURN_IF_FAILED(cuda_has_heavy_keys(call->cuda, call->batch.keys, slot_key_bytes(call->kind), n, 2 * spare,
-                                         call->stream, &heavy));
-    if (heavy)
-        return LOOM_OK;
-    const cuda_workspace own =
-        cuda_take_workspace(&call->cuda->base, partition_bytes(view, &plan, adds), call->batch.stream, &call->batch);
-    if (own.at == NULL)
-        return LOOM_OK;
-    return cuda_with_ticket(call, &own,
-                            [&] { return run_build(call, view, &plan, own.at, adds ? &before : NULL, done); });
 }
 
 /* ---- calls ---- */
@@ -762,7 +640,7 @@ loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, cons
     if (n == 0)
         return insert_nothing(&call, view);
     bool done;
-    RETURN_IF_FAILED(try_build(&call, view, &done));
+    RETURN_IF_FAILED(cuda_multi_try_partition(&call, view, &done));
     if (done)
         return LOOM_OK;
     CUDA_TRY(lay_out(call.kind, n, batch->status != NULL, &work.layout));
@@ -772,10 +650,11 @@ loom_status cuda_multi_insert(loom__machine *machine, const void *any_view, cons
     loom_status status = work.for_pairs.at != NULL ? bring_arrays(&work) : no_memory(work.layout.pair_bytes);
     if (status == LOOM_OK) {
         loom__batch_goes(batch, LOOM_ROUTE_IN_ORDER);
-        status = cuda_with_ticket(&call, &work.for_pairs, [&] { return insert_any(&work); });
-    } else {
-        cuda_give_workspace(machine, &work.for_pairs, batch->stream);
+        status = insert_any(&work);
     }
+    if (status != LOOM_OK)
+        cudaStreamSynchronize(call.stream); /* a copy of the caller's arrays may still run */
+    cuda_give_workspace(machine, &work.for_pairs, batch->stream);
     cuda_give_workspace(machine, &work.for_runs, batch->stream);
     cuda_drop_array(call.cuda, &work.values, call.stream);
     cuda_drop_array(call.cuda, &work.status, call.stream);
@@ -795,9 +674,6 @@ uint64_t cuda_multi_bulk_bytes(loom__machine *machine, const void *any_view, uin
         lay_out(pairs, n, with_status != 0, &layout) != cudaSuccess)
         return 0;
     const uint64_t by_runs = layout.pair_bytes + layout.run_bytes;
-    bulk_plan plan;
-    if (!cuda_multi_plan_build((const cuda_state *)machine, view, pairs, n, &plan))
-        return by_runs;
-    const uint64_t by_partition = partition_bytes(view, &plan, true);
+    const uint64_t by_partition = cuda_multi_partition_bytes((const cuda_state *)machine, view, pairs, n);
     return by_runs > by_partition ? by_runs : by_partition;
 }
