@@ -566,13 +566,13 @@ template <class key, class value> loom_status insert_runs(insert_work *work)
         RETURN_IF_FAILED(read_sums(work));
         *batch->keys_refused = work->sums.rows_refused;
     }
+    /* The ticket comes last: a thread has at most one, and build_directory takes its own. */
     const cuda_workspace none = {};
-    return cuda_with_ticket(call, &none, [&] { /* not before: a thread has one ticket, and build_directory takes one */
-                                               add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, arrays->n,
-                                                                                  space.used + taken, call->counts());
-                                               CUDA_TRY(cudaGetLastError());
-                                               RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
-                                               return cuda_finish_call(call);
+    return cuda_with_ticket(call, &none, [&] {
+        add_up_kernel<<<1, 1, 0, stream>>>(*view, arrays->sums, arrays->n, space.used + taken, call->counts());
+        CUDA_TRY(cudaGetLastError());
+        RETURN_IF_FAILED(cuda_take_array_home(&work->status, stream));
+        return cuda_finish_call(call);
     });
 }
 
