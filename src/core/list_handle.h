@@ -2,14 +2,17 @@
  * they lie in the value heap.
  *
  *   bits   63 62   61       60      59      58 .. 20                   19 .. 0
- *   NONE   0       touched  0       0       0                          count     no values yet; only while a call runs
+ *   NONE   0       touched  bare    0       0                          count     no values yet; only while a call runs
  *   ONE    1       touched  0       0       the value, 32 bits         count     the value is in the handle
  *   LIST   2       touched  exact   linked  first value in the heap    count
+ *                                           of a linked list: 52 .. 20
  *   LARGE  3       touched  exact   linked  58 .. 30: first value      29 .. 0: count
  *                                           / LIST_LARGE_UNIT
  *
  * A list lies in one piece, or it is a chain of pieces (core/list_pieces.h, the chain engine). `linked` says that the
- * list has several pieces. The first value is then that of the newest piece, and the count is that of all pieces.
+ * list has several pieces. The first value is then that of the newest piece, and the count is that of all pieces. Bits
+ * 58 .. 53 of a linked LIST are its *fill*: the number of values in the newest piece, or 0, if only the link in front of
+ * the piece knows. The fill saves appends the link, and the fence that orders it (engines/chain/chain_ops.h).
  *
  * The count is in the lowest bits of every kind, so that a call reserves a place for a value by adding 1. `touched` is
  * set meanwhile: the reservation that finds it clear is the first one of the call. Between calls it is clear, the count
@@ -29,6 +32,8 @@ typedef enum loom__list_kind { LIST_NONE = 0, LIST_ONE = 1, LIST_SHORT = 2, LIST
 
 enum {
     LIST_COUNT_BITS = 20, /* of ONE and LIST */
+    LIST_FILL_SHIFT = 53, /* of a linked LIST */
+    LIST_FILL_BITS = 6,
     LIST_LARGE_BITS = 30, /* of LARGE */
     LIST_MOST_VALUES = (1 << LIST_LARGE_BITS) - 1
 };
@@ -36,17 +41,22 @@ enum {
 #ifdef LOOM_SIMULATED_LISTS /* tests/simt/machine/simt_lists.h: lists of a few values are LARGE */
 #define LIST_LARGE_UNIT SIMT_LARGE_UNIT
 #define LIST_LARGE_FROM simt_large_from
+#define LIST_MOST_FILL  simt_most_fill
 #else
 enum {
-    LIST_LARGE_UNIT = 4096,   /* LARGE lists begin at a multiple of so many values */
-    LIST_LARGE_FROM = 1 << 19 /* longer lists are LARGE */
+    LIST_LARGE_UNIT = 4096,    /* LARGE lists begin at a multiple of so many values */
+    LIST_LARGE_FROM = 1 << 19, /* longer lists are LARGE */
+    LIST_MOST_FILL = (1 << LIST_FILL_BITS) - 1
 };
 #endif
 
-#define LIST_TOUCHED ((uint64_t)1 << 61)
-#define LIST_EXACT   ((uint64_t)1 << 60)
-#define LIST_LINKED  ((uint64_t)1 << 59)
-#define LIST_REFUSED UINT64_MAX /* no handle: the directory has no room for the key */
+#define LIST_TOUCHED  ((uint64_t)1 << 61)
+#define LIST_EXACT    ((uint64_t)1 << 60)
+#define LIST_LINKED   ((uint64_t)1 << 59)
+#define LIST_BARE     LIST_EXACT /* NONE, and not 0, which stands in a free slot */
+#define LIST_REFUSED  UINT64_MAX /* no handle: the directory has no room for the key */
+#define LIST_ONE_FILL ((uint64_t)1 << LIST_FILL_SHIFT)
+#define LIST_FILL     ((((uint64_t)1 << LIST_FILL_BITS) - 1) << LIST_FILL_SHIFT)
 
 LOOM_BOTH loom__list_kind list_kind(uint64_t handle)
 {
@@ -64,10 +74,27 @@ LOOM_BOTH uint64_t list_count(uint64_t handle)
     return handle & list_most(handle);
 }
 
+LOOM_BOTH int list_is_linked(uint64_t handle)
+{
+    return (handle & LIST_LINKED) != 0;
+}
+
+/* Whether the handle has a fill. */
+LOOM_BOTH int list_has_fill(uint64_t handle)
+{
+    return list_kind(handle) == LIST_SHORT && list_is_linked(handle);
+}
+
+/* The values in the newest piece of a linked list, or 0 if the handle does not tell. */
+LOOM_BOTH uint64_t list_fill(uint64_t handle)
+{
+    return list_has_fill(handle) ? (handle & LIST_FILL) >> LIST_FILL_SHIFT : 0;
+}
+
 /* The first value of the newest piece, counted in values from the start of the heap. For LIST and LARGE. */
 LOOM_BOTH uint64_t list_first(uint64_t handle)
 {
-    const uint64_t payload = handle & (LIST_LINKED - 1);
+    const uint64_t payload = handle & (list_has_fill(handle) ? LIST_ONE_FILL - 1 : LIST_LINKED - 1);
     return list_kind(handle) == LIST_LARGE ? (payload >> LIST_LARGE_BITS) * LIST_LARGE_UNIT
                                            : payload >> LIST_COUNT_BITS;
 }
@@ -80,11 +107,6 @@ LOOM_BOTH uint32_t list_one_value(uint64_t handle)
 LOOM_BOTH int list_is_touched(uint64_t handle)
 {
     return (handle & LIST_TOUCHED) != 0;
-}
-
-LOOM_BOTH int list_is_linked(uint64_t handle)
-{
-    return (handle & LIST_LINKED) != 0;
 }
 
 /* Whether the values lie in the heap. */
@@ -122,10 +144,10 @@ LOOM_BOTH uint64_t list_make(loom__list_kind kind, uint64_t first, uint64_t coun
     return (uint64_t)kind << 62 | place | count | (exact ? LIST_EXACT : 0);
 }
 
-/* The same list with another count, not touched. */
+/* The same list with another count, not touched, without a fill. */
 LOOM_BOTH uint64_t list_with_count(uint64_t handle, uint64_t count)
 {
-    return (handle & ~(list_most(handle) | LIST_TOUCHED)) | count;
+    return (handle & ~(list_most(handle) | LIST_TOUCHED | (list_has_fill(handle) ? LIST_FILL : 0))) | count;
 }
 
 /* The smallest class that holds `count` values: a power of two, or three times one. */

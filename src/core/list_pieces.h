@@ -12,7 +12,7 @@
 
 #include "core/list_handle.h"
 
-enum { LIST_LINK_BYTES = 8, LIST_PLACE_BITS = 33 /* of a link */ };
+enum { LIST_LINK_BYTES = 8, LIST_PLACE_BITS = LIST_FILL_SHIFT - LIST_COUNT_BITS /* of a link */ };
 
 /* Links reach values of heaps of this size. */
 #define LIST_MOST_LINKED ((uint64_t)1 << LIST_PLACE_BITS)

@@ -13,7 +13,7 @@ typedef enum slot_mode {
     SLOT_FETCH,     /* returns the stored value */
     SLOT_COMBINE,   /* combines the stored value with the new one */
     SLOT_RESERVE,   /* the stored value is a list's handle: reserves a place in it, and returns the old handle */
-    SLOT_LOCATE     /* as FETCH, and tells where the value lies */
+    SLOT_LOCATE     /* tells where the value lies. A lane that reads it may still find the zero of a free slot there */
 } slot_mode;
 
 LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)

@@ -1026,14 +1026,14 @@ plant(perfect_left_counted_too_early perfect/repair
 # ---- chains of buckets ----
 
 plant(place_appended_without_an_atomic chain/append+append
-"    if (lane_swap_8(at, seen, seen + 1, shared) != seen)
+"    if (lane_swap_8(at, seen, seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0), shared) != seen)
         return CHAIN_GO_ON;"
-"    lane_store_8(at, seen + 1);")
+"    lane_store_8(at, seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0));")
 
 plant(place_appended_after_a_lost_swap chain/append+append
-"    if (lane_swap_8(at, seen, seen + 1, shared) != seen)
+"    if (lane_swap_8(at, seen, seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0), shared) != seen)
         return CHAIN_GO_ON;"
-"    (void)lane_swap_8(at, seen, seen + 1, shared);")
+"    (void)lane_swap_8(at, seen, seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0), shared);")
 
 plant(append_stores_no_value chain/append+append
 "    chain_store_value(view, list_first(seen) + count - before, value);
@@ -1051,18 +1051,42 @@ plant(list_touched_after_a_lost_swap chain/append+append
 "        (void)lane_swap_8(at, seen, seen | LIST_TOUCHED, shared);")
 
 plant(touched_list_not_left_alone chain/append+append
-"    if (list_is_touched(seen))
+"    if (seen == 0 || list_is_touched(seen))
         return CHAIN_GO_ON;
 "
-"")
+"    if (seen == 0)
+        return CHAIN_GO_ON;
+")
+
+plant(handle_that_is_not_stored_yet chain/append+append
+"    if (seen == 0 || list_is_touched(seen))
+        return CHAIN_GO_ON;
+"
+"    if (list_is_touched(seen))
+        return CHAIN_GO_ON;
+")
+
+plant(fill_not_raised chain/append+append
+"seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0)"
+"seen + 1")
+
+plant(fill_of_a_large_bucket chain/append+append
+" && next.values <= LIST_MOST_FILL;"
+";")
+
+plant(bucket_without_its_fill chain/append+append
+" |
+                         (next->has_fill ? LIST_ONE_FILL : 0));"
+");")
 
 plant(link_not_released chain/append+append
-"    lane_release(shared); /* the link comes before the handle that names its bucket */
+"        lane_release(shared); /* the link comes before the handle that names its bucket */
 "
-"")
+"        (void)0;
+")
 
 plant(link_not_acquired chain/append+append
-"        lane_acquire(shared); /* the link was written before this handle */
+"    lane_acquire(shared); /* the link was written before this handle */
 "
 "")
 
@@ -1071,8 +1095,8 @@ plant(link_before_is_not_linked chain/append+append
 "list_link_make(0, list_first(seen), next->before)")
 
 plant(bucket_not_linked chain/append+append
-" | (next->link > 0 ? LIST_LINKED : 0));"
-");")
+" | (next->link > 0 ? LIST_LINKED : 0) |"
+" |")
 
 plant(bucket_of_two_not_exact chain/append+append
 "count + 1, next->exact)"
@@ -1089,8 +1113,10 @@ plant(bucket_too_small_for_one_and_another chain/append+append
 "    next.values = usual + 0 * least; ")
 
 plant(new_key_appended_twice chain/append+append
-"own = answer.new_key && multi_has_ones(view) ? CHAIN_DONE"
-"own = 0 ? CHAIN_DONE")
+"own = answer.new_key && multi_has_ones(view)
+"
+"own = 0
+")
 
 plant(link_in_the_bucket_before chain/append+append
 "        return old + next->link + multi_padding(next->kind, old + next->link);"

@@ -60,7 +60,7 @@ static struct {
     uint32_t call_count;
 } now;
 
-uint64_t simt_large_from = SIMT_NEVER_LARGE;
+uint64_t simt_large_from = SIMT_NEVER_LARGE, simt_most_fill = 0;
 
 static uint32_t key_at_fault; /* UINT32_MAX: none in particular */
 static uint32_t keys_in[2];   /* keys in each partition afterwards, those without values among them */
@@ -187,6 +187,7 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
     now.config = sim_drawn_config(seed, tiny);
     now.warps_per_block = 1 + below(2);
     simt_large_from = c->large ? 1 + below(MOST_BEFORE) : SIMT_NEVER_LARGE;
+    simt_most_fill = below(4);
     draw_table(seed, tiny);
     const uint32_t hot = tiny ? 1 : 1 + below(HOT_KEYS);
     uint64_t value = 10000;
@@ -269,7 +270,7 @@ static void judge_table(void)
         int found;
         const uint64_t handle = handle_of(&now.keys[i], &found);
         keys_in[now.keys[i].partition] += (uint32_t)found;
-        if (found && handle == 0)
+        if (found && list_count(handle) == 0)
             erase_bare_key(&now.keys[i]);
     }
     memset(now.view.directory.marks, 0, sizeof memory.marks); /* a key that was erased above has made room */

@@ -12,6 +12,7 @@
  * lane that sees this beforehand touches nothing.
  *
  *   state                    what an append does
+ *   0                        takes another turn: the handle of a new key is not visible yet
  *   NONE                     touches it, and takes the first bucket. Where one value fits the handle, a key never has
  *                            this state: it is stored with its first value
  *   ONE                      touches it, and takes a first bucket for both values
@@ -22,6 +23,13 @@
  * A turn makes at most one CAS on a handle, and never waits inside. A lane that meets a touched handle is turned away
  * as long as the lane that touched it takes its bucket: an atomic addition and four stores. A lane whose CAS fails has
  * lost to another append. So among any number of lanes one always comes to its end.
+ *
+ * What an append must know of its list is in the handle, as far as possible. The handle is zero until it is stored, so
+ * no ready bit is read again, and no fence orders the two. The fill tells how many values the newest bucket has, if the
+ * bucket has room for LIST_MOST_FILL values at most. Then no append reads the bucket's link, and no fence orders the
+ * link before the handle. Lookups read links when appends have ended. On an H200, Nsight Compute showed where lanes
+ * waited in 10^8 appends to 12.5 million new lists (34.8 ms): for that fence 19 % of the time, for the ready bit 8 %,
+ * for the addition to `used` by each lane 15 %, and for a load of `used` before each CAS that touches a list 12 %.
  *
  * Two appends never get one place. A place belongs to a count of a bucket, counts only go up while appends run, and a
  * CAS that raises a count fails if the handle has changed in any way. A handle that was touched and given back without
@@ -76,6 +84,12 @@ LOOM_LANE uint64_t chain_load_link(const loom__multi_view *view, uint64_t place)
     return chain_load_value(view, place - 2) | chain_load_value(view, place - 1) << 32;
 }
 
+/* The part of the link that says how many values are in all pieces before. */
+LOOM_LANE uint64_t chain_load_before(const loom__multi_view *view, uint64_t place)
+{
+    return list_link_before(chain_load_value(view, place - list_link_values(view->value_bytes)));
+}
+
 LOOM_LANE void chain_store_link(const loom__multi_view *view, uint64_t place, uint64_t link)
 {
     if (view->value_bytes == 8) {
@@ -94,7 +108,7 @@ LOOM_LANE loom__list_piece chain_newest_piece(const loom__multi_view *view, uint
     loom__list_piece piece;
     piece.place = list_first(handle);
     piece.linked = list_is_linked(handle);
-    piece.before = piece.linked ? list_link_before(chain_load_link(view, piece.place)) : 0;
+    piece.before = piece.linked ? chain_load_before(view, piece.place) : 0;
     piece.count = list_count(handle) - piece.before;
     return piece;
 }
@@ -106,7 +120,7 @@ LOOM_LANE loom__list_piece chain_older_piece(const loom__multi_view *view, const
     loom__list_piece piece;
     piece.place = list_link_place(link);
     piece.linked = list_link_linked(link);
-    piece.before = piece.linked ? list_link_before(chain_load_link(view, piece.place)) : 0;
+    piece.before = piece.linked ? chain_load_before(view, piece.place) : 0;
     piece.count = newer->before - piece.before;
     return piece;
 }
@@ -135,6 +149,7 @@ typedef struct chain_bucket {
                    * know how much is lost in front of it */
     loom__list_kind kind;
     int exact;
+    int has_fill; /* the handle tells how many values it has: nobody reads the link while appends run */
 } chain_bucket;
 
 LOOM_LANE chain_bucket chain_next_bucket(const loom__multi_view *view, uint64_t handle)
@@ -148,6 +163,7 @@ LOOM_LANE chain_bucket chain_next_bucket(const loom__multi_view *view, uint64_t 
     next.exact = next.values != usual;
     next.kind = list_kind_for(next.before + next.values);
     next.all = next.link + next.values + (next.kind == LIST_LARGE ? LIST_LARGE_UNIT - 1 : 0);
+    next.has_fill = next.link > 0 && next.kind == LIST_SHORT && next.values <= LIST_MOST_FILL;
     return next;
 }
 
@@ -194,36 +210,47 @@ LOOM_LANE chain_outcome chain_extend(int shared, const loom__multi_view *view, u
     else if (count > 0)
         chain_store_value(view, place, list_one_value(seen));
     chain_store_value(view, place + count - next->before, value);
-    lane_release(shared); /* the link comes before the handle that names its bucket */
-    lane_store_8(at, list_make(next->kind, place, count + 1, next->exact) | (next->link > 0 ? LIST_LINKED : 0));
+    if (next->link > 0 && !next->has_fill)
+        lane_release(shared); /* the link comes before the handle that names its bucket */
+    lane_store_8(at, list_make(next->kind, place, count + 1, next->exact) | (next->link > 0 ? LIST_LINKED : 0) |
+                         (next->has_fill ? LIST_ONE_FILL : 0));
     told->number = count;
     told->in_heap = count + 1 - next->before;
     return CHAIN_DONE;
 }
 
-/* One turn of an append to the list whose handle is at `at`. Runs on one lane. */
+/* The values of a list that do not lie in its newest bucket. */
+LOOM_LANE uint64_t chain_before(int shared, const loom__multi_view *view, uint64_t handle)
+{
+    if (!list_in_heap(handle) || !list_is_linked(handle))
+        return 0;
+    if (list_fill(handle) > 0)
+        return list_count(handle) - list_fill(handle);
+    lane_acquire(shared); /* the link was written before this handle */
+    return chain_load_before(view, list_first(handle));
+}
+
+/* One turn of an append to the list whose handle is at `at`. `again`: not the first turn. Runs on one lane. */
 LOOM_LANE chain_outcome chain_append_to(int shared, const loom__multi_view *view, uint64_t *at, uint64_t value,
-                                        chain_appended *told)
+                                        lane_truth again, chain_appended *told)
 {
     const uint64_t seen = lane_load_8(at), count = list_count(seen);
-    uint64_t before = 0;
-    if (list_is_touched(seen))
+    if (seen == 0 || list_is_touched(seen))
         return CHAIN_GO_ON;
     if (count >= view->most)
         return CHAIN_REFUSED;
-    if (list_in_heap(seen) && list_is_linked(seen)) {
-        lane_acquire(shared); /* the link was written before this handle */
-        before = list_link_before(chain_load_link(view, list_first(seen)));
-    }
+    const uint64_t before = chain_before(shared, view, seen);
     if (count >= chain_capacity(view, seen, before)) {
         const chain_bucket next = chain_next_bucket(view, seen);
-        if (chain_is_used_up(view, &next)) /* asked first: refused appends to one key do not wait for each other */
+        /* Appends to one key that will be refused do not wait for each other. Large buckets are not drawn in vain: so
+         * many draws that `used` overflows take longer than any machine runs. */
+        if ((again || next.all >= CHAIN_LARGE_BUCKET) && chain_is_used_up(view, &next))
             return chain_refuse(view, seen);
         if (lane_swap_8(at, seen, seen | LIST_TOUCHED, shared) != seen)
             return CHAIN_GO_ON;
         return chain_extend(shared, view, at, seen, &next, value, told);
     }
-    if (lane_swap_8(at, seen, seen + 1, shared) != seen)
+    if (lane_swap_8(at, seen, seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0), shared) != seen)
         return CHAIN_GO_ON;
     chain_store_value(view, list_first(seen) + count - before, value);
     told->number = count;
@@ -235,6 +262,7 @@ LOOM_LANE chain_outcome chain_append_to(int shared, const loom__multi_view *view
 typedef struct chain_walk {
     open_walk open;
     lane_truth located; /* the same on all lanes of the group */
+    lane_truth again;   /* a turn at the list has not come to its end */
     uint64_t *at;       /* once located, on one lane: the handle; otherwise NULL */
 } chain_walk;
 
@@ -242,7 +270,7 @@ LOOM_LANE chain_walk chain_start(loom__slot_kind kind, const loom__multi_view *v
 {
     chain_walk walk;
     walk.open = open_start(kind, &view->directory, key);
-    walk.located = 0;
+    walk.located = walk.again = 0;
     walk.at = NULL;
     return walk;
 }
@@ -262,7 +290,7 @@ LOOM_LANE chain_answer chain_append_item(loom__slot_kind kind, int shared, lane_
                                          lane_truth active)
 {
     chain_answer answer;
-    uint64_t handle = multi_has_ones(view) ? list_of_one((uint32_t)value) : 0;
+    uint64_t handle = multi_has_ones(view) ? list_of_one((uint32_t)value) : LIST_BARE;
     lane_truth tells;
     answer.told.number = answer.told.in_heap = 0;
     const open_outcome found = open_insert_turn(kind, SLOT_LOCATE, LOOM__ADD, shared, group, &view->directory,
@@ -276,9 +304,12 @@ LOOM_LANE chain_answer chain_append_item(loom__slot_kind kind, int shared, lane_
                                                       walk->open.free_slot);
     }
     chain_outcome own = CHAIN_GO_ON;
-    if (active && walk->at != NULL)
-        own = answer.new_key && multi_has_ones(view) ? CHAIN_DONE
-                                                     : chain_append_to(shared, view, walk->at, value, &answer.told);
+    if (active && walk->at != NULL) {
+        own = answer.new_key && multi_has_ones(view)
+                  ? CHAIN_DONE
+                  : chain_append_to(shared, view, walk->at, value, walk->again, &answer.told);
+        walk->again = 1;
+    }
     const lane_truth done = lane_some(lane_poll(group, own == CHAIN_DONE));
     const lane_truth refused = lane_some(lane_poll(group, own == CHAIN_REFUSED));
     answer.outcome = done ? CHAIN_DONE : refused || found == OPEN_NO_ROOM ? CHAIN_REFUSED : CHAIN_GO_ON;

@@ -320,10 +320,10 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* Applies the mode to a key that is present in `slot` with its value complete. FETCH, RESERVE and LOCATE store the
- * value in *value, or return false if this lane does not see the value complete yet. A failed CAS has met another
- * overwrite of the same key, which then counts as the later one; the key itself cannot disappear while insertions run.
- * */
+/* Applies the mode to a key that is present in `slot` with its value complete. FETCH and RESERVE store the value in
+ * *value, or return false if this lane does not see the value complete yet. LOCATE leaves this to the caller. A failed
+ * CAS has met another overwrite of the same key, which then counts as the later one; the key itself cannot disappear
+ * while insertions run. */
 LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                const loom__open_view *view, const open_walk *walk, uint32_t slot, uint64_t pair,
                                uint64_t *value)
@@ -343,9 +343,9 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
         return 1;
     if (mode == SLOT_FETCH && shared == OPEN_MIXED)
         return open_read_value(kind, shared, view, walk->partition, line, slot, pair, value);
-    if (mode != SLOT_KEEP) {
+    if (mode != SLOT_KEEP && mode != SLOT_LOCATE) {
         unsigned char *at = open_value(kind, view, walk->partition, line, slot);
-        if (mode == SLOT_FETCH || mode == SLOT_RESERVE || mode == SLOT_LOCATE) {
+        if (mode == SLOT_FETCH || mode == SLOT_RESERVE) {
             if (shared && !open_is_ready(line, slot)) /* loaded by this lane: the fence orders no other's loads */
                 return 0;
             lane_acquire(shared); /* the value came before that bit */
@@ -399,8 +399,8 @@ LOOM_LANE open_step open_insert_step(int shared, const loom__open_view *view, co
 }
 
 /* One turn of an insertion. GO_ON: `walk` stands at the bucket of the next turn. `rule` is for COMBINE. FETCH,
- * RESERVE and LOCATE: *tells is true on exactly one lane; there *value is the key's value, found or stored. RESERVE and
- * LOCATE: the key is then in slot walk->free_slot of bucket walk->free_bucket. */
+ * RESERVE and LOCATE: *tells is true on exactly one lane; for FETCH and RESERVE *value is there the key's value, found
+ * or stored. RESERVE and LOCATE: the key is then in slot walk->free_slot of bucket walk->free_bucket. */
 LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                         lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,
                                         lane_truth active, lane_truth *tells)

@@ -13,6 +13,7 @@
 #define LOOM_SIMULATED_LISTS
 enum { SIMT_LARGE_UNIT = 4, SIMT_LARGE_BUCKET = 6, SIMT_NEVER_LARGE = 1 << 19 };
 extern uint64_t simt_large_from; /* set before a run; SIMT_NEVER_LARGE: as in the library */
+extern uint64_t simt_most_fill;  /* set before a run: the largest bucket whose handle has a fill */
 
 #define loom__cpu_multi_kernels     simt_cpu_multi_kernels
 #define loom__cpu_multi_insert      simt_cpu_multi_insert

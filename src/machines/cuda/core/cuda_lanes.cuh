@@ -444,12 +444,30 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
     return old;
 }
 
+/* Lanes of a warp that add to the same place at this moment do so by one atomic addition. The lowest of them makes it,
+ * and the others get their parts in the order of the lanes. Single additions to one place would wait for each other. */
 LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)
 {
-    uint64_t old;
+#ifdef TRIAL_SINGLE
+    const uint32_t same = 1u << lane_in_warp();
+#else
+    const uint32_t same = __match_any_sync(__activemask(), (unsigned long long)at);
+#endif
+    const uint32_t lowest = (uint32_t)__ffs((int)same) - 1, lane = lane_in_warp();
+    unsigned long long all = 0, before = 0, old = 0;
     (void)shared;
-    asm volatile("atom.relaxed" CUDA_SPACE ".add.u64 %0, [%1], %2;" : "=l"(old) : "l"(CUDA_AT(at)), "l"(n) : "memory");
-    return old;
+    for (uint32_t left = same; left != 0; left &= left - 1) {
+        const uint32_t other = (uint32_t)__ffs((int)left) - 1;
+        const unsigned long long its = __shfl_sync(same, (unsigned long long)n, (int)other);
+        before += other < lane ? its : 0;
+        all += its;
+    }
+    if (lane == lowest)
+        asm volatile("atom.relaxed" CUDA_SPACE ".add.u64 %0, [%1], %2;"
+                     : "=l"(old)
+                     : "l"(CUDA_AT(at)), "l"(all)
+                     : "memory");
+    return __shfl_sync(same, old, (int)lowest) + before;
 }
 
 /* Floats have no atomic minimum or maximum: a CAS loop combines them. Each failed CAS means that another lane has
