@@ -206,10 +206,15 @@ __global__ void __launch_bounds__(COPY_THREADS) copy_long_lists_kernel(const lis
     }
 }
 
-/* Copies lists 0 .. n - 1. `queue` is on the device. `chain`: lists may have several pieces. */
+inline cudaError_t empty_queue(long_lists *queue, cudaStream_t stream)
+{
+    return cudaMemsetAsync(&queue->count, 0, sizeof queue->count, stream);
+}
+
+/* Copies lists 0 .. n - 1. `queue` is on the device, and empty. `chain`: lists may have several pieces. */
 template <class lists>
-cudaError_t copy_lists(const cuda_state *cuda, const lists &work, bool chain, uint64_t n, long_lists *queue,
-                       cudaStream_t stream)
+cudaError_t copy_lists_by(const cuda_state *cuda, const lists &work, bool chain, uint64_t n, long_lists *queue,
+                          cudaStream_t stream)
 {
     enum { LONG_BLOCKS = 8 /* on one multiprocessor */, LEAST_LISTS = 8 };
     const uint64_t blocks = (uint64_t)cuda->multiprocessors * LONG_BLOCKS * 4; /* the last ones keep few waiting */
@@ -218,12 +223,20 @@ cudaError_t copy_lists(const cuda_state *cuda, const lists &work, bool chain, ui
         return cudaSuccess;
     while (each > LEAST_LISTS && n / each < blocks)
         each /= 2;
-    RETURN_IF_CUDA_FAILED(cudaMemsetAsync(&queue->count, 0, sizeof queue->count, stream));
     auto copy = chain ? copy_lists_kernel<lists, true> : copy_lists_kernel<lists, false>;
     copy<<<(unsigned)((n + each - 1) / each), COPY_THREADS, 0, stream>>>(work, n, each, queue);
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
     copy_long_lists_kernel<<<(unsigned)cuda->multiprocessors * LONG_BLOCKS, COPY_THREADS, 0, stream>>>(work, queue);
     return cudaGetLastError();
+}
+
+/* The same with a queue that need not be empty. */
+template <class lists>
+cudaError_t copy_lists(const cuda_state *cuda, const lists &work, bool chain, uint64_t n, long_lists *queue,
+                       cudaStream_t stream)
+{
+    RETURN_IF_CUDA_FAILED(empty_queue(queue, stream));
+    return copy_lists_by(cuda, work, chain, n, queue, stream);
 }
 
 #endif

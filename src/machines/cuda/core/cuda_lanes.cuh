@@ -448,11 +448,7 @@ LOOM_LANE uint64_t lane_and_8(uint64_t *at, uint64_t bits, int shared)
  * and the others get their parts in the order of the lanes. Single additions to one place would wait for each other. */
 LOOM_LANE uint64_t lane_draw_8(uint64_t *at, uint64_t n, int shared)
 {
-#ifdef TRIAL_SINGLE
-    const uint32_t same = 1u << lane_in_warp();
-#else
     const uint32_t same = __match_any_sync(__activemask(), (unsigned long long)at);
-#endif
     const uint32_t lowest = (uint32_t)__ffs((int)same) - 1, lane = lane_in_warp();
     unsigned long long all = 0, before = 0, old = 0;
     (void)shared;

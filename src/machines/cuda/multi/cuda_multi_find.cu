@@ -8,6 +8,7 @@
  * inside of a sector, 32 for the copy: 236 bytes, 29.5 for each value. An H200 copies 4.0 TB/s, so that 135 G
  * values/s is the limit. Measured, 2026-11-18: 86; of 0.78 ms, 0.38 are the lookups, 0.05 the scan, 0.30 the copy. */
 #include "machines/cuda/core/cuda_copy_lists.cuh"
+#include "machines/cuda/core/cuda_finish.cuh"
 #include "machines/cuda/multi/cuda_multi.cuh"
 
 #include <cub/device/device_scan.cuh>
@@ -59,11 +60,12 @@ template <class value_type> struct answers {
     }
 };
 
-/* One thread runs this, after the result was written. */
-__global__ void tell_small_kernel(loom_result *result, const uint64_t *needed, uint64_t room)
+/* Writes the result: the counts of the lookup, and TOO_SMALL if more than `room` values are needed. */
+__global__ void finish_lists_kernel(const cuda_finish finish, const uint64_t *needed, uint64_t room)
 {
-    if (*needed > room)
-        result->status = LOOM_TOO_SMALL;
+    finish_counts(finish);
+    if (threadIdx.x == 0 && *needed > room)
+        finish.result->status = LOOM_TOO_SMALL;
 }
 
 /* A query whose arrays are on the device. */
@@ -109,7 +111,7 @@ template <class value> cudaError_t copy_answers(const query_work *work, const ui
     const loom__list_query *query = work->query;
     const answers<value> lists = {work->view->heap,         handles,  work->offsets(),
                                   (value *)work->values.at, query->n, query->room};
-    return copy_lists(work->call->cuda, lists, multi_is_chain(work->view) != 0, query->n, queue, work->call->stream);
+    return copy_lists_by(work->call->cuda, lists, multi_is_chain(work->view) != 0, query->n, queue, work->call->stream);
 }
 
 /* The values go to an array of the caller's on the device, or to temporary memory, for which the device must first tell
@@ -130,6 +132,8 @@ loom_status find_lists(query_work *work)
                     "%llu bytes of temporary memory could not be had; ask for fewer keys at once, or free other memory",
                     (unsigned long long)bytes);
     uint64_t *handles = (uint64_t *)work->scratch.at;
+    long_lists *queue = (long_lists *)(work->scratch.at + queue_at);
+    CUDA_TRY(empty_queue(queue, stream)); /* first: the device is idle, and waits for the launch of the lookups */
     CUDA_TRY(find_handles(work, handles));
     CUDA_TRY(cub::DeviceScan::ExclusiveSum(work->scratch.at + scan_at, scan_bytes,
                                            lengths_of({handles, n, query->limit}), work->offsets(), n + 1, stream));
@@ -146,7 +150,6 @@ loom_status find_lists(query_work *work)
     RETURN_IF_FAILED(cuda_bring_array(cuda, "values", query->values,
                                       staged ? work->needed * work->view->value_bytes : 0, false, stream,
                                       &work->values));
-    long_lists *queue = (long_lists *)(work->scratch.at + queue_at);
     CUDA_TRY(work->view->value_bytes == 4 ? copy_answers<uint32_t>(work, handles, queue)
                                           : copy_answers<uint64_t>(work, handles, queue));
     return cuda_take_array_home(&work->values, stream);
@@ -165,9 +168,10 @@ loom_status run_query(query_work *work)
     RETURN_IF_FAILED(cuda_bring_array(call->cuda, "status", query->status, n, false, call->stream, &work->status));
     RETURN_IF_FAILED(counts ? find_counts(work) : find_lists(work));
     const cuda_finish finish = cuda_finish_of(call, false);
-    CUDA_TRY(cuda_launch_finish(finish, call->stream));
     if (!counts && query->values != NULL)
-        tell_small_kernel<<<1, 1, 0, call->stream>>>(finish.result, work->offsets() + n, query->room);
+        finish_lists_kernel<<<1, COUNT_COPIES, 0, call->stream>>>(finish, work->offsets() + n, query->room);
+    else
+        CUDA_TRY(cuda_launch_finish(finish, call->stream));
     CUDA_TRY(cudaGetLastError());
     RETURN_IF_FAILED(cuda_take_array_home(&work->answers, call->stream));
     RETURN_IF_FAILED(cuda_take_array_home(&work->status, call->stream));
