@@ -55,7 +55,7 @@ TEST_EACH(test_open_save_longest_name)
 
 /* A write beyond the file-size limit raises a signal that would end the process. The library must not let the signal
  * through. */
-TEST_EACH(test_open_save_size_limit_without_signal)
+TEST_EACH(test_open_save_size_limit_without_signal, .alone = 1)
 {
     loom_context *context = make_context(t);
     loom_map *map = small_map(t, context, 20000);

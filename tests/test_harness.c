@@ -44,6 +44,15 @@ TEST(test_harness_example_random, .hidden = 1)
     FAIL("drew %llu", (unsigned long long)random_u64(&t->random));
 }
 
+/* In the order of their names: passes, fails, crashes, passes. */
+TEST_EACH(test_harness_several_widths, .hidden = 1)
+{
+    if (t->key_bytes == 4 && t->value_bytes == 8)
+        FAIL("of %d widths", 4);
+    if (t->key_bytes == 8 && t->value_bytes == 4)
+        raise(SIGKILL);
+}
+
 /* Runs this program and returns its output. */
 static char *run_self(const test_run *t, const char *arguments, int *status)
 {
@@ -86,6 +95,28 @@ TEST(test_harness_reports_every_outcome)
     free(text);
 }
 
+/* With --together one process runs several tests. A test that does not pass ends its process, and the others still
+ * run. */
+TEST(test_harness_runs_tests_together)
+{
+    int status;
+    const char *arguments = "--hidden --filter test_harness_several_ --simd scalar --together 3 --jobs 1 --verbose";
+    char *text = run_self(t, arguments, &status);
+    CHECK_EQ(status, 1);
+    CHECK_HAS(text, "\n2 passed, 2 failed, 0 skipped\n");
+    CHECK_HAS(text, "PASS test_harness_several_widths_4_4");
+    CHECK_HAS(text, "FAIL test_harness_several_widths_4_8: exit status 1");
+    CHECK_HAS(text, "FAIL test_harness_several_widths_8_4: killed by signal 9");
+    CHECK_HAS(text, "PASS test_harness_several_widths_8_8");
+    free(text);
+    text = run_self(t, "--run test_harness_example_passes,test_harness_example_fails", &status);
+    CHECK_EQ(status, 1);
+    CHECK_HAS(text, "2 + 2 == 5 does not hold");
+    free(text);
+    free(run_self(t, "--run test_harness_example_passes,test_harness_example_passes", &status));
+    CHECK_EQ(status, 0);
+}
+
 /* The command that a failing test names draws the same numbers. */
 TEST(test_harness_replays_a_seed)
 {
@@ -108,7 +139,8 @@ TEST(test_harness_replays_a_seed)
 TEST(test_harness_refuses_wrong_options)
 {
     int status;
-    static const char *const wrong[] = {"--no-such-option", "--seed x", "--jobs 0", "--run no_such_test", "--seed"};
+    static const char *const wrong[] = {"--no-such-option", "--seed x",           "--jobs 0",
+                                        "--together 0",     "--run no_such_test", "--seed"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         free(run_self(t, wrong[i], &status));
         test_note("%s", wrong[i]);

@@ -558,7 +558,7 @@ TEST_EACH(test_open_destroy_waits_for_calls_in_flight, .threads = 1)
 
 /* ---- fork ----------------------------------------------------------------------------------------------- */
 
-TEST_EACH_KIND(test_open_fork_child_uses_table, .threads = 1, .cpu_only = 1)
+TEST_EACH_KIND(test_open_fork_child_uses_table, .threads = 1, .cpu_only = 1, .alone = 1)
 {
     loom_context *context = make_context_with(t, 4, random_u64(&t->random));
     uint64_t n = 20000;

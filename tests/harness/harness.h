@@ -86,6 +86,7 @@ typedef struct test_entry {
     int every_engine;    /* runs for all engines that have these types, except partial ones */
     int long_tier;       /* in the short tier it runs with the sizes of --quick */
     int threads;         /* uses several threads, its own or those of the library */
+    int alone;           /* needs a process of its own, also with --together: it forks, or changes the process */
     int cpu_only;        /* TEST_EACH: meaningless, or not yet offered, on the cuda machine */
     int hidden;          /* only runs when named by --run, or with --hidden */
     int leak_check;      /* under AddressSanitizer: look for leaks at the end. On some systems that takes seconds, so

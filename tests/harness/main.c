@@ -23,6 +23,7 @@
 #define DEFAULT_TIMEOUT_SECONDS 60
 #define MAX_JOBS                64
 #define MAX_WRAPPER_WORDS       15
+#define MAX_TOGETHER            64
 #define SHOWN_OUTPUT_BYTES      (64 * 1024)
 
 #if defined(__has_feature)
@@ -60,6 +61,7 @@ typedef struct options {
     const char *times;
     const char *run;
     const char *directory;
+    const char *progress; /* the number of a file that says how many of the tests in --run have passed */
     const char *data;
     const char *simd;
     char *wrapper[MAX_WRAPPER_WORDS + 1];
@@ -74,6 +76,7 @@ typedef struct options {
     int hidden;
     int verbose;
     int jobs;
+    int together;
     double timeout_scale;
 } options;
 
@@ -88,7 +91,9 @@ typedef struct test_case {
 typedef struct job {
     pid_t pid; /* 0: free */
     test_case *test;
+    uint32_t tests; /* it runs so many, from `test` on, and stops behind one that does not pass */
     int output;
+    int progress; /* a file: how many have passed */
     double started;
     double timeout;
     int timed_out;
@@ -112,7 +117,7 @@ static void usage(FILE *out)
     fputs("usage: loom_tests [options] [SUBSTRING]\n"
           "  --list               name the tests\n"
           "  --filter SUBSTRING   only tests whose names contain it (as the argument SUBSTRING)\n"
-          "  --run NAME           run one test in this process\n"
+          "  --run NAME[,NAME]    run one test in this process, or several until one does not pass\n"
           "  --seed S             seed of all randomness (default: random, printed)\n"
           "  --all                the long tier: long tests have their full size, too\n"
           "  --quick, --full      smaller sizes, for sanitizer (default there) and emulated builds; or the usual ones\n"
@@ -124,6 +129,9 @@ static void usage(FILE *out)
           "  --simd KIND          only scalar, neon, avx2 or cuda where a test runs for every kind\n"
           "  --one-kind           one kind, drawn by the seed, where a test runs for every kind\n"
           "  --jobs N             tests at the same time (default 2)\n"
+          "  --together N         up to N tests in one process, of those that run for tables of several widths "
+          "(default 1):\n"
+          "                       on a GPU most of a process's time is its start\n"
           "  --timeout-scale X    multiply every time-out (default 1; 10 under sanitizers)\n"
           "  --wrapper COMMAND    put before the executable, e.g. \"qemu-x86_64 -cpu max\"\n"
           "  --data DIR           where the golden files are (default: tests/data of the source tree)\n"
@@ -311,6 +319,34 @@ static int run_here(const options *o, const test_case *test)
     return 0;
 }
 
+/* Runs the tests whose names stand in `names`, one after the other, and notes how many have passed. */
+static int run_several_here(const options *o, const test_case *cases, size_t count, const char *names)
+{
+    uint32_t passed = 0;
+    int result = 0;
+    for (const char *name = names; name != NULL && result == 0; passed++) {
+        const size_t length = strcspn(name, ",");
+        char directory[300];
+        options own = *o;
+        size_t i = 0;
+        while (i < count && (strlen(cases[i].name) != length || strncmp(cases[i].name, name, length) != 0))
+            i++;
+        if (i == count) {
+            fprintf(stderr, "no test is called %.*s\n", (int)length, name);
+            return 2;
+        }
+        if (o->progress && pwrite(atoi(o->progress), &passed, sizeof passed, 0) != sizeof passed)
+            return TEST_EXIT_FAILED;
+        if (o->directory && strchr(names, ',')) {
+            snprintf(directory, sizeof directory, "%.200s/%u", o->directory, passed);
+            own.directory = mkdir(directory, 0700) == 0 ? directory : o->directory;
+        }
+        result = run_here(&own, &cases[i]);
+        name = name[length] != 0 ? name + length + 1 : NULL;
+    }
+    return result;
+}
+
 /* ---- All tests, each in a process ------------------------------------------------------------------------ */
 
 static int open_output(void)
@@ -334,21 +370,29 @@ static void ask_for_leaks(void)
     setenv("ASAN_OPTIONS", settings, 1);
 }
 
-static void execute(const options *o, const test_case *test, const char *directory)
+static void execute(const options *o, const job *own)
 {
-    char seed[32];
+    static char names[MAX_TOGETHER * (sizeof own->test->name + 1)];
+    char seed[32], progress[16];
     const char *arguments[MAX_WRAPPER_WORDS + 20];
+    const test_case *test = own->test;
     int count = 0;
+    size_t length = 0;
+    for (uint32_t i = 0; i < own->tests; i++)
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i > 0 ? "," : "", own->test[i].name);
     snprintf(seed, sizeof seed, "0x%" PRIx64, o->seed);
+    snprintf(progress, sizeof progress, "%d", own->progress);
     for (int i = 0; i < o->wrapper_words; i++)
         arguments[count++] = o->wrapper[i];
     arguments[count++] = program_path;
     arguments[count++] = "--run";
-    arguments[count++] = test->name;
+    arguments[count++] = names;
     arguments[count++] = "--seed";
     arguments[count++] = seed;
     arguments[count++] = "--directory";
-    arguments[count++] = directory;
+    arguments[count++] = own->directory;
+    arguments[count++] = "--progress";
+    arguments[count++] = progress;
     arguments[count++] = "--data";
     arguments[count++] = o->data;
     if (o->simd) {
@@ -369,15 +413,16 @@ static void execute(const options *o, const test_case *test, const char *directo
     else
         execv(arguments[0], (char *const *)(uintptr_t)arguments);
     if (errno == ENOEXEC) { /* under an emulator that the system cannot start: runs the test in the fork */
-        options own = *o;
-        own.directory = directory;
-        exit(run_here(&own, test));
+        options here = *o;
+        here.directory = own->directory;
+        here.progress = progress;
+        exit(run_several_here(&here, own->test, own->tests, names));
     }
     fprintf(stderr, "%s cannot be executed: %s\n", arguments[0], strerror(errno));
     _exit(TEST_EXIT_FAILED);
 }
 
-static int start(const options *o, job *slot, test_case *test, unsigned number)
+static int start(const options *o, job *slot, test_case *test, uint32_t tests, unsigned number)
 {
     memset(slot, 0, sizeof *slot);
     snprintf(slot->directory, sizeof slot->directory, "%.200s/%u", run_directory, number);
@@ -386,14 +431,17 @@ static int start(const options *o, job *slot, test_case *test, unsigned number)
         return -1;
     }
     slot->output = open_output();
-    if (slot->output < 0) {
+    slot->progress = open_output();
+    if (slot->output < 0 || slot->progress < 0) {
         fprintf(stderr, "no file for the output of %s: %s\n", test->name, strerror(errno));
         return -1;
     }
     slot->test = test;
+    slot->tests = tests;
     slot->started = now();
-    slot->timeout =
-        (test->entry->timeout_seconds ? test->entry->timeout_seconds : DEFAULT_TIMEOUT_SECONDS) * o->timeout_scale;
+    for (uint32_t i = 0; i < tests; i++)
+        slot->timeout += (test[i].entry->timeout_seconds ? test[i].entry->timeout_seconds : DEFAULT_TIMEOUT_SECONDS) *
+                         o->timeout_scale;
     fflush(stdout);
     fflush(stderr);
     pid_t pid = fork();
@@ -413,7 +461,7 @@ static int start(const options *o, job *slot, test_case *test, unsigned number)
         dup2(slot->output, 2);
         close(nothing);
         close(slot->output);
-        execute(o, test, slot->directory);
+        execute(o, slot);
     }
     setpgid(pid, pid); /* also here: whichever of the two comes first */
     slot->pid = pid;
@@ -463,38 +511,64 @@ typedef struct totals {
     unsigned passed, failed, skipped;
 } totals;
 
-static void finish(const options *o, job *slot, int status, totals *sum, FILE *times)
+/* Tells what became of a test that did not pass. */
+static void tell_not_passed(const options *o, const job *slot, const test_case *test, int status, double seconds,
+                            totals *sum)
 {
-    double seconds = now() - slot->started;
-    if (times)
-        fprintf(times, "%.2f %s\n", seconds, slot->test->name);
-    kill(-slot->pid, SIGKILL); /* processes that the test left running */
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out) {
-        sum->passed++;
-        if (o->verbose)
-            printf("PASS %s (%.2f s)\n", slot->test->name, seconds);
-    } else if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_EXIT_SKIPPED && !slot->timed_out) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_EXIT_SKIPPED && !slot->timed_out) {
         sum->skipped++;
-        printf("SKIP %s", slot->test->name);
+        printf("SKIP %s", test->name);
         show_skip_reason(slot->output);
         printf("\n");
     } else {
         sum->failed++;
-        printf("FAIL %s: ", slot->test->name);
+        printf("FAIL %s: ", test->name);
         if (slot->timed_out)
             printf("no end after %.0f s", slot->timeout);
         else if (WIFSIGNALED(status))
             printf("killed by signal %d (%s) after %.2f s", WTERMSIG(status), strsignal(WTERMSIG(status)), seconds);
         else
             printf("exit status %d after %.2f s", WEXITSTATUS(status), seconds);
-        printf("\n---- output of %s\n", slot->test->name);
+        printf("\n---- output of %s\n", test->name);
         show_output(slot->output);
-        print_replay(o, slot->test);
+        print_replay(o, test);
     }
+}
+
+/* Tells which tests of a process have passed, and what became of the next one. Returns how many tests these are. */
+static uint32_t finish(const options *o, job *slot, int status, totals *sum, FILE *times)
+{
+    const int all_well = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out;
+    uint32_t passed = 0;
+    if (pread(slot->progress, &passed, sizeof passed, 0) != sizeof passed || passed > slot->tests)
+        passed = 0;
+    if (all_well || passed == slot->tests) /* a process that fails at its very end: its last test has failed */
+        passed = slot->tests - !all_well;
+    const uint32_t ended = passed + !all_well;
+    const double seconds = (now() - slot->started) / ended;
+    kill(-slot->pid, SIGKILL); /* processes that the tests left running */
+    for (uint32_t i = 0; times && i < ended; i++)
+        fprintf(times, "%.2f %s\n", seconds, slot->test[i].name);
+    for (uint32_t i = 0; o->verbose && i < passed; i++)
+        printf("PASS %s (%.2f s)\n", slot->test[i].name, seconds);
+    sum->passed += passed;
+    if (!all_well)
+        tell_not_passed(o, slot, &slot->test[passed], status, seconds, sum);
     fflush(stdout);
     close(slot->output);
+    close(slot->progress);
     test_remove_tree(slot->directory);
     slot->pid = 0;
+    return ended;
+}
+
+/* How many of the `left` tests from `test` on one process runs. */
+static uint32_t tests_together(const options *o, const test_case *test, size_t left)
+{
+    uint32_t count = 0;
+    while (count < left && count < (uint32_t)o->together && test[count].entry->each && !test[count].entry->alone)
+        count++;
+    return count > 0 ? count : 1;
 }
 
 static volatile sig_atomic_t interrupted;
@@ -535,13 +609,14 @@ static int run_all(const options *o, test_case *cases, size_t count)
     while ((next < chosen || running) && !interrupted) {
         for (int i = 0; i < o->jobs && next < chosen; i++)
             if (!jobs[i].pid) {
-                if (start(o, &jobs[i], &cases[next], (unsigned)next) != 0) {
-                    sum.failed++;
-                    done++;
+                const uint32_t tests = tests_together(o, &cases[next], chosen - next);
+                if (start(o, &jobs[i], &cases[next], tests, (unsigned)next) != 0) {
+                    sum.failed += tests;
+                    done += tests;
                 } else {
                     running++;
                 }
-                next++;
+                next += tests;
             }
         struct timespec wait = {0, 100 * 1000 * 1000};
         sigtimedwait(&child_signal, NULL, &wait);
@@ -550,9 +625,18 @@ static int run_all(const options *o, test_case *cases, size_t count)
             if (!jobs[i].pid)
                 continue;
             if (waitpid(jobs[i].pid, &status, WNOHANG) == jobs[i].pid) {
-                finish(o, &jobs[i], status, &sum, times);
+                test_case *first = jobs[i].test;
+                const uint32_t tests = jobs[i].tests, ended = finish(o, &jobs[i], status, &sum, times);
+                done += ended;
                 running--;
-                done++;
+                if (ended < tests) { /* the others, in another process */
+                    if (start(o, &jobs[i], first + ended, tests - ended, (unsigned)(first + ended - cases)) == 0) {
+                        running++;
+                    } else {
+                        sum.failed += tests - ended;
+                        done += tests - ended;
+                    }
+                }
             } else if (!jobs[i].timed_out && now() - jobs[i].started > jobs[i].timeout) {
                 jobs[i].timed_out = 1;
                 kill(-jobs[i].pid, SIGKILL);
@@ -621,9 +705,9 @@ static void split_wrapper(options *o, const char *text)
 
 static int needs_value(const char *option)
 {
-    static const char *const with_value[] = {"--filter",    "--run",   "--seed",          "--simd",
-                                             "--jobs",      "--data",  "--timeout-scale", "--wrapper",
-                                             "--directory", "--times", "--only",          NULL};
+    static const char *const with_value[] = {"--filter", "--run",           "--seed",     "--simd",      "--jobs",
+                                             "--data",   "--timeout-scale", "--wrapper",  "--directory", "--times",
+                                             "--only",   "--together",      "--progress", NULL};
     for (int i = 0; with_value[i]; i++)
         if (strcmp(option, with_value[i]) == 0)
             return 1;
@@ -692,6 +776,10 @@ static int parse(options *o, int count, char **arguments)
             }
         } else if (strcmp(option, "--jobs") == 0) {
             o->jobs = atoi(value);
+        } else if (strcmp(option, "--together") == 0) {
+            o->together = atoi(value);
+        } else if (strcmp(option, "--progress") == 0) {
+            o->progress = value;
         } else if (strcmp(option, "--timeout-scale") == 0) {
             o->timeout_scale = atof(value);
         } else if (option[0] != '-') {
@@ -702,8 +790,9 @@ static int parse(options *o, int count, char **arguments)
             return (help ? 0 : 2) + 1;
         }
     }
-    if (o->jobs < 1 || o->jobs > MAX_JOBS || !(o->timeout_scale > 0)) {
-        fprintf(stderr, "--jobs takes 1 to %d, --timeout-scale a number above 0\n", MAX_JOBS);
+    if (o->jobs < 1 || o->jobs > MAX_JOBS || o->together < 1 || o->together > MAX_TOGETHER || !(o->timeout_scale > 0)) {
+        fprintf(stderr, "--jobs takes 1 to %d, --together 1 to %d, --timeout-scale a number above 0\n", MAX_JOBS,
+                MAX_TOGETHER);
         return 2 + 1;
     }
     return 0;
@@ -715,6 +804,7 @@ int main(int count, char **arguments)
     size_t case_count;
     memset(&o, 0, sizeof o);
     o.jobs = 2;
+    o.together = 1;
     o.quick = SANITIZED;
     o.short_tier = 1;
     o.timeout_scale = SANITIZED ? 10 : 1;
@@ -738,15 +828,7 @@ int main(int count, char **arguments)
             if (is_chosen(&o, &cases[i]))
                 printf("%s\n", cases[i].name);
     } else if (o.run) {
-        size_t i = 0;
-        while (i < case_count && strcmp(cases[i].name, o.run) != 0)
-            i++;
-        if (i == case_count) {
-            fprintf(stderr, "no test is called %s\n", o.run);
-            result = 2;
-        } else {
-            result = run_here(&o, &cases[i]);
-        }
+        result = run_several_here(&o, cases, case_count, o.run);
     } else {
         result = run_all(&o, cases, case_count);
     }

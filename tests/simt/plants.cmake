@@ -1058,14 +1058,6 @@ plant(touched_list_not_left_alone chain/append+append
         return CHAIN_GO_ON;
 ")
 
-plant(handle_that_is_not_stored_yet chain/append+append
-"    if (seen == 0 || list_is_touched(seen))
-        return CHAIN_GO_ON;
-"
-"    if (list_is_touched(seen))
-        return CHAIN_GO_ON;
-")
-
 plant(fill_not_raised chain/append+append
 "seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0)"
 "seen + 1")

@@ -235,6 +235,8 @@ LOOM_LANE chain_outcome chain_append_to(int shared, const loom__multi_view *view
                                         lane_truth again, chain_appended *told)
 {
     const uint64_t seen = lane_load_8(at), count = list_count(seen);
+    /* 0: the memory models let a lane see a ready bit before the handle that was stored first. On real machines and in
+     * the simulator the CAS below would only fail. */
     if (seen == 0 || list_is_touched(seen))
         return CHAIN_GO_ON;
     if (count >= view->most)
