@@ -205,9 +205,9 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
                                             .n = tiny ? 1 : 1 + below(SIM_MOST_ITEMS)};
             call->chain.groups = 1 + below(call->chain.n);
             if (c->brim)
-                call->chain.n = call->chain.groups = SIM_MOST_ITEMS;
+                call->chain.n = call->chain.groups = tiny ? 2 : SIM_MOST_ITEMS;
             for (uint32_t item = 0; item < call->chain.n; item++) {
-                call->of[item] = c->brim ? stream * SIM_MOST_ITEMS + item : below(hot);
+                call->of[item] = c->brim ? stream * call->chain.n + item : below(hot);
                 call->items[item] = (simt_map_item){.key = now.keys[call->of[item]].key, .value = value++};
             }
         }
