@@ -9,8 +9,7 @@
  *                specialises it: this is our template mechanism on every machine
  *   LOOM_BOTH    the same, but host code calls it, too
  *   LOOM_STEP    a long function that is seldom called. A CPU does not inline it. A GPU inlines it, because otherwise
- *                one copy would serve all kinds
- *   LOOM_BOTH_STEP  the same, but host code calls it, too
+ *                one copy would serve all kinds. LOOM_BOTH_STEP: the same, but host code calls it, too
  *   LOOM_UNROLL  unrolls the next loop. It runs over the words of a line, which a GPU holds in registers; a register
  *                cannot be addressed by a computed index
  *
