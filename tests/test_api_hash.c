@@ -5,7 +5,7 @@
 #include "harness/hash_vectors.h"
 #include "harness/map_fixture.h"
 
-#include "core/hash.h"
+#include "core/hash_bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +133,53 @@ TEST_EACH_SET(test_api_hash_of_any_number_of_keys)
         check_hashes(context, &b, seed - 1, IN_DEVICE_MEMORY, ON_HOST, NULL);
         free_batch(&b);
     }
+    loom_context_destroy(context);
+}
+
+/* Keys of other widths have the hash of byte strings. Their arrays begin at any byte. */
+static void check_widths(const test_run *t, loom_context *context)
+{
+    enum { KEYS = 3001 };
+    static const uint32_t widths[] = {1,  2,  3,  5,  7,  9,   12,  15,  16,  17, 20,
+                                      24, 31, 32, 33, 64, 100, 128, 200, 241, 256};
+    unsigned char *memory = test_allocate((size_t)KEYS * 256 + 8);
+    uint64_t *hashes = test_allocate(KEYS * sizeof *hashes);
+    test_random draw = t->random;
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        for (uint32_t offset = 0; offset < 8; offset += i % 2 == 0 ? 1 : 2) {
+            const uint64_t seed = random_u64(&draw), bytes = (uint64_t)KEYS * widths[i];
+            const loom__seed expanded = loom__seed_expand(seed);
+            unsigned char *keys = memory + offset;
+            for (uint64_t at = 0; at < bytes; at++)
+                keys[at] = (unsigned char)random_u64(&draw);
+            test_note("%u bytes from byte %u on", widths[i], offset);
+            CHECK_OK(loom_hash(context, keys, widths[i], KEYS, seed, hashes, NULL));
+            for (uint64_t k = 0; k < KEYS; k++)
+                CHECK_EQ(hashes[k], loom__hash_bytes(keys + k * widths[i], widths[i], expanded));
+            array_at own = make_array(context, IN_DEVICE_MEMORY, bytes + 8, 1);
+            CHECK_OK(loom_array_copy(context, own.at + offset, keys, bytes, NULL));
+            memset(hashes, 0, KEYS * sizeof *hashes);
+            CHECK_OK(loom_hash(context, own.at + offset, widths[i], KEYS, seed, hashes, NULL));
+            for (uint64_t k = 0; k < KEYS; k += 7)
+                CHECK_EQ(hashes[k], loom__hash_bytes(keys + k * widths[i], widths[i], expanded));
+            take_back(&own, NULL);
+        }
+    free(hashes);
+    free(memory);
+}
+
+TEST(test_api_hash_of_any_width)
+{
+    loom_context *context = make_context_with(t, 3, 1);
+    check_widths(t, context);
+    loom_context_destroy(context);
+}
+
+TEST(test_cuda_hash_of_any_width)
+{
+    need_cuda();
+    loom_context *context = cuda_context_create(t, 0);
+    check_widths(t, context);
     loom_context_destroy(context);
 }
 
@@ -288,7 +335,7 @@ TEST_EACH_FILTER(test_filter_hash_is_that_of_the_filter)
 
 TEST_EACH_SET(test_api_hash_wrong_arguments)
 {
-    static const uint32_t widths[] = {0, 1, 2, 3, 5, 6, 7, 9, 12, 16, 32, UINT32_MAX};
+    static const uint32_t widths[] = {0, 257, 1024, 65536, UINT32_MAX};
     static const uint64_t counts[] = {UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 61, UINT64_C(1) << 60};
     enum { N = 100 };
     loom_context *context = make_context(t);
@@ -312,9 +359,9 @@ TEST_EACH_SET(test_api_hash_wrong_arguments)
         INVALID(loom_hash(context, keys, k, N, 1, hashes, keys));
 #undef INVALID
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
-        CHECK_REFUSED(loom_hash(context, keys, widths[i], N, 1, hashes, NULL), LOOM_UNSUPPORTED);
-        CHECK(strstr(loom_last_error(), "wide keys come with a later version") != NULL);
-        CHECK_REFUSED(loom_hash(context, NULL, widths[i], 0, 1, NULL, NULL), LOOM_UNSUPPORTED);
+        CHECK_REFUSED(loom_hash(context, keys, widths[i], N, 1, hashes, NULL), LOOM_INVALID_ARGUMENT);
+        CHECK(strstr(loom_last_error(), "1 to 256 bytes") != NULL);
+        CHECK_REFUSED(loom_hash(context, NULL, widths[i], 0, 1, NULL, NULL), LOOM_INVALID_ARGUMENT);
     }
     CHECK_OK(loom_hash(context, NULL, k, 0, 1, NULL, NULL));
     CHECK_OK(loom_hash(context, keys, k, 0, 1, hashes, NULL));

@@ -346,20 +346,20 @@ typedef struct loom_memory {
 
 /* Writes the 64-bit hash of each key. Tables and filters place their keys by this hash.
  *   keys       [n] of key_bytes
- *   key_bytes  4 or 8
+ *   key_bytes  1 to 256
  *   seed       any value. loom_stats.seed and loom_filter_report.seed are the seeds of a table and
  *              of a filter: with them the call writes the hashes that the table or filter uses
  *   hashes     [n]
  *   - The hash follows from the key, its width and the seed. It is the same on every machine. It is
  *     part of the file format (docs/format.md) and changes only with the format's number.
- *   - Different keys of the same width have different hashes.
+ *   - Different keys of the same width have different hashes, if they have at most 8 bytes.
  *   - A key with hash h belongs to partition ((h >> 32) * p) >> 32 of a table of p partitions
  *     (loom_stats.partitions).
  *   - The hash is not cryptographic: the seed is enough to compute a key from its hash.
  *   - loom::hash of loom/device.cuh is the same hash inside kernels.
  *   - Memory   allocates nothing
  *   - Runs     synchronous; overlaps with every call
- *   - Status   UNSUPPORTED: another key_bytes; wide keys come with a later version */
+ *   - Status   INVALID_ARGUMENT: another key_bytes */
 LOOM_API loom_status loom_hash(loom_context *context, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                                uint64_t *hashes, loom_stream stream);
 

@@ -99,8 +99,8 @@ typedef struct loom__machine_ops {
 
     loom_status (*measure_limit)(loom__machine *machine, loom_limit *limit);
 
-    /* hashes[i] = the hash of key i under `seed` (core/hash.h), for keys of 4 or 8 bytes. Both arrays belong to a call
-     * and may lie wherever a call's arrays may. Waits. */
+    /* hashes[i] = the hash of key i under `seed`: core/hash.h for keys of 4 and 8 bytes, core/hash_bytes.h for others.
+     * Both arrays belong to a call and may lie wherever a call's arrays may. Waits. */
     loom_status (*hash_keys)(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                              uint64_t *hashes, loom_stream stream);
 } loom__machine_ops;

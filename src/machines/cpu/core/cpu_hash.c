@@ -1,7 +1,7 @@
 /* Hashes of keys. Threads share the keys in pieces. */
 #include "machines/cpu/core/cpu_hash.h"
 
-#include "core/hash.h"
+#include "core/hash_bytes.h"
 
 enum { PIECE = 1 << 16 };
 
@@ -9,6 +9,7 @@ typedef struct hash_work {
     const void *keys;
     uint64_t *hashes;
     uint64_t n;
+    uint32_t key_bytes;
     loom__seed seed;
 } hash_work;
 
@@ -33,12 +34,24 @@ static void hash_piece_8(void *argument, uint64_t piece)
     hash_some(argument, piece, 8);
 }
 
+static void hash_piece_of_any_width(void *argument, uint64_t piece)
+{
+    const hash_work work = *(const hash_work *)argument;
+    const uint64_t begin = piece * PIECE, end = work.n - begin < PIECE ? work.n : begin + PIECE;
+    for (uint64_t i = begin; i < end; i++)
+        work.hashes[i] =
+            loom__hash_bytes((const unsigned char *)work.keys + i * work.key_bytes, work.key_bytes, work.seed);
+}
+
 loom_status loom__cpu_hash_keys(loom__machine *machine, const void *keys, uint32_t key_bytes, uint64_t n, uint64_t seed,
                                 uint64_t *hashes, loom_stream stream)
 {
-    hash_work work = {keys, hashes, n, loom__seed_expand(seed)};
+    hash_work work = {keys, hashes, n, key_bytes, loom__seed_expand(seed)};
     (void)stream;
-    machine->ops->host_parallel(machine, n / PIECE + (n % PIECE != 0), key_bytes == 4 ? hash_piece_4 : hash_piece_8,
+    machine->ops->host_parallel(machine, n / PIECE + (n % PIECE != 0),
+                                key_bytes == 4   ? hash_piece_4
+                                : key_bytes == 8 ? hash_piece_8
+                                                 : hash_piece_of_any_width,
                                 &work);
     return LOOM_OK;
 }
