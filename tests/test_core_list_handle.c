@@ -24,6 +24,15 @@ TEST(test_core_list_handle_fields)
             CHECK_EQ(list_capacity(handle, lists[i].count), exact ? lists[i].count : list_class(lists[i].count));
             CHECK_EQ(list_with_count(handle | LIST_TOUCHED, 1), list_make(lists[i].kind, lists[i].first, 1, exact));
         }
+    const uint64_t near = ((uint64_t)1 << 33) - 1,
+                   filled = list_make(LIST_SHORT, near, 100, 0) | LIST_LINKED | LIST_FILL;
+    CHECK_EQ(list_first(filled), near);
+    CHECK_EQ(list_count(filled), 100);
+    CHECK_EQ(list_fill(filled), LIST_MOST_FILL);
+    CHECK_EQ(list_fill(filled - LIST_FILL), 0);
+    CHECK_EQ(list_fill(list_make(LIST_SHORT, far, 100, 0)), 0);
+    CHECK_EQ(list_fill(list_make(LIST_LARGE, large, 100, 0) | LIST_LINKED), 0);
+    CHECK_EQ(list_with_count(filled, 50), list_make(LIST_SHORT, near, 50, 0) | LIST_LINKED);
     const uint64_t one = list_of_one(UINT32_MAX);
     CHECK_EQ(list_kind(one), LIST_ONE);
     CHECK_EQ(list_count(one), 1);

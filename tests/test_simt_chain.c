@@ -33,6 +33,10 @@ TEST(test_simt_chain_find_all_beside_erase_large, .timeout_seconds = 240)
 {
     run_case(t, "chain/find_all+erase/large", RUNS / 2);
 }
+TEST(test_simt_chain_append_then_count, .timeout_seconds = 240)
+{
+    run_case(t, "chain/append+append/count", RUNS);
+}
 TEST(test_simt_chain_append_beside_append_brim, .timeout_seconds = 240)
 {
     run_case(t, "chain/append+append/brim", RUNS / 2);

@@ -60,7 +60,8 @@
  *   lane_or_8(at, bits, shared)        atomic OR, relaxed
  *   lane_fetch_or_8 / lane_and_8(at, bits, shared)
  *                                      atomic OR / AND, relaxed; returns the old value
- *   lane_draw_8(at, n, shared)         atomic addition, relaxed; returns the old value
+ *   lane_draw_8(at, n, shared)         atomic addition, relaxed; returns the old value. On a GPU the additions of a
+ *                                      warp are one: the old value may be one that was never in memory
  *   lane_combine_8 / lane_combine_4(at, rule, value, shared)
  *                                      atomic, relaxed: stores loom__combine_8/4 of the old value and `value`
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after

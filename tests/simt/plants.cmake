@@ -1058,6 +1058,14 @@ plant(touched_list_not_left_alone chain/append+append
         return CHAIN_GO_ON;
 ")
 
+plant(passed_bits_not_acquired chain/append+append/count
+"            lane_acquire(shared); /* filter bits"
+"            (void)0; /* filter bits")
+
+plant(ready_bit_not_joined chain/append+append/count
+"    lane_join(group, shared); /* the ready bit"
+"    /* the ready bit")
+
 plant(fill_not_raised chain/append+append
 "seen + 1 + (list_fill(seen) > 0 ? LIST_ONE_FILL : 0)"
 "seen + 1")

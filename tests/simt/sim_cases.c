@@ -228,6 +228,12 @@ const sim_case sim_cases[] = {
      .streams = {SIM_APPEND, SIM_APPEND},
      .chain = 1,
      .brim = 1},
+    {.name = "chain/append+append/count",
+     .about = "groups append to the same keys, and each counts the values of its key at once",
+     .streams = {SIM_APPEND, SIM_APPEND},
+     .crowded = 1,
+     .chain = 1,
+     .counts = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -202,7 +202,8 @@ void sim_chain_draw(const sim_case *c, uint64_t seed, int tiny)
                                             .view = now.view,
                                             .items = call->items,
                                             .values = call->values,
-                                            .n = tiny ? 1 : 1 + below(SIM_MOST_ITEMS)};
+                                            .n = tiny ? 1 : 1 + below(SIM_MOST_ITEMS),
+                                            .counts = c->counts};
             call->chain.groups = 1 + below(call->chain.n);
             if (c->brim)
                 call->chain.n = call->chain.groups = tiny ? 2 : SIM_MOST_ITEMS;

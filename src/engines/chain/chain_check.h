@@ -38,6 +38,8 @@ LOOM_BOTH int chain_check_piece(const loom__multi_view *view, uint64_t used, uin
     const uint64_t room = newest ? chain_capacity(view, handle, before) : end;
     if (room < end || room - before > used - place)
         return 0;
+    if (newest && list_kind(handle) == LIST_SHORT && room > LIST_LARGE_FROM) /* appends would overflow its count */
+        return 0;
     if (newest && list_fill(handle) > 0 && (list_fill(handle) != end - before || room - before > LIST_MOST_FILL))
         return 0;
     *first = place - in_front;

@@ -33,9 +33,11 @@ enum {
     CHAIN_LARGEST_GROWTH = 8,   /* of a config; both fit 16 bits */
     CHAIN_LARGEST_FIRST = 1 << 15,
 #ifdef LOOM_SIMULATED_LISTS
-    CHAIN_LARGE_BUCKET = SIMT_LARGE_BUCKET
+    CHAIN_LARGE_BUCKET = SIMT_LARGE_BUCKET,
+    CHAIN_SMALL = SIMT_SMALL_BUCKET
 #else
-    CHAIN_LARGE_BUCKET = 1 << 16
+    CHAIN_LARGE_BUCKET = 1 << 16,
+    CHAIN_SMALL = 64 /* values: appends take buckets of this size without asking whether they fit */
 #endif
 };
 

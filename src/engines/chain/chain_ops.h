@@ -38,11 +38,12 @@
  * appends run. One addition at most begins within the heap and passes its end; its lane stores in `end` where it began.
  * All later ones fail. When all appends have ended, `used` becomes `end`. Until then smaller buckets are refused, too,
  * although one might fit: if refused additions were taken back at once, a small one could be taken back after a larger
- * one, below a bucket that was given in between.
+ * one, below a bucket that was given in between. So little is lost, larger buckets (CHAIN_SMALL) are only added if they
+ * fit a moment before.
  *
  * Which operations may overlap. Only what the lane simulator has shown (tests/simt/sim_chain.c) is allowed:
  *   - appends with appends, and with lookups that read the handle alone (contains, counts): a count includes places
- *     that are reserved, and all values before a place that an ended append got;
+ *     that are reserved, and all values before a place that an ended append got, also one of the same group;
  *   - erasures of keys with erasures, and with lookups of all values: lists stay in the heap until the table moves.
  * Appends must not overlap with lookups of values. A lookup could read a place that is reserved, but not stored yet
  * (case chain/append+find_all). To know which places are stored, each append would need a second atomic operation, and
@@ -244,9 +245,10 @@ LOOM_LANE chain_outcome chain_append_to(int shared, const loom__multi_view *view
     const uint64_t before = chain_before(shared, view, seen);
     if (count >= chain_capacity(view, seen, before)) {
         const chain_bucket next = chain_next_bucket(view, seen);
-        /* Appends to one key that will be refused do not wait for each other. Large buckets are not drawn in vain: so
-         * many draws that `used` overflows take longer than any machine runs. */
-        if ((again || next.all >= CHAIN_LARGE_BUCKET) && chain_is_used_up(view, &next))
+        /* From its second turn on, an append that will be refused does not wait for others to the same key. A bucket
+         * that is not small is never taken in vain: that would close the heap for smaller ones. And `used` cannot
+         * overflow: that takes 2^58 small buckets taken in vain, years of work. */
+        if ((again || next.all > CHAIN_SMALL) && chain_is_used_up(view, &next))
             return chain_refuse(view, seen);
         if (lane_swap_8(at, seen, seen | LIST_TOUCHED, shared) != seen)
             return CHAIN_GO_ON;
@@ -300,6 +302,8 @@ LOOM_LANE chain_answer chain_append_item(loom__slot_kind kind, int shared, lane_
     answer.new_key = found == OPEN_DONE && tells;
     if (found == OPEN_DONE || found == OPEN_WAS_THERE) {
         walk->located = 1;
+        if (found == OPEN_WAS_THERE && walk->open.marked_to < walk->open.depth)
+            lane_acquire(shared); /* filter bits that this careful walk passed: a count that follows must see them */
         if (tells)
             walk->at = (uint64_t *)(void *)open_value(kind, &view->directory, walk->open.partition,
                                                       open_line(kind, &walk->open, walk->open.free_bucket),
@@ -314,6 +318,7 @@ LOOM_LANE chain_answer chain_append_item(loom__slot_kind kind, int shared, lane_
     }
     const lane_truth done = lane_some(lane_poll(group, own == CHAIN_DONE));
     const lane_truth refused = lane_some(lane_poll(group, own == CHAIN_REFUSED));
+    lane_join(group, shared); /* the ready bit that one lane saw: a count that follows must see it on all lanes */
     answer.outcome = done ? CHAIN_DONE : refused || found == OPEN_NO_ROOM ? CHAIN_REFUSED : CHAIN_GO_ON;
     answer.reports = found == OPEN_NO_ROOM ? lane_leads(group) : own != CHAIN_GO_ON;
     return answer;

@@ -17,6 +17,7 @@ typedef struct item_walk {
     chain_walk append;
     open_walk open;
     lane_truth erases; /* the handle was found: the walk erases the key */
+    lane_truth counts; /* the value was appended: the walk counts the key's values */
     uint64_t handle;   /* on the lane that saw it; otherwise 0 */
 } item_walk;
 
@@ -25,18 +26,35 @@ static item_walk start(loom__slot_kind kind, const loom__multi_view *view, uint6
     item_walk walk;
     walk.append = chain_start(kind, view, key);
     walk.open = walk.append.open;
-    walk.erases = 0;
+    walk.erases = walk.counts = 0;
     walk.handle = 0;
     return walk;
 }
 
 /* Each returns whether the item is done; the same on all lanes of the group. */
 
+/* Counts the values of a key to which this group has appended. */
+LOOM_LANE int count_after(loom__slot_kind kind, const simt_chain_call *call, lane_group group, item_walk *walk,
+                          simt_items *own, lane_truth counts)
+{
+    const open_found found = open_find_item(kind, OPEN_SHARED, group, &call->view.directory, &walk->open, counts);
+    if (!counts || !found.settled)
+        return 0;
+    const uint64_t count = found.found ? list_count(found.value) : 0;
+    if (found.reports && count <= own->item->found)
+        simt_fail("a group has appended value %llu of a key, and counts %llu", (unsigned long long)own->item->found,
+                  (unsigned long long)count);
+    return 1;
+}
+
 LOOM_LANE int append(loom__slot_kind kind, const simt_chain_call *call, lane_group group, item_walk *walk,
                      simt_items *own, list_change *change)
 {
-    const chain_answer answer =
-        chain_append_item(kind, OPEN_SHARED, group, &call->view, &walk->append, own->item->value, own->active);
+    const lane_truth counts = own->active & walk->counts;
+    const chain_answer answer = chain_append_item(kind, OPEN_SHARED, group, &call->view, &walk->append,
+                                                  own->item->value, own->active & !walk->counts);
+    if (call->counts && count_after(kind, call, group, walk, own, counts))
+        return 1;
     own->size_change += answer.new_key;
     if (answer.outcome == CHAIN_GO_ON)
         return 0;
@@ -46,7 +64,8 @@ LOOM_LANE int append(loom__slot_kind kind, const simt_chain_call *call, lane_gro
         change->pairs++;
         change->in_heap += answer.told.in_heap;
     }
-    return 1;
+    walk->counts = call->counts && answer.outcome == CHAIN_DONE;
+    return !walk->counts;
 }
 
 /* Reads a list, from its newest piece to its oldest. */

@@ -15,6 +15,7 @@ typedef struct simt_chain_call {
     simt_map_item *items;
     uint64_t (*values)[SIMT_CHAIN_MOST_VALUES]; /* [n] find_all */
     uint32_t n, groups;                         /* groups share out the items */
+    int counts;                                 /* a group counts the values of its key after each append */
 } simt_chain_call;
 
 /* A kernel; `argument` is a simt_chain_call. With a plant (tests/simt/plants.cmake) it has another name,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define LOOM_SIMULATED_LISTS
-enum { SIMT_LARGE_UNIT = 4, SIMT_LARGE_BUCKET = 6, SIMT_NEVER_LARGE = 1 << 19 };
+enum { SIMT_LARGE_UNIT = 4, SIMT_LARGE_BUCKET = 6, SIMT_SMALL_BUCKET = 5, SIMT_NEVER_LARGE = 1 << 19 };
 extern uint64_t simt_large_from; /* set before a run; SIMT_NEVER_LARGE: as in the library */
 extern uint64_t simt_most_fill;  /* set before a run: the largest bucket whose handle has a fill */
 
