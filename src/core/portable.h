@@ -10,6 +10,7 @@
  *   LOOM_BOTH    the same, but host code calls it, too
  *   LOOM_STEP    a long function that is seldom called. A CPU does not inline it. A GPU inlines it, because otherwise
  *                one copy would serve all kinds
+ *   LOOM_BOTH_STEP  the same, but host code calls it, too
  *   LOOM_UNROLL  unrolls the next loop. It runs over the words of a line, which a GPU holds in registers; a register
  *                cannot be addressed by a computed index
  *
@@ -21,8 +22,8 @@
 #define LOOM_LANE               static __device__ __forceinline__
 #define LOOM_BOTH               static __host__ __device__ __forceinline__
 #define LOOM_STEP               static __device__ __forceinline__
+#define LOOM_BOTH_STEP          LOOM_BOTH
 #define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
-#define LOOM_UNROLL             _Pragma("unroll")
 #else
 #if defined(LOOM_ONE_COPY)
 #define LOOM_LANE static inline __attribute__((unused))
@@ -31,7 +32,14 @@
 #endif
 #define LOOM_BOTH               LOOM_LANE
 #define LOOM_STEP               static __attribute__((noinline, unused))
+#define LOOM_BOTH_STEP          LOOM_STEP
 #define LOOM_STATIC_ASSERT(...) _Static_assert(__VA_ARGS__)
+#endif
+/* nvcc compiles a file once for the device and once for the host. The host compiler does not know the pragma, which it
+ * would see in functions of both. */
+#if defined(__CUDA_ARCH__)
+#define LOOM_UNROLL _Pragma("unroll")
+#else
 #define LOOM_UNROLL
 #endif
 
