@@ -381,7 +381,7 @@ plant(full_mark_left_standing upkeep
 "            (void)0; /* slots")
 
 plant(key_at_home_put_back_again upkeep
-"            if (one.key != empty)
+"            if (kind == SLOT_TAG ? *open_listed_row(view, scratch, place) != 0 : one.key != empty)
 "
 "")
 

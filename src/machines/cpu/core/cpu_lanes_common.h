@@ -231,6 +231,21 @@ LOOM_LANE void lane_combine_4(uint32_t *at, loom__combine_rule rule, uint32_t va
             continue;
 }
 
+LOOM_LANE lane_truth lane_same_bytes(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    return memcmp(at, bytes, n) == 0;
+}
+
+LOOM_LANE void lane_read_bytes(unsigned char *to, const unsigned char *at, uint32_t n)
+{
+    memcpy(to, at, n);
+}
+
+LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    memcpy(at, from, n);
+}
+
 /* Copies a line that other threads may be writing: one atomic load for each word. */
 LOOM_LANE void lane_copy_words(lane_line *line, const unsigned char *at)
 {
