@@ -15,7 +15,8 @@
  * Invariants, between calls:
  *   I1  A key lies in a bucket of its own partition, on its probe sequence, at most once.
  *   I2  If a key lies at depth d of its sequence, its filter bit is set in the buckets at depth 0 .. d - 1.
- *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero.
+ *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero. SLOT_TAG: it holds
+ *       tag 0, and its row may hold anything.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
  *   I5  A partition marked OPEN_FULL has no free slot. A partition without a free slot need not be marked.
  * Hence a search ends at the first bucket that holds the key or lacks its filter bit. Filter bits left by erased keys
@@ -91,6 +92,20 @@
  *   - Overwriting, accumulating and updating are not offered: their CAS could meet a slot that was just retired.
  * A lookup may overlap all of these operations: no slot gets another key, so the value that the lookup reads is its
  * key's.
+ *
+ * Rows (SLOT_TAG; open_rows.h). A line holds tags, and a tag alone does not say which key a slot holds. Therefore:
+ *   - A lane that finds the tag loads the ready bits, and compares the row of each ready slot that has the tag.
+ *   - An insertion or an update that finds the tag in a slot that is not ready, and the key in no other slot of the
+ *     line, repeats its turn: the slot may hold its key. The other group is about to store a row or a value. An erasure
+ *     or a lookup passes over the slot: it is being stored or erased, and its key counts as absent.
+ *   - An insertion claims a slot by a swap of its tag, stores the row, and sets the ready bit. The argument of Insert
+ *     holds with tags in place of keys, since a slot with a tag is not free.
+ *   - Values of 4 and 8 bytes are stored and combined by one access. Other values take several. A group that writes or
+ *     fetches one takes the slot by clearing its ready bit, and sets the bit afterwards; the group that cleared the bit
+ *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*.
+ *   - An erasure clears the ready bit, *which is its linearisation point*, and then the tag. The row stays.
+ * Lookups may overlap erasures, and insertions that keep (simulator cases rows/erase+find and rows/keep+find). They
+ * must not overlap writers of wide values, which would tear what they read. OPEN_MIXED is not offered.
  *
  * Groups of several lanes. The lanes of a group vote on every decision that steers a walk, so all of them walk alike.
  * Two lanes may read different values of a mark or a ready bit, so a group votes before a mark or a ready bit steers

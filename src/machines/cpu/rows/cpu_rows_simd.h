@@ -28,8 +28,8 @@ static const uint8_t status_of_outcome[] = {
 
 enum {
     AHEAD = 16,       /* find: keys between stages 1 and 2 */
-    RING = 32,        /* a power of two above AHEAD */
     BLOCK = 64,       /* find: keys between stages 2 and 3; their rows stay in the L1 cache */
+    RING = 128,       /* a power of two, at least BLOCK + AHEAD */
     WRITE_AHEAD = 24, /* writes: keys between stage 1 and the turn, */
     LOOK_AHEAD = 8,   /*   and between stage 2 and the turn */
     WRITE_RING = 32,  /* a power of two above both */
@@ -88,19 +88,19 @@ typedef struct sought {
     uint32_t further;         /* the key may be in another bucket or in another row */
 } sought;
 
-LOOM_LANE void find_start(const loom__rows_view *rows, const loom__batch *batch, uint64_t index, open_walk *ring)
+LOOM_LANE void find_start(const loom__rows_view *rows, const loom__batch *batch, uint64_t index, sought *ring)
 {
-    open_walk *walk = &ring[index % RING];
+    open_walk *walk = &ring[index % RING].walk;
     *walk = open_start(KIND, &rows->lines, address_of(batch->keys, rows->key_bytes, index));
     lane_prefetch(open_line(KIND, walk, walk->bucket));
 }
 
-LOOM_LANE void find_look(const loom__rows_view *rows, const open_walk *walk, sought *one)
+LOOM_LANE void find_look(const loom__rows_view *rows, sought *one)
 {
+    const open_walk *walk = &one->walk;
     lane_line line;
     lane_take(whole_group, &line, open_line(KIND, walk, walk->bucket), 0, 1, open_span(KIND));
     const lane_slots tagged = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), walk->tag);
-    one->walk = *walk;
     one->row = NULL;
     one->further = lane_filter(whole_group, &line, open_filter_bit(KIND, walk->lower)) |
                    lane_any(lane_rest(tagged, slot_stride(KIND)));
@@ -147,8 +147,7 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, con
 {
     const loom__rows_view rows = *open_rows_of(view); /* a copy: stores to the outputs cannot alias it */
     const loom__batch batch = *batch_given;
-    open_walk ring[RING];
-    sought block[BLOCK];
+    sought ring[RING];
     uint64_t found = 0, next = begin;
     (void)kind;
     for (; next < end && next < begin + AHEAD; next++)
@@ -158,10 +157,10 @@ LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, con
         for (uint64_t i = 0; i < count; i++, next++) {
             if (next < end)
                 find_start(&rows, &batch, next, ring);
-            find_look(&rows, &ring[(first + i) % RING], &block[i]);
+            find_look(&rows, &ring[(first + i) % RING]);
         }
         for (uint64_t i = 0; i < count; i++)
-            found += find_settle(&rows, &batch, &batch_given->absent, &block[i], first + i);
+            found += find_settle(&rows, &batch, &batch_given->absent, &ring[(first + i) % RING], first + i);
     }
     loom__cpu_add_counts(counts, &(loom__cpu_counts){.ok = found, .not_found = end - begin - found});
 }
