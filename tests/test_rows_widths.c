@@ -3,6 +3,7 @@
 #include "engines/open/open_rows.h"
 #include "harness/map_fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -632,6 +633,72 @@ TEST(test_rows_damaged_files_are_refused)
     free(file);
     free_rows(&b);
     free_universe(&u);
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+}
+
+/* The golden file of a table whose keys have the hash of byte strings: the library must read it, and write the same
+ * bytes, for ever. `loom_tests --write-golden-rows DIR` writes it anew; tests/test_file_golden.c says when. */
+static loom_map *make_golden_rows(loom_context *context)
+{
+    enum { GOLDEN = 150 };
+    const universe shape = {.key_bytes = 16, .value_bytes = 8};
+    loom_map_config config = rows_config(&shape, GOLDEN);
+    loom_map *map = NULL;
+    uint64_t keys[GOLDEN][2], values[GOLDEN];
+    for (uint64_t i = 0; i < GOLDEN; i++) {
+        keys[i][0] = i;
+        keys[i][1] = i * UINT64_C(0x9e3779b97f4a7c15);
+        values[i] = i * UINT64_C(0xd1342543de82ef95) + 7;
+    }
+    CHECK_OK(loom_map_create(context, &config, &map));
+    CHECK_OK(loom_map_insert(map, keys, values, GOLDEN, LOOM_KEEP | LOOM_IN_ORDER, NULL, NULL, NULL));
+    return map;
+}
+
+static loom_context *golden_context(void)
+{
+    loom_context_config config = LOOM_CONTEXT_CONFIG_INIT;
+    loom_context *context = NULL;
+    config.machine = LOOM_MACHINE_CPU;
+    config.fixed_seed = 1;
+    config.seed = UINT64_C(0x10c0ffee);
+    CHECK_OK(loom_context_create(&config, &context));
+    return context;
+}
+
+TEST_MODE(write_golden_rows, "--write-golden-rows")
+{
+    char path[512];
+    loom_context *context = golden_context();
+    loom_map *map = make_golden_rows(context);
+    snprintf(path, sizeof path, "%s/golden_rows_map_16_8.loom", argument);
+    CHECK_OK(loom_map_save(map, path, NULL));
+    loom_map_destroy(map);
+    loom_context_destroy(context);
+    return 0;
+}
+
+TEST(test_rows_golden_file_of_wide_keys)
+{
+    char path[512];
+    loom_context *context = golden_context();
+    loom_map *map = make_golden_rows(context), *loaded = NULL;
+    size_t bytes, wanted_bytes;
+    snprintf(path, sizeof path, "%s/golden_rows_map_16_8.loom", t->data);
+    CHECK_OK(loom_map_load(context, path, &loaded, NULL));
+    checked_verify(loaded);
+    const uint64_t key[2] = {77, 77 * UINT64_C(0x9e3779b97f4a7c15)};
+    uint64_t value = 0;
+    CHECK_OK(loom_map_find(loaded, key, 1, &value, NULL, NULL, NULL, NULL));
+    CHECK_EQ(value, 77 * UINT64_C(0xd1342543de82ef95) + 7);
+    CHECK_OK(loom_map_save(map, test_path(t, "again"), NULL));
+    unsigned char *file = test_read_file(test_path(t, "again"), &bytes), *wanted = test_read_file(path, &wanted_bytes);
+    CHECK_EQ(bytes, wanted_bytes);
+    CHECK_BYTES(file, wanted, bytes);
+    free(file);
+    free(wanted);
+    loom_map_destroy(loaded);
     loom_map_destroy(map);
     loom_context_destroy(context);
 }
