@@ -20,6 +20,9 @@
 static const table_form open_forms[] = {MAP_FORMS, MULTIMAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_form chain_forms[] = {MULTIMAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_form perfect_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
+/* The rows engine has all widths. The list has those that the tests of every engine know; tests/test_rows_widths.c has
+ * others. */
+static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
 static const table_form filter_forms[] = {
     {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
 
@@ -69,6 +72,14 @@ static const table_case own_cases[] = {
      .forms = chain_forms,
      .largest_load = 0.95,
      .partition_size = prime_size},
+    {.name = "rows",
+     .engine = LOOM_ENGINE_ROWS,
+     .forms = rows_forms,
+     .largest_load = 0.95,
+     .partition_size = prime_size,
+     .golden_map_capacity = 190, /* small partitions, so that some keys are displaced */
+     .golden_set_capacity = 190,
+     .since_format_2 = 1},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 

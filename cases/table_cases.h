@@ -30,7 +30,8 @@ typedef struct table_case {
     int order_without_memory;     /* LOOM_IN_ORDER inserts succeed without temporary memory */
     uint64_t golden_map_capacity; /* of the golden files in tests/data; 0: none */
     uint64_t golden_set_capacity;
-    int partial; /* lacks operations of its types: only tests that ask loom_supports run for it */
+    int since_format_2; /* the engine has no golden files of format 1 */
+    int partial;        /* lacks operations of its types: only tests that ask loom_supports run for it */
 } table_case;
 
 /* In the order of the list; NULL after the last. LOOM_ENGINE_DEFAULT means the first case that has the type. */

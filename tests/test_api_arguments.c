@@ -133,6 +133,7 @@ TEST(test_api_map_create_widths)
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         loom_map_config config = make_config(t, 10);
         test_note("width %u", widths[i]);
+        config.engine = LOOM_ENGINE_OPEN; /* the default engine follows from the widths */
         config.key_bytes = widths[i];
         check_config_refused(context, &config, LOOM_INVALID_ARGUMENT, LOOM_UNSUPPORTED);
         config.key_bytes = 4;

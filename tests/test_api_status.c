@@ -115,14 +115,14 @@ TEST(test_api_last_error_survives_success)
     loom_context *context = make_context(t);
     loom_map *map = NULL;
     loom_map_config config = make_config(t, 10);
-    config.key_bytes = 3;
+    config.key_bytes = 300;
     CHECK_STATUS(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
     snprintf(before, sizeof before, "%s", loom_last_error());
     config.key_bytes = 8;
     CHECK_OK(loom_map_create(context, &config, &map));
     CHECK_EQ(map_size(map), 0);
     CHECK_TEXT(loom_last_error(), before);
-    config.value_bytes = 3;
+    config.value_bytes = 70000;
     CHECK_STATUS(loom_map_create(context, &config, &map), LOOM_INVALID_ARGUMENT);
     CHECK(strcmp(loom_last_error(), before) != 0);
     loom_map_destroy(map);

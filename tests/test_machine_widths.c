@@ -203,7 +203,7 @@ enum { PARTITIONS = 3, SLOTS = 7, LINE = 64 };
 typedef struct wide_table {
     loom__table_slots slots;
     unsigned char *memory; /* the copy on the host */
-    size_t bytes;
+    size_t bytes, rows_at;
     unsigned char *keys, *values; /* [n], in slot order */
     uint64_t n;
 } wide_table;
@@ -223,11 +223,13 @@ static wide_table make_table(test_run *t, uint32_t buckets, uint32_t key_bytes, 
                                .line_stride = LINE,
                                .row_key_bytes = key_bytes,
                                .row_value_bytes = value_bytes,
-                               .row_offset = rows_at,
-                               .row_stride = SLOTS * row,
+                               .row_partition_bytes = partition,
+                               .row_bytes = (uint32_t)row,
+                               .row_value_offset = key_bytes,
                                .empty = {empty[0], empty[1]},
                                .exception = 1};
     table.slots = slots;
+    table.rows_at = rows_at;
     table.bytes = PARTITIONS * partition;
     table.memory = random_bytes(t, table.bytes);
     table.keys = test_allocate((size_t)PARTITIONS * buckets * SLOTS * out_key + 1);
@@ -281,6 +283,7 @@ static void retrieve_table(test_run *t, loom_context *context, uint32_t key_byte
     test_note("%u + %u bytes, %llu at a time, place %d, shifted by %zu", key_bytes, value_bytes,
               (unsigned long long)room, place, shift);
     table.slots.base = memory.at;
+    table.slots.rows = memory.at + table.rows_at;
     while (got > 0) {
         const uint64_t left = table.n - done, now = left < room ? left : room;
         retrieve_some(context, &table.slots, &position, keys.at + done * out_key,

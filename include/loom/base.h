@@ -209,11 +209,12 @@ typedef enum loom_type {
 } loom_type;
 
 typedef enum loom_engine {
-    LOOM_ENGINE_DEFAULT = 0, /* open for maps, sets, counters and multimaps; bloom for filters */
+    LOOM_ENGINE_DEFAULT = 0, /* open; rows for other widths than 4 and 8 bytes; bloom for filters */
     LOOM_ENGINE_OPEN = 1,
     LOOM_ENGINE_BLOOM = 2,   /* filters only */
     LOOM_ENGINE_PERFECT = 3, /* read-mostly maps, sets and counters: every lookup reads one bucket */
-    LOOM_ENGINE_CHAIN = 4    /* multimaps whose lists grow often: their values do not move */
+    LOOM_ENGINE_CHAIN = 4,   /* multimaps whose lists grow often: their values do not move */
+    LOOM_ENGINE_ROWS = 5     /* maps, sets, counters; keys and values of any width; cpu machine */
 } loom_engine;
 
 typedef enum loom_feature {

@@ -51,6 +51,9 @@
  *     no         one after the other
  *     *          find_or_insert counts as insert
  *
+ *   Tables of the rows engine have no concurrent_reads: for them "coherent" means no. Of values that
+ *   overlap in one batch, however wide, one stays whole.
+ *
  *   The same table says what the lanes and threads of one batch may do at the same time. For two
  *   batches it applies on machines with LOOM_FEATURE_CONCURRENT_READS. The lane simulator
  *   (docs/simulator.md) runs every allowed pair under thousands of schedules. The table claims no
@@ -78,14 +81,14 @@ extern "C" {
 
 typedef struct loom_map_config {
     size_t struct_size;   /* set by LOOM_MAP_CONFIG_INIT */
-    uint32_t key_bytes;   /* 4 or 8; no default */
-    uint32_t value_bytes; /* 4 or 8; no default; 0 for sets */
+    uint32_t key_bytes;   /* 4 or 8; rows: 1 to 256; no default */
+    uint32_t value_bytes; /* 4 or 8; rows: 1 to 65536; no default; 0 for sets */
     uint64_t capacity;    /* keys that the table must be able to hold; 0 is fine */
     double max_load;      /* most capacity / slots: 0.01 to 0.95; 0: 0.8 (memory_limit) */
-    loom_engine engine;   /* LOOM_ENGINE_DEFAULT */
+    loom_engine engine;   /* LOOM_ENGINE_DEFAULT: open, or rows for widths that open does not have */
     /* 0; or 1: open maps, sets and counters, on machines with LOOM_FEATURE_CONCURRENT_READS */
     uint32_t concurrent_reads;
-    uint32_t buckets_per_partition; /* 0: chosen. open: prime, to 3499; perfect: 9, 17, ... 3497 */
+    uint32_t buckets_per_partition; /* 0: chosen. open, rows: prime, to 3499; perfect: 9, 17, ... 3497 */
     loom_type type;                 /* LOOM_TYPE_DEFAULT: a map */
 
     /* Above 1, up to 16: a table that would exceed its capacity grows to at least this many times
@@ -312,7 +315,7 @@ typedef enum loom_number {
  *              several rows for each key of the table); memory for growth
  *   - Runs     as `result` says; writer
  *   - Status   FULL: as in loom_map_build; INVALID_ARGUMENT: also if the numbers do not fit the
- *              values; UNSUPPORTED: a set */
+ *              values; UNSUPPORTED: a set, or values of other widths than 4 and 8 bytes */
 LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *values, uint64_t n,
                                          loom_combine combine, loom_number number, uint8_t *status, loom_result *result,
                                          loom_stream stream);
@@ -323,7 +326,7 @@ LOOM_API loom_status loom_map_accumulate(loom_map *map, const void *keys, const 
  *   keys     [n] of key_bytes
  *   status   [n], optional: OK (counted for the first time), EXISTS or FULL
  *   - Memory, Runs   as loom_map_accumulate
- *   - Status         FULL: as in loom_map_build; UNSUPPORTED: a set */
+ *   - Status         FULL: as in loom_map_build; UNSUPPORTED: as loom_map_accumulate */
 LOOM_API loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t *status, loom_result *result,
                                     loom_stream stream);
 

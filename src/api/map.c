@@ -45,7 +45,8 @@ static loom_status complete_config(loom_context *context, const loom_map_config 
                     LOOM_INVALID_ARGUMENT, "type %d is not known to this version", (int)config->type);
     if (config->type == LOOM_TYPE_DEFAULT)
         config->type = LOOM_TYPE_MAP;
-    const loom__engine *engine = loom__engine_of(config->type, config->engine);
+    const loom__engine *engine =
+        loom__map_engine_of(config->type, config->engine, config->key_bytes, config->value_bytes);
     RETURN_ERROR_IF(engine == NULL, LOOM_INVALID_ARGUMENT, "engine %d is not one of maps, or not known to this version",
                     (int)config->engine);
     config->engine = engine->id;

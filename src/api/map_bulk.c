@@ -309,6 +309,13 @@ loom_status loom_map_update(loom_map *map, const void *keys, const void *values,
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_UPDATE, NEEDS_MAP | TAKES_VALUES);
 }
 
+static loom_status check_has_numbers(const loom_map *map)
+{
+    RETURN_ERROR_IF(map->value_bytes != 4 && map->value_bytes != 8, LOOM_UNSUPPORTED,
+                    "values of %u bytes are no numbers: accumulate and count need values of 4 or 8", map->value_bytes);
+    return LOOM_OK;
+}
+
 /* Sets the batch's rule and its widening. */
 static loom_status choose_rule(const loom_map *map, loom_combine combine, loom_number number, loom__batch *batch)
 {
@@ -351,6 +358,7 @@ loom_status loom_map_accumulate(loom_map *map, const void *keys, const void *val
     loom__batch batch = batch_of(keys, values, n, status, result, stream);
     batch.write = LOOM__WRITE_COMBINE;
     RETURN_IF_FAILED(check_has_values(map, stream));
+    RETURN_IF_FAILED(check_has_numbers(map));
     RETURN_IF_FAILED(choose_rule(map, combine, number, &batch)); /* first: it sets how wide the numbers are */
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, TAKES_VALUES);
 }
@@ -362,6 +370,8 @@ loom_status loom_map_count(loom_map *map, const void *keys, uint64_t n, uint8_t 
     loom__batch batch = batch_of(keys, NULL, n, status, result, stream);
     batch.write = LOOM__WRITE_COMBINE;
     batch.rule = LOOM__ADD;
+    RETURN_IF_FAILED(check_has_values(map, stream));
+    RETURN_IF_FAILED(check_has_numbers(map));
     return check_and_run(map, loom__map_table_write, &batch, LOOM__ACCESS_ACCUMULATE, NEEDS_MAP);
 }
 

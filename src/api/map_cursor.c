@@ -90,14 +90,15 @@ void loom_cursor_close(loom_cursor *cursor)
 
 /* ---- visits ---- */
 
-enum { VISITED_AT_ONCE = 4096 };
+/* Pairs that a visit gets at once: at most VISITED_AT_ONCE, and about VISITED_BYTES unless a single one has more. */
+enum { VISITED_AT_ONCE = 4096, VISITED_BYTES = 1 << 20 };
 
-static loom_status visit_all(loom_cursor *cursor, unsigned char *keys, unsigned char *values, loom_visit visit,
-                             void *user, int *stopped, loom_stream stream)
+static loom_status visit_all(loom_cursor *cursor, unsigned char *keys, unsigned char *values, uint64_t at_once,
+                             loom_visit visit, void *user, int *stopped, loom_stream stream)
 {
     uint64_t got;
     do { /* ends: each round brings pairs or is the last */
-        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, values, VISITED_AT_ONCE, &got, stream));
+        RETURN_IF_FAILED(loom_cursor_next(cursor, keys, values, at_once, &got, stream));
         if (got > 0)
             *stopped = visit(user, keys, values, got);
     } while (got > 0 && *stopped == 0);
@@ -111,13 +112,15 @@ loom_status loom_map_for_each(loom_map *map, loom_visit visit, void *user, int *
     RETURN_IF_FAILED(loom__map_check(map, stream));
     RETURN_ERROR_IF(visit == NULL, LOOM_INVALID_ARGUMENT, "visit is NULL");
     const loom_allocator *allocator = &map->handle.context->machine->allocator;
-    uint64_t keys_bytes = VISITED_AT_ONCE * map->key_bytes, bytes = keys_bytes + VISITED_AT_ONCE * map->value_bytes;
+    const uint64_t fit = VISITED_BYTES / ((uint64_t)map->key_bytes + map->value_bytes);
+    const uint64_t at_once = fit < 1 ? 1 : fit < VISITED_AT_ONCE ? fit : VISITED_AT_ONCE;
+    const uint64_t keys_bytes = at_once * map->key_bytes, bytes = keys_bytes + at_once * map->value_bytes;
     RETURN_IF_FAILED(loom_map_cursor_open(map, &cursor, NULL, stream));
     unsigned char *buffer = loom__allocate(allocator, bytes, LOOM_MEMORY_HOST, NULL);
     loom_status status = LOOM_OUT_OF_MEMORY;
     if (buffer != NULL)
-        status =
-            visit_all(cursor, buffer, map->value_bytes > 0 ? buffer + keys_bytes : NULL, visit, user, &last, stream);
+        status = visit_all(cursor, buffer, map->value_bytes > 0 ? buffer + keys_bytes : NULL, at_once, visit, user,
+                           &last, stream);
     loom__release(allocator, buffer, bytes, LOOM_MEMORY_HOST, NULL);
     loom_cursor_close(cursor);
     if (stopped != NULL)

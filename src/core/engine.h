@@ -53,8 +53,9 @@ typedef struct loom__engine {
     loom_status (*supports)(loom__machine *machine, loom_type type, loom_feature feature);
 
     /* Checks the widths of a config (INVALID_ARGUMENT) or a file (BAD_FILE): OK, or `status` and a sentence. Optional:
-     * keys and values have 4 or 8 bytes. */
-    loom_status (*check_widths)(uint32_t key_bytes, uint32_t value_bytes, loom_status status);
+     * keys and values have 4 or 8 bytes. The first engine of a type that has this member is the default for all other
+     * widths. */
+    loom_status (*check_widths)(loom_type type, uint32_t key_bytes, uint32_t value_bytes, loom_status status);
 
     /* Chooses partitions, buckets and parameters for a complete config: a loom_map_config, or a loom_filter_config for
      * filters. INVALID_ARGUMENT and a sentence if no table matches the config. */
@@ -111,6 +112,9 @@ struct loom__filter_engine {
 /* The engine with this id that implements this type; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first
  * engine that implements the type. */
 const loom__engine *loom__engine_of(loom_type type, uint32_t id);
+
+/* The first engine that implements this type with widths other than 4 and 8; NULL if there is none. */
+const loom__engine *loom__engine_of_widths(loom_type type);
 
 /* The largest load factor that an engine's tables may be made for. */
 double loom__engine_largest_load(const loom__engine *engine);

@@ -24,11 +24,12 @@
  *                                      With active = 0 nothing is read, and the contents of the line are meaningless.
  *                                      Hint: the `span` bytes from `at` on, 64 or 128, will probably be needed
  *   lane_match(line, key_bytes, stride, slots, key)
- *                                      this lane's slots whose key equals `key`. Keys are key_bytes wide and `stride`
- *                                      bytes apart. The slots fill the line, or all of it except its last word
+ *                                      this lane's slots whose key equals `key`. Keys are key_bytes wide, 8, 4 or 2,
+ *                                      and `stride` bytes apart. The slots fill the line, or all of it except its last word
  *   lane_any(set)                      whether the set has a slot
  *   lane_first(set, stride)            the number in the bucket of the set's first slot. If the set is empty: any
  *                                      number within the line
+ *   lane_rest(set, stride)             the set without its first slot
  *   lane_word(line, set, slot)         the 8-byte word of the set's first slot, whose number is `slot`. If the set is
  *                                      empty: any word
  *   lane_filter(group, line, bit)      whether this bit of the line's last word is set; 0 on lanes without the word
@@ -64,6 +65,10 @@
  *                                      warp are one: the old value may be one that was never in memory
  *   lane_combine_8 / lane_combine_4(at, rule, value, shared)
  *                                      atomic, relaxed: stores loom__combine_8/4 of the old value and `value`
+ *   lane_same_bytes(at, bytes, n)      whether n bytes of the table equal those at `bytes`. Nobody writes them
+ *   lane_read_bytes(to, at, n), lane_write_bytes(at, from, n)
+ *                                      copy n bytes out of the table or into it. Others may do the same; what is read
+ *                                      may then be a mixture
  *   lane_release(shared)               what this lane read and wrote before comes before what it writes after
  *   lane_acquire(shared)               what this lane read before comes before what it reads and writes after
  *   The caller passes shared = 0 if nobody writes what is read, or if the group has one lane and owns what it touches.

@@ -18,12 +18,19 @@ static int is_usual_width(uint32_t bytes)
     return bytes == 4 || bytes == 8;
 }
 
+const loom__engine *loom__map_engine_of(loom_type type, uint32_t id, uint32_t key_bytes, uint32_t value_bytes)
+{
+    const int usual = is_usual_width(key_bytes) && (value_bytes == 0 || is_usual_width(value_bytes));
+    const loom__engine *wide = id == LOOM_ENGINE_DEFAULT && !usual ? loom__engine_of_widths(type) : NULL;
+    return wide != NULL ? wide : loom__engine_of(type, id);
+}
+
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,
                                    loom_status status)
 {
     const int has_values = type != LOOM_TYPE_SET;
     if (engine->check_widths != NULL)
-        return engine->check_widths(key_bytes, value_bytes, status);
+        return engine->check_widths(type, key_bytes, value_bytes, status);
     RETURN_ERROR_IF(!is_usual_width(key_bytes), status, "key_bytes = %u: keys have 4 or 8 bytes", key_bytes);
     RETURN_ERROR_IF(has_values && !is_usual_width(value_bytes), status,
                     "value_bytes = %u: values have 4 or 8 bytes (for keys alone: LOOM_TYPE_SET)", value_bytes);

@@ -14,19 +14,25 @@ static const loom__engine *engine_at(int index)
     return index < more_count ? more[index] : NULL;
 }
 
-/* The first engine with this id that implements one of `types`. */
-static const loom__engine *find(uint32_t types, uint32_t id)
+/* The first engine with this id that implements one of `types`; with `any_width`, not only for 4 and 8 bytes. */
+static const loom__engine *find(uint32_t types, uint32_t id, int any_width)
 {
     const loom__engine *engine;
     for (int i = 0; (engine = engine_at(i)) != NULL; i++)
-        if ((id == LOOM_ENGINE_DEFAULT || id == (uint32_t)engine->id) && engine->types & types)
+        if ((id == LOOM_ENGINE_DEFAULT || id == (uint32_t)engine->id) && engine->types & types &&
+            (!any_width || engine->check_widths != NULL))
             break;
     return engine;
 }
 
 const loom__engine *loom__engine_of(loom_type type, uint32_t id)
 {
-    return find(1u << type, id);
+    return find(1u << type, id, 0);
+}
+
+const loom__engine *loom__engine_of_widths(loom_type type)
+{
+    return find(1u << type, LOOM_ENGINE_DEFAULT, 1);
 }
 
 loom_status loom__engine_refuses_views(const loom__engine *engine)
@@ -46,7 +52,7 @@ double loom__engine_largest_load(const loom__engine *engine)
 
 int loom__engine_is_known(uint32_t id)
 {
-    return find(UINT32_MAX, id) != NULL;
+    return find(UINT32_MAX, id, 0) != NULL;
 }
 
 int loom__engine_register(const loom__engine *engine)

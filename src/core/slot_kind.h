@@ -11,11 +11,12 @@ typedef enum loom__slot_kind {
     SLOT_KEY_8_VALUE_4 = 2,
     SLOT_KEY_8_VALUE_8 = 3,
     SLOT_KEY_4 = 4, /* sets: no values */
-    SLOT_KEY_8 = 5
+    SLOT_KEY_8 = 5,
+    SLOT_TAG = 6 /* a tag of 2 bytes; the key and its value, of any width, are in a row outside the line */
 } loom__slot_kind;
 
 /* Runs `call(KIND)` with the kind as a literal, which specialises the code below it. With LOOM_ONE_COPY (portable.h)
- * the kind is a variable. */
+ * the kind is a variable. Tables with tags belong to one engine, which names the kind itself. */
 #if defined(LOOM_ONE_COPY)
 #define SLOT_FOR_KIND(kind, call)      \
     {                                  \
@@ -42,6 +43,8 @@ typedef enum loom__slot_kind {
     case SLOT_KEY_8:                   \
         call(SLOT_KEY_8);              \
         break;                         \
+    case SLOT_TAG:                     \
+        break;                         \
     }
 #endif
 
@@ -55,14 +58,18 @@ LOOM_BOTH loom__slot_kind slot_kind_of(uint32_t key_bytes, uint32_t value_bytes)
     return value_bytes == 4 ? SLOT_KEY_8_VALUE_4 : SLOT_KEY_8_VALUE_8;
 }
 
+/* Bytes that the line holds of a key: the key, or its tag. */
 LOOM_BOTH uint32_t slot_key_bytes(loom__slot_kind kind)
 {
+    if (kind == SLOT_TAG)
+        return 2;
     return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 4 : 8;
 }
 
+/* 0: there are no values, or rows hold them. */
 LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
 {
-    if (kind == SLOT_KEY_4 || kind == SLOT_KEY_8)
+    if (kind == SLOT_KEY_4 || kind == SLOT_KEY_8 || kind == SLOT_TAG)
         return 0;
     return kind == SLOT_PAIR_4_4 || kind == SLOT_KEY_8_VALUE_4 ? 4 : 8;
 }
@@ -70,7 +77,7 @@ LOOM_BOTH uint32_t slot_value_bytes(loom__slot_kind kind)
 /* Whether values lie outside the line. If they do, one compare-and-swap cannot store a key with its value. */
 LOOM_BOTH int slot_values_apart(loom__slot_kind kind)
 {
-    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8;
+    return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_8_VALUE_4 || kind == SLOT_KEY_8_VALUE_8 || kind == SLOT_TAG;
 }
 
 /* Keys lie this far apart in a line. */

@@ -21,9 +21,12 @@ LOOM_LANE uint64_t slot_pair(uint64_t key, uint64_t value)
     return (uint32_t)key | value << 32;
 }
 
+/* The key in a slot of a line, or its tag. */
 LOOM_LANE uint64_t slot_key(loom__slot_kind kind, const unsigned char *line, uint32_t slot)
 {
     const unsigned char *at = line + slot * slot_stride(kind);
+    if (kind == SLOT_TAG)
+        return lane_load_4((const uint32_t *)(line + slot / 2 * 4)) >> slot % 2 * 16 & 0xffff;
     return slot_key_bytes(kind) == 4 ? lane_load_4((const uint32_t *)at) : lane_load_8((const uint64_t *)at);
 }
 
@@ -55,6 +58,28 @@ LOOM_LANE lane_truth slot_swap_key(loom__slot_kind kind, int shared, unsigned ch
     if (slot_key_bytes(kind) == 4)
         return lane_swap_4((uint32_t *)at, (uint32_t)from, (uint32_t)to, shared) == (uint32_t)from;
     return lane_swap_8((uint64_t *)at, from, to, shared) == from;
+}
+
+/* Stores a tag in a slot that is free, by a compare-and-swap of the 4 bytes that hold the slot and its neighbour.
+ * False: the slot is not free. A failed swap means that one of the two slots was taken meanwhile. Slots are not freed
+ * meanwhile, so at most three swaps are tried. */
+LOOM_LANE lane_truth slot_swap_tag(int shared, unsigned char *line, uint32_t slot, uint32_t tag)
+{
+    uint32_t *const at = (uint32_t *)(line + slot / 2 * 4);
+    const uint32_t shift = slot % 2 * 16;
+    for (uint32_t seen = lane_load_4(at); (seen >> shift & 0xffff) == 0;) {
+        const uint32_t old = lane_swap_4(at, seen, seen | tag << shift, shared);
+        if (old == seen)
+            return 1;
+        seen = old;
+    }
+    return 0;
+}
+
+/* Makes a slot with a tag free. Others may free the slots beside it. */
+LOOM_LANE void slot_clear_tag(int shared, unsigned char *line, uint32_t slot)
+{
+    (void)lane_and_8((uint64_t *)(line + slot / 4 * 8), ~((uint64_t)0xffff << slot % 4 * 16), shared);
 }
 
 /* Combines the value of a packed pair with another value. The value is the upper half of the pair, so a sum is added

@@ -8,8 +8,9 @@
  * column is read once and written once. The processor also fetches every line that is written.
  *
  * A record is a key and, if the batch has values, the value behind it. If the caller asks for indexes, a record's index
- * in the batch goes to a separate array. `bin_of(by, key)` returns a key's bin. Callers pass literal widths and name
- * the function bin_of, so that the compiler inlines everything; otherwise the split is slow. */
+ * in the batch goes to a separate array. `bin_of(by, key)` returns a key's bin. A key of 4 or 8 bytes is passed as a
+ * number, a key of another width as its address. Callers pass literal widths and name the function bin_of, so that the
+ * compiler inlines everything; otherwise the split of narrow records is slow. */
 #ifndef LOOM_CORE_SPLIT_H
 #define LOOM_CORE_SPLIT_H
 
@@ -64,8 +65,11 @@ LOOM_LANE uint64_t loom__split_chunk_begin(const loom__split *split, uint64_t ch
     return chunk * whole + (chunk < rest ? chunk : rest);
 }
 
+/* Key i, as bin_of takes it. */
 LOOM_LANE uint64_t loom__split_key(const loom__split *split, uint32_t key_bytes, uint64_t i)
 {
+    if (key_bytes != 4 && key_bytes != 8)
+        return (uint64_t)(uintptr_t)((const unsigned char *)split->keys + i * key_bytes);
     return key_bytes == 4 ? ((const uint32_t *)split->keys)[i] : ((const uint64_t *)split->keys)[i];
 }
 
@@ -107,7 +111,7 @@ LOOM_LANE void loom__split_scatter(const loom__split *split, uint64_t chunk, uin
         if (at >= split->n) /* only if the caller changed the keys after they were counted */
             continue;
         unsigned char *record = split->records + at * (key_bytes + value_bytes);
-        memcpy(record, &key, key_bytes);
+        memcpy(record, key_bytes == 4 || key_bytes == 8 ? (const void *)&key : (const void *)(uintptr_t)key, key_bytes);
         if (value_bytes != 0)
             memcpy(record + key_bytes, values + i * value_bytes, value_bytes);
         if (split->index != NULL)

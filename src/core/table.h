@@ -42,7 +42,8 @@ typedef enum loom__section {
     LOOM__SECTION_NONE = 0, /* not in files: state that a loaded table starts afresh */
     LOOM__SECTION_PARTITIONS = 1,
     LOOM__SECTION_CODES = 2,
-    LOOM__SECTION_VALUES = 3
+    LOOM__SECTION_VALUES = 3,
+    LOOM__SECTION_ROWS = 4
 } loom__section;
 
 struct loom__region {
@@ -134,6 +135,10 @@ loom_status loom__table_wait(loom__table *table, loom_stream stream);
 loom_status loom__table_lend(loom__table *table, loom_map_view *view);
 
 /* ---- maps, sets, counters (map_table.c) ---- */
+
+/* The engine with this id that implements this type; NULL if there is none. LOOM_ENGINE_DEFAULT stands for the first
+ * engine that implements the type, or for the first with such widths. */
+const loom__engine *loom__map_engine_of(loom_type type, uint32_t id, uint32_t key_bytes, uint32_t value_bytes);
 
 /* OK, or `status` and a sentence if the engine has no tables of this type with these widths. */
 loom_status loom__map_check_widths(const loom__engine *engine, loom_type type, uint32_t key_bytes, uint32_t value_bytes,

@@ -12,6 +12,7 @@ set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
+set(plant_files_rows core/slot_ops.h engines/open/open_ops.h)
 set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
@@ -47,7 +48,7 @@ function(plant name case old new)
     string(LENGTH "${old}" length_old)
     set(times 0)
     set(engine open)
-    if(case MATCHES "^(filter|perfect|chain)/")
+    if(case MATCHES "^(filter|perfect|chain|rows)/")
         set(engine ${CMAKE_MATCH_1})
     endif()
     foreach(candidate ${plant_files_${engine}})
@@ -72,6 +73,8 @@ function(plant name case old new)
     set(kernel ${plant_kernel_${file}})
     if(DEFINED plant_kernel_${case})
         set(kernel ${plant_kernel_${case}})
+    elseif(engine STREQUAL rows) # whose algorithms are those of open tables
+        set(kernel simt_rows.c)
     endif()
     set(source ${CMAKE_CURRENT_SOURCE_DIR}/machine/${kernel})
     if(file MATCHES "${kernel}$")
@@ -381,7 +384,7 @@ plant(full_mark_left_standing upkeep
 "            (void)0; /* slots")
 
 plant(key_at_home_put_back_again upkeep
-"            if (one.key != empty)
+"            if (kind == SLOT_TAG ? *open_listed_row(view, scratch, place) != 0 : one.key != empty)
 "
 "")
 
@@ -1200,6 +1203,80 @@ plant(gap_not_in_the_end_of_used chain/append+append/large/full
 "
 "        lane_store_8(&view->lists->end, old - (next->all - next->link - next->values));
 ")
+
+# ---- rows ----
+
+plant(rows_row_not_released rows/insert+insert
+"        lane_release(shared); /* the row comes before its ready bit (I4) */
+"
+"")
+
+plant(rows_row_not_acquired rows/insert+insert
+"        lane_acquire(shared); /* the row was stored before its ready bit */
+"
+"")
+
+plant(rows_key_not_compared rows/insert+insert
+"        else if (lane_same_bytes("
+"        else if (1 || lane_same_bytes(")
+
+plant(rows_no_wait_for_a_row rows/insert+insert
+"            *waits = 1;"
+"            (void)0;")
+
+plant(rows_unready_row_compared rows/insert+insert
+"        if (!(ready >> slot & 1))"
+"        if (0)")
+
+plant(rows_erased_key_found rows/erase+find
+"        ready = lane_load_8((const uint64_t *)word);
+"
+"")
+
+plant(rows_tag_stored_without_a_swap rows/insert+insert
+"        const uint32_t old = lane_swap_4(at, seen, seen | tag << shift, shared);"
+"        const uint32_t old = seen;
+        lane_store_4(at, seen | tag << shift);")
+
+plant(rows_taken_slot_claimed rows/insert+insert
+"(seen >> shift & 0xffff) == 0;) {"
+"1;) {")
+
+plant(rows_wide_value_written_by_two rows/update+update
+"    if (shared && !(lane_and_8(word, ~ready, shared) & ready))
+        return 0;
+"
+"")
+
+plant(rows_owner_not_released rows/update+update
+"    lane_release(shared); /* what this lane read and wrote comes before the ready bit */
+"
+"")
+
+plant(rows_owner_not_acquired rows/insert+find-or-insert
+"    lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
+"
+"")
+
+plant(rows_update_does_not_wait rows/update+update
+"        return OPEN_GO_ON; /* another group has the row: repeat the turn */"
+"        return OPEN_DONE;")
+
+plant(rows_erased_by_two rows/erase+erase
+"    if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
+        return 0;
+"
+"    (void)lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared);
+")
+
+plant(rows_tag_cleared_without_an_atomic rows/erase+erase
+"    (void)lane_and_8((uint64_t *)(line + slot / 4 * 8), ~((uint64_t)0xffff << slot % 4 * 16), shared);"
+"    uint64_t *const at = (uint64_t *)(line + slot / 4 * 8);
+    lane_store_8(at, lane_load_8(at) & ~((uint64_t)0xffff << slot % 4 * 16));")
+
+plant(rows_combined_without_an_atomic rows/accumulate+accumulate
+"        lane_combine_8((uint64_t *)at, rule, number, shared);"
+"        lane_store_8((uint64_t *)at, loom__combine_8(rule, lane_load_8((const uint64_t *)at), number));")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

@@ -10,6 +10,7 @@
 #include "simt/sim_perfect.h"
 #include "simt/sim_perfect_repair.h"
 #include "simt/sim_perfect_room.h"
+#include "simt/sim_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ static void draw_table(int tiny)
     now.list = (uint64_t *)(void *)(now.away + 2);
     now.bytes = (size_t)((unsigned char *)now.list - table_memory);
     if (now.c->streams[0] == SIM_UPKEEP) { /* the team's memory holds leftovers */
-        uint32_t words = buckets * open_slots(kind) * open_list_words(kind);
+        uint32_t words = buckets * open_slots(kind) * open_list_words(kind, &now.view);
         for (uint32_t i = 0; i < words; i++)
             now.list[i] = below(UINT32_MAX);
         now.away[0] = now.away[1] = below(8);
@@ -355,6 +356,10 @@ static void draw_scenario(const sim_case *c, uint64_t seed, int tiny)
     }
     if (c->chain) {
         sim_chain_draw(c, seed, tiny);
+        return;
+    }
+    if (c->rows) {
+        sim_rows_draw(c, seed, tiny);
         return;
     }
     if (c->perfect) {
@@ -657,6 +662,8 @@ static int run_once(simt_schedule *schedule, const sim_options *options)
         return sim_filter_run(schedule, options);
     if (now.c->chain)
         return sim_chain_run(schedule, options);
+    if (now.c->rows)
+        return sim_rows_run(schedule, options);
     if (now.c->perfect)
         return (now.c->streams[0] & SIM_REPAIR  ? sim_perfect_repair_run
                 : now.c->streams[0] & SIM_MOVES ? sim_perfect_room_run
@@ -727,7 +734,7 @@ int sim_explore(const sim_case *c, uint64_t seed, uint32_t detours, uint64_t mos
         }
         if (*runs == most_runs)
             return 1;
-        if (c->filter || c->perfect || c->chain)
+        if (c->filter || c->perfect || c->chain || c->rows)
             continue; /* each run begins anew */
         memcpy(table_memory, memory_before, now.bytes);
         for (uint32_t i = 0; i < now.call_count; i++)

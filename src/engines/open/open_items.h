@@ -54,6 +54,26 @@ LOOM_LANE open_found open_find_item(loom__slot_kind kind, int shared, lane_group
     return answer;
 }
 
+/* The same for tables with rows (SLOT_TAG). The lane that reports copies the value to `to`, unless that is NULL. A key
+ * counts as found if its slot was ready when the lane looked: *linearisation point: the load of the ready bit*. An
+ * erasure leaves the row as it is, and no row gets another key while erasures run. */
+LOOM_LANE open_found open_find_row(int shared, lane_group group, const loom__open_view *view, open_walk *walk,
+                                   unsigned char *to, lane_truth active)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    const open_look look = open_find_turn(SLOT_TAG, shared, group, view, walk, active);
+    open_found answer;
+    if (look.mine && to != NULL)
+        lane_read_bytes(to, open_row_at(view, walk, look.slot) + rows->value_offset, rows->value_bytes);
+    answer.settled = look.found | !look.further;
+    answer.found = look.found;
+    answer.reports = look.found ? look.mine : lane_leads(group);
+    answer.value = 0;
+    if (!answer.settled)
+        open_advance(view, walk);
+    return answer;
+}
+
 /* FETCH, RESERVE: *value is valid on the lane that reports. */
 LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loom__combine_rule rule, int shared,
                                        lane_group group, const loom__open_view *view, open_walk *walk, uint64_t *value,

@@ -21,12 +21,14 @@
  * and values of 4 bytes this placement would waste a third. That kind has all rows together at the end of the
  * partition.
  *
+ * A seventh kind, SLOT_TAG, has tags in its lines, and keys and values in rows: open_rows.h.
+ *
  * A free slot holds the partition's *empty* key and a value whose bytes are all zero. The empty key hashes to another
  * partition, so no lookup or insertion in this partition can involve it, and every key is legal. One pattern is the
  * empty key of all partitions except the one that the pattern hashes to. That partition uses a second pattern. Hence a
  * table has at least two partitions. The *retired* key is chosen in the same way. It stands in slots that were freed
  * while insertions and erasures ran at the same time (open_ops.h). Between calls and in files no slot holds the retired
- * key.
+ * key. Lines of tags need no such keys: no key has the tags of free and retired slots.
  */
 #ifndef LOOM_OPEN_LAYOUT_H
 #define LOOM_OPEN_LAYOUT_H
@@ -58,6 +60,8 @@ enum {
 
 LOOM_BOTH uint32_t open_slots(loom__slot_kind kind)
 {
+    if (kind == SLOT_TAG)
+        return 28;
     return kind == SLOT_KEY_4_VALUE_8 || kind == SLOT_KEY_4 ? 14 : 7;
 }
 
@@ -91,7 +95,8 @@ LOOM_BOTH uint64_t open_partition_bytes(loom__slot_kind kind, uint32_t buckets)
     return (bytes + OPEN_LINE_BYTES - 1) / OPEN_LINE_BYTES * OPEN_LINE_BYTES;
 }
 
-LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET, "slots fill a line up to its word");
+LOOM_STATIC_ASSERT(7 * 8 == OPEN_WORD_OFFSET && 14 * 4 == OPEN_WORD_OFFSET && 28 * 2 == OPEN_WORD_OFFSET,
+                   "slots fill a line up to its word");
 LOOM_STATIC_ASSERT(OPEN_WORD_OFFSET + 8 == OPEN_LINE_BYTES, "the word ends the line");
 
 /* How many keys users' kernels have added to the table. Each set of counters has a cache line of its own, so that
@@ -176,8 +181,9 @@ LOOM_BOTH loom__table_slots open_table_slots(const loom__open_view *view)
     table.line_stride = open_line_stride(kind);
     table.value_offset = open_value_offset(kind, view->buckets);
     table.value_stride = open_value_stride(kind);
-    table.row_key_bytes = table.row_value_bytes = 0;
-    table.row_offset = table.row_stride = 0;
+    table.row_key_bytes = table.row_value_bytes = table.row_bytes = table.row_value_offset = 0;
+    table.rows = NULL;
+    table.row_partition_bytes = 0;
     table.list_value_bytes = 0;
     table.heap = NULL;
     table.empty[0] = view->empty[0];

@@ -15,7 +15,8 @@
  * Invariants, between calls:
  *   I1  A key lies in a bucket of its own partition, on its probe sequence, at most once.
  *   I2  If a key lies at depth d of its sequence, its filter bit is set in the buckets at depth 0 .. d - 1.
- *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero.
+ *   I3  A slot without a key holds the partition's empty key and a value whose bytes are all zero. SLOT_TAG: it holds
+ *       tag 0, and its row may hold anything.
  *   I4  With values outside the line: a slot's ready bit is set if and only if the slot holds a key.
  *   I5  A partition marked OPEN_FULL has no free slot. A partition without a free slot need not be marked.
  * Hence a search ends at the first bucket that holds the key or lacks its filter bit. Filter bits left by erased keys
@@ -92,6 +93,20 @@
  * A lookup may overlap all of these operations: no slot gets another key, so the value that the lookup reads is its
  * key's.
  *
+ * Rows (SLOT_TAG; open_rows.h). A line holds tags, and a tag alone does not say which key a slot holds. Therefore:
+ *   - A lane that finds the tag loads the ready bits, and compares the row of each ready slot that has the tag.
+ *   - An insertion or an update that finds the tag in a slot that is not ready, and the key in no other slot of the
+ *     line, repeats its turn: the slot may hold its key. The other group is about to store a row or a value. An erasure
+ *     or a lookup passes over the slot: it is being stored or erased, and its key counts as absent.
+ *   - An insertion claims a slot by a swap of its tag, stores the row, and sets the ready bit. The argument of Insert
+ *     holds with tags in place of keys, since a slot with a tag is not free.
+ *   - Values of 4 and 8 bytes are stored and combined by one access. Other values take several. A group that writes or
+ *     fetches one takes the slot by clearing its ready bit, and sets the bit afterwards; the group that cleared the bit
+ *     is the only owner. *Linearisation point of an overwrite, an update and a fetch: setting the bit*.
+ *   - An erasure clears the ready bit, *which is its linearisation point*, and then the tag. The row stays.
+ * Lookups may overlap erasures, and insertions that keep (simulator cases rows/erase+find and rows/keep+find). They
+ * must not overlap writers of wide values, which would tear what they read. OPEN_MIXED is not offered.
+ *
  * Groups of several lanes. The lanes of a group vote on every decision that steers a walk, so all of them walk alike.
  * Two lanes may read different values of a mark or a ready bit, so a group votes before a mark or a ready bit steers
  * it. A machine may let all groups of a warp take their turns together. Votes then span the warp and stand outside
@@ -102,6 +117,7 @@
 
 #include "core/slot_ops.h"
 #include "engines/open/open_layout.h"
+#include "engines/open/open_rows.h"
 
 typedef enum open_outcome {
     OPEN_GO_ON = 0, /* not decided: take another turn */
@@ -124,7 +140,7 @@ enum {
 
 /* One key on its probe sequence. */
 typedef struct open_walk {
-    uint64_t key;
+    uint64_t key;             /* SLOT_TAG: the address of the key */
     unsigned char *partition; /* start of its memory */
     uint32_t partition_index;
     uint32_t lower; /* lower half of the hash: home, step and filter bit */
@@ -134,6 +150,7 @@ typedef struct open_walk {
     uint32_t free_bucket, free_depth, free_slot;
     uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
     uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
+    uint32_t tag;        /* SLOT_TAG alone */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
@@ -156,11 +173,26 @@ LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
     return ready + loom__hash_filter_bit(lower, 64 - ready);
 }
 
-LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+/* What a line holds of the wanted key. */
+LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
+{
+    return kind == SLOT_TAG ? walk->tag : walk->key;
+}
+
+LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+{
+    if (kind == SLOT_TAG)
+        return open_row_hash((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
+    return loom__hash_key(key, slot_key_bytes(kind), view->seed);
+}
+
+/* The walk of a key whose hash is known. */
+LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t hash)
 {
     open_walk walk;
-    uint64_t hash = loom__hash_key(key, slot_key_bytes(kind), view->seed);
     walk.key = key;
+    if (kind == SLOT_TAG)
+        walk.tag = open_tag(hash);
     walk.partition_index = loom__hash_partition(hash, view->partitions);
     walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
     walk.lower = (uint32_t)hash;
@@ -171,6 +203,11 @@ LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view
     walk.marked_to = OPEN_EAGERLY;
     walk.knows_full = 0;
     return walk;
+}
+
+LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+{
+    return open_start_at(kind, view, key, open_hash(kind, view, key));
 }
 
 LOOM_LANE uint32_t open_next_bucket(const loom__open_view *view, uint32_t lower, uint32_t bucket)
@@ -200,6 +237,7 @@ typedef struct open_look {
     lane_truth found;   /* a lane of this group holds the key */
     lane_truth further; /* the key's filter bit is set in this bucket */
     lane_truth mine;    /* this lane holds the key */
+    lane_truth waits;   /* SLOT_TAG: a slot has the key's tag and is not ready */
     uint32_t slot;      /* if `mine`: the slot */
     uint64_t pair;      /* PAIR_4_4: the pair itself */
 } open_look;
@@ -221,6 +259,62 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
     if (shared == OPEN_MIXED)
         look.mine = lane_chosen(group, holders);
     look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
+    look.waits = 0;
+    return look;
+}
+
+/* The row of a slot of the bucket where the walk stands. */
+LOOM_LANE unsigned char *open_row_at(const loom__open_view *view, const open_walk *walk, uint32_t slot)
+{
+    return open_row(open_rows_of(view), walk->partition_index, walk->bucket, slot);
+}
+
+/* SLOT_TAG: of this lane's slots with the key's tag, drops those before the slot that holds the key. The result is
+ * empty if none of them does. *waits: some slot was not ready, and may hold the key. A lane loads the ready bits
+ * itself: its fence does not order what another lane has loaded. At most as many rounds as a line has slots. */
+LOOM_LANE lane_slots open_verify(int shared, const loom__open_view *view, const open_walk *walk, lane_slots tagged,
+                                 lane_truth *waits)
+{
+    const unsigned char *word = open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET;
+    uint64_t ready = UINT64_MAX;
+    *waits = 0;
+    if (shared && lane_any(tagged)) {
+        ready = lane_load_8((const uint64_t *)word);
+        lane_acquire(shared); /* the row was stored before its ready bit */
+    }
+    for (; lane_any(tagged); tagged = lane_rest(tagged, slot_stride(SLOT_TAG))) {
+        const uint32_t slot = lane_first(tagged, slot_stride(SLOT_TAG));
+        if (!(ready >> slot & 1))
+            *waits = 1;
+        else if (lane_same_bytes(open_row_at(view, walk, slot), (const unsigned char *)(uintptr_t)walk->key,
+                                 open_rows_of(view)->key_bytes))
+            break;
+    }
+    return tagged;
+}
+
+/* open_look_at for tags. `further` is for the walk's own filter bit. */
+LOOM_LANE open_look open_look_at_tags(int shared, lane_group group, const loom__open_view *view, const open_walk *walk,
+                                      lane_truth active)
+{
+    lane_line line;
+    open_look look;
+    lane_truth waits = 0;
+    look.mine = 0;
+    look.slot = 0;
+    look.pair = 0;
+    lane_take(group, &line, open_line(SLOT_TAG, walk, walk->bucket), shared, active, open_span(SLOT_TAG));
+    if (active) {
+        const lane_slots tagged =
+            lane_match(&line, slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG), open_slots(SLOT_TAG), walk->tag);
+        const lane_slots hits = open_verify(shared, view, walk, tagged, &waits);
+        look.mine = lane_any(hits);
+        look.slot = lane_first(hits, slot_stride(SLOT_TAG));
+    }
+    look.found = lane_some(lane_poll(group, look.mine));
+    look.further =
+        lane_some(lane_poll(group, active & lane_filter(group, &line, open_filter_bit(SLOT_TAG, walk->lower))));
+    look.waits = lane_some(lane_poll(group, waits));
     return look;
 }
 
@@ -228,8 +322,9 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
 LOOM_LANE open_look open_find_turn(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                    const open_walk *walk, lane_truth active)
 {
-    open_look look = open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket), walk->key,
-                                  open_filter_bit(kind, walk->lower), active);
+    open_look look = kind == SLOT_TAG ? open_look_at_tags(shared, group, view, walk, active)
+                                      : open_look_at(kind, shared, group, open_line(kind, walk, walk->bucket),
+                                                     walk->key, open_filter_bit(kind, walk->lower), active);
     look.further &= walk->depth + 1 < view->buckets;
     return look;
 }
@@ -300,12 +395,31 @@ LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
+/* SLOT_TAG: stores key and value in the row of a slot that this lane has claimed. `value` is an address. */
+LOOM_LANE void open_store_row(const loom__open_view *view, const open_walk *walk, uint32_t bucket, uint32_t slot,
+                              uint64_t value)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    unsigned char *row = open_row(rows, walk->partition_index, bucket, slot);
+    lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
+    if (rows->value_bytes > 0)
+        lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
+}
+
 /* Stores key and value in a slot that was free. False: another group took the slot first. */
 LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
 {
     unsigned char *line = open_line(kind, walk, bucket), *at = line + slot * slot_stride(kind);
     uint64_t empty = open_empty(view, walk->partition_index);
+    if (kind == SLOT_TAG) {
+        if (!slot_swap_tag(shared, line, slot, walk->tag))
+            return 0;
+        open_store_row(view, walk, bucket, slot, value);
+        lane_release(shared); /* the row comes before its ready bit (I4) */
+        lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+        return 1;
+    }
     if (kind == SLOT_PAIR_4_4) {
         uint64_t free_pair = slot_pair(empty, 0);
         return lane_swap_8((uint64_t *)at, free_pair, slot_pair(walk->key, value), shared) == free_pair;
@@ -320,6 +434,57 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
+/* SLOT_TAG: reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot
+ * by clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. */
+LOOM_LANE lane_truth open_meet_wide(slot_mode mode, int shared, const loom__open_view *view, const open_walk *walk,
+                                    uint32_t slot, const uint64_t *value)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
+    uint64_t *word = (uint64_t *)(open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET);
+    const uint64_t ready = (uint64_t)1 << slot;
+    if (shared && !(lane_and_8(word, ~ready, shared) & ready))
+        return 0;
+    lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
+    if (mode == SLOT_OVERWRITE)
+        lane_write_bytes(at, (const unsigned char *)(uintptr_t)value[0], rows->value_bytes);
+    else if (mode == SLOT_FETCH)
+        lane_read_bytes((unsigned char *)(uintptr_t)value[1], at, rows->value_bytes);
+    lane_release(shared); /* what this lane read and wrote comes before the ready bit */
+    if (shared)
+        lane_or_8(word, ready, shared);
+    return 1;
+}
+
+/* SLOT_TAG: open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1]
+ * where FETCH stores the found value; 0: nowhere. */
+LOOM_LANE lane_truth open_meet_row(slot_mode mode, loom__combine_rule rule, int shared, const loom__open_view *view,
+                                   const open_walk *walk, uint32_t slot, const uint64_t *value)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
+    uint64_t number = 0;
+    if (mode == SLOT_KEEP || rows->value_bytes == 0 || (mode == SLOT_FETCH && value[1] == 0))
+        return 1;
+    if (!open_row_has_number(rows))
+        return open_meet_wide(mode, shared, view, walk, slot, value);
+    if (mode == SLOT_FETCH) {
+        number = rows->value_bytes == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
+        memcpy((void *)(uintptr_t)value[1], &number, rows->value_bytes);
+        return 1;
+    }
+    memcpy(&number, (const void *)(uintptr_t)value[0], rows->value_bytes);
+    if (mode == SLOT_OVERWRITE && rows->value_bytes == 8)
+        lane_store_8((uint64_t *)at, number);
+    else if (mode == SLOT_OVERWRITE)
+        lane_store_4((uint32_t *)at, (uint32_t)number);
+    else if (rows->value_bytes == 8)
+        lane_combine_8((uint64_t *)at, rule, number, shared);
+    else
+        lane_combine_4((uint32_t *)at, rule, (uint32_t)number, shared);
+    return 1;
+}
+
 /* Applies the mode to a key that is present in `slot` with its value complete. FETCH and RESERVE store the value in
  * *value, or return false if this lane does not see the value complete yet. LOCATE leaves this to the caller. A failed
  * CAS has met another overwrite of the same key, which then counts as the later one; the key itself cannot disappear
@@ -329,6 +494,8 @@ LOOM_LANE lane_truth open_meet(loom__slot_kind kind, slot_mode mode, loom__combi
                                uint64_t *value)
 {
     unsigned char *line = open_line(kind, walk, walk->bucket);
+    if (kind == SLOT_TAG)
+        return open_meet_row(mode, rule, shared, view, walk, slot, value);
     if (kind == SLOT_PAIR_4_4) {
         uint64_t *there = (uint64_t *)(line + slot * 8);
         if (mode == SLOT_OVERWRITE)
@@ -374,7 +541,7 @@ LOOM_LANE void open_add_stale(int shared, const loom__open_view *view, const ope
 
 /* What a group does in one turn of an insertion. */
 typedef enum open_step {
-    OPEN_REST,    /* nothing: the key is settled */
+    OPEN_REST,    /* nothing: the key is settled, or may be in a row that another group is storing */
     OPEN_MEET,    /* the key is here */
     OPEN_ADVANCE, /* the key may be further on */
     OPEN_CLAIM,   /* the key is not in the table: take the first free slot */
@@ -409,13 +576,16 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     uint32_t stride = slot_stride(kind), slots = open_slots(kind);
     lane_join(group, shared); /* bits that one lane set or saw come before the key that another stores */
     lane_take(group, &line, open_line(kind, walk, walk->bucket), shared, active, open_span(kind));
-    lane_slots hits = lane_match(&line, slot_key_bytes(kind), stride, slots, walk->key);
+    lane_slots hits = lane_match(&line, slot_key_bytes(kind), stride, slots, open_wanted(kind, walk));
+    lane_truth waits = 0;
+    if (kind == SLOT_TAG && active)
+        hits = open_verify(shared, view, walk, hits, &waits);
     lane_slots frees = lane_match(&line, slot_key_bytes(kind), stride, slots, open_empty(view, walk->partition_index));
     lane_truth bit = lane_filter(group, &line, open_filter_bit(kind, walk->lower));
     lane_votes holders = lane_poll(group, active & lane_any(hits));
     lane_votes offers = lane_poll(group, active & lane_any(frees));
     lane_truth further = lane_some(lane_poll(group, active & bit));
-    uint32_t ready = shared && slot_values_apart(kind) ? lane_low_bits(group, &line) : UINT32_MAX;
+    uint32_t ready = shared && slot_values_apart(kind) && kind != SLOT_TAG ? lane_low_bits(group, &line) : UINT32_MAX;
 
     if (lane_some(offers) && walk->free_slot == OPEN_NO_SLOT) {
         walk->free_bucket = walk->bucket;
@@ -423,6 +593,8 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
         walk->free_slot = lane_chosen(group, offers) ? lane_first(frees, stride) : slots; /* `slots`: another lane's */
     }
     open_step step = active ? open_insert_step(shared, view, walk, lane_some(holders), further) : OPEN_REST;
+    if (kind == SLOT_TAG && shared && lane_some(lane_poll(group, waits)) && step != OPEN_MEET)
+        step = OPEN_REST;
 
     /* The result of each single-lane step reaches the group by a vote. */
     lane_truth done = 0;
@@ -447,7 +619,7 @@ LOOM_LANE open_outcome open_insert_turn(loom__slot_kind kind, slot_mode mode, lo
     switch (step) {
     case OPEN_REST:
         return OPEN_GO_ON;
-    case OPEN_MEET: /* not done: the first value is still being stored; repeat the turn */
+    case OPEN_MEET: /* not done: the first value is still being stored, or a row is taken; repeat the turn */
         return done ? OPEN_WAS_THERE : OPEN_GO_ON;
     case OPEN_CLAIM:
         if (done)
@@ -512,8 +684,11 @@ LOOM_LANE open_outcome open_update_turn(loom__slot_kind kind, int shared, lane_g
                                         open_walk *walk, uint64_t value, lane_truth active)
 {
     open_look look = open_find_turn(kind, shared, group, view, walk, active);
+    lane_truth done = 0;
     if (look.mine) /* on one lane at most (I1) */
-        (void)open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
+        done = open_meet(kind, SLOT_OVERWRITE, LOOM__ADD, shared, view, walk, look.slot, look.pair, &value);
+    if (kind == SLOT_TAG && shared && !lane_some(lane_poll(group, done)) && (look.found | look.waits))
+        return OPEN_GO_ON; /* another group has the row: repeat the turn */
     if (look.found)
         return OPEN_DONE;
     if (!look.further)
@@ -538,6 +713,10 @@ LOOM_LANE lane_truth open_free_slot(loom__slot_kind kind, int shared, const loom
     uint64_t ready = (uint64_t)1 << slot;
     if (!(lane_and_8((uint64_t *)(line + OPEN_WORD_OFFSET), ~ready, shared) & ready))
         return 0;
+    if (kind == SLOT_TAG) { /* the row stays as it is */
+        slot_clear_tag(shared, line, slot);
+        return 1;
+    }
     lane_release(shared); /* the bit is cleared before the value is */
     slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), 0);
     slot_store_key(kind, line, slot, empty);

@@ -14,6 +14,7 @@
 #include "core/table.h"
 #include "engines/open/open.h"
 #include "engines/open/open_layout.h"
+#include "engines/open/open_rows.h"
 
 #include <math.h>
 
@@ -32,15 +33,12 @@ static double partitions_needed(double keys, double max_load, double slots)
     return loom__partitions_needed(keys, max_load, slots, slots, OPEN_LEAST_PARTITIONS, OPEN_MOST_PARTITIONS);
 }
 
-loom_status loom__open_choose(loom__machine *machine, const void *any_config, loom__description *is)
+loom_status loom__open_choose_sized(const loom_map_config *config, loom__slot_kind kind, uint32_t fitting,
+                                    uint32_t preferred, loom__description *is)
 {
-    const loom_map_config *config = any_config;
-    (void)machine;
-    loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
     double keys = (double)config->capacity, best_buckets = 0, best_partitions = 0;
     uint32_t slots = open_slots(kind);
     uint32_t first = 2, last = config->max_load > 0.92 ? OPEN_MOST_BUCKETS : OPEN_PREFERRED_BUCKETS;
-    uint32_t fitting = OPEN_MOST_BYTES / (uint32_t)open_partition_bytes(kind, 2) * 2;
     last = fitting < last ? fitting : last;
     if (config->buckets_per_partition != 0) {
         first = last = config->buckets_per_partition;
@@ -52,10 +50,13 @@ loom_status loom__open_choose(loom__machine *machine, const void *any_config, lo
      * candidate: fewer partitions for the same bytes. A table that would have fewer than OPEN_WANTED_PARTITIONS takes
      * the smallest candidate that does not give it more partitions than OPEN_WANTED_PARTITIONS. A GPU then has a
      * partition for every thread block that it runs at once. A table of fewer than OPEN_FEW_BUCKETS takes the largest
-     * candidate: large partitions can be filled further, and nobody builds small tables in bulk. */
+     * candidate: large partitions can be filled further, and nobody builds small tables in bulk. If a size is
+     * preferred, a table takes the smallest candidate from that size on, unless it would take a smaller one anyway. */
     double all_buckets = keys / config->max_load / slots, least = INFINITY;
     double wanted =
         all_buckets < OPEN_FEW_BUCKETS ? last : fmax(all_buckets / OPEN_WANTED_PARTITIONS, OPEN_LEAST_WANTED);
+    if (preferred > 0)
+        wanted = fmin(wanted, preferred);
     for (uint32_t buckets = first; buckets <= last; buckets++)
         if (loom__open_is_prime(buckets))
             least = fmin(least, buckets * partitions_needed(keys, config->max_load, buckets * slots));
@@ -76,6 +77,14 @@ loom_status loom__open_choose(loom__machine *machine, const void *any_config, lo
     return LOOM_OK;
 }
 
+loom_status loom__open_choose(loom__machine *machine, const void *any_config, loom__description *is)
+{
+    const loom_map_config *config = any_config;
+    const loom__slot_kind kind = slot_kind_of(config->key_bytes, config->value_bytes);
+    (void)machine;
+    return loom__open_choose_sized(config, kind, OPEN_MOST_BYTES / (uint32_t)open_partition_bytes(kind, 2) * 2, 0, is);
+}
+
 loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t seed)
 {
     loom__open_view view = {0};
@@ -86,6 +95,10 @@ loom__open_view loom__open_view_make(const loom__open_shape *shape, uint64_t see
     view.kind = shape->kind;
     view.eager_depth = shape->buckets / OPEN_EAGER_SHARE;
 
+    if (shape->kind == SLOT_TAG) { /* free slots have tag 0 */
+        view.retired[0] = view.retired[1] = OPEN_RETIRED_TAG;
+        return view;
+    }
     uint64_t from = loom__mix64(seed + 3 * 0x9e3779b97f4a7c15u);
     const uint32_t key_bytes = slot_key_bytes(shape->kind);
     from = loom__choose_patterns(view.seed, key_bytes, view.partitions, from, view.empty, &view.empty_exception);

@@ -58,13 +58,17 @@ LOOM_LANE void open_survey_bucket(loom__slot_kind kind, lane_group group, const 
     int sound = 1;
     for (uint32_t slot = 0; slot < slots; slot++) {
         uint64_t key = slot_key(kind, line, slot);
-        if (key == empty) { /* I3 */
+        if (key == empty) {       /* I3 */
+            if (kind == SLOT_TAG) /* the row of a free slot may hold anything */
+                continue;
             if (kind == SLOT_PAIR_4_4)
                 sound &= *(const uint64_t *)(line + slot * 8) >> 32 == 0;
             else if (slot_values_apart(kind))
                 sound &= slot_load_value(kind, open_value(kind, view, base, line, slot)) == 0;
             continue;
         }
+        if (kind == SLOT_TAG)
+            key = (uint64_t)(uintptr_t)open_row(open_rows_of(view), partition, number, slot);
         uint32_t depth = open_depth_of(kind, group, view, key, partition, number, slot);
         sound &= depth > 0; /* I1, I2 */
         sums->size++;

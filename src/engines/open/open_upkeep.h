@@ -50,9 +50,11 @@ typedef struct open_scratch {
     uint32_t *away; /* keys found away from home; may exceed `room` */
 } open_scratch;
 
-/* Words of the list for each key. */
-LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind)
+/* Words of the list for each key. SLOT_TAG: a word that says whether the key still waits, then its row. */
+LOOM_BOTH uint32_t open_list_words(loom__slot_kind kind, const loom__open_view *view)
 {
+    if (kind == SLOT_TAG)
+        return 1 + (open_rows_of(view)->row_bytes + 7) / 8;
     return slot_values_apart(kind) ? 2 : 1;
 }
 
@@ -62,22 +64,30 @@ LOOM_BOTH uint32_t open_list_room(loom__slot_kind kind, uint32_t buckets)
     return buckets * open_slots(kind) / 2 + 1;
 }
 
+/* SLOT_TAG: the place of a row in the list. The list is then in the memory of one thread. */
+LOOM_LANE uint64_t *open_listed_row(const loom__open_view *view, const open_scratch *scratch, uint32_t place)
+{
+    return scratch->list + (uint64_t)place * open_list_words(SLOT_TAG, view);
+}
+
 /* A walk that stands at bucket `number` of a partition, at depth 0, with no key of its own. */
 LOOM_LANE open_walk open_stand_at(loom__slot_kind kind, const loom__open_view *view, uint32_t partition,
                                   uint32_t number)
 {
-    open_walk walk = open_start(kind, view, 0);
+    open_walk walk = open_start_at(kind, view, 0, 0);
     walk.partition_index = partition;
     walk.partition = view->base + loom__multiply_wide(partition, view->partition_bytes);
     walk.bucket = number;
     return walk;
 }
 
-/* The key in a slot of a line that one lane has copied whole. */
+/* The key in a slot of a line that one lane has copied whole, or its tag. */
 LOOM_LANE uint64_t open_taken_key(loom__slot_kind kind, const lane_line *line, uint32_t slot)
 {
     uint32_t stride = slot_stride(kind);
     uint64_t word = lane_line_word(line, slot * stride / 8);
+    if (kind == SLOT_TAG)
+        return word >> slot * stride % 8 * 8 & 0xffff;
     return slot_key_bytes(kind) == 8 ? word : (uint32_t)(word >> slot * stride % 8 * 8);
 }
 
@@ -90,6 +100,13 @@ LOOM_LANE void open_lift_slot(loom__slot_kind kind, const loom__open_view *view,
     if (kind == SLOT_PAIR_4_4) {
         lane_team_store(&scratch->list[place], lane_line_word(line, slot));
         lane_store_8((uint64_t *)(at + slot * 8), slot_pair(empty, 0));
+        return;
+    }
+    if (kind == SLOT_TAG) {
+        uint64_t *listed = open_listed_row(view, scratch, place);
+        listed[0] = 1;
+        lane_read_bytes((unsigned char *)(listed + 1), open_row_at(view, here, slot), open_rows_of(view)->row_bytes);
+        slot_clear_tag(OPEN_ALONE, at, slot);
         return;
     }
     lane_team_store(&scratch->list[place], open_taken_key(kind, line, slot));
@@ -115,8 +132,13 @@ LOOM_LANE void open_lift_bucket(loom__slot_kind kind, const loom__open_view *vie
     LOOM_UNROLL
     for (uint32_t slot = 0; slot < open_slots(kind); slot++) {
         uint64_t key = open_taken_key(kind, &line, slot);
-        uint32_t lower = (uint32_t)loom__hash_key(key, slot_key_bytes(kind), view->seed);
         uint32_t holds = key != empty && key != retired;
+        if (kind == SLOT_TAG) {
+            if (!holds)
+                continue;
+            key = (uint64_t)(uintptr_t)open_row_at(view, &here, slot);
+        }
+        uint32_t lower = (uint32_t)open_hash(kind, view, key);
         gone |= (uint32_t)(key == retired) << slot;
         holders |= holds << slot;
         away |= (holds & (loom__hash_bucket(lower, view->buckets) != number)) << slot;
@@ -145,6 +167,8 @@ LOOM_LANE void open_mark_bucket(loom__slot_kind kind, int shared, const loom__op
         uint64_t key = slot_key(kind, open_line(kind, &here, number), slot);
         if (key == open_empty(view, partition))
             continue;
+        if (kind == SLOT_TAG)
+            key = (uint64_t)(uintptr_t)open_row_at(view, &here, slot);
         for (open_walk walk = open_start(kind, view, key); walk.bucket != number; open_advance(view, &walk))
             open_set_bit(kind, shared, &walk, walk.bucket);
     }
@@ -170,9 +194,16 @@ LOOM_LANE lane_truth open_bring_home(loom__slot_kind kind, int shared, lane_grou
     return 0;
 }
 
-LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_scratch *scratch, uint32_t place)
+LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const loom__open_view *view, const open_scratch *scratch,
+                                  uint32_t place)
 {
     open_lifted one;
+    if (kind == SLOT_TAG) {
+        uint64_t *listed = open_listed_row(view, scratch, place);
+        one.key = (uint64_t)(uintptr_t)(listed + 1);
+        one.value = one.key + open_rows_of(view)->value_offset;
+        return one;
+    }
     one.key = lane_team_load(&scratch->list[place]);
     one.value = slot_values_apart(kind) ? lane_team_load(&scratch->list[scratch->room + place]) : 0;
     if (kind == SLOT_PAIR_4_4) {
@@ -180,6 +211,16 @@ LOOM_LANE open_lifted open_listed(loom__slot_kind kind, const open_scratch *scra
         one.key = (uint32_t)one.key;
     }
     return one;
+}
+
+/* Removes a key that came home from the list. */
+LOOM_LANE void open_strike(loom__slot_kind kind, const loom__open_view *view, const open_scratch *scratch,
+                           uint32_t place, uint64_t empty)
+{
+    if (kind == SLOT_TAG)
+        *open_listed_row(view, scratch, place) = 0;
+    else
+        lane_team_store(&scratch->list[place], empty);
 }
 
 /* All lanes of a team call this for one partition, which no other operation touches. `alone` is a group of this lane.
@@ -205,17 +246,17 @@ LOOM_LANE void open_put_in_order(loom__slot_kind kind, int shared, const loom__o
             for (uint32_t number = first; number < view->buckets; number += lanes)
                 open_mark_bucket(kind, shared, view, partition, number);
         for (uint32_t place = first; place < count; place += lanes) {
-            open_lifted one = open_listed(kind, scratch, place);
+            open_lifted one = open_listed(kind, view, scratch, place);
             if (open_bring_home(kind, shared, alone, view, &one))
-                lane_team_store(&scratch->list[place], empty);
+                open_strike(kind, view, scratch, place, empty);
         }
         /* After this wait, all keys that find room at home are there, and the other keys may take the slots that are
          * left. All lanes have also read `away` by then: this is the last wait before the next partition resets
          * `away`. */
         lane_team_wait(team);
         for (uint32_t place = first; place < count; place += lanes) {
-            open_lifted one = open_listed(kind, scratch, place);
-            if (one.key != empty)
+            open_lifted one = open_listed(kind, view, scratch, place);
+            if (kind == SLOT_TAG ? *open_listed_row(view, scratch, place) != 0 : one.key != empty)
                 (void)open_insert_alone(kind, SLOT_KEEP, LOOM__ADD, shared, alone, view, one.key, one.value);
         }
     }

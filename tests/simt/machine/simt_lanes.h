@@ -63,8 +63,8 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
         if (word < line->first || word >= line->first + line->count)
             continue;
         uint64_t there = line->words[word] >> slot * stride % 8 * 8;
-        if (key_bytes == 4)
-            there &= 0xffffffffu;
+        if (key_bytes < 8)
+            there &= ((uint64_t)1 << key_bytes * 8) - 1;
         set.bits |= (uint32_t)(there == key) << slot;
     }
     return set;
@@ -79,6 +79,13 @@ LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
 {
     (void)stride;
     return set.bits ? (uint32_t)__builtin_ctz(set.bits) : 0;
+}
+
+LOOM_LANE lane_slots lane_rest(lane_slots set, uint32_t stride)
+{
+    (void)stride;
+    set.bits &= set.bits - 1;
+    return set;
 }
 
 LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
@@ -199,6 +206,42 @@ LOOM_LANE lane_truth lane_leads(lane_group group)
 #define lane_combine_4(at, rule, value, shared) ((void)(shared), (void)simt_combine(at, 4, rule, value, SIMT_HERE))
 #define lane_release(shared)                    ((shared) ? simt_release(SIMT_HERE) : (void)0)
 #define lane_acquire(shared)                    ((shared) ? simt_acquire(SIMT_HERE) : (void)0)
+
+/* Rows. The widest word that divides the address and the length moves at once: other lanes may come in between. */
+LOOM_LANE uint32_t lane_word_of(const void *at, uint32_t n)
+{
+    const uint32_t bits = (uint32_t)(uintptr_t)at | n | 8;
+    return bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 1;
+}
+
+LOOM_LANE void lane_read_bytes_at(unsigned char *to, const unsigned char *at, uint32_t n, const simt_site *site)
+{
+    for (uint32_t i = 0, word = lane_word_of(at, n); i < n; i += word) {
+        const uint64_t value = simt_load(at + i, word, 1, site);
+        memcpy(to + i, &value, word);
+    }
+}
+
+LOOM_LANE lane_truth lane_same_bytes_at(const unsigned char *at, const unsigned char *bytes, uint32_t n,
+                                        const simt_site *site)
+{
+    unsigned char there[256];
+    lane_read_bytes_at(there, at, n, site);
+    return memcmp(there, bytes, n) == 0;
+}
+
+LOOM_LANE void lane_write_bytes_at(unsigned char *at, const unsigned char *from, uint32_t n, const simt_site *site)
+{
+    for (uint32_t i = 0, word = lane_word_of(at, n); i < n; i += word) {
+        uint64_t value = 0;
+        memcpy(&value, from + i, word);
+        simt_store(at + i, word, value, site);
+    }
+}
+
+#define lane_same_bytes(at, bytes, n) lane_same_bytes_at(at, bytes, n, SIMT_HERE)
+#define lane_read_bytes(to, at, n)    lane_read_bytes_at(to, at, n, SIMT_HERE)
+#define lane_write_bytes(at, from, n) lane_write_bytes_at(at, from, n, SIMT_HERE)
 
 /* ---- Teams: all lanes of a call, which has one block. Their memory is part of the simulator's, and as weak ---- */
 

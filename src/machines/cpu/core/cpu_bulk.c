@@ -1,4 +1,5 @@
 #include "machines/cpu/core/cpu_bulk.h"
+#include "core/hash_bytes.h"
 #include "core/memory.h"
 
 enum {
@@ -61,29 +62,44 @@ LOOM_LANE uint32_t partition_of_8(const void *work, uint64_t key)
     return partition_of(work, key, 8);
 }
 
+/* Keys of any width; those of 4 and 8 bytes are numbers (split.h). */
+LOOM_LANE uint32_t partition_of_any(const void *any_work, uint64_t key)
+{
+    const split_work *work = any_work;
+    if (work->key_bytes == 4 || work->key_bytes == 8)
+        return partition_of(work, key, work->key_bytes);
+    const uint64_t hash = loom__hash_bytes((const void *)(uintptr_t)key, work->key_bytes, work->seed);
+    return loom__hash_partition(hash, work->split.bins);
+}
+
 static void count_chunk(void *argument, uint64_t chunk)
 {
     const split_work work = *(const split_work *)argument; /* in registers: stores to the counts cannot alias it */
     if (work.key_bytes == 4)
         loom__split_count(&work.split, chunk, 4, partition_of_4, &work);
-    else
+    else if (work.key_bytes == 8)
         loom__split_count(&work.split, chunk, 8, partition_of_8, &work);
+    else
+        loom__split_count(&work.split, chunk, work.key_bytes, partition_of_any, &work);
 }
 
-/* Widths are literals: the compiler specialises the loop for each pair of them. */
+/* The usual widths are literals: the compiler specialises the loop for each pair of them. */
 static void scatter_chunk(void *argument, uint64_t chunk)
 {
     const split_work work = *(const split_work *)argument;
-#define SCATTER(key_width, value_width)                                 \
-    if (work.key_bytes == key_width && work.value_bytes == value_width) \
-    loom__split_scatter(&work.split, chunk, key_width, value_width, partition_of_##key_width, &work)
-    SCATTER(4, 0);
-    SCATTER(4, 4);
-    SCATTER(4, 8);
-    SCATTER(8, 0);
-    SCATTER(8, 4);
-    SCATTER(8, 8);
+#define SCATTER(key_width, value_width)                                                                   \
+    if (work.key_bytes == key_width && work.value_bytes == value_width) {                                 \
+        loom__split_scatter(&work.split, chunk, key_width, value_width, partition_of_##key_width, &work); \
+        return;                                                                                           \
+    }
+    SCATTER(4, 0)
+    SCATTER(4, 4)
+    SCATTER(4, 8)
+    SCATTER(8, 0)
+    SCATTER(8, 4)
+    SCATTER(8, 8)
 #undef SCATTER
+    loom__split_scatter(&work.split, chunk, work.key_bytes, work.value_bytes, partition_of_any, &work);
 }
 
 /* Scatters the batch into one bin for each partition. Each thread takes a chunk of the batch. */

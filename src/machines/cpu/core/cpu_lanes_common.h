@@ -272,6 +272,44 @@ LOOM_LANE void lane_acquire(int shared)
 #endif
 }
 
+/* Rows. A fence orders what a thread stores in a row before the row's ready bit. */
+#ifdef LANE_HAS_FENCES
+LOOM_LANE lane_truth lane_same_bytes(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    return memcmp(at, bytes, n) == 0;
+}
+
+LOOM_LANE void lane_read_bytes(unsigned char *to, const unsigned char *at, uint32_t n)
+{
+    memcpy(to, at, n);
+}
+
+LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    memcpy(at, from, n);
+}
+#else
+LOOM_LANE lane_truth lane_same_bytes(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    lane_truth same = 1;
+    for (uint32_t i = 0; i < n; i++)
+        same &= __atomic_load_n(at + i, __ATOMIC_RELAXED) == bytes[i];
+    return same;
+}
+
+LOOM_LANE void lane_read_bytes(unsigned char *to, const unsigned char *at, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = __atomic_load_n(at + i, __ATOMIC_RELAXED);
+}
+
+LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        __atomic_store_n(at + i, from[i], __ATOMIC_RELAXED);
+}
+#endif
+
 /* Ignores `active` and `span`: a thread takes only lines that it needs, and has prefetched the whole span. */
 LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char *at, int shared, lane_truth active,
                          uint32_t span)

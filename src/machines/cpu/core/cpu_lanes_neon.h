@@ -1,5 +1,5 @@
 /* Lane primitives with NEON, which every 64-bit Arm processor has. A set of slots is the narrowed compare result: 8
- * bits for each slot of 8 bytes, 4 bits for each slot of 4. */
+ * bits for each slot of 8 bytes, 4 bits for each slot of 4. Of slots of 2 bytes it is one bit for each slot. */
 #ifndef LOOM_CPU_LANES_NEON_H
 #define LOOM_CPU_LANES_NEON_H
 
@@ -28,12 +28,35 @@ LOOM_LANE uint64_t lane_narrow(uint32x4_t low, uint32x4_t high)
     return vget_lane_u64(vreinterpret_u64_u8(bytes), 0);
 }
 
+/* Slots of 2 bytes: each match leaves the bit of its slot in a byte, and pairwise additions collect the bytes. */
+LOOM_LANE uint64_t lane_match_2(const lane_line *line, uint16_t wanted_2)
+{
+    static const uint8_t bits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    const uint16x8_t wanted = vdupq_n_u16(wanted_2);
+    const uint8x16_t bit = vld1q_u8(bits);
+    uint16x8_t same[4];
+    for (int part = 0; part < 4; part++)
+        same[part] = vceqq_u16(vreinterpretq_u16_u32(lane_quarter(line, part)), wanted);
+    const uint8x16_t low = vandq_u8(vcombine_u8(vmovn_u16(same[0]), vmovn_u16(same[1])), bit);
+    const uint8x16_t high = vandq_u8(vcombine_u8(vmovn_u16(same[2]), vmovn_u16(same[3])), bit);
+    uint8x16_t sums = vpaddq_u8(low, high);
+    sums = vpaddq_u8(sums, sums);
+    sums = vpaddq_u8(sums, sums);
+    return vgetq_lane_u32(vreinterpretq_u32_u8(sums), 0);
+}
+
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
 {
     uint32x4_t a = lane_quarter(line, 0), b = lane_quarter(line, 1), c = lane_quarter(line, 2),
                d = lane_quarter(line, 3);
     lane_slots set;
+    if (key_bytes == 2) {
+        set.bits = lane_match_2(line, (uint16_t)key);
+        if (slots * stride < 64)
+            set.bits &= 0x0fffffffu;
+        return set;
+    }
     if (key_bytes == 8) {
         uint64x2_t wanted = vdupq_n_u64(key);
         a = vreinterpretq_u32_u64(vceqq_u64(vreinterpretq_u64_u32(a), wanted));
@@ -60,7 +83,14 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
 LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
 {
     uint32_t bit = (uint32_t)__builtin_ctzll(set.bits | (uint64_t)1 << 63);
-    return stride == 8 ? bit >> 3 : bit >> 2;
+    return stride == 8 ? bit >> 3 : stride == 4 ? bit >> 2 : bit & 31;
+}
+
+LOOM_LANE lane_slots lane_rest(lane_slots set, uint32_t stride)
+{
+    const uint32_t bits = stride == 2 ? 1 : stride; /* of a slot */
+    set.bits &= ~((((uint64_t)1 << bits) - 1) << lane_first(set, stride) * bits);
+    return set;
 }
 
 #endif

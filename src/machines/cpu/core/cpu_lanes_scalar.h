@@ -27,4 +27,11 @@ LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
     return set.bits ? (uint32_t)__builtin_ctzll(set.bits) : 7;
 }
 
+LOOM_LANE lane_slots lane_rest(lane_slots set, uint32_t stride)
+{
+    (void)stride;
+    set.bits &= set.bits - 1;
+    return set;
+}
+
 #endif

@@ -11,6 +11,7 @@
 #include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
 #include "machines/cpu/perfect/cpu_perfect.h"
+#include "machines/cpu/rows/cpu_rows_engine.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -39,19 +40,20 @@ static uint32_t usable_cores(void)
 /* An instruction set, and the engines' code that was compiled for it. */
 typedef struct simd_units {
     loom_simd simd;
-    const loom__cpu_map_simd *open, *perfect;
+    const loom__cpu_map_simd *open, *perfect, *rows;
     const loom__cpu_filter_simd *filter;
 } simd_units;
 
 /* The best instruction set comes first. */
 static const simd_units all_units[] = {
 #if defined(__aarch64__)
-    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_filter_neon},
+    {LOOM_SIMD_NEON, &loom__cpu_open_neon, &loom__cpu_perfect_neon, &loom__cpu_rows_neon, &loom__cpu_filter_neon},
 #endif
 #if defined(__x86_64__)
-    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_perfect_avx2, &loom__cpu_filter_avx2},
+    {LOOM_SIMD_AVX2, &loom__cpu_open_avx2, &loom__cpu_perfect_avx2, &loom__cpu_rows_avx2, &loom__cpu_filter_avx2},
 #endif
-    {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_perfect_scalar, &loom__cpu_filter_scalar},
+    {LOOM_SIMD_SCALAR, &loom__cpu_open_scalar, &loom__cpu_perfect_scalar, &loom__cpu_rows_scalar,
+     &loom__cpu_filter_scalar},
 };
 
 static int processor_has(loom_simd simd)
@@ -98,6 +100,7 @@ static loom_status open_machine(const loom_context_config *config, loom__machine
         .simd = units->simd,
         .open_simd = units->open,
         .perfect_simd = units->perfect,
+        .rows_simd = units->rows,
         .filter_simd = units->filter,
     };
     cpu->pool = loom__pool_create(allocator, cpu->threads - 1);
@@ -185,6 +188,7 @@ static const void *kernels(const loom__machine *machine, uint32_t engine)
     (void)machine;
     return engine == LOOM_ENGINE_OPEN                                     ? (const void *)&loom__cpu_open_kernels
            : engine == LOOM_ENGINE_PERFECT                                ? (const void *)&loom__cpu_perfect_kernels
+           : engine == LOOM_ENGINE_ROWS                                   ? (const void *)&loom__cpu_rows_kernels
            : engine == LOOM_ENGINE_BLOOM                                  ? (const void *)&loom__cpu_filter_kernels
            : engine == LOOM__KERNELS_MULTI || engine == LOOM_ENGINE_CHAIN ? (const void *)&loom__cpu_multi_kernels
                                                                           : NULL;

@@ -4,7 +4,6 @@
  *   engine_view, engine_sums, engine_scratch      types. A scratch is a thread's working memory for insertions
  *   engine_simd(machine)                          the engine's loops (cpu_bulk.h)
  *   engine_slots(view)                            the table's slots (core/table_slots.h)
- *   engine_bucket_slots(kind)                     slots of a bucket
  *   engine_splits(flags, builds)                  whether the flags permit splitting a batch by partition
  *   engine_clear_partition(view, partition)       empties the partition and resets its state
  *   engine_reset_state(view, partition)           resets only the partition's state, which is neither contents nor
@@ -13,11 +12,8 @@
  *                                                 scratch for inserting keys of partitions first .. end - 1
  *   engine_add_sums(total, own)                   adds the sums of one partition; many threads may do so at once
  *   engine_survey(view, sums)                     the survey that follows from the sums over all partitions
- *   engine_slot_emptied(kind, view, partition, bucket, slot, key)
- *                                                 completes the erasure of a key whose slot was made empty; returns
- *                                                 the wear
- *   engine_partition_emptied(view, partition, wear)
- *                                                 completes the erasures in a partition; `wear` is their sum
+ *   engine_key_bytes(view), engine_value_bytes(view)
+ *                                                 widths of keys and values; values of sets have 0 bytes
  *
  * Why insertion by partition: a direct insertion reads and writes one random line of DRAM per key. Insertion by
  * partition first scatters the batch into its partitions (core/split.h), which is a streaming access: a partition's
@@ -134,89 +130,15 @@ static loom_status survey(loom__machine *machine, const void *view, loom__survey
     return LOOM_OK;
 }
 
-/* ---- erase_if ---- */
-
-/* Reads all slots of a bucket without a branch. *erased: the slots whose values lie in the range. *pairs: how many
- * slots hold a key. A free slot has a value, too: zero. */
-LOOM_LANE void find_in_range(const loom__table_slots *table, const loom__value_range *range, uint32_t partition,
-                             uint32_t bucket, uint32_t *erased, uint32_t *pairs)
-{
-    const uint32_t key_bytes = slot_key_bytes(table->kind), value_bytes = slot_value_bytes(table->kind);
-    const uint64_t empty = loom__slots_empty(table, partition);
-    uint32_t holders = 0, in_range = 0; /* sets of slots */
-    for (uint32_t slot = 0; slot < table->slots; slot++) {
-        const uint64_t key = loom__slot_number(loom__slot_key_at(table, partition, bucket, slot), key_bytes);
-        const uint64_t value = loom__slot_number(loom__slot_value_at(table, partition, bucket, slot), value_bytes);
-        holders |= (uint32_t)(key != empty) << slot;
-        in_range |= (uint32_t)loom__value_in_range(range, value) << slot;
-    }
-    *erased = holders & in_range;
-    *pairs = loom__count_bits(holders);
-}
-
-/* One thread erases the pairs of one partition. The values are floats, or they are not: a third of the work is for
- * floats alone. */
-LOOM_LANE void erase_in_partition(loom__slot_kind kind, int floats, map_work *work, uint32_t partition)
-{
-    loom__table_slots table = work->from;
-    loom__value_range range = work->range;
-    loom__cpu_counts own = {0};
-    uint32_t wear = 0;
-    table.kind = kind; /* literals for the compiler */
-    table.slots = engine_bucket_slots(kind);
-    if (!floats)
-        range.fold = 0;
-    for (uint32_t bucket = 0; bucket < table.buckets; bucket++) {
-        uint32_t erased, pairs;
-        find_in_range(&table, &range, partition, bucket, &erased, &pairs);
-        own.ok += loom__count_bits(erased);
-        own.exists += pairs - loom__count_bits(erased);
-        for (; erased != 0; erased &= erased - 1) {
-            const uint32_t slot = loom__lowest_bit(erased);
-            const uint64_t key =
-                loom__slot_number(loom__slot_key_at(&table, partition, bucket, slot), slot_key_bytes(kind));
-            loom__slot_empty_out(&table, partition, bucket, slot);
-            wear += engine_slot_emptied(kind, work->view, partition, bucket, slot, key);
-        }
-    }
-    if (own.ok > 0)
-        engine_partition_emptied(work->view, partition, wear);
-    loom__cpu_add_counts(&work->counts, &own);
-}
-
-static void erase_task(void *argument, uint64_t partition)
-{
-    map_work *work = argument;
-#define CALL(kind)                                                                 \
-    work->range.fold != 0 ? erase_in_partition(kind, 1, work, (uint32_t)partition) \
-                          : erase_in_partition(kind, 0, work, (uint32_t)partition)
-    SLOT_FOR_KIND(work->from.kind, CALL)
-#undef CALL
-}
-
-static loom_status erase_if(loom__machine *machine, const void *view, const loom__value_range *range,
-                            loom_result *result, loom_stream stream)
-{
-    map_work work = work_on(machine, view);
-    (void)stream;
-    work.from = engine_slots(view);
-    work.range = *range;
-    for_each_partition(&work, erase_task);
-    work.view->totals->size -= work.counts.ok;
-    loom__cpu_write_result(result, work.counts.ok + work.counts.exists, &work.counts);
-    return LOOM_OK;
-}
-
 /* ---- insertions ---- */
 
 static map_work insertion(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     map_work work = work_on(machine, view);
-    const loom__slot_kind kind = (loom__slot_kind)work.view->kind;
-    uint32_t value_bytes = batch->values != NULL ? slot_value_bytes(kind) : 0;
+    uint32_t value_bytes = batch->values != NULL ? engine_value_bytes(work.view) : 0;
     if (value_bytes != 0 && batch->write == LOOM__WRITE_COMBINE)
         value_bytes = loom__number_bytes(batch->widening, value_bytes);
-    work.bulk = (loom__cpu_bulk){.batch = batch, .key_bytes = slot_key_bytes(kind), .value_bytes = value_bytes};
+    work.bulk = (loom__cpu_bulk){.batch = batch, .key_bytes = engine_key_bytes(work.view), .value_bytes = value_bytes};
     return work;
 }
 
@@ -277,9 +199,8 @@ static loom_status insert_by_partition(loom__machine *machine, const void *view,
 static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n, uint32_t flags, int with_status)
 {
     const engine_view *view = any_view;
-    const loom__slot_kind kind = (loom__slot_kind)view->kind;
     if (loom__cpu_is_small(view->partitions, n) || !engine_splits(flags, 1))
         return 0;
-    return loom__cpu_bulk_bytes(machine, view->partitions, slot_key_bytes(kind) + slot_value_bytes(kind), n,
+    return loom__cpu_bulk_bytes(machine, view->partitions, engine_key_bytes(view) + engine_value_bytes(view), n,
                                 with_status);
 }

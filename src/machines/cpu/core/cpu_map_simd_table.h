@@ -1,7 +1,12 @@
 /* An engine's loops as functions (loom__cpu_map_simd), at the end of cpu_<engine>_simd.h. Kinds and operations are
  * literals, so that the compiler specialises the loops. Before including this file, define engine_view, and the loops
- * find_range, write_range, insert_records, accesses_of and survey_buckets. Also define which operations two of the
+ * find_range, write_range, insert_records, accesses_of and survey_buckets. An engine of other kinds than those of
+ * SLOT_FOR_KIND defines ENGINE_FOR_KIND in its place. Also define which operations two of the
  * loops support, as sets of bits 1 << loom__write: RANGE_OPS for write_range, RECORD_OPS for insert_records. */
+
+#ifndef ENGINE_FOR_KIND
+#define ENGINE_FOR_KIND SLOT_FOR_KIND
+#endif
 
 /* A constant expression: operations that the engine, a set, or values without room for a handle do not have are not
  * compiled. */
@@ -26,7 +31,7 @@ static void find(const void *any_view, const loom__batch *batch, uint64_t begin,
     const engine_view *view = any_view;
     (void)shared;
 #define CALL(kind) find_range(kind, view, batch, begin, end, counts)
-    SLOT_FOR_KIND(view->kind, CALL)
+    ENGINE_FOR_KIND(view->kind, CALL)
 #undef CALL
 }
 
@@ -44,7 +49,7 @@ static void write(const void *any_view, const loom__batch *batch, uint64_t begin
             write_range(kind, op, 0, view, batch, begin, end, counts); \
         break
 #define CALL(kind) FOR_OP(kind, OP)
-    SLOT_FOR_KIND(view->kind, CALL)
+    ENGINE_FOR_KIND(view->kind, CALL)
 #undef CALL
 #undef OP
 }
@@ -59,7 +64,7 @@ static void insert(const void *any_view, const loom__batch *batch, const loom__c
             insert_records(kind, op, view, batch, records, scratch, counts); \
         break
 #define CALL(kind) FOR_OP(kind, OP)
-    SLOT_FOR_KIND(view->kind, CALL)
+    ENGINE_FOR_KIND(view->kind, CALL)
 #undef CALL
 #undef OP
 }
@@ -72,8 +77,8 @@ static void count_accesses(const void *any_view, const loom__batch *batch, uint6
     (void)shared;
 #define CALL(kind)                         \
     for (uint64_t i = begin; i < end; i++) \
-    local.accesses += accesses_of(kind, view, key_at(kind, batch->keys, i))
-    SLOT_FOR_KIND(view->kind, CALL)
+    local.accesses += accesses_of(kind, view, batch->keys, i)
+    ENGINE_FOR_KIND(view->kind, CALL)
 #undef CALL
     loom__cpu_add_counts(counts, &local);
 }
@@ -82,6 +87,6 @@ static void survey_partition(const void *any_view, uint32_t partition, void *sum
 {
     const engine_view *view = any_view;
 #define CALL(kind) survey_buckets(kind, view, partition, sums)
-    SLOT_FOR_KIND(view->kind, CALL)
+    ENGINE_FOR_KIND(view->kind, CALL)
 #undef CALL
 }

@@ -25,10 +25,10 @@ static void copy_pair(const retrieve_work *work, const loom__position *slot, uin
     const uint64_t key_bytes = loom__slots_key_bytes(table), value_bytes = loom__slots_value_bytes(table);
     const unsigned char *from_key = (const unsigned char *)&key, *from_value = (const unsigned char *)&value;
     if (loom__slots_have_rows(table)) {
-        const unsigned char *row = table->base + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
+        const unsigned char *row = table->rows + loom__slot_row(table, (uint32_t)(slot->bucket / table->buckets),
                                                                 (uint32_t)(slot->bucket % table->buckets), slot->slot);
         from_key = table->row_key_bytes != 0 ? row : from_key;
-        from_value = row + table->row_key_bytes;
+        from_value = row + table->row_value_offset;
     }
     if (work->keys != NULL)
         memcpy(work->keys + at * key_bytes, from_key, key_bytes);

@@ -19,10 +19,12 @@
 typedef loom__open_view engine_view;
 typedef open_sums engine_sums;
 typedef char engine_scratch; /* insertions need no scratch memory */
-#define engine_clear_partition loom__cpu_open_clear_partition
-#define engine_slots           open_table_slots
-#define engine_bucket_slots    open_slots
-#define engine_survey          open_survey_of
+#define engine_clear_partition   loom__cpu_open_clear_partition
+#define engine_slots             open_table_slots
+#define engine_bucket_slots      open_slots
+#define engine_survey            open_survey_of
+#define engine_key_bytes(view)   slot_key_bytes((loom__slot_kind)(view)->kind)
+#define engine_value_bytes(view) slot_value_bytes((loom__slot_kind)(view)->kind)
 
 static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
 {
@@ -100,6 +102,7 @@ static void engine_partition_emptied(const loom__open_view *view, uint32_t parti
 }
 
 #include "machines/cpu/core/cpu_map_calls.h"
+#include "machines/cpu/core/cpu_map_erase_if.h"
 #include "machines/cpu/open/cpu_open_refill.h"
 
 #include "machines/cpu/core/cpu_map_refill.h"

@@ -388,9 +388,9 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
     loom__cpu_add_counts(counts, &local);
 }
 
-LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t i)
 {
-    return open_count_accesses(kind, whole_group, view, key);
+    return open_count_accesses(kind, whole_group, view, key_at(kind, keys, i));
 }
 
 LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)

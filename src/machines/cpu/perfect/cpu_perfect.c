@@ -13,11 +13,13 @@
 typedef loom__perfect_view engine_view;
 typedef perfect_sums engine_sums;
 typedef loom__cpu_perfect_scratch engine_scratch;
-#define engine_scratch_open    loom__cpu_perfect_scratch_open
-#define engine_scratch_close   loom__cpu_perfect_scratch_close
-#define engine_clear_partition loom__cpu_perfect_clear_partition
-#define engine_slots           perfect_table_slots
-#define engine_bucket_slots    perfect_slots
+#define engine_scratch_open      loom__cpu_perfect_scratch_open
+#define engine_scratch_close     loom__cpu_perfect_scratch_close
+#define engine_clear_partition   loom__cpu_perfect_clear_partition
+#define engine_slots             perfect_table_slots
+#define engine_bucket_slots      perfect_slots
+#define engine_key_bytes(view)   slot_key_bytes((loom__slot_kind)(view)->kind)
+#define engine_value_bytes(view) slot_value_bytes((loom__slot_kind)(view)->kind)
 
 static const loom__cpu_map_simd *engine_simd(const loom__machine *machine)
 {
@@ -74,6 +76,7 @@ static void engine_partition_emptied(const loom__perfect_view *view, uint32_t pa
 }
 
 #include "machines/cpu/core/cpu_map_calls.h"
+#include "machines/cpu/core/cpu_map_erase_if.h"
 #include "machines/cpu/perfect/cpu_perfect_refill.h"
 
 #include "machines/cpu/core/cpu_map_refill.h"

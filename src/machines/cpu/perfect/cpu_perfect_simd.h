@@ -301,9 +301,9 @@ LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__
 }
 
 /* A lookup reads one bucket. */
-LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__perfect_view *view, uint64_t key)
+LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__perfect_view *view, const void *keys, uint64_t i)
 {
-    const perfect_seek seek = perfect_seek_key(kind, view, key);
+    const perfect_seek seek = perfect_seek_key(kind, view, key_at(kind, keys, i));
     (void)perfect_find(kind, 0, whole_group, &seek, 1);
     return 1;
 }

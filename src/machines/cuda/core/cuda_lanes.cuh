@@ -62,6 +62,7 @@ typedef struct lane_line {
 typedef struct lane_slots {
     bool low[LANE_WORDS];  /* the slot in the lower half of the word, or the word's only slot */
     bool high[LANE_WORDS]; /* with slots of 4 bytes: the slot in the upper half */
+    bool odd_low[LANE_WORDS], odd_high[LANE_WORDS]; /* with slots of 2 bytes: the second slot of each half */
     uint32_t first;
 } lane_slots;
 
@@ -225,9 +226,14 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
     for (int i = 0; i < LANE_WORDS; i++) {
         /* The line's last word may hold no slot. Only the last word of the last lane can be the line's last word. */
         bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
+        set.odd_low[i] = key_bytes == 2 && is_slot && (uint16_t)(line->words[i] >> 16) == (uint16_t)key;
+        set.odd_high[i] = key_bytes == 2 && is_slot && (uint16_t)(line->words[i] >> 48) == (uint16_t)key;
         if (key_bytes == 8) {
             set.low[i] = is_slot && line->words[i] == key;
             set.high[i] = false;
+        } else if (key_bytes == 2) {
+            set.low[i] = is_slot && (uint16_t)line->words[i] == (uint16_t)key;
+            set.high[i] = is_slot && (uint16_t)(line->words[i] >> 32) == (uint16_t)key;
         } else {
             set.low[i] = is_slot && (uint32_t)line->words[i] == (uint32_t)key;
             set.high[i] = stride == 4 && is_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
@@ -241,7 +247,7 @@ LOOM_LANE lane_truth lane_any(lane_slots set)
     bool any = false;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++)
-        any = any || set.low[i] || set.high[i];
+        any = any || set.low[i] || set.high[i] || set.odd_low[i] || set.odd_high[i];
     return any;
 }
 
@@ -250,14 +256,38 @@ LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
     uint32_t slot = 0;
 #pragma unroll
     for (int i = LANE_WORDS - 1; i >= 0; i--) {
-        if (stride == 4) {
+        if (stride == 2) {
+            slot = set.odd_high[i] ? 4 * i + 3 : slot;
+            slot = set.high[i] ? 4 * i + 2 : slot;
+            slot = set.odd_low[i] ? 4 * i + 1 : slot;
+            slot = set.low[i] ? 4 * i : slot;
+        } else if (stride == 4) {
             slot = set.high[i] ? 2 * i + 1 : slot;
             slot = set.low[i] ? 2 * i : slot;
         } else {
             slot = set.low[i] ? i : slot;
         }
     }
-    return slot + (stride == 4 ? 2 * set.first : set.first);
+    return slot + (stride == 2 ? 4 * set.first : stride == 4 ? 2 * set.first : set.first);
+}
+
+LOOM_LANE lane_slots lane_rest(lane_slots set, uint32_t stride)
+{
+    bool before = false; /* a slot of the set was passed */
+    (void)stride;
+#pragma unroll
+    for (int i = 0; i < LANE_WORDS; i++) {
+        const bool low = set.low[i], odd_low = set.odd_low[i], high = set.high[i], odd_high = set.odd_high[i];
+        set.low[i] = low && before;
+        before = before || low;
+        set.odd_low[i] = odd_low && before;
+        before = before || odd_low;
+        set.high[i] = high && before;
+        before = before || high;
+        set.odd_high[i] = odd_high && before;
+        before = before || odd_high;
+    }
+    return set;
 }
 
 LOOM_LANE uint64_t lane_word(const lane_line *line, lane_slots set, uint32_t slot)
@@ -387,6 +417,34 @@ LOOM_LANE void lane_store_8(uint64_t *at, uint64_t value)
 LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
 {
     asm volatile("st.relaxed" CUDA_SPACE ".u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
+}
+
+/* Rows, byte by byte. No kernel uses rows yet. */
+LOOM_LANE uint32_t lane_load_1(const unsigned char *at)
+{
+    uint32_t value;
+    asm volatile("ld.relaxed" CUDA_SPACE ".u8 %0, [%1];" : "=r"(value) : "l"(CUDA_AT(at)) : "memory");
+    return value;
+}
+
+LOOM_LANE lane_truth lane_same_bytes(const unsigned char *at, const unsigned char *bytes, uint32_t n)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < n; i++)
+        same = same && lane_load_1(at + i) == bytes[i];
+    return same;
+}
+
+LOOM_LANE void lane_read_bytes(unsigned char *to, const unsigned char *at, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] = (unsigned char)lane_load_1(at + i);
+}
+
+LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        asm volatile("st.relaxed" CUDA_SPACE ".u8 [%0], %1;" ::"l"(CUDA_AT(at + i)), "r"((uint32_t)from[i]) : "memory");
 }
 
 LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)

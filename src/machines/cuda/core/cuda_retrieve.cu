@@ -129,8 +129,7 @@ __global__ void __launch_bounds__(THREADS)
 /* The widest unit of which all row positions are multiples. */
 uint32_t row_unit(const loom__table_slots *table)
 {
-    return loom__widest_word(table->partition_bytes | table->row_offset | table->row_stride |
-                             ((uint64_t)table->row_key_bytes + table->row_value_bytes));
+    return loom__widest_word(table->row_partition_bytes | table->row_bytes);
 }
 
 /* Copies the first `count` pairs of some segments; `count` is at most `room`. offsets[i] is the number of pairs before
@@ -151,10 +150,10 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
         list_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end);
     });
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
-    RETURN_IF_CUDA_FAILED(cuda_gather_rows(keys, table->base, table->row_key_bytes, unit, rows, count, stream));
+    RETURN_IF_CUDA_FAILED(cuda_gather_rows(keys, table->rows, table->row_key_bytes, unit, rows, count, stream));
     if (values == NULL)
         return cudaSuccess;
-    return cuda_gather_rows(values, table->base + table->row_key_bytes, table->row_value_bytes, unit, rows, count,
+    return cuda_gather_rows(values, table->rows + table->row_value_offset, table->row_value_bytes, unit, rows, count,
                             stream);
 }
 

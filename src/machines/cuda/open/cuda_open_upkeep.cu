@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view v
 template <loom__slot_kind kind>
 cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int sweep, cudaStream_t stream)
 {
-    uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind);
+    uint32_t bytes = (uint32_t)(cuda->shared_bytes - STATIC_BYTES), key_bytes = 8 * open_list_words(kind, view);
     uint32_t room = open_list_room(kind, view->buckets);
     room = room < bytes / key_bytes ? room : bytes / key_bytes;
     /* The value is always the same, because the attribute belongs to the kernel, and other threads may be launching the

@@ -1,0 +1,117 @@
+/* Open tables whose keys and values lie in rows: SLOT_TAG. The rows engine (engines/rows/rows.c) is made of them.
+ *
+ *   line               | tag | tag | … 28 tags of 2 bytes …                            | word |
+ *                      0                                                               56    64
+ *   word               from bit 0: 28 ready bits, 36 filter bits
+ *   row                | key | padding | value | padding |
+ *
+ * The lines of a table lie together, as those of every open table. Rows lie in a region of their own, at the same slot
+ * number: the row of slot s of bucket b of partition p is row (p * buckets + b) * 28 + s. Lines stay dense, and their
+ * number does not depend on the widths.
+ *
+ * A tag is 16 bits of the key's hash. Tag 0 marks a free slot, and tag 0xffff is reserved for retired slots, so keys
+ * have tags 1 .. 0xfffe and every key is legal. Keys with equal tags are told apart by their rows: the full key is
+ * always compared. Where a line holds 22 other keys, a lookup reads a row in vain once in 65,534 / 22 times.
+ *
+ * A value of 4 or 8 bytes may be a number, on which atomics work. So values are aligned to the largest power of two
+ * that divides their width, but to no more than 8 bytes. There is no other padding.
+ *
+ * In a walk (open_ops.h) `key` is the address of the wanted key, in memory that nobody writes. A value that is passed
+ * to an operation is the address of its bytes, too. */
+#ifndef LOOM_OPEN_ROWS_H
+#define LOOM_OPEN_ROWS_H
+
+#include "core/hash_bytes.h"
+#include "engines/open/open_layout.h"
+
+enum {
+    OPEN_TAGS = 0xfffe, /* tags of keys: 1 .. OPEN_TAGS */
+    OPEN_RETIRED_TAG = 0xffff,
+    OPEN_ROW_ALIGNMENT = 8 /* the largest */
+};
+
+/* The view struct of a table with rows. */
+typedef struct loom__rows_view {
+    loom__open_view lines; /* first: the algorithms of open tables take this struct, too */
+    unsigned char *rows;   /* row of slot 0 of bucket 0 of partition 0 */
+    uint32_t key_bytes, value_bytes;
+    uint32_t row_bytes;    /* from row to row */
+    uint32_t value_offset; /* from a row to its value */
+} loom__rows_view;
+
+LOOM_BOTH const loom__rows_view *open_rows_of(const loom__open_view *view)
+{
+    return (const loom__rows_view *)(const void *)view;
+}
+
+/* ---- Widths ---- */
+
+LOOM_BOTH uint32_t open_row_alignment(uint32_t value_bytes)
+{
+    const uint32_t bits = value_bytes | OPEN_ROW_ALIGNMENT;
+    return value_bytes == 0 ? 1 : bits & (0 - bits);
+}
+
+LOOM_BOTH uint32_t open_row_round_up(uint32_t bytes, uint32_t value_bytes)
+{
+    const uint32_t alignment = open_row_alignment(value_bytes);
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+LOOM_BOTH uint32_t open_row_value_offset(uint32_t key_bytes, uint32_t value_bytes)
+{
+    return open_row_round_up(key_bytes, value_bytes);
+}
+
+LOOM_BOTH uint32_t open_row_bytes(uint32_t key_bytes, uint32_t value_bytes)
+{
+    return open_row_round_up(open_row_value_offset(key_bytes, value_bytes) + value_bytes, value_bytes);
+}
+
+/* Whether values are read and written by one access, and may be combined. */
+LOOM_BOTH int open_row_has_number(const loom__rows_view *view)
+{
+    return view->value_bytes == 4 || view->value_bytes == 8;
+}
+
+/* ---- Places ---- */
+
+LOOM_LANE unsigned char *open_row(const loom__rows_view *view, uint32_t partition, uint32_t bucket, uint32_t slot)
+{
+    const uint64_t buckets = loom__multiply_wide(partition, view->lines.buckets) + bucket;
+    return view->rows + (buckets * open_slots(SLOT_TAG) + slot) * view->row_bytes;
+}
+
+LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
+{
+    loom__table_slots table = open_table_slots(&view->lines);
+    table.row_key_bytes = view->key_bytes;
+    table.row_value_bytes = view->value_bytes;
+    table.rows = view->rows;
+    table.row_bytes = view->row_bytes;
+    table.row_partition_bytes = (uint64_t)view->lines.buckets * open_slots(SLOT_TAG) * view->row_bytes;
+    table.row_value_offset = view->value_offset;
+    return table;
+}
+
+/* ---- Hashes ---- */
+
+/* Keys of 4 and 8 bytes have the hash that they have in every table. */
+LOOM_LANE uint64_t open_row_hash(const unsigned char *key, uint32_t key_bytes, loom__seed seed)
+{
+    uint64_t number = 0;
+    if (key_bytes != 4 && key_bytes != 8)
+        return loom__hash_bytes(key, key_bytes, seed);
+    memcpy(&number, key, key_bytes);
+    return loom__hash_key(number, key_bytes, seed);
+}
+
+/* Partition, home, step and filter bit use all bits of a hash from the top of both halves down. A product with an odd
+ * number brings all of them to its own top bits, so a tag is independent of each of the others. */
+LOOM_LANE uint32_t open_tag(uint64_t hash)
+{
+    const uint32_t top = (uint32_t)((hash * 0x9e3779b97f4a7c15u) >> 48);
+    return 1 + (top * (uint32_t)OPEN_TAGS >> 16);
+}
+
+#endif

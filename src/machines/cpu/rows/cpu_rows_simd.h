@@ -1,0 +1,363 @@
+/* Runs ranges of keys through the lane algorithms of open_ops.h, in tables with rows, for one kind of SIMD. The
+ * including file sets LOOM_LANES_HEADER and CPU_ROWS_SIMD_TABLE. cpu_map_simd.h has the steps that all engines share.
+ *
+ * A present key costs two accesses to DRAM, its line of tags and its row, and the second depends on the first. So a key
+ * passes three stages, and many keys are in each of them:
+ *   1. start    Hashes the key and prefetches its home line, AHEAD keys before stage 2.
+ *   2. look     Finds the first slot with the key's tag, and prefetches its row.
+ *   3. settle   Compares the key and copies the value, at the end of a block.
+ * Keys whose tag is not in the home line are absent, unless their filter bit is set. Those, and the few whose first row
+ * holds another key, walk their probe sequence at the end of the block.
+ *
+ * Insertions and other writes pass the same stages with a look that prefetches the row of the first slot with the tag,
+ * or else of the first free slot. The turn itself then finds both in the cache. */
+#include "core/lanes.h"
+#include "engines/open/open_survey.h"
+#include "machines/cpu/rows/cpu_rows_engine.h"
+
+typedef loom__open_view engine_view; /* the first member of a loom__rows_view */
+
+enum { DONE = OPEN_DONE, WAS_THERE = OPEN_WAS_THERE, ABSENT = OPEN_ABSENT, NO_ROOM = OPEN_NO_ROOM };
+
+static const uint8_t status_of_outcome[] = {
+    [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
+    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
+};
+
+#include "machines/cpu/core/cpu_map_simd.h"
+
+enum {
+    AHEAD = 16,       /* find: keys between stages 1 and 2 */
+    BLOCK = 64,       /* find: keys between stages 2 and 3; their rows stay in the L1 cache */
+    RING = 128,       /* a power of two, at least BLOCK + AHEAD */
+    WRITE_AHEAD = 24, /* writes: keys between stage 1 and the turn, */
+    LOOK_AHEAD = 8,   /*   and between stage 2 and the turn */
+    WRITE_RING = 32,  /* a power of two above both */
+    WRITE_BLOCK = 256 /* writes: keys between two passes over those that go on */
+};
+
+#define KIND SLOT_TAG
+
+LOOM_LANE uint64_t address_of(const void *array, uint64_t width, uint64_t i)
+{
+    return (uint64_t)(uintptr_t)((const unsigned char *)array + i * width);
+}
+
+/* ---- widths ---- */
+
+/* The usual widths take a load or two. A branch that always goes the same way costs little. */
+LOOM_LANE int same_key(const unsigned char *a, const unsigned char *b, uint32_t bytes)
+{
+    uint64_t x[2], y[2];
+    if (bytes != 8 && bytes != 16)
+        return memcmp(a, b, bytes) == 0;
+    memcpy(x, a, 8);
+    memcpy(y, b, 8);
+    if (bytes == 8)
+        return x[0] == y[0];
+    memcpy(x + 1, a + 8, 8);
+    memcpy(y + 1, b + 8, 8);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+}
+
+LOOM_LANE void copy_value(unsigned char *to, const unsigned char *from, uint32_t bytes)
+{
+    if (bytes == 8)
+        memcpy(to, from, 8);
+    else if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* The first lines of a row, and the first line of its value. The processor fetches what follows. */
+LOOM_LANE void prefetch_row(const loom__rows_view *rows, const unsigned char *row, int to_write)
+{
+    const unsigned char *last = row + rows->value_offset + (rows->value_bytes > 64 ? 64 : rows->value_bytes);
+    for (const unsigned char *at = row; at < last; at += 64)
+        to_write ? lane_prefetch_to_write(at) : lane_prefetch(at);
+    to_write ? lane_prefetch_to_write(last - 1) : lane_prefetch(last - 1);
+}
+
+/* ---- find ---- */
+
+/* A key between two stages. */
+typedef struct sought {
+    open_walk walk;
+    const unsigned char *row; /* that may hold the key; NULL: none */
+    uint32_t further;         /* the key may be in another bucket or in another row */
+} sought;
+
+LOOM_LANE void find_start(const loom__rows_view *rows, const loom__batch *batch, uint64_t index, sought *ring)
+{
+    open_walk *walk = &ring[index % RING].walk;
+    *walk = open_start(KIND, &rows->lines, address_of(batch->keys, rows->key_bytes, index));
+    lane_prefetch(open_line(KIND, walk, walk->bucket));
+}
+
+LOOM_LANE void find_look(const loom__rows_view *rows, sought *one)
+{
+    const open_walk *walk = &one->walk;
+    lane_line line;
+    lane_take(whole_group, &line, open_line(KIND, walk, walk->bucket), 0, 1, open_span(KIND));
+    const lane_slots tagged = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), walk->tag);
+    one->row = NULL;
+    one->further = lane_filter(whole_group, &line, open_filter_bit(KIND, walk->lower)) |
+                   lane_any(lane_rest(tagged, slot_stride(KIND)));
+    if (lane_any(tagged)) {
+        one->row = open_row_at(&rows->lines, walk, lane_first(tagged, slot_stride(KIND)));
+        prefetch_row(rows, one->row, 0);
+    }
+}
+
+/* The rest of the probe sequence, from the home bucket on. Returns the row of the key, or NULL. */
+LOOM_STEP const unsigned char *find_late(const loom__rows_view *rows, open_walk walk)
+{
+    const open_look look = open_search(KIND, whole_group, &rows->lines, &walk);
+    return look.found ? open_row_at(&rows->lines, &walk, look.slot) : NULL;
+}
+
+/* Returns whether the key was found. */
+LOOM_LANE uint64_t find_settle(const loom__rows_view *rows, const loom__batch *batch, const uint64_t *absent,
+                               const sought *one, uint64_t index)
+{
+    const unsigned char *key = (const unsigned char *)(uintptr_t)one->walk.key, *row = one->row;
+    if (row != NULL && !same_key(row, key, rows->key_bytes))
+        row = NULL;
+    if (row == NULL && one->further)
+        row = find_late(rows, one->walk);
+    if (batch->found_values != NULL && rows->value_bytes > 0) {
+        unsigned char *to = (unsigned char *)batch->found_values + index * rows->value_bytes;
+        if (row != NULL)
+            copy_value(to, row + rows->value_offset, rows->value_bytes);
+        else if (rows->value_bytes <= sizeof *absent)
+            memcpy(to, absent, rows->value_bytes);
+        else
+            memset(to, 0, rows->value_bytes);
+    }
+    if (batch->status != NULL)
+        batch->status[index] = row != NULL ? LOOM_OK : LOOM_NOT_FOUND;
+    if (batch->found != NULL)
+        batch->found[index] = row != NULL;
+    return row != NULL;
+}
+
+LOOM_LANE void find_range(loom__slot_kind kind, const loom__open_view *view, const loom__batch *const batch_given,
+                          uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    const loom__rows_view rows = *open_rows_of(view); /* a copy: stores to the outputs cannot alias it */
+    const loom__batch batch = *batch_given;
+    sought ring[RING];
+    uint64_t found = 0, next = begin;
+    (void)kind;
+    for (; next < end && next < begin + AHEAD; next++)
+        find_start(&rows, &batch, next, ring);
+    for (uint64_t first = begin; first < end; first += BLOCK) {
+        const uint64_t count = end - first < BLOCK ? end - first : BLOCK;
+        for (uint64_t i = 0; i < count; i++, next++) {
+            if (next < end)
+                find_start(&rows, &batch, next, ring);
+            find_look(&rows, &ring[(first + i) % RING]);
+        }
+        for (uint64_t i = 0; i < count; i++)
+            found += find_settle(&rows, &batch, &batch_given->absent, &ring[(first + i) % RING], first + i);
+    }
+    loom__cpu_add_counts(counts, &(loom__cpu_counts){.ok = found, .not_found = end - begin - found});
+}
+
+/* ---- writes ---- */
+
+typedef struct deferred {
+    open_walk walk;
+    uint64_t index;
+} deferred;
+
+LOOM_LANE void write_start(const loom__rows_view *rows, uint64_t key, uint64_t index, open_walk *ring)
+{
+    open_walk *walk = &ring[index % WRITE_RING];
+    *walk = open_start(KIND, &rows->lines, key);
+    lane_prefetch_to_write(open_line(KIND, walk, walk->bucket));
+}
+
+/* Prefetches the row that the turn will probably need. Others may write the line meanwhile: a hint. */
+LOOM_LANE void write_look(const loom__rows_view *rows, int shared, uint64_t index, const open_walk *ring)
+{
+    const open_walk *walk = &ring[index % WRITE_RING];
+    lane_line line;
+    lane_take(whole_group, &line, open_line(KIND, walk, walk->bucket), shared, 1, open_span(KIND));
+    lane_slots likely = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), walk->tag);
+    if (!lane_any(likely))
+        likely = lane_match(&line, slot_key_bytes(KIND), slot_stride(KIND), open_slots(KIND), 0);
+    if (lane_any(likely))
+        prefetch_row(rows, open_row_at(&rows->lines, walk, lane_first(likely, slot_stride(KIND))), 1);
+}
+
+/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
+LOOM_LANE uint64_t number_at(const loom__rows_view *rows, const loom__batch *batch, uint64_t index)
+{
+    const uint32_t stride = loom__number_bytes(batch->widening, rows->value_bytes);
+    uint64_t number = 0;
+    uint32_t narrow;
+    if (batch->values == NULL)
+        return 1;
+    const unsigned char *at = (const unsigned char *)batch->values + index * stride;
+    if (rows->value_bytes == 8 && batch->widening != LOOM__WIDEN_NOT) {
+        memcpy(&narrow, at, sizeof narrow);
+        return loom__widen(batch->widening, narrow);
+    }
+    memcpy(&number, at, rows->value_bytes);
+    return number;
+}
+
+/* Completes a find-or-insert: the value of a new key, or zero if it was refused. */
+LOOM_LANE void tell_fetched(const loom__rows_view *rows, open_outcome outcome, const uint64_t *value)
+{
+    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
+    if (to == NULL)
+        return;
+    if (outcome == OPEN_DONE)
+        memcpy(to, (const void *)(uintptr_t)value[0], rows->value_bytes);
+    else if (outcome == OPEN_NO_ROOM)
+        memset(to, 0, rows->value_bytes);
+}
+
+LOOM_LANE open_outcome write_turn(loom__write op, int shared, const loom__rows_view *rows, const loom__batch *batch,
+                                  open_walk *walk, uint64_t index)
+{
+    const loom__open_view *view = &rows->lines;
+    if (op == LOOM__WRITE_ERASE)
+        return open_erase_turn(KIND, shared, whole_group, view, walk, 1);
+    const uint64_t number = op == LOOM__WRITE_COMBINE ? number_at(rows, batch, index) : 0;
+    uint64_t value[2] = {0, 0}; /* addresses; open_meet_row */
+    if (op == LOOM__WRITE_COMBINE)
+        value[0] = (uint64_t)(uintptr_t)&number;
+    else if (batch->values != NULL)
+        value[0] = address_of(batch->values, rows->value_bytes, index);
+    if (op == LOOM__WRITE_FETCH && batch->found_values != NULL)
+        value[1] = address_of(batch->found_values, rows->value_bytes, index);
+    if (op == LOOM__WRITE_UPDATE)
+        return open_update_turn(KIND, shared, whole_group, view, walk, value[0], 1);
+    lane_truth tells;
+    const open_outcome outcome =
+        open_insert_turn(KIND, mode_of(op), batch->rule, shared, whole_group, view, walk, value, 1, &tells);
+    if (op == LOOM__WRITE_FETCH)
+        tell_fetched(rows, outcome, value);
+    return outcome;
+}
+
+/* One turn of a key. True: the key is not settled, and its next bucket is prefetched. */
+LOOM_LANE int write_goes_on(loom__write op, int shared, const loom__rows_view *rows, const loom__batch *batch,
+                            deferred *one, loom__cpu_counts *counts)
+{
+    const open_outcome outcome = write_turn(op, shared, rows, batch, &one->walk, one->index);
+    if (outcome == OPEN_GO_ON)
+        lane_prefetch_to_write(open_line(KIND, &one->walk, one->walk.bucket));
+    else
+        tell_outcome(batch, one->index, outcome, counts);
+    return outcome == OPEN_GO_ON;
+}
+
+LOOM_LANE void write_range(loom__slot_kind kind, loom__write op, int shared, const loom__open_view *view,
+                           const loom__batch *const batch_given, uint64_t begin, uint64_t end, loom__cpu_counts *counts)
+{
+    const loom__rows_view rows = *open_rows_of(view);
+    const loom__batch batch = *batch_given;
+    open_walk ring[WRITE_RING];
+    deferred aside[WRITE_BLOCK];
+    loom__cpu_counts local = {0};
+    uint64_t next = begin, looked = begin;
+    (void)kind;
+    for (; next < end && next < begin + WRITE_AHEAD; next++)
+        write_start(&rows, address_of(batch.keys, rows.key_bytes, next), next, ring);
+    for (; looked < next && looked < begin + LOOK_AHEAD; looked++)
+        write_look(&rows, shared, looked, ring);
+    for (uint64_t first = begin; first < end; first += WRITE_BLOCK) {
+        const uint64_t block_end = end - first < WRITE_BLOCK ? end : first + WRITE_BLOCK;
+        uint64_t waiting = 0;
+        for (uint64_t index = first; index < block_end; index++, next++, looked++) {
+            if (next < end)
+                write_start(&rows, address_of(batch.keys, rows.key_bytes, next), next, ring);
+            if (looked < end)
+                write_look(&rows, shared, looked, ring);
+            deferred one = {ring[index % WRITE_RING], index};
+            if (write_goes_on(op, shared, &rows, &batch, &one, &local))
+                aside[waiting++] = one;
+        }
+        /* In each round a key advances by one bucket, reads a bucket again, or waits for a row that another thread is
+         * storing. A key reads a bucket again after it saw a mark or lost a slot. The bounds are in open_ops.h. */
+        while (waiting > 0) {
+            uint64_t still = 0;
+            for (uint64_t i = 0; i < waiting; i++) {
+                if (!write_goes_on(op, shared, &rows, &batch, &aside[i], &local))
+                    continue;
+                if (still != i)
+                    aside[still] = aside[i];
+                still++;
+            }
+            waiting = still;
+        }
+    }
+    loom__cpu_add_counts(counts, &local);
+}
+
+/* Insertion of records, one after the other, by the thread that owns the partition. */
+LOOM_LANE void insert_records(loom__slot_kind kind, loom__write op, const loom__open_view *view,
+                              const loom__batch *const batch_given, const loom__cpu_records *const records_given,
+                              const void *scratch, loom__cpu_counts *counts)
+{
+    const loom__rows_view rows = *open_rows_of(view);
+    const loom__batch batch = *batch_given;
+    const loom__cpu_records records = *records_given;
+    open_walk ring[WRITE_RING];
+    loom__cpu_counts local = {0};
+    uint64_t next = 0, looked = 0;
+    (void)kind;
+    (void)scratch;
+    for (; next < records.n && next < WRITE_AHEAD; next++)
+        write_start(&rows, address_of(records.keys, records.key_stride, next), next, ring);
+    for (; looked < next && looked < LOOK_AHEAD; looked++)
+        write_look(&rows, 0, looked, ring);
+    for (uint64_t i = 0; i < records.n; i++, next++, looked++) {
+        if (next < records.n)
+            write_start(&rows, address_of(records.keys, records.key_stride, next), next, ring);
+        if (looked < records.n)
+            write_look(&rows, 0, looked, ring);
+        open_walk walk = ring[i % WRITE_RING];
+        uint64_t value[2] = {records.values != NULL ? address_of(records.values, records.value_stride, i) : 0, 0};
+        open_outcome outcome;
+        lane_truth tells;
+        do { /* the swap of an owner never fails: at most twice `buckets` turns */
+            outcome =
+                open_insert_turn(KIND, mode_of(op), LOOM__ADD, 0, whole_group, &rows.lines, &walk, value, 1, &tells);
+        } while (outcome == OPEN_GO_ON);
+        tell_outcome(&batch, records.index != NULL ? records.index[i] : i, outcome, &local);
+    }
+    loom__cpu_add_counts(counts, &local);
+}
+
+/* ---- whole tables ---- */
+
+LOOM_LANE uint64_t accesses_of(loom__slot_kind kind, const loom__open_view *view, const void *keys, uint64_t i)
+{
+    return open_count_accesses(kind, whole_group, view, address_of(keys, open_rows_of(view)->key_bytes, i));
+}
+
+LOOM_LANE void survey_buckets(loom__slot_kind kind, const loom__open_view *view, uint32_t partition, open_sums *sums)
+{
+    for (uint32_t number = 0; number < view->buckets; number++)
+        open_survey_bucket(kind, whole_group, view, partition, number, sums);
+}
+
+enum {
+    RANGE_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE | 1 << LOOM__WRITE_FETCH | 1 << LOOM__WRITE_COMBINE |
+                1 << LOOM__WRITE_UPDATE | 1 << LOOM__WRITE_ERASE,
+    RECORD_OPS = 1 << LOOM__WRITE_KEEP | 1 << LOOM__WRITE_OVERWRITE
+};
+
+#define ENGINE_FOR_KIND(kind, call) \
+    {                               \
+        call(KIND);                 \
+    }
+#include "machines/cpu/core/cpu_map_simd_table.h"
+
+const loom__cpu_map_simd CPU_ROWS_SIMD_TABLE = {find, write, count_accesses, insert, survey_partition};

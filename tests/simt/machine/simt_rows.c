@@ -1,0 +1,71 @@
+#define LOOM_LANES_HEADER "simt/machine/simt_lanes.h"
+#ifndef SIMT_ROWS_KERNEL
+#define SIMT_ROWS_KERNEL simt_rows_run
+#endif
+#include "simt/machine/simt_rows.h"
+
+#include "engines/open/open_items.h"
+#include "simt/machine/simt_items.h"
+
+static const loom_status status_of_outcome[] = {
+    [OPEN_GO_ON] = LOOM_INTERNAL,   [OPEN_DONE] = LOOM_OK,      [OPEN_WAS_THERE] = LOOM_EXISTS,
+    [OPEN_ABSENT] = LOOM_NOT_FOUND, [OPEN_NO_ROOM] = LOOM_FULL,
+};
+
+/* value[0] is the address of the item's value, value[1] that of a found one. */
+LOOM_LANE open_answer turn(int shared, const simt_rows_call *call, lane_group group, open_walk *walk, uint64_t *value,
+                           lane_truth active)
+{
+    const loom__open_view *view = &call->view.lines;
+    if (call->op == SIMT_MAP_FIND) {
+        const open_found found = open_find_row(shared, group, view, walk, (unsigned char *)(uintptr_t)value[1], active);
+        const open_answer answer = {found.settled ? found.found ? OPEN_DONE : OPEN_ABSENT : OPEN_GO_ON, found.reports};
+        return answer;
+    }
+    if (call->op == SIMT_MAP_ERASE)
+        return open_erase_item(SLOT_TAG, shared, group, view, walk, active);
+    if (call->op == SIMT_MAP_UPDATE)
+        return open_update_item(SLOT_TAG, shared, group, view, walk, value[0], active);
+    return open_insert_item(SLOT_TAG, simt_slot_mode(call->op), call->rule, shared, group, view, walk, value, active);
+}
+
+LOOM_LANE void run(int shared, const simt_rows_call *call)
+{
+    static const uint64_t nobody[SIMT_ROWS_MOST_KEY / 8]; /* the key of a group without one */
+    const loom__rows_view *rows = &call->view;
+    lane_group group = lane_own_group();
+    simt_items own;
+    simt_items_share(&own, call->op, call->items, call->n, call->groups);
+    open_walk walk;
+    for (int begin = 1;;) {
+        if (begin) {
+            const uint64_t key = simt_items_begin(&own)->key;
+            walk = open_start(SLOT_TAG, &rows->lines, key != 0 ? key : (uint64_t)(uintptr_t)nobody);
+        }
+        if (!lane_going(group, own.active))
+            break;
+        uint64_t given[SIMT_ROWS_MOST_VALUE / 8], found[SIMT_ROWS_MOST_VALUE / 8] = {0};
+        uint64_t value[2] = {(uint64_t)(uintptr_t)given, (uint64_t)(uintptr_t)found};
+        simt_rows_make_value(own.item->value, rows->value_bytes, (unsigned char *)given);
+        const open_answer answer = turn(shared, call, group, &walk, value, own.active);
+        begin = own.active && answer.outcome != OPEN_GO_ON;
+        if (!begin)
+            continue;
+        if (answer.reports) {
+            const int stored = call->op == SIMT_MAP_FETCH && answer.outcome == OPEN_DONE;
+            simt_items_answer(&own, status_of_outcome[answer.outcome],
+                              simt_rows_number((const unsigned char *)(stored ? given : found), rows->value_bytes));
+        }
+        simt_items_next(&own);
+    }
+    simt_items_add_size(&own, rows->lines.totals);
+}
+
+void SIMT_ROWS_KERNEL(void *argument)
+{
+    const simt_rows_call *call = argument;
+    if (call->shared == OPEN_UNREAD)
+        run(OPEN_UNREAD, call);
+    else
+        run(OPEN_SHARED, call);
+}

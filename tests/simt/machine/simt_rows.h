@@ -1,0 +1,37 @@
+/* Calls on a table with rows in the lane simulator. */
+#ifndef LOOM_SIMT_ROWS_H
+#define LOOM_SIMT_ROWS_H
+
+#include "core/combine.h"
+#include "engines/open/open_rows.h"
+#include "simt/machine/simt_map.h"
+
+enum {
+    SIMT_ROWS_MOST_KEY = 16, /* bytes; no width above 8 has a remainder modulo 4 */
+    SIMT_ROWS_MOST_VALUE = 24
+};
+
+/* Items hold the address of their key. A value is the item's number, as often as it fits: a value that is a mixture of
+ * two shows itself. */
+typedef struct simt_rows_call {
+    simt_map_op op;
+    int shared;              /* OPEN_SHARED or OPEN_UNREAD (open_ops.h) */
+    loom__combine_rule rule; /* accumulate */
+    loom__rows_view view;
+    simt_map_item *items;
+    uint32_t n, groups; /* groups share out the items */
+} simt_rows_call;
+
+void simt_rows_make_value(uint64_t number, uint32_t value_bytes, unsigned char *value);
+/* Fails the run if the value is a mixture. */
+uint64_t simt_rows_number(const unsigned char *value, uint32_t value_bytes);
+
+/* A kernel; `argument` is a simt_rows_call. With a plant (tests/simt/plants.cmake) it has another name,
+ * SIMT_ROWS_KERNEL. */
+typedef void simt_rows_kernel(void *argument);
+simt_rows_kernel simt_rows_run;
+#ifdef SIMT_ROWS_KERNEL
+simt_rows_kernel SIMT_ROWS_KERNEL;
+#endif
+
+#endif

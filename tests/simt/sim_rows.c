@@ -1,0 +1,369 @@
+#define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h" /* for tables at rest: before and after a run */
+#include "simt/sim_rows.h"
+
+#include "engines/open/open_ops.h"
+#include "machines/cpu/rows/cpu_rows_engine.h"
+#include "simt/machine/simt_rows.h"
+#include "simt/sim_draw.h"
+#include "simt/sim_history.h"
+
+#include <string.h>
+
+enum {
+    PARTITIONS = 2,
+    BUCKETS = 2,
+    ROOM = BUCKETS * 28,       /* slots of a partition */
+    KEYS = SIM_HOT_KEYS + ROOM /* all of partition 0 */
+};
+
+/* Keys and values in bytes: wide values, and numbers. */
+static const uint32_t forms[][2] = {{16, 24}, {16, 8}, {8, 16}, {12, 4}};
+
+typedef struct wide_key {
+    uint64_t words[SIMT_ROWS_MOST_KEY / 8];
+} wide_key;
+
+typedef struct scenario_call {
+    simt_rows_call rows;
+    uint32_t stream;
+    uint32_t of[SIM_MOST_ITEMS]; /* the key of each item */
+    simt_map_item items[SIM_MOST_ITEMS];
+    simt_call *launched;
+} scenario_call;
+
+static struct {
+    const sim_case *c;
+    simt_config config;
+    loom__rows_view view;
+    size_t bytes;
+    wide_key keys[KEYS]; /* the hot ones first */
+    sim_state before[KEYS], after[KEYS];
+    uint32_t warps_per_block;
+    scenario_call calls[SIM_MOST_CALLS];
+    uint32_t call_count;
+} now;
+
+static _Alignas(64) unsigned char memory[SIMT_MOST_WORDS * 8], memory_before[SIMT_MOST_WORDS * 8];
+
+/* ---- Values ---- */
+
+void simt_rows_make_value(uint64_t number, uint32_t value_bytes, unsigned char *value)
+{
+    const uint32_t word = value_bytes < 8 ? value_bytes : 8;
+    for (uint32_t i = 0; i < value_bytes; i += word)
+        memcpy(value + i, &number, word);
+}
+
+uint64_t simt_rows_number(const unsigned char *value, uint32_t value_bytes)
+{
+    uint64_t number = 0;
+    const uint32_t word = value_bytes < 8 ? value_bytes : 8;
+    memcpy(&number, value, word);
+    for (uint32_t i = word; i < value_bytes; i += word)
+        if (memcmp(value + i, value, word) != 0)
+            simt_fail("a value is a mixture of two");
+    return number;
+}
+
+/* ---- Keys ---- */
+
+/* Hot keys have the same tag, so that only their rows tell them apart. Families of such keys are looked for once, for a
+ * table seed that never changes. */
+enum { TABLE_SEED = 7, FAMILIES = 64, TRIED = 1 << 18 };
+
+typedef struct key_families {
+    int found;
+    wide_key keys[FAMILIES][SIM_HOT_KEYS];
+} key_families;
+
+static wide_key any_wide_key(uint64_t number, uint32_t key_bytes)
+{
+    const wide_key all = {{loom__mix64(number), loom__mix64(~number)}};
+    wide_key key = {{0}};
+    memcpy(&key, &all, key_bytes);
+    return key;
+}
+
+static uint64_t hash_of(const wide_key *key)
+{
+    return open_row_hash((const unsigned char *)key, now.view.key_bytes, now.view.lines.seed);
+}
+
+static void find_families(key_families *families)
+{
+    static wide_key members[OPEN_TAGS + 1][SIM_HOT_KEYS];
+    static uint8_t counts[OPEN_TAGS + 1];
+    uint32_t complete = 0;
+    memset(counts, 0, sizeof counts);
+    for (uint64_t i = 0; i < TRIED && complete < FAMILIES; i++) {
+        const wide_key key = any_wide_key(i, now.view.key_bytes);
+        const uint32_t tag = open_tag(hash_of(&key));
+        if (loom__hash_partition(hash_of(&key), PARTITIONS) != 0 || counts[tag] == SIM_HOT_KEYS)
+            continue;
+        members[tag][counts[tag]++] = key;
+        if (counts[tag] == SIM_HOT_KEYS)
+            memcpy(families->keys[complete++], members[tag], sizeof members[tag]);
+    }
+    families->found = complete == FAMILIES;
+    if (!families->found)
+        simt_fail("too few keys have equal tags");
+}
+
+static void draw_keys(uint32_t form)
+{
+    static key_families families[sizeof forms / sizeof *forms];
+    if (!families[form].found)
+        find_families(&families[form]);
+    memcpy(now.keys, families[form].keys[below(FAMILIES)], sizeof families[form].keys[0]);
+    for (uint32_t i = SIM_HOT_KEYS; i < KEYS;) {
+        now.keys[i] = any_wide_key(TRIED + (uint64_t)below(UINT32_MAX), now.view.key_bytes);
+        i += loom__hash_partition(hash_of(&now.keys[i]), PARTITIONS) == 0;
+    }
+}
+
+/* ---- The scenario ---- */
+
+/* Inserts a key, if it is absent, or erases it, by the CPU machine, before the run. */
+static void set_up_key(uint32_t i, int present, uint64_t number)
+{
+    unsigned char value[SIMT_ROWS_MOST_VALUE];
+    loom__cpu_counts counts = {0};
+    simt_rows_make_value(number, now.view.value_bytes, value);
+    const loom__batch batch = {
+        .keys = &now.keys[i], .values = value, .n = 1, .write = present ? LOOM__WRITE_KEEP : LOOM__WRITE_ERASE};
+    loom__cpu_rows_scalar.write(&now.view, &batch, 0, 1, 0, &counts);
+    now.view.lines.totals->size += present ? counts.ok : 0 - counts.ok;
+    if (counts.ok > 0)
+        now.before[i] = (sim_state){present, present ? number : 0};
+}
+
+static void draw_table(uint64_t seed, int tiny)
+{
+    const uint32_t form = (uint32_t)(seed % (sizeof forms / sizeof *forms));
+    const uint32_t key_bytes = forms[form][0], value_bytes = forms[form][1];
+    const loom__open_shape shape = {SLOT_TAG, PARTITIONS, BUCKETS};
+    const uint64_t line_bytes = PARTITIONS * open_partition_bytes(SLOT_TAG, BUCKETS);
+    now.view = (loom__rows_view){.lines = loom__open_view_make(&shape, TABLE_SEED),
+                                 .key_bytes = key_bytes,
+                                 .value_bytes = value_bytes,
+                                 .row_bytes = open_row_bytes(key_bytes, value_bytes),
+                                 .value_offset = open_row_value_offset(key_bytes, value_bytes)};
+    loom__open_view *lines = &now.view.lines;
+    lines->eager_depth = tiny ? 0 : (uint32_t)(seed / 5 % 2);
+    lines->base = memory;
+    lines->totals = (loom__totals *)(void *)(memory + line_bytes);
+    lines->marks = (uint32_t *)(lines->totals + 1);
+    lines->stale = lines->marks + PARTITIONS;
+    lines->retired_slots = lines->stale + PARTITIONS;
+    now.view.rows = (unsigned char *)(lines->retired_slots + PARTITIONS);
+    now.bytes = (size_t)(now.view.rows - memory) + PARTITIONS * ROOM * now.view.row_bytes;
+    for (uint32_t partition = 0; partition < PARTITIONS; partition++)
+        loom__cpu_rows_clear_partition(lines, partition);
+    *lines->totals = (loom__totals){0};
+    memset(now.before, 0, sizeof now.before);
+    draw_keys(form);
+
+    const uint32_t filled = now.c->crowded ? ROOM - 1 - below(2) : below(3) == 0 ? below(8) : ROOM - below(6);
+    const uint32_t erases = now.c->streams[0] & (SIM_ERASE | SIM_UPDATE);
+    for (uint32_t i = 0; i < SIM_HOT_KEYS && !now.c->crowded; i++)
+        if (below(4) < (erases ? 3 : 1))
+            set_up_key(i, 1, 100 + i);
+    for (uint32_t i = SIM_HOT_KEYS; i < SIM_HOT_KEYS + filled && lines->totals->size < ROOM; i++)
+        set_up_key(i, 1, i);
+    for (uint32_t holes = now.c->crowded ? 0 : below(4); holes > 0; holes--)
+        set_up_key(SIM_HOT_KEYS + below(ROOM), 0, 0);
+}
+
+static simt_map_op draw_op(uint32_t from)
+{
+    for (;;) {
+        const uint32_t op = below(SIMT_MAP_ERASE + 1);
+        if (from >> op & 1)
+            return (simt_map_op)op;
+    }
+}
+
+static void draw_calls(uint64_t seed, int tiny)
+{
+    const uint32_t hot = 1 + below(SIM_HOT_KEYS);
+    const int numbers = open_row_has_number(&now.view);
+    uint64_t written = 1000;
+    now.call_count = 0;
+    for (uint32_t stream = 0; stream < SIMT_MOST_STREAMS; stream++)
+        for (uint32_t i = tiny ? 1 : 1 + below(2); i > 0; i--) {
+            scenario_call *call = &now.calls[now.call_count++];
+            memset(call, 0, sizeof *call);
+            call->stream = stream;
+            call->rows = (simt_rows_call){.op = draw_op(now.c->streams[stream]),
+                                          .shared = now.c->unread && below(4) != 0 ? OPEN_UNREAD : OPEN_SHARED,
+                                          .rule = (loom__combine_rule)(seed / 3 % (LOOM__MAX_FLOAT + 1)),
+                                          .view = now.view,
+                                          .items = call->items,
+                                          .n = tiny ? 1 : 1 + below(hot < 3 ? 2 : SIM_MOST_ITEMS)};
+            if (call->rows.op == SIMT_MAP_COMBINE && !numbers)
+                call->rows.op = SIMT_MAP_OVERWRITE;
+            call->rows.groups = 1 + below(call->rows.n);
+            for (uint32_t item = 0; item < call->rows.n; item++) {
+                call->of[item] = below(hot);
+                call->items[item] =
+                    (simt_map_item){(uint64_t)(uintptr_t)&now.keys[call->of[item]], written++, 0, LOOM_INTERNAL};
+            }
+        }
+}
+
+void sim_rows_draw(const sim_case *c, uint64_t seed, int tiny)
+{
+    now.c = c;
+    sim_begin_drawing(c, seed);
+    now.config = sim_drawn_config(seed, tiny);
+    now.warps_per_block = 1 + below(2);
+    draw_table(seed, tiny);
+    draw_calls(seed, tiny);
+    memcpy(memory_before, memory, now.bytes);
+}
+
+/* ---- Verdict ---- */
+
+static const char *const op_names[] = {
+    [SIMT_MAP_FIND] = "find",   [SIMT_MAP_KEEP] = "keep",          [SIMT_MAP_OVERWRITE] = "overwrite",
+    [SIMT_MAP_FETCH] = "fetch", [SIMT_MAP_COMBINE] = "accumulate", [SIMT_MAP_UPDATE] = "update",
+    [SIMT_MAP_ERASE] = "erase",
+};
+
+static void name_word(const void *at, char *text, size_t bytes)
+{
+    const unsigned char *place = at;
+    const uint64_t line = (uint64_t)(place - memory) / OPEN_LINE_BYTES, inside = (uint64_t)(place - memory) % 64;
+    if (place >= now.view.rows) {
+        const uint64_t row = (uint64_t)(place - now.view.rows) / now.view.row_bytes;
+        snprintf(text, bytes, "p%u b%u row %u, byte %u", (unsigned)(row / ROOM), (unsigned)(row % ROOM / 28),
+                 (unsigned)(row % 28), (unsigned)((uint64_t)(place - now.view.rows) % now.view.row_bytes));
+    } else if (line >= PARTITIONS * BUCKETS) {
+        snprintf(text, bytes, "size, marks or counts");
+    } else if (inside == OPEN_WORD_OFFSET) {
+        snprintf(text, bytes, "p%u b%u word", (unsigned)(line / BUCKETS), (unsigned)(line % BUCKETS));
+    } else {
+        snprintf(text, bytes, "p%u b%u tags from %u", (unsigned)(line / BUCKETS), (unsigned)(line % BUCKETS),
+                 (unsigned)(inside / 2));
+    }
+}
+
+static void read_table(void)
+{
+    for (uint32_t i = 0; i < KEYS; i++) {
+        unsigned char value[SIMT_ROWS_MOST_VALUE] = {0};
+        uint8_t found = 0;
+        loom__cpu_counts counts = {0};
+        const loom__batch one = {.keys = &now.keys[i], .found_values = value, .found = &found, .n = 1};
+        loom__cpu_rows_scalar.find(&now.view, &one, 0, 1, 0, &counts);
+        now.after[i] = (sim_state){found, simt_rows_number(value, now.view.value_bytes)};
+    }
+}
+
+static void judge_layout(void)
+{
+    loom__survey survey;
+    uint64_t present = 0;
+    loom__cpu_rows_kernels.survey(sim_cpu(), &now.view, &survey, NULL);
+    for (uint32_t i = 0; i < KEYS; i++)
+        present += (uint64_t)now.after[i].present;
+    if (survey.first_bad != UINT64_MAX)
+        simt_fail("afterwards bucket %llu breaks an invariant of open_ops.h: a key twice, a key out of its chain's "
+                  "reach, a ready bit without a key, or a mark on a partition with room",
+                  (unsigned long long)survey.first_bad);
+    else if (survey.size != present || survey.size != now.view.lines.totals->size)
+        simt_fail("afterwards %llu keys lie in the table, %llu can be found, and its size is %llu",
+                  (unsigned long long)survey.size, (unsigned long long)present,
+                  (unsigned long long)now.view.lines.totals->size);
+}
+
+static void judge_key(uint32_t key)
+{
+    sim_operation operations[SIM_MOST_OPERATIONS];
+    uint32_t count = 0, used = 0;
+    for (uint32_t i = 0; i < KEYS; i++)
+        used += (uint32_t)now.after[i].present;
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        const scenario_call *call = &now.calls[i];
+        for (uint32_t item = 0; item < call->rows.n; item++) {
+            const simt_map_item *asked = &call->items[item];
+            if (call->of[item] != key)
+                continue;
+            if (asked->status == LOOM_FULL && (used < ROOM || now.after[key].present))
+                simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->rows.op], i,
+                          item);
+            if (count == SIM_MOST_OPERATIONS) {
+                simt_fail("the scenario asks for one key too often");
+                return;
+            }
+            operations[count++] = (sim_operation){.op = call->rows.op,
+                                                  .value = call->rows.op == SIMT_MAP_FIND ? asked->found : asked->value,
+                                                  .status = asked->status,
+                                                  .began = call->launched->began,
+                                                  .ended = call->launched->ended,
+                                                  .found = asked->found,
+                                                  .rule = call->rows.rule,
+                                                  .value_bytes = now.view.value_bytes};
+        }
+    }
+    if (!sim_history_possible(operations, count, now.before[key], now.after[key]))
+        simt_fail("no order of the calls explains what was answered for key %u", key);
+}
+
+static void tell(const sim_options *options)
+{
+    FILE *out = options->report;
+    fprintf(out, "%s\n  case %s: %u + %u bytes, groups of %u lanes, votes of %s, %s memory\n",
+            simt.failure[0] ? simt.failure : "all is well", now.c->name, now.view.key_bytes, now.view.value_bytes,
+            now.config.group_lanes, now.config.turn_together ? "warps" : "groups",
+            now.config.weak_memory ? "weak" : "strong");
+    if (options->replay != NULL)
+        fprintf(out, "  replay: ./dev sim %s\n", options->replay);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        const scenario_call *call = &now.calls[i];
+        fprintf(out, "  stream %u, steps %llu to %llu: %s by %u groups\n", call->stream,
+                (unsigned long long)call->launched->began, (unsigned long long)call->launched->ended,
+                op_names[call->rows.op], call->rows.groups);
+        for (uint32_t item = 0; item < call->rows.n; item++) {
+            const sim_state *before = &now.before[call->of[item]], *after = &now.after[call->of[item]];
+            fprintf(out, "    [%u] key %u value %llu: %s %llu   (before: %d %llu; after: %d %llu)\n", item,
+                    call->of[item], (unsigned long long)call->items[item].value,
+                    loom_status_name(call->items[item].status), (unsigned long long)call->items[item].found,
+                    before->present, (unsigned long long)before->value, after->present,
+                    (unsigned long long)after->value);
+        }
+    }
+    simt_print(out, options->trace > 0 ? options->trace : 60);
+}
+
+int sim_rows_run(simt_schedule *schedule, const sim_options *options)
+{
+    memcpy(memory, memory_before, now.bytes);
+    simt_begin(&now.config, schedule, memory, (now.bytes + 7) / 8 * 8);
+    for (uint32_t i = 0; i < now.call_count; i++) {
+        scenario_call *call = &now.calls[i];
+        for (uint32_t item = 0; item < call->rows.n; item++)
+            call->items[item].status = LOOM_INTERNAL;
+        const simt_call launch = {
+            .kernel = options->kernel != NULL ? options->kernel : simt_rows_run,
+            .argument = &call->rows,
+            .name = op_names[call->rows.op],
+            .groups = call->rows.groups,
+            .warps_per_block = now.warps_per_block,
+            .writes = call->rows.op != SIMT_MAP_FIND,
+        };
+        call->launched = simt_launch(call->stream, &launch);
+    }
+    simt.name_word = name_word;
+    simt.matters = NULL;
+    if (simt_run()) {
+        read_table();
+        judge_layout();
+        for (uint32_t i = 0; i < KEYS && simt.failure[0] == 0; i++)
+            judge_key(i);
+    }
+    const int well = simt.failure[0] == 0;
+    if (options->report != NULL && (!well || options->tell_always))
+        tell(options);
+    return well;
+}
