@@ -363,6 +363,10 @@ static int tour_tables(loom_context *context, const tour_options *options, const
     for (size_t i = 0; (table = table_case_at(i)) != NULL; i++) {
         if (options->table && options->table != table)
             continue;
+        if (loom_supports(context, table->forms->type, table->engine, LOOM_FEATURE_FIND) != LOOM_OK) {
+            printf("\n%s: not offered by this machine.\n", table->name);
+            continue;
+        }
         right = tour_one(context, table, n, directory, &answers) && right;
         n = smaller_n(n);
     }
