@@ -200,7 +200,7 @@ static void use(loom_map *map, const test_run *t)
 }
 
 /* Bits of handles and links are changed, and the checksums are right. Such a file is refused, or its table is sound. */
-TEST_EACH_MULTIMAP(test_multimap_file_lies)
+TEST_EACH_MULTIMAP(test_multimap_file_lies, .long_tier = 1)
 {
     loom_context *context = make_multimap_context(t);
     multimap_model m = make_chains(t, context);

@@ -327,11 +327,11 @@ static const uint32_t all_forms[][2] = {{1, 0},   {1, 4},   {2, 8},     {3, 5}, 
                                         {16, 8},  {16, 0},  {5, 1},     {12, 4},     {32, 128}, {8, 512},
                                         {255, 3}, {256, 0}, {16, 4099}, {256, 65536}};
 
-TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1)
+TEST(test_rows_model_of_any_width, .timeout_seconds = 240, .threads = 1, .long_tier = 1)
 {
     for (uint32_t form = 0; form < sizeof all_forms / sizeof *all_forms; form++) {
         const uint32_t key_bytes = all_forms[form][0], value_bytes = all_forms[form][1];
-        const uint64_t wanted = value_bytes > 1000 ? 200 : t->quick ? 3000 : 20000;
+        const uint64_t wanted = value_bytes > 1000 ? (t->quick ? 60 : 200) : t->quick ? 1500 : 20000;
         universe u = make_universe(key_bytes, value_bytes, wanted);
         loom_context *context = make_context(t);
         loom_map_config config = rows_config(&u, 1 + random_below(&t->random, u.count));
