@@ -25,7 +25,8 @@
  *                                      Hint: the `span` bytes from `at` on, 64 or 128, will probably be needed
  *   lane_match(line, key_bytes, stride, slots, key)
  *                                      this lane's slots whose key equals `key`. Keys are key_bytes wide, 8, 4 or 2,
- *                                      and `stride` bytes apart. The slots fill the line, or all of it except its last word
+ *                                      and `stride` bytes apart. The slots fill the line, or all of it except its last
+ *                                      word
  *   lane_any(set)                      whether the set has a slot
  *   lane_first(set, stride)            the number in the bucket of the set's first slot. If the set is empty: any
  *                                      number within the line

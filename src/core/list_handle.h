@@ -11,8 +11,9 @@
  *
  * A list lies in one piece, or it is a chain of pieces (core/list_pieces.h, the chain engine). `linked` says that the
  * list has several pieces. The first value is then that of the newest piece, and the count is that of all pieces. Bits
- * 58 .. 53 of a linked LIST are its *fill*: the number of values in the newest piece, or 0, if only the link in front of
- * the piece knows. The fill saves appends the link, and the fence that orders it (engines/chain/chain_ops.h).
+ * 58 .. 53 of a linked LIST are its *fill*: the number of values in the newest piece. 0 means that only the link in
+ * front of the piece tells. With a fill, appends need neither the link nor a fence that orders it
+ * (engines/chain/chain_ops.h).
  *
  * The count is in the lowest bits of every kind, so that a call reserves a place for a value by adding 1. `touched` is
  * set meanwhile: the reservation that finds it clear is the first one of the call. Between calls it is clear, the count
@@ -79,7 +80,7 @@ LOOM_BOTH int list_is_linked(uint64_t handle)
     return (handle & LIST_LINKED) != 0;
 }
 
-/* Whether the handle has a fill. */
+/* Whether the handle has bits for a fill. */
 LOOM_BOTH int list_has_fill(uint64_t handle)
 {
     return list_kind(handle) == LIST_SHORT && list_is_linked(handle);

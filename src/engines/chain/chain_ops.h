@@ -140,14 +140,13 @@ typedef struct chain_appended {
     uint64_t in_heap; /* values that lie in the heap now, and did not before */
 } chain_appended;
 
-/* The next bucket of a list. */
+/* The next bucket of a list. `all` is what it takes of the heap. A bucket at a multiple of a unit takes up to a unit
+ * more, since the addition does not know how much is lost in front of it. */
 typedef struct chain_bucket {
     uint64_t before; /* values of the list that do not lie in it */
     uint64_t link;   /* values of the heap that its link takes */
     uint64_t values;
-    uint64_t
-        all; /* what it takes of the heap. A place at a multiple of a unit takes one unit more: the addition does not
-                   * know how much is lost in front of it */
+    uint64_t all;
     loom__list_kind kind;
     int exact;
     int has_fill; /* the handle tells how many values it has: nobody reads the link while appends run */

@@ -4,8 +4,8 @@
  * "Stadium Hashing" (Khorasani, Belviranli, Gupta, Bhuyan, PACT 2015) contributes the split of a table into a dense
  * board of tickets, which a lookup reads first, and the keys and values behind it, of any width. Here the board is an
  * open table (engines/open): lines of 28 tags, probed and claimed as the keys of any open table. Differences:
- *   - A ticket of the paper says that a slot is taken, and holds up to 7 bits of the key. A tag has 16 bits, so a lookup
- *     hardly ever reads the row of another key.
+ *   - A ticket of the paper says that a slot is taken, and holds up to 7 bits of the key. A tag has 16 bits, so a
+ *     lookup hardly ever reads the row of another key.
  *   - The overflow filter ends the search for an absent key, and probe sequences stay in their partition.
  *   - Keys are erased, and their slots used again.
  *
