@@ -1,7 +1,8 @@
 /* The open engine on the cpu machine: declarations that its files share.
  *
  *   cpu_open_simd.h    loops over keys, through the lane algorithms; compiled once for each kind of SIMD (cpu_open_*.c)
- *   cpu_open.c         the calls (cpu_map_calls.h)
+ *   cpu_open_calls.h   what calls on open tables have in common, with and without rows (cpu_map_calls.h)
+ *   cpu_open.c         the calls
  *   cpu_open_upkeep.c  upkeep of partitions */
 #ifndef LOOM_CPU_OPEN_H
 #define LOOM_CPU_OPEN_H

@@ -1,7 +1,7 @@
 /* The rows engine on the cpu machine: declarations that its files share.
  *
  *   cpu_rows_simd.h   loops over keys, through the lane algorithms; compiled once for each kind of SIMD (cpu_rows_*.c)
- *   cpu_rows_calls.c  the calls (cpu_map_calls.h)
+ *   cpu_rows_calls.c  the calls (cpu_open_calls.h)
  *
  * Upkeep is that of open tables: cpu_open_upkeep.c. */
 #ifndef LOOM_CPU_ROWS_ENGINE_H
