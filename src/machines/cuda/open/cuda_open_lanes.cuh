@@ -219,8 +219,8 @@ __device__ __forceinline__ lane_counts write_tiles(const loom__open_view &view, 
                              : op == OP_UPDATE ? open_update_item(kind, shared, group, &view, &walk, own_value, active)
                                                : open_insert_item(kind, mode, batch.rule, shared, group, &view, &walk,
                                                                   &own_value, active);
-        if (op == OP_FETCH)
-            __syncwarp(); /* the value found overwrites the given one, which other lanes of the group have read */
+        if (op == OP_FETCH || merges(op))
+            __syncwarp(); /* the other lanes of the group have read the value or status that this one overwrites */
         const lane_truth done = active && answer.outcome != OPEN_GO_ON;
         if (done) {
             if (op == OP_FETCH && answer.reports)
