@@ -79,8 +79,7 @@ static const table_case own_cases[] = {
      .partition_size = prime_size,
      .golden_map_capacity = 190, /* small partitions, so that some keys are displaced */
      .golden_set_capacity = 190,
-     .since_format_2 = 1,
-     .cpu_only = 1},
+     .since_format_2 = 1},
     {.name = "bloom", .engine = LOOM_ENGINE_BLOOM, .forms = filter_forms, .one_access = 1},
 };
 

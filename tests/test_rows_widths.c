@@ -292,7 +292,7 @@ static void change(test_run *t, loom_context *context, loom_map **map, universe 
         insert_rows(*map, u, &repeated, (random_below(&t->random, 2) ? LOOM_OVERWRITE : LOOM_KEEP) | LOOM_IN_ORDER, 1);
         break;
     case 5:
-        insert_rows(*map, u, &b, LOOM_BY_PARTITION, 0);
+        insert_rows(*map, u, &b, t->machine == LOOM_MACHINE_CPU ? LOOM_BY_PARTITION : 0, 0);
         break;
     case 6:
     case 7:

@@ -10,6 +10,8 @@
  *   LOOM_BOTH    the same, but host code calls it, too
  *   LOOM_STEP    a long function that is seldom called. A CPU does not inline it. A GPU inlines it, because otherwise
  *                one copy would serve all kinds. LOOM_BOTH_STEP: the same, but host code calls it, too
+ *   LOOM_LANE_CALL  a long function of the lane algorithms without literal arguments. A GPU calls it, so that a kernel
+ *                has one copy
  *   LOOM_UNROLL  unrolls the next loop. It runs over the words of a line, which a GPU holds in registers; a register
  *                cannot be addressed by a computed index
  *
@@ -22,6 +24,7 @@
 #define LOOM_BOTH               static __host__ __device__ __forceinline__
 #define LOOM_STEP               static __device__ __forceinline__
 #define LOOM_BOTH_STEP          LOOM_BOTH
+#define LOOM_LANE_CALL          static inline __device__ __noinline__
 #define LOOM_STATIC_ASSERT(...) static_assert(__VA_ARGS__)
 #else
 #if defined(LOOM_ONE_COPY)
@@ -32,6 +35,7 @@
 #define LOOM_BOTH               LOOM_LANE
 #define LOOM_STEP               static __attribute__((noinline, unused))
 #define LOOM_BOTH_STEP          LOOM_STEP
+#define LOOM_LANE_CALL          LOOM_LANE
 #define LOOM_STATIC_ASSERT(...) _Static_assert(__VA_ARGS__)
 #endif
 /* nvcc compiles a file once for the device and once for the host. The host compiler does not know the pragma, which it

@@ -182,7 +182,7 @@ LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
 LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
 {
     if (kind == SLOT_TAG)
-        return open_row_hash((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
+        return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
     return loom__hash_key(key, slot_key_bytes(kind), view->seed);
 }
 

@@ -100,10 +100,23 @@ LOOM_BOTH loom__table_slots open_rows_table_slots(const loom__rows_view *view)
 LOOM_LANE uint64_t open_row_hash(const unsigned char *key, uint32_t key_bytes, loom__seed seed)
 {
     uint64_t number = 0;
+#if defined(__CUDA_ARCH__) /* loads words if it knows that keys are aligned */
+    const uint64_t together = (uintptr_t)key | key_bytes;
+    if (together % 8 == 0)
+        return key_bytes == 8 ? loom__hash_key(*(const uint64_t *)key, 8, seed)
+                              : loom__hash_bytes_aligned(key, key_bytes, 8, seed);
+    if (together % 4 == 0 && key_bytes > 4 && key_bytes != 8)
+        return loom__hash_bytes_aligned(key, key_bytes, 4, seed);
+#endif
     if (key_bytes != 4 && key_bytes != 8)
         return loom__hash_bytes(key, key_bytes, seed);
     memcpy(&number, key, key_bytes);
     return loom__hash_key(number, key_bytes, seed);
+}
+
+LOOM_LANE_CALL uint64_t open_row_hash_called(const unsigned char *key, uint32_t key_bytes, loom__seed seed)
+{
+    return open_row_hash(key, key_bytes, seed);
 }
 
 /* Partition, home, step and filter bit use all bits of a hash from the top of both halves down. A product with an odd

@@ -81,15 +81,11 @@ __device__ __forceinline__ void read_values(tile_type *tile, const tile_range &r
             tile->values[range.lane + i] = 1;
 }
 
-/* One warp writes the answers of a lookup from its tile to the arrays of the call. Returns how many of this lane's
- * items were found. */
-template <loom__slot_kind kind, class tile_type>
-__device__ __forceinline__ uint32_t tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
-                                               bool wants_values)
+/* One warp writes what a lookup found to the arrays of the call, except for values. The tile has a status for each item.
+ * Returns how many of this lane's items were found. */
+template <class tile_type>
+__device__ __forceinline__ uint32_t tell_statuses(tile_type *tile, const tile_range &range, const cuda_batch &batch)
 {
-    typedef typename widths<kind>::value value;
-    if (wants_values)
-        tile_write(tile->values(), range, (value *)batch.found_values);
     if (batch.status != NULL)
         tile_write(tile->status, range, batch.status);
     const uint32_t found = tile_count(tile->status, range, LOOM_OK);
@@ -100,6 +96,17 @@ __device__ __forceinline__ uint32_t tell_found(tile_type *tile, const tile_range
         tile_write(tile->status, range, batch.found);
     }
     return found;
+}
+
+/* The same, with values. */
+template <loom__slot_kind kind, class tile_type>
+__device__ __forceinline__ uint32_t tell_found(tile_type *tile, const tile_range &range, const cuda_batch &batch,
+                                               bool wants_values)
+{
+    typedef typename widths<kind>::value value;
+    if (wants_values)
+        tile_write(tile->values(), range, (value *)batch.found_values);
+    return tell_statuses(tile, range, batch);
 }
 
 #endif

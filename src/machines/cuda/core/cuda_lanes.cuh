@@ -62,7 +62,7 @@ typedef struct lane_line {
 typedef struct lane_slots {
     bool low[LANE_WORDS];  /* the slot in the lower half of the word, or the word's only slot */
     bool high[LANE_WORDS]; /* with slots of 4 bytes: the slot in the upper half */
-    bool odd_low[LANE_WORDS], odd_high[LANE_WORDS]; /* with slots of 2 bytes: the second slot of each half */
+    uint32_t tags;         /* with slots of 2 bytes: one bit for each slot of this lane */
     uint32_t first;
 } lane_slots;
 
@@ -217,23 +217,44 @@ LOOM_LANE void lane_take(lane_group group, lane_line *line, const unsigned char 
     }
 }
 
+/* The slots of 2 bytes that hold `tag`, one bit each. Predicates for up to 28 slots would not fit a lane's registers,
+ * so two slots are compared at a time: of x = two slots xor two tags, the highest bit of each half of ~(s | x) tells
+ * whether this half is zero, where s carries into that bit if any lower bit is set. */
+LOOM_LANE uint32_t lane_match_tags(const lane_line *line, uint32_t slots, uint32_t tag)
+{
+    const uint32_t twice = tag | tag << 16;
+    uint32_t found = 0;
+#pragma unroll
+    for (int block = 0; block < (LANE_WORDS + 3) / 4; block++) {
+        uint32_t even = 0; /* bit 2 i: the lower slot of pair i of the block; bit 16 + 2 i: its upper slot */
+#pragma unroll
+        for (int i = 0; i < (LANE_WORDS < 4 ? 2 * LANE_WORDS : 8); i++) {
+            const uint32_t x = (uint32_t)(line->words[4 * block + i / 2] >> i % 2 * 32) ^ twice;
+            const uint32_t s = (x & 0x7fff7fffu) + 0x7fff7fffu;
+            even |= (~(s | x) & 0x80008000u) >> (15 - 2 * i);
+        }
+        found |= ((even & 0x5555u) | (even >> 15 & 0xaaaau)) << 16 * block;
+    }
+    /* The line's last word may hold no slot. Only the last word of the last lane can be the line's last word. */
+    const bool is_last = slots * 2 != 64 && line->first + LANE_WORDS == 8;
+    return is_last ? found & (uint32_t)((1ull << 4 * (LANE_WORDS - 1)) - 1) : found;
+}
+
 LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint32_t stride, uint32_t slots,
                                 uint64_t key)
 {
     lane_slots set;
     set.first = line->first;
+    set.tags = key_bytes == 2 ? lane_match_tags(line, slots, (uint32_t)key) : 0;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
         /* The line's last word may hold no slot. Only the last word of the last lane can be the line's last word. */
         bool is_slot = slots * stride == 64 || i + 1 < LANE_WORDS || line->first + i != 7;
-        set.odd_low[i] = key_bytes == 2 && is_slot && (uint16_t)(line->words[i] >> 16) == (uint16_t)key;
-        set.odd_high[i] = key_bytes == 2 && is_slot && (uint16_t)(line->words[i] >> 48) == (uint16_t)key;
         if (key_bytes == 8) {
             set.low[i] = is_slot && line->words[i] == key;
             set.high[i] = false;
         } else if (key_bytes == 2) {
-            set.low[i] = is_slot && (uint16_t)line->words[i] == (uint16_t)key;
-            set.high[i] = is_slot && (uint16_t)(line->words[i] >> 32) == (uint16_t)key;
+            set.low[i] = set.high[i] = false;
         } else {
             set.low[i] = is_slot && (uint32_t)line->words[i] == (uint32_t)key;
             set.high[i] = stride == 4 && is_slot && (uint32_t)(line->words[i] >> 32) == (uint32_t)key;
@@ -244,48 +265,42 @@ LOOM_LANE lane_slots lane_match(const lane_line *line, uint32_t key_bytes, uint3
 
 LOOM_LANE lane_truth lane_any(lane_slots set)
 {
-    bool any = false;
+    bool any = set.tags != 0;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++)
-        any = any || set.low[i] || set.high[i] || set.odd_low[i] || set.odd_high[i];
+        any = any || set.low[i] || set.high[i];
     return any;
 }
 
 LOOM_LANE uint32_t lane_first(lane_slots set, uint32_t stride)
 {
     uint32_t slot = 0;
+    if (stride == 2)
+        return 4 * set.first + (set.tags != 0 ? loom__lowest_bit(set.tags) : 0);
 #pragma unroll
     for (int i = LANE_WORDS - 1; i >= 0; i--) {
-        if (stride == 2) {
-            slot = set.odd_high[i] ? 4 * i + 3 : slot;
-            slot = set.high[i] ? 4 * i + 2 : slot;
-            slot = set.odd_low[i] ? 4 * i + 1 : slot;
-            slot = set.low[i] ? 4 * i : slot;
-        } else if (stride == 4) {
+        if (stride == 4) {
             slot = set.high[i] ? 2 * i + 1 : slot;
             slot = set.low[i] ? 2 * i : slot;
         } else {
             slot = set.low[i] ? i : slot;
         }
     }
-    return slot + (stride == 2 ? 4 * set.first : stride == 4 ? 2 * set.first : set.first);
+    return slot + (stride == 4 ? 2 * set.first : set.first);
 }
 
 LOOM_LANE lane_slots lane_rest(lane_slots set, uint32_t stride)
 {
     bool before = false; /* a slot of the set was passed */
     (void)stride;
+    set.tags &= set.tags - 1;
 #pragma unroll
     for (int i = 0; i < LANE_WORDS; i++) {
-        const bool low = set.low[i], odd_low = set.odd_low[i], high = set.high[i], odd_high = set.odd_high[i];
+        const bool low = set.low[i], high = set.high[i];
         set.low[i] = low && before;
         before = before || low;
-        set.odd_low[i] = odd_low && before;
-        before = before || odd_low;
         set.high[i] = high && before;
         before = before || high;
-        set.odd_high[i] = odd_high && before;
-        before = before || odd_high;
     }
     return set;
 }
@@ -419,32 +434,77 @@ LOOM_LANE void lane_store_4(uint32_t *at, uint32_t value)
     asm volatile("st.relaxed" CUDA_SPACE ".u32 [%0], %1;" ::"l"(CUDA_AT(at)), "r"(value) : "memory");
 }
 
-/* Rows, byte by byte. No kernel uses rows yet. */
-LOOM_LANE uint32_t lane_load_1(const unsigned char *at)
+/* Rows: a lane moves the widest words that divide the number of bytes and both addresses. The other address may lie
+ * in any memory. */
+LOOM_LANE uint64_t lane_load(const uint64_t *at)
+{
+    return lane_load_8(at);
+}
+
+LOOM_LANE uint32_t lane_load(const uint32_t *at)
+{
+    return lane_load_4(at);
+}
+
+LOOM_LANE uint8_t lane_load(const uint8_t *at)
 {
     uint32_t value;
     asm volatile("ld.relaxed" CUDA_SPACE ".u8 %0, [%1];" : "=r"(value) : "l"(CUDA_AT(at)) : "memory");
-    return value;
+    return (uint8_t)value;
+}
+
+LOOM_LANE void lane_store(uint64_t *at, uint64_t value)
+{
+    lane_store_8(at, value);
+}
+
+LOOM_LANE void lane_store(uint32_t *at, uint32_t value)
+{
+    lane_store_4(at, value);
+}
+
+LOOM_LANE void lane_store(uint8_t *at, uint8_t value)
+{
+    asm volatile("st.relaxed" CUDA_SPACE ".u8 [%0], %1;" ::"l"(CUDA_AT(at)), "r"((uint32_t)value) : "memory");
+}
+
+/* Calls work(w), where w is a word of 8, 4 or 1 bytes. */
+template <class work_type>
+static __device__ __forceinline__ auto lane_by_words(const void *a, const void *b, uint32_t n, work_type work)
+{
+    const uint64_t together = (uintptr_t)a | (uintptr_t)b | n;
+    return together % 8 == 0 ? work((uint64_t)0) : together % 4 == 0 ? work((uint32_t)0) : work((uint8_t)0);
 }
 
 LOOM_LANE lane_truth lane_same_bytes(const unsigned char *at, const unsigned char *bytes, uint32_t n)
 {
-    bool same = true;
-    for (uint32_t i = 0; i < n; i++)
-        same = same && lane_load_1(at + i) == bytes[i];
-    return same;
+    return lane_by_words(at, bytes, n, [&](auto word) {
+        typedef decltype(word) type;
+        bool same = true;
+        for (uint32_t i = 0; same && i < n / sizeof(type); i++)
+            same = lane_load((const type *)at + i) == ((const type *)bytes)[i];
+        return same;
+    });
 }
 
 LOOM_LANE void lane_read_bytes(unsigned char *to, const unsigned char *at, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        to[i] = (unsigned char)lane_load_1(at + i);
+    lane_by_words(to, at, n, [&](auto word) {
+        typedef decltype(word) type;
+#pragma unroll 4
+        for (uint32_t i = 0; i < n / sizeof(type); i++)
+            ((type *)to)[i] = lane_load((const type *)at + i);
+    });
 }
 
 LOOM_LANE void lane_write_bytes(unsigned char *at, const unsigned char *from, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        asm volatile("st.relaxed" CUDA_SPACE ".u8 [%0], %1;" ::"l"(CUDA_AT(at + i)), "r"((uint32_t)from[i]) : "memory");
+    lane_by_words(at, from, n, [&](auto word) {
+        typedef decltype(word) type;
+#pragma unroll 4
+        for (uint32_t i = 0; i < n / sizeof(type); i++)
+            lane_store((type *)at + i, ((const type *)from)[i]);
+    });
 }
 
 LOOM_LANE uint64_t lane_swap_8(uint64_t *at, uint64_t expected, uint64_t wanted, int shared)

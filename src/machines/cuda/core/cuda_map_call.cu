@@ -56,8 +56,8 @@ cudaError_t split_chunk(void *argument, void *const at[CALL_ARRAYS], uint64_t fi
 
 loom_status cuda_locate_call(cuda_map_call *call)
 {
-    RETURN_IF_FAILED(cuda_locate_arrays(call->cuda, slot_key_bytes(call->kind), slot_value_bytes(call->kind),
-                                        &call->batch, &call->arrays));
+    RETURN_IF_FAILED(
+        cuda_locate_arrays(call->cuda, call->key_bytes(), call->value_bytes(), &call->batch, &call->arrays));
     return is_uncounted(call) ? LOOM_OK : cuda_locate(call->cuda, "result", call->batch.result, &call->place);
 }
 

@@ -28,10 +28,19 @@ struct cuda_map_call {
     cuda_op op;
     cudaStream_t stream;
     cuda_call_arrays arrays;
-    cuda_place place;    /* of the result */
-    cuda_ticket *ticket; /* NULL: outcomes are not counted */
-    loom_status outcome; /* the status of the result, unless a key is refused */
+    cuda_place place;                        /* of the result */
+    cuda_ticket *ticket;                     /* NULL: outcomes are not counted */
+    loom_status outcome;                     /* the status of the result, unless a key is refused */
+    uint32_t row_key_bytes, row_value_bytes; /* of tables with rows; otherwise 0, and `kind` tells the widths */
 
+    uint32_t key_bytes() const
+    {
+        return row_key_bytes != 0 ? row_key_bytes : slot_key_bytes(kind);
+    }
+    uint32_t value_bytes() const
+    {
+        return row_key_bytes != 0 ? row_value_bytes : slot_value_bytes(kind);
+    }
     cuda_counts *counts() const
     {
         return ticket != NULL ? ticket->counts : NULL;
@@ -82,7 +91,9 @@ cuda_map_call cuda_map_call_on(loom__machine *machine, const view_type *view, co
             {},
             PLACE_NONE,
             NULL,
-            LOOM_OK};
+            LOOM_OK,
+            0,
+            0};
 }
 
 /* The first step: finds out where arrays and result lie. Changes nothing. */

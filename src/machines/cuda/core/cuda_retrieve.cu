@@ -140,13 +140,13 @@ cudaError_t launch_copy(const loom__table_slots *table, const loom__position &fr
 {
     const unsigned blocks = (unsigned)segments;
     if (!loom__slots_have_rows(table)) {
-        cuda_for_kind(table->kind, [&](auto kind) {
+        cuda_for_any_kind(table->kind, [&](auto kind) {
             copy_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, values, room, end);
         });
         return cudaGetLastError();
     }
     const uint32_t unit = row_unit(table);
-    cuda_for_kind(table->kind, [&](auto kind) {
+    cuda_for_any_kind(table->kind, [&](auto kind) {
         list_kernel<kind()><<<blocks, THREADS, 0, stream>>>(*table, from, offsets, keys, rows, unit, room, end);
     });
     RETURN_IF_CUDA_FAILED(cudaGetLastError());
@@ -175,7 +175,7 @@ loom_status retrieve_here(const cuda_stage *stage, const loom__table_slots *tabl
         segments = segments < WINDOW ? segments : WINDOW;
         segments = segments < useful ? segments : useful;
         uint64_t bytes = segments * sizeof *counts, total = 0;
-        cuda_for_kind(table->kind, [&](auto kind) {
+        cuda_for_any_kind(table->kind, [&](auto kind) {
             count_kernel<kind()><<<(unsigned)segments, THREADS, 0, stream>>>(*table, *position, counts);
         });
         CUDA_TRY(cudaGetLastError());

@@ -94,6 +94,14 @@ template <class work_type> auto cuda_for_kind(loom__slot_kind kind, work_type wo
     return work(std::integral_constant<loom__slot_kind, SLOT_PAIR_4_4>()); /* never reached */
 }
 
+/* The same, for kernels that know tags, too. */
+template <class work_type> auto cuda_for_any_kind(loom__slot_kind kind, work_type work)
+{
+    if (kind == SLOT_TAG)
+        return work(std::integral_constant<loom__slot_kind, SLOT_TAG>());
+    return cuda_for_kind(kind, work);
+}
+
 /* Arrays in workspaces begin at multiples of 256 bytes. */
 inline uint64_t cuda_aligned(uint64_t bytes)
 {
@@ -406,6 +414,7 @@ loom_status cuda_open_count_accesses(loom__machine *machine, const void *any_vie
                                      uint64_t *accesses, loom_stream stream);
 extern const loom__map_kernels cuda_open_kernels;
 extern const loom__map_kernels cuda_perfect_kernels; /* cuda_perfect.cuh */
+extern const loom__map_kernels cuda_rows_kernels;    /* cuda_rows_engine.cuh */
 
 loom_status cuda_order_create(loom__machine *machine, int concurrent_reads, loom__order **order);
 void cuda_order_destroy(loom__order *order);

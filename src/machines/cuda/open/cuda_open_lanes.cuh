@@ -47,6 +47,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_items.h"
 #include "machines/cuda/core/cuda_finish.cuh"
+#include "machines/cuda/core/cuda_item_queue.cuh"
 #include "machines/cuda/core/cuda_items.cuh"
 #include "machines/cuda/core/cuda_merge.cuh"
 #include "machines/cuda/core/cuda_state.cuh"
@@ -55,7 +56,6 @@
 namespace
 {
 
-enum { GROUPS = 32 / CUDA_LANES /* groups of a warp */ };
 enum { FIND_THREADS = 256, FIND_BLOCKS = CUDA_LANES == 1 ? 4 : 6 /* thread blocks per SM */ };
 
 /* Threads of a thread block that writes. In a small block fewer warps wait for the longest probe sequence. A block that
@@ -70,27 +70,6 @@ __host__ __device__ constexpr int write_blocks(cuda_op op)
 {
     return merges(op) && CUDA_LANES > 1 ? 5 : 1024 / write_threads(op);
 }
-
-/* Hands out items 0, 1, 2, … of a tile to the groups of a warp. A group that is done gets the next one, so that groups
- * whose keys lie deep do not hold up the others. All lanes of the warp call `next` together. */
-struct item_queue {
-    uint32_t given; /* the same in all lanes */
-
-    __device__ __forceinline__ item_queue() : given(GROUPS) {}
-    __device__ __forceinline__ uint32_t first() const
-    {
-        return threadIdx.x % 32 / CUDA_LANES;
-    }
-    /* The item after `item`, if the group is done with that. */
-    __device__ __forceinline__ uint32_t next(lane_group group, uint32_t item, bool done)
-    {
-        const uint32_t asking = __ballot_sync(CUDA_FULL_MASK, done & lane_leads(group));
-        const uint32_t before = asking & ((group.mask & (0 - group.mask)) - 1); /* groups of lower lanes */
-        const uint32_t following = done ? given + __popc(before) : item;
-        given += __popc(asking);
-        return following;
-    }
-};
 
 template <loom__slot_kind kind, cuda_op op> struct write_tile {
     __align__(16) typename widths<kind>::key keys[TILE_ITEMS];

@@ -6,6 +6,7 @@
 #include "engines/open/open_survey.h"
 #include "machines/cuda/core/cuda_erase_if.cuh"
 #include "machines/cuda/core/cuda_whole.cuh"
+#include "machines/cuda/open/cuda_open_views.cuh"
 
 namespace
 {
@@ -57,8 +58,10 @@ __device__ __forceinline__ void add_sums(open_sums *to, const open_sums &from)
 }
 
 template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view view, open_sums *total)
+__global__ void __launch_bounds__(THREADS)
+    survey_kernel(const __grid_constant__ typename open_view_of<kind>::type given, open_sums *total)
 {
+    const loom__open_view &view = *open_lines(&given);
     __shared__ open_sums block;
     open_sums own = {};
     lane_group alone = lane_own_group();
@@ -79,13 +82,19 @@ __global__ void __launch_bounds__(THREADS) survey_kernel(const loom__open_view v
 
 template <loom__slot_kind kind>
 __global__ void __launch_bounds__(THREADS)
-    accesses_kernel(const loom__open_view view, const void *keys, uint64_t n, unsigned long long *sum)
+    accesses_kernel(const __grid_constant__ typename open_view_of<kind>::type given, const void *keys, uint64_t n,
+                    unsigned long long *sum)
 {
+    const loom__open_view &view = *open_lines(&given);
     uint64_t index = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
     uint32_t accesses = 0;
     if (index < n) {
         lane_group alone = lane_own_group();
-        uint64_t key = slot_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
+        uint64_t key;
+        if constexpr (kind == SLOT_TAG)
+            key = (uint64_t)(uintptr_t)((const unsigned char *)keys + index * given.key_bytes);
+        else
+            key = slot_key_bytes(kind) == 4 ? ((const uint32_t *)keys)[index] : ((const uint64_t *)keys)[index];
         accesses = open_count_accesses(kind, alone, &view, key);
     }
     accesses = __reduce_add_sync(CUDA_FULL_MASK, accesses);
@@ -96,7 +105,8 @@ __global__ void __launch_bounds__(THREADS)
 loom_status count_here(const cuda_stage *stage, const loom__open_view *view, const void *keys, cuda_place place,
                        uint64_t n, unsigned long long *sum, cudaStream_t stream)
 {
-    uint64_t key_bytes = slot_key_bytes((loom__slot_kind)view->kind);
+    uint64_t key_bytes =
+        view->kind == SLOT_TAG ? open_rows_of(view)->key_bytes : slot_key_bytes((loom__slot_kind)view->kind);
     uint64_t per_chunk = place == PLACE_DEVICE ? n : STAGE_BYTES / key_bytes;
     for (uint64_t first = 0; first < n; first += per_chunk) {
         uint64_t count = n - first < per_chunk ? n - first : per_chunk;
@@ -106,8 +116,8 @@ loom_status count_here(const cuda_stage *stage, const loom__open_view *view, con
             at = stage->device[0];
         }
         unsigned blocks = (unsigned)((count + THREADS - 1) / THREADS);
-#define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*view, at, count, sum)
-        SLOT_FOR_KIND(view->kind, CALL)
+#define CALL(kind) accesses_kernel<kind><<<blocks, THREADS, 0, stream>>>(*open_view_as<kind>(view), at, count, sum)
+        OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
         CUDA_TRY(cudaGetLastError());
     }
@@ -158,8 +168,8 @@ loom_status cuda_open_survey(loom__machine *machine, const void *any_view, loom_
     open_sums sums;
     const loom_status status =
         cuda_sum_up(machine, &sums, stream, [&](const cuda_stage *, open_sums *on_device, cudaStream_t in) {
-#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*view, on_device)
-            SLOT_FOR_KIND(view->kind, CALL)
+#define CALL(kind) survey_kernel<kind><<<view->partitions, THREADS, 0, in>>>(*open_view_as<kind>(view), on_device)
+            OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
             return LOOM_OK;
         });

@@ -4,6 +4,7 @@
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "engines/open/open_upkeep.h"
 #include "machines/cuda/core/cuda_state.cuh"
+#include "machines/cuda/open/cuda_open_views.cuh"
 
 namespace
 {
@@ -15,8 +16,10 @@ enum {
 };
 
 template <loom__slot_kind kind>
-__global__ void __launch_bounds__(THREADS) upkeep_kernel(const loom__open_view view, int sweep, uint32_t room)
+__global__ void __launch_bounds__(THREADS)
+    upkeep_kernel(const __grid_constant__ typename open_view_of<kind>::type given, int sweep, uint32_t room)
 {
+    const loom__open_view &view = *open_lines(&given);
     extern __shared__ uint64_t list[];
     __shared__ uint32_t away, found;
     __shared__ uint32_t worn[THREADS];
@@ -54,7 +57,7 @@ cudaError_t launch(const cuda_state *cuda, const loom__open_view *view, int swee
         return error;
     uint32_t blocks = (uint32_t)cuda->multiprocessors * BLOCKS;
     blocks = view->partitions < blocks ? view->partitions : blocks;
-    upkeep_kernel<kind><<<blocks, THREADS, room * key_bytes, stream>>>(*view, sweep, room);
+    upkeep_kernel<kind><<<blocks, THREADS, room * key_bytes, stream>>>(*open_view_as<kind>(view), sweep, room);
     return cudaGetLastError();
 }
 
@@ -67,7 +70,7 @@ loom_status cuda_open_upkeep(loom__machine *machine, const void *any_view, int s
     cudaError_t error = cudaSuccess;
     ON_DEVICE(cuda);
 #define CALL(kind) error = launch<kind>(cuda, view, sweep, (cudaStream_t)stream)
-    SLOT_FOR_KIND(view->kind, CALL)
+    OPEN_FOR_KIND(view->kind, CALL)
 #undef CALL
     CUDA_TRY(error);
     return LOOM_OK;

@@ -1,0 +1,176 @@
+/* Bulk calls on tables with rows. Their keys go to the table one by one; only calls in order have further steps
+ * (cuda_rows_in_order.cu). cuda_open.cu tells more about calls. */
+#include "core/call_parts.h"
+#include "machines/cuda/core/cuda_map_call.cuh"
+#include "machines/cuda/core/cuda_whole.cuh"
+#include "machines/cuda/rows/cuda_rows_engine.cuh"
+
+namespace
+{
+
+const loom__rows_view *rows_of(const void *view)
+{
+    return static_cast<const loom__rows_view *>(view);
+}
+
+cudaError_t launch(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
+{
+    return call->op == OP_FIND ? cuda_rows_find(rows_of(call->view), batch, call->finish, stream)
+                               : cuda_rows_write(rows_of(call->view), batch, call->op, call->finish, stream);
+}
+
+cuda_map_call call_on(loom__machine *machine, const void *view, const loom__batch *batch, cuda_op op)
+{
+    const loom__rows_view *rows = rows_of(view);
+    cuda_map_call call = cuda_map_call_on(machine, &rows->lines, batch, op, launch);
+    call.row_key_bytes = rows->key_bytes;
+    call.row_value_bytes = rows->value_bytes;
+    call.may_finish = true;
+    return call;
+}
+
+loom_status run(loom__machine *machine, const void *view, const loom__batch *batch, cuda_op op)
+{
+    cuda_map_call call = call_on(machine, view, batch, op);
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    return cuda_run_call(&call);
+}
+
+loom_status find(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    return run(machine, view, batch, OP_FIND);
+}
+
+loom_status write(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    return run(machine, view, batch, (cuda_op)batch->write);
+}
+
+/* ---- whole tables ---- */
+
+loom_status clear(loom__machine *machine, const void *any_view, loom_stream given)
+{
+    const loom__rows_view *view = rows_of(any_view);
+    const loom__open_view *lines = &view->lines;
+    const uint64_t slots = (uint64_t)lines->partitions * lines->buckets * open_slots(SLOT_TAG);
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(cuda_check_bytes(lines));
+    ON_DEVICE((cuda_state *)machine);
+    static_assert(OPEN_UNMARKED == 0, "one memset: marks, stale counts and counts of retired slots");
+    const size_t state_bytes = (size_t)((char *)(lines->retired_slots + lines->partitions) - (char *)lines->marks);
+    CUDA_TRY(cudaMemsetAsync(lines->base, 0, (size_t)lines->partitions * lines->partition_bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(view->rows, 0, slots * view->row_bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(lines->marks, 0, state_bytes, stream));
+    CUDA_TRY(cudaMemsetAsync(&lines->totals->size, 0, sizeof lines->totals->size, stream));
+    return LOOM_OK;
+}
+
+loom_status refill(loom__machine *machine, const void *from, const void *to, uint64_t *refused, loom_stream given)
+{
+    cudaStream_t stream = (cudaStream_t)given;
+    RETURN_IF_FAILED(clear(machine, to, given));
+    ON_DEVICE((cuda_state *)machine);
+    /* The new table's size is not set yet. Until then, its field counts the refused keys. */
+    unsigned long long *counter = (unsigned long long *)&rows_of(to)->lines.totals->size;
+    CUDA_TRY(cuda_rows_move(rows_of(from), rows_of(to), counter, stream));
+    CUDA_TRY(cudaMemcpyAsync(refused, counter, sizeof *refused, cudaMemcpyDeviceToHost, stream));
+    CUDA_TRY(cudaStreamSynchronize(stream));
+    return LOOM_OK;
+}
+
+/* ---- insertions in bulk ---- */
+
+loom_status insert_directly(cuda_map_call *call)
+{
+    RETURN_IF_FAILED(cuda_try_stage(call));
+    if (call->batch.replace)
+        RETURN_IF_FAILED(clear(&call->cuda->base, call->view, call->stream));
+    return cuda_run_call(call);
+}
+
+struct order_call {
+    cuda_map_call call; /* first: `launch` gets its address */
+    unsigned char *memory;
+};
+
+cudaError_t launch_in_order(const cuda_map_call *call, const cuda_batch *batch, cudaStream_t stream)
+{
+    const order_call *order = (const order_call *)(const void *)call;
+    return cuda_rows_in_order(rows_of(call->view), batch, call->overwrites(), order->memory, stream);
+}
+
+/* Items of one launch. A later launch finds equal keys of an earlier one in the table, and keeps or overwrites them: the
+ * order of the batch is kept. */
+uint64_t order_slice(const cuda_state *cuda, uint64_t n)
+{
+    const uint64_t most = (uint64_t)1 << 31; /* items have numbers of 32 bits */
+    const uint64_t each = loom__slice_items(n, cuda->slice_keys < most ? cuda->slice_keys : most);
+    return each > 0 ? each : 1;
+}
+
+loom_status insert_in_order(cuda_map_call *given)
+{
+    order_call order = {*given, NULL};
+    cuda_map_call *call = &order.call;
+    call->launch = launch_in_order;
+    call->may_finish = false;
+    call->most = order_slice(call->cuda, call->batch.n);
+    const uint64_t bytes = cuda_rows_order_bytes(rows_of(call->view), call->most);
+    const cuda_workspace own = cuda_take_workspace(&call->cuda->base, bytes, call->stream, &call->batch);
+    RETURN_ERROR_IF(own.at == NULL, LOOM_OUT_OF_MEMORY,
+                    "%llu bytes of temporary memory could not be had; insert fewer keys at once, or free other memory",
+                    (unsigned long long)bytes);
+    order.memory = own.at;
+    loom__batch_goes(&call->batch, LOOM_ROUTE_IN_ORDER);
+    return cuda_with_ticket(call, &own, [&]() -> loom_status {
+        RETURN_IF_FAILED(cuda_try_stage(call));
+        if (call->batch.replace)
+            RETURN_IF_FAILED(clear(&call->cuda->base, call->view, call->stream));
+        RETURN_IF_FAILED(cuda_run_items(call, true));
+        return cuda_finish_call(call, call->batch.replace != 0);
+    });
+}
+
+loom_status insert_bulk(loom__machine *machine, const void *view, const loom__batch *batch)
+{
+    cuda_map_call call = call_on(machine, view, batch, (cuda_op)batch->write);
+    ON_DEVICE(call.cuda);
+    RETURN_IF_FAILED(cuda_locate_call(&call));
+    RETURN_ERROR_IF(batch->captured, LOOM_UNSUPPORTED,
+                    "the stream is being captured into a graph, which cannot hold builds of tables with rows, or "
+                    "insertions in order; make the call outside of the capture");
+    if (call.goes_in_order() && batch->n > 0)
+        return insert_in_order(&call);
+    return insert_directly(&call);
+}
+
+uint64_t bulk_bytes(loom__machine *machine, const void *view, uint64_t n, uint32_t flags, int with_status)
+{
+    (void)with_status;
+    if (!(flags & LOOM_IN_ORDER) || n == 0)
+        return 0;
+    return cuda_rows_order_bytes(rows_of(view), order_slice((const cuda_state *)machine, n));
+}
+
+} // namespace
+
+const loom__map_kernels cuda_rows_kernels = {
+    clear,
+    cuda_open_reset_totals,
+    find,
+    write,
+    insert_bulk,
+    bulk_bytes,
+    NULL, /* bulk_pays */
+    refill,
+    cuda_retrieve_from<loom__rows_view, open_rows_table_slots>,
+    cuda_open_survey,
+    cuda_open_upkeep,
+    NULL, /* fold_size: there are no device views */
+    cuda_open_count_accesses,
+    NULL, /* erase_if: the core's own way */
+    NULL, /* find_all, erase_pairs: multimaps */
+    NULL,
+    0,
+};

@@ -1,0 +1,29 @@
+/* Kernels of the rows engine, and what its files share. */
+#ifndef LOOM_CUDA_ROWS_ENGINE_CUH
+#define LOOM_CUDA_ROWS_ENGINE_CUH
+
+#include "engines/open/open_rows.h"
+#include "machines/cuda/core/cuda_state.cuh"
+
+/* Launches the batch, which has at least one key: a lookup, or a write. If `finish` is not NULL, the kernel also
+ * finishes the call. */
+cudaError_t cuda_rows_find(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish,
+                           cudaStream_t stream);
+cudaError_t cuda_rows_write(const loom__rows_view *view, const cuda_batch *batch, cuda_op op, const cuda_finish *finish,
+                            cudaStream_t stream);
+
+/* Stores the number of each key's slot, counted over the table; CUDA_NO_SLOT: the key is absent. */
+#define CUDA_NO_SLOT UINT64_MAX
+cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint64_t n, uint64_t *slots,
+                             cudaStream_t stream);
+
+/* Stores all keys of `from` in `to`, an empty table. *refused counts keys that found no room. */
+cudaError_t cuda_rows_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
+                           cudaStream_t stream);
+
+/* Inserts a batch in order (cuda_rows_in_order.cu). `memory` has cuda_rows_order_bytes(view, n) bytes. */
+uint64_t cuda_rows_order_bytes(const loom__rows_view *view, uint64_t n);
+cudaError_t cuda_rows_in_order(const loom__rows_view *view, const cuda_batch *batch, bool overwrite,
+                               unsigned char *memory, cudaStream_t stream);
+
+#endif

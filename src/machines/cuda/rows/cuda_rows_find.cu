@@ -1,0 +1,319 @@
+/* Lookups in tables with rows.
+ *
+ * A key that is found costs two accesses to DRAM, its line of tags and its row, and the second depends on the first. A
+ * warp therefore passes over its tile in steps, with many keys in flight in each of them, as the CPU does
+ * (cpu_rows_simd.h):
+ *   1. Every lane hashes keys of its own.
+ *   2. Groups of CUDA_LANES lanes search lines for tags. A key without its tag there is absent, unless its filter bit is
+ *      set: then it goes on to its next line. A key with its tag goes on a list.
+ *   3. Several lanes compare the row of each listed key, one word each, and copy its value at the same time: a value
+ *      that turns out to be another key's is overwritten later. As many lanes as a row has words work on it. A key whose
+ *      row was another's goes on to the next slot with its tag.
+ *   Steps 2 and 3 are repeated for the few keys that go on.
+ *   4. Absent keys get their value.
+ * Only the tile keeps a key's state from one step to the next: walks (open_ops.h) would take too many registers. */
+#ifndef V_LANES
+#define V_LANES 2
+#endif
+#define CUDA_LANES        V_LANES
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "core/call_parts.h"
+#include "engines/open/open_items.h"
+#include "machines/cuda/core/cuda_finish.cuh"
+#include "machines/cuda/core/cuda_item_queue.cuh"
+#include "machines/cuda/core/cuda_items.cuh"
+#include "machines/cuda/rows/cuda_rows_engine.cuh"
+
+namespace
+{
+
+enum {
+    ANY_WIDTH = 0,
+    THREADS = 256,
+#ifndef V_BLOCKS
+#define V_BLOCKS 4
+#endif
+#ifndef V_LINES
+#define V_LINES 2
+#endif
+#ifndef V_ROWS
+#define V_ROWS 4
+#endif
+    BLOCKS = V_BLOCKS,       /* per SM */
+    LINES_AT_ONCE = V_LINES, /* lines that a group has in flight */
+    AT_ONCE = V_ROWS,        /* rows that a lane has in flight */
+    SMALL = 1 << 15          /* keys of a batch that has one for each group of lanes */
+};
+
+/* The keys of a warp. Those that are not settled each stand at one line of their probe sequence. */
+struct find_tile {
+    uint32_t lines[TILE_ITEMS]; /* number of the line, counted over the table */
+    uint32_t lower[TILE_ITEMS]; /* lower half of the hash */
+    uint16_t tags[TILE_ITEMS];
+    uint16_t depths[TILE_ITEMS];
+    __align__(4) uint8_t status[TILE_ITEMS];
+    uint8_t slots[TILE_ITEMS];   /* of listed keys: the slot with their tag */
+    uint8_t from[TILE_ITEMS];    /* slots below hold other keys with the same tag */
+    uint8_t listed[TILE_ITEMS];  /* keys whose tag is in their line */
+    uint8_t pending[TILE_ITEMS]; /* keys for the next round */
+};
+
+/* What step 3 needs, in words. */
+struct row_words {
+    uint32_t key;          /* of a key */
+    uint32_t value;        /* of a value; 0: nobody asks for values */
+    uint32_t value_offset; /* from a row to its value */
+    uint32_t all;          /* from a row's start to the end of what is read of it */
+    uint32_t shift;        /* 1 << shift lanes read a row */
+};
+
+__device__ __forceinline__ bool same_word(const uint4 &a, const uint4 &b)
+{
+    return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
+}
+
+template <class word> __device__ __forceinline__ bool same_word(const word &a, const word &b)
+{
+    return a == b;
+}
+
+/* Appends the items of the lanes that say `mine` to a list. All lanes of the warp call this. */
+__device__ __forceinline__ void append(uint8_t *list, uint32_t *count, lane_group group, uint32_t item, bool mine)
+{
+    const uint32_t adding = __ballot_sync(CUDA_FULL_MASK, mine);
+    if (mine)
+        list[*count + __popc(adding & (group.own - 1))] = (uint8_t)item;
+    *count += __popc(adding);
+}
+
+/* Stores what step 2 needs of a key. */
+__device__ __forceinline__ void put_hash(const loom__open_view &lines, uint64_t hash, find_tile *tile, uint32_t item)
+{
+    const uint32_t lower = (uint32_t)hash;
+    tile->lines[item] = (uint32_t)loom__multiply_wide(loom__hash_partition(hash, lines.partitions), lines.buckets) +
+                        loom__hash_bucket(lower, lines.buckets);
+    tile->lower[item] = lower;
+    tile->tags[item] = (uint16_t)open_tag(hash);
+    tile->depths[item] = 0;
+    tile->from[item] = 0;
+    tile->status[item] = LOOM_NOT_FOUND;
+}
+
+/* Hashes keys of `bytes` aligned bytes, a literal. A lane first loads all its keys. */
+template <uint32_t bytes>
+__device__ __forceinline__ void hash_aligned(const loom__open_view &lines, const unsigned char *keys,
+                                             const tile_range &range, find_tile *tile)
+{
+    uint64_t words[TILE_ITEMS / 32][bytes / 8];
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_ITEMS / 32; i++)
+#pragma unroll
+        for (uint32_t w = 0; w < bytes / 8; w++)
+            if (i * 32 + range.lane < range.count)
+                words[i][w] = __ldg((const uint64_t *)(keys + (i * 32 + range.lane) * bytes) + w);
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_ITEMS / 32; i++)
+        if (i * 32 + range.lane < range.count)
+            put_hash(lines,
+                     bytes == 8 ? loom__hash_key(words[i][0], 8, lines.seed)
+                                : loom__hash_bytes_aligned(words[i], bytes, 8, lines.seed),
+                     tile, i * 32 + range.lane);
+}
+
+/* Step 1. */
+template <uint32_t key_bytes>
+__device__ __forceinline__ void hash_keys(const loom__rows_view &view, const unsigned char *keys,
+                                          const tile_range &range, find_tile *tile)
+{
+    if constexpr (key_bytes != ANY_WIDTH)
+        hash_aligned<key_bytes>(view.lines, keys, range, tile);
+    else
+        for (uint32_t item = range.lane; item < range.count; item += 32)
+            put_hash(view.lines, open_row_hash_called(keys + item * view.key_bytes, view.key_bytes, view.lines.seed),
+                     tile, item);
+}
+
+/* Step 2, for the keys pending[0 .. pending - 1], in the first round for all keys. Returns the number of keys that go on
+ * to their next line; *listed counts keys whose tag was found. */
+__device__ __forceinline__ uint32_t search_lines(const loom__open_view &lines, const tile_range &range, find_tile *tile,
+                                                 uint32_t pending, bool first_round, uint32_t *listed, lane_group group)
+{
+    uint32_t onward = 0;
+    *listed = 0;
+    for (uint32_t first = 0; first < pending; first += GROUPS * LINES_AT_ONCE) {
+        lane_line line[LINES_AT_ONCE];
+        uint32_t item[LINES_AT_ONCE];
+#pragma unroll
+        for (uint32_t k = 0; k < LINES_AT_ONCE; k++) {
+            const uint32_t wanted = first + k * GROUPS + range.lane / CUDA_LANES;
+            const uint32_t at = wanted < pending ? wanted : 0; /* loads any line rather than none */
+            item[k] = first_round ? at : tile->pending[at];
+            lane_take(group, &line[k], lines.base + loom__multiply_wide(tile->lines[item[k]], OPEN_LINE_BYTES), 0, 1,
+                      OPEN_LINE_BYTES);
+        }
+        __syncwarp(); /* before keys that go on take the places of keys that were read */
+#pragma unroll
+        for (uint32_t k = 0; k < LINES_AT_ONCE; k++) {
+            const bool active = first + k * GROUPS + range.lane / CUDA_LANES < pending;
+            const uint32_t lower = tile->lower[item[k]], depth = tile->depths[item[k]], from = tile->from[item[k]];
+            lane_slots tagged = lane_match(&line[k], slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG),
+                                           open_slots(SLOT_TAG), tile->tags[item[k]]);
+            while (lane_any(tagged) && lane_first(tagged, slot_stride(SLOT_TAG)) < from)
+                tagged = lane_rest(tagged, slot_stride(SLOT_TAG));
+            const lane_votes holders = lane_poll(group, active && lane_any(tagged));
+            const lane_votes bits =
+                lane_poll(group, active && lane_filter(group, &line[k], open_filter_bit(SLOT_TAG, lower)));
+            const bool further = !lane_some(holders) && lane_some(bits) && depth + 1 < lines.buckets;
+            __syncwarp(); /* all lanes of a group have read what its leader overwrites */
+            if (lane_chosen(group, holders))
+                tile->slots[item[k]] = (uint8_t)lane_first(tagged, slot_stride(SLOT_TAG));
+            if (further && lane_leads(group)) {
+                const uint32_t bucket = tile->lines[item[k]] % lines.buckets; /* few keys come here */
+                tile->lines[item[k]] += open_next_bucket(&lines, lower, bucket) - bucket;
+                tile->depths[item[k]] = (uint16_t)(depth + 1);
+                tile->from[item[k]] = 0;
+            }
+            append(tile->listed, listed, group, item[k], lane_some(holders) && lane_leads(group));
+            append(tile->pending, &onward, group, item[k], further && lane_leads(group));
+        }
+    }
+    __syncwarp();
+    return onward;
+}
+
+/* Step 3. */
+template <class word>
+__device__ __forceinline__ void compare_rows(const loom__rows_view &view, const cuda_batch &batch,
+                                             const row_words &words, const tile_range &range, find_tile *tile,
+                                             uint32_t listed, uint32_t *pending, lane_group group)
+{
+    const uint32_t rows = 32 >> words.shift, own = range.lane >> words.shift;
+    const uint32_t lane = range.lane & ((1u << words.shift) - 1), mask = (1u << (1u << words.shift)) - 1;
+    const uint32_t lanes =
+        words.shift == 5 ? CUDA_FULL_MASK : mask << (own << words.shift); /* that read the same row */
+    const word *keys = (const word *)batch.keys + range.first * words.key;
+    word *values = (word *)batch.found_values + range.first * words.value;
+    for (uint32_t first = 0; first < listed; first += rows * AT_ONCE) {
+        const word *row[AT_ONCE];
+        word read[AT_ONCE];
+        uint32_t item[AT_ONCE];
+        bool differs[AT_ONCE];
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            const uint32_t at = first + k * rows + own;
+            item[k] = tile->listed[at < listed ? at : 0]; /* reads any row rather than none */
+            const uint32_t line = tile->lines[item[k]], slot = tile->slots[item[k]];
+            row[k] =
+                (const word *)(view.rows + (loom__multiply_wide(line, open_slots(SLOT_TAG)) + slot) * view.row_bytes);
+            read[k] = __ldg(row[k] + (lane < words.all ? lane : 0));
+            differs[k] = false;
+        }
+        for (uint32_t w = lane; w < words.all; w += 1u << words.shift) {
+#pragma unroll
+            for (uint32_t k = 0; k < AT_ONCE; k++) {
+                if (w != lane)
+                    read[k] = __ldg(row[k] + w);
+                if (w < words.key)
+                    differs[k] = differs[k] || !same_word(read[k], __ldg(keys + item[k] * words.key + w));
+                else if (w >= words.value_offset)
+                    values[item[k] * words.value + (w - words.value_offset)] = read[k];
+            }
+        }
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            const bool other = (__ballot_sync(CUDA_FULL_MASK, differs[k]) & lanes) != 0;
+            const bool tells = first + k * rows + own < listed && lane == 0;
+            if (tells && !other)
+                tile->status[item[k]] = LOOM_OK;
+            if (tells && other)
+                tile->from[item[k]] = tile->slots[item[k]] + 1;
+            append(tile->pending, pending, group, item[k], tells && other);
+        }
+    }
+}
+
+/* Step 4. */
+__device__ __forceinline__ void fill_absent(const loom__rows_view &view, const cuda_batch &batch,
+                                            const tile_range &range, const find_tile *tile)
+{
+    unsigned char *values = (unsigned char *)batch.found_values + range.first * view.value_bytes;
+    if (open_row_has_number(&view)) {
+        for (uint32_t item = range.lane; item < range.count; item += 32)
+            if (tile->status[item] != LOOM_OK)
+                view.value_bytes == 8 ? (void)(((uint64_t *)values)[item] = batch.absent)
+                                      : (void)(((uint32_t *)values)[item] = (uint32_t)batch.absent);
+        return;
+    }
+    for (uint32_t item = 0; item < range.count; item++)
+        if (tile->status[item] != LOOM_OK)
+            for (uint32_t i = range.lane; i < view.value_bytes; i += 32)
+                values[(uint64_t)item * view.value_bytes + i] =
+                    i < sizeof batch.absent ? (unsigned char)(batch.absent >> 8 * i) : 0;
+}
+
+/* `key_bytes` is a literal, 8, 16 or 32, and keys are aligned to 8 bytes; or it is ANY_WIDTH. */
+template <class word, uint32_t key_bytes>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    find_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                const cuda_finish finish, const row_words words)
+{
+    __shared__ find_tile tiles[THREADS / 32];
+    find_tile *tile = &tiles[threadIdx.x / 32];
+    const tile_range range(batch.n, batch.tile);
+    const lane_group group = lane_own_group();
+    const unsigned char *keys = (const unsigned char *)batch.keys;
+    unsigned char *values = words.value > 0 ? (unsigned char *)batch.found_values : NULL;
+    hash_keys<key_bytes>(view, keys + range.first * view.key_bytes, range, tile);
+    __syncwarp();
+
+    uint32_t pending = range.count, listed;
+    for (bool first = true; pending > 0; first = false) { /* each round passes a line or a slot with the key's tag */
+        pending = search_lines(view.lines, range, tile, pending, first, &listed, group);
+        compare_rows<word>(view, batch, words, range, tile, listed, &pending, group);
+        __syncwarp();
+    }
+    if (values != NULL)
+        fill_absent(view, batch, range, tile);
+    __syncwarp();
+    count_and_finish<OP_FIND>(batch, finish, {tell_statuses(tile, range, batch), 0, 0});
+}
+
+template <class word>
+cudaError_t launch(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish, cudaStream_t stream)
+{
+    const bool asked = batch->found_values != NULL && view->value_bytes > 0;
+    row_words words = {(uint32_t)(view->key_bytes / sizeof(word)),
+                       asked ? (uint32_t)(view->value_bytes / sizeof(word)) : 0,
+                       (uint32_t)(view->value_offset / sizeof(word)), 0, 0};
+    words.all = asked ? words.value_offset + words.value : words.key;
+    while (1u << words.shift < loom__row_lanes(words.all))
+        words.shift++;
+    cuda_batch own = *batch;
+    own.tile = own.n <= SMALL ? (uint32_t)GROUPS : own.tile;
+    const unsigned items = own.tile * (THREADS / 32);
+    auto kernel = find_kernel<word, ANY_WIDTH>;
+    if constexpr (sizeof(word) >= 8)
+        kernel = view->key_bytes == 8    ? find_kernel<word, 8>
+                 : view->key_bytes == 16 ? find_kernel<word, 16>
+                 : view->key_bytes == 32 ? find_kernel<word, 32>
+                                         : kernel;
+    kernel<<<(unsigned)((own.n + items - 1) / items), THREADS, 0, stream>>>(
+        *view, own, finish != NULL ? *finish : cuda_finish{}, words);
+    return cudaGetLastError();
+}
+
+} // namespace
+
+cudaError_t cuda_rows_find(const loom__rows_view *view, const cuda_batch *batch, const cuda_finish *finish,
+                           cudaStream_t stream)
+{
+    uint64_t together = (uintptr_t)view->rows | view->row_bytes | (uintptr_t)batch->keys | view->key_bytes;
+    if (batch->found_values != NULL)
+        together |= (uintptr_t)batch->found_values | view->value_bytes | view->value_offset;
+    const uint32_t word = loom__widest_word(together);
+    auto launch_words = word == 16  ? launch<uint4>
+                        : word == 8 ? launch<uint64_t>
+                        : word == 4 ? launch<uint32_t>
+                                    : launch<uint8_t>;
+    return launch_words(view, batch, finish, stream);
+}

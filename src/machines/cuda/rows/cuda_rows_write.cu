@@ -1,0 +1,230 @@
+/* Writes to tables with rows: insertions, updates, accumulations and erasures, key by key; and the places of keys. One
+ * lane of a group stores or reads a row. Equal keys of a thread block are not merged. */
+#define CUDA_LANES 2
+#define CUDA_KEPT_LINES
+#define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
+#include "engines/open/open_survey.h"
+
+#include "engines/open/open_items.h"
+#include "machines/cuda/core/cuda_finish.cuh"
+#include "machines/cuda/core/cuda_item_queue.cuh"
+#include "machines/cuda/core/cuda_items.cuh"
+#include "machines/cuda/rows/cuda_rows_engine.cuh"
+
+namespace
+{
+
+enum {
+    THREADS = 64, /* in a small block fewer warps wait for the longest probe sequence */
+#ifndef V_WBLOCKS
+#define V_WBLOCKS 16
+#endif
+    BLOCKS = V_WBLOCKS, /* per SM */
+    MOVED_LINES = 4,
+    SMALL = 1 << 15 /* keys of a batch that has one for each group of lanes */
+};
+
+struct write_tile {
+    uint64_t hashes[TILE_ITEMS];
+    __align__(4) uint8_t status[TILE_ITEMS];
+};
+
+__device__ __forceinline__ uint64_t address_of(const void *array, uint64_t width, uint64_t i)
+{
+    return (uint64_t)(uintptr_t)((const unsigned char *)array + i * width);
+}
+
+/* The number that an accumulation adds to a value. Without an array every number is 1: counters add up ones. */
+__device__ __forceinline__ uint64_t number_at(const loom__rows_view &view, const cuda_batch &batch, uint64_t index)
+{
+    if (batch.values == NULL)
+        return 1;
+    if (view.value_bytes == 8 && batch.widening != LOOM__WIDEN_NOT)
+        return loom__widen(batch.widening, ((const uint32_t *)batch.values)[index]);
+    return view.value_bytes == 8 ? ((const uint64_t *)batch.values)[index] : ((const uint32_t *)batch.values)[index];
+}
+
+/* Completes a find-or-insert: the value of a new key, or zeros if it was refused. */
+__device__ __forceinline__ void tell_fetched(const loom__rows_view &view, open_outcome outcome, const uint64_t *value)
+{
+    unsigned char *to = (unsigned char *)(uintptr_t)value[1];
+    if (to != NULL && outcome == OPEN_DONE)
+        lane_read_bytes(to, (const unsigned char *)(uintptr_t)value[0], view.value_bytes);
+    for (uint32_t i = 0; to != NULL && outcome == OPEN_NO_ROOM && i < view.value_bytes; i++)
+        to[i] = 0;
+}
+
+template <cuda_op op>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
+    write_kernel(const __grid_constant__ loom__rows_view view, const __grid_constant__ cuda_batch batch,
+                 const cuda_finish finish)
+{
+    __shared__ write_tile tiles[THREADS / 32];
+    write_tile *tile = &tiles[threadIdx.x / 32];
+    const slot_mode mode = op == OP_OVERWRITE ? SLOT_OVERWRITE
+                           : op == OP_FETCH   ? SLOT_FETCH
+                           : op == OP_COMBINE ? SLOT_COMBINE
+                                              : SLOT_KEEP;
+    const tile_range range(batch.n, batch.tile);
+    const lane_group group = lane_own_group();
+    const loom__open_view *lines = &view.lines;
+    const int shared = batch.read_beside ? OPEN_SHARED : OPEN_UNREAD;
+    const bool fetches = op == OP_FETCH && batch.found_values != NULL;
+    for (uint32_t item = range.lane; item < range.count; item += 32)
+        tile->hashes[item] =
+            open_row_hash((const unsigned char *)(uintptr_t)address_of(batch.keys, view.key_bytes, range.first + item),
+                          view.key_bytes, lines->seed);
+    __syncwarp();
+    item_queue queue;
+    uint32_t item = queue.first();
+    open_walk walk;
+    bool begins = true;
+    for (bool active; lane_going(group, active = item < range.count);) {
+        const uint64_t index = range.first + item;
+        if (active && begins)
+            walk = open_start_at(SLOT_TAG, lines, address_of(batch.keys, view.key_bytes, index), tile->hashes[item]);
+        uint64_t value[2] = {0, 0}, number; /* addresses; open_meet_row */
+        if (op == OP_COMBINE) {
+            number = active ? number_at(view, batch, index) : 0;
+            value[0] = (uint64_t)(uintptr_t)&number;
+        } else if (op != OP_ERASE && batch.values != NULL) {
+            value[0] = address_of(batch.values, view.value_bytes, index);
+        }
+        if (fetches)
+            value[1] = address_of(batch.found_values, view.value_bytes, index);
+        const open_answer answer =
+            op == OP_ERASE ? open_erase_item(SLOT_TAG, shared, group, lines, &walk, active)
+            : op == OP_UPDATE
+                ? open_update_item(SLOT_TAG, shared, group, lines, &walk, value[0], active)
+                : open_insert_item(SLOT_TAG, mode, batch.rule, shared, group, lines, &walk, value, active);
+        begins = active && answer.outcome != OPEN_GO_ON;
+        if (begins && answer.reports) {
+            tile->status[item] = answer.outcome == OPEN_DONE        ? LOOM_OK
+                                 : answer.outcome == OPEN_WAS_THERE ? LOOM_EXISTS
+                                 : answer.outcome == OPEN_ABSENT    ? LOOM_NOT_FOUND
+                                                                    : LOOM_FULL;
+            if (fetches)
+                tell_fetched(view, answer.outcome, value);
+        }
+        item = queue.next(group, item, begins);
+    }
+    __syncwarp();
+    if (batch.status != NULL)
+        tile_write(tile->status, range, batch.status);
+    const lane_counts counts = {tile_count(tile->status, range, LOOM_OK),
+                                tile_count(tile->status, range, counts_not_found(op) ? LOOM_NOT_FOUND : LOOM_EXISTS),
+                                counts_not_found(op) ? 0 : tile_count(tile->status, range, LOOM_FULL)};
+    count_and_finish<op>(batch, finish, counts);
+}
+
+/* ---- places ---- */
+
+/* A group of lanes looks for one key. Nobody writes meanwhile. */
+__global__ void __launch_bounds__(THREADS)
+    locate_kernel(const __grid_constant__ loom__rows_view view, const void *keys, uint64_t n, uint64_t *slots)
+{
+    const lane_group group = lane_own_group();
+    const uint64_t index = ((uint64_t)blockIdx.x * THREADS + threadIdx.x) / CUDA_LANES;
+    bool active = index < n;
+    open_walk walk = open_start(SLOT_TAG, &view.lines, address_of(keys, view.key_bytes, active ? index : 0));
+    while (lane_going(group, active)) {
+        const open_look look = open_find_turn(SLOT_TAG, 0, group, &view.lines, &walk, active);
+        const uint64_t bucket = loom__multiply_wide(walk.partition_index, view.lines.buckets) + walk.bucket;
+        if (active && look.mine)
+            slots[index] = bucket * open_slots(SLOT_TAG) + look.slot;
+        if (active && !look.found && !look.further && lane_leads(group))
+            slots[index] = CUDA_NO_SLOT;
+        active = active && !look.found && look.further;
+        if (active)
+            open_advance(&view.lines, &walk);
+    }
+}
+
+/* ---- moving ---- */
+
+struct move_tile {
+    uint64_t hashes[MOVED_LINES * 28];
+    uint8_t listed[MOVED_LINES * 28]; /* slots with keys, counted from the warp's first line */
+};
+
+static_assert(MOVED_LINES * 28 <= 255, "a slot's number has 8 bits");
+
+/* Each warp stores the keys of MOVED_LINES lines in another table. All keys are different. */
+__global__ void __launch_bounds__(THREADS)
+    move_kernel(const __grid_constant__ loom__rows_view from, const __grid_constant__ loom__rows_view to,
+                unsigned long long *refused)
+{
+    __shared__ move_tile tiles[THREADS / 32];
+    move_tile *tile = &tiles[threadIdx.x / 32];
+    const lane_group group = lane_own_group();
+    const uint32_t lane = threadIdx.x % 32, slots = open_slots(SLOT_TAG);
+    const uint64_t first = ((uint64_t)blockIdx.x * (THREADS / 32) + threadIdx.x / 32) * MOVED_LINES;
+    const uint64_t all = loom__multiply_wide(from.lines.partitions, from.lines.buckets);
+    const unsigned char *rows = from.rows + first * slots * from.row_bytes;
+    uint32_t count = 0, full = 0;
+    for (uint32_t i = 0; i < MOVED_LINES; i++) {
+        const uint16_t *tags = (const uint16_t *)(from.lines.base + (first + i) * OPEN_LINE_BYTES);
+        const bool holds = first + i < all && lane < slots && tags[lane < slots ? lane : 0] != 0;
+        const uint32_t holders = __ballot_sync(CUDA_FULL_MASK, holds);
+        if (holds) {
+            const uint32_t slot = i * slots + lane, at = count + __popc(holders & (group.own - 1));
+            tile->listed[at] = (uint8_t)slot;
+            tile->hashes[at] = open_row_hash(rows + (uint64_t)slot * from.row_bytes, from.key_bytes, to.lines.seed);
+        }
+        count += __popc(holders);
+    }
+    __syncwarp();
+    item_queue queue;
+    uint32_t item = queue.first();
+    open_walk walk;
+    bool begins = true;
+    for (bool active; lane_going(group, active = item < count);) {
+        const unsigned char *row = rows + (uint64_t)(active ? tile->listed[item] : 0) * from.row_bytes;
+        if (active && begins)
+            walk = open_start_at(SLOT_TAG, &to.lines, (uint64_t)(uintptr_t)row, tile->hashes[item]);
+        uint64_t value[2] = {(uint64_t)(uintptr_t)(row + from.value_offset), 0};
+        const open_answer answer =
+            open_insert_item(SLOT_TAG, SLOT_KEEP, LOOM__ADD, OPEN_UNREAD, group, &to.lines, &walk, value, active);
+        begins = active && answer.outcome != OPEN_GO_ON;
+        full += begins && answer.reports && answer.outcome == OPEN_NO_ROOM;
+        item = queue.next(group, item, begins);
+    }
+    if (full > 0)
+        atomicAdd(refused, (unsigned long long)full);
+}
+
+} // namespace
+
+cudaError_t cuda_rows_write(const loom__rows_view *view, const cuda_batch *batch, cuda_op op, const cuda_finish *finish,
+                            cudaStream_t stream)
+{
+    cuda_batch own = *batch;
+    own.tile = own.n <= SMALL ? (uint32_t)GROUPS : own.tile;
+    const unsigned items = own.tile * (THREADS / 32);
+    auto kernel = op == OP_OVERWRITE ? write_kernel<OP_OVERWRITE>
+                  : op == OP_FETCH   ? write_kernel<OP_FETCH>
+                  : op == OP_COMBINE ? write_kernel<OP_COMBINE>
+                  : op == OP_UPDATE  ? write_kernel<OP_UPDATE>
+                  : op == OP_ERASE   ? write_kernel<OP_ERASE>
+                                     : write_kernel<OP_KEEP>;
+    kernel<<<(unsigned)((own.n + items - 1) / items), THREADS, 0, stream>>>(*view, own,
+                                                                            finish != NULL ? *finish : cuda_finish{});
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_rows_locate(const loom__rows_view *view, const void *keys, uint64_t n, uint64_t *slots,
+                             cudaStream_t stream)
+{
+    const uint64_t items = THREADS / CUDA_LANES;
+    locate_kernel<<<(unsigned)((n + items - 1) / items), THREADS, 0, stream>>>(*view, keys, n, slots);
+    return cudaGetLastError();
+}
+
+cudaError_t cuda_rows_move(const loom__rows_view *from, const loom__rows_view *to, unsigned long long *refused,
+                           cudaStream_t stream)
+{
+    const uint64_t lines = (uint64_t)from->lines.partitions * from->lines.buckets;
+    const uint64_t each = THREADS / 32 * MOVED_LINES;
+    move_kernel<<<(unsigned)((lines + each - 1) / each), THREADS, 0, stream>>>(*from, *to, refused);
+    return cudaGetLastError();
+}
