@@ -7,13 +7,14 @@
 #
 # CASE is the case of sim_cases.c in which it is looked for.
 
-set(plant_files_open core/slot_ops.h core/list_handle.h engines/open/open_ops.h engines/open/open_upkeep.h)
+set(plant_files_open core/slot_ops.h core/list_handle.h engines/open/open_ops.h engines/open/open_upkeep.h
+    engines/open/open_walk.h)
 set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
-set(plant_files_rows core/slot_ops.h engines/open/open_ops.h)
-set(plant_files ${plant_files_open} ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
+set(plant_files_rows core/slot_ops.h engines/open/open_ops.h engines/open/open_row_ops.h engines/open/open_walk.h)
+set(plant_files ${plant_files_open} engines/open/open_row_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
@@ -27,6 +28,8 @@ set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_recode.c)
 set(plant_kernel_engines/perfect/perfect_codes.h simt_perfect_repair.c)
 set(plant_kernel_engines/perfect/perfect_repair.h simt_perfect_repair.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
+set(plant_kernel_engines/open/open_row_ops.h simt_rows.c)
+set(plant_kernel_engines/open/open_walk.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
 set(plant_kernel_engines/filter/filter_ops.h simt_filter.c)
 set(plant_kernel_simt/machine/simt_filter.c simt_filter.c)

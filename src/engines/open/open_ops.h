@@ -115,9 +115,7 @@
 #ifndef LOOM_OPEN_OPS_H
 #define LOOM_OPEN_OPS_H
 
-#include "core/slot_ops.h"
-#include "engines/open/open_layout.h"
-#include "engines/open/open_rows.h"
+#include "engines/open/open_row_ops.h"
 
 typedef enum open_outcome {
     OPEN_GO_ON = 0, /* not decided: take another turn */
@@ -135,112 +133,7 @@ enum {
     OPEN_UNREAD = 3  /* one kind of writer */
 };
 
-#define OPEN_NO_SLOT UINT32_MAX
-#define OPEN_EAGERLY UINT32_MAX
-
-/* One key on its probe sequence. */
-typedef struct open_walk {
-    uint64_t key;             /* SLOT_TAG: the address of the key */
-    unsigned char *partition; /* start of its memory */
-    uint32_t partition_index;
-    uint32_t lower; /* lower half of the hash: home, step and filter bit */
-    uint32_t bucket;
-    uint32_t depth; /* buckets passed; always below view->buckets, which bounds every walk */
-    /* insert: the first free slot seen on the sequence */
-    uint32_t free_bucket, free_depth, free_slot;
-    uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
-    uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
-    uint32_t tag;        /* SLOT_TAG alone */
-} open_walk;
-
-LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
-{
-    return walk->partition + (uint64_t)bucket * open_line_stride(kind);
-}
-
-/* The value of a slot of the bucket that starts at `line`. */
-LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view *view, unsigned char *partition,
-                                    const unsigned char *line, uint32_t slot)
-{
-    uint64_t lines = (uint64_t)(line - partition) / open_line_stride(kind) * open_value_stride(kind);
-    return partition + open_value_offset(kind, view->buckets) + lines + slot * slot_value_bytes(kind);
-}
-
-/* The number of the key's filter bit, the same in every bucket. */
-LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
-{
-    uint32_t ready = open_ready_bits(kind);
-    return ready + loom__hash_filter_bit(lower, 64 - ready);
-}
-
-/* What a line holds of the wanted key. */
-LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
-{
-    return kind == SLOT_TAG ? walk->tag : walk->key;
-}
-
-LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
-{
-    if (kind == SLOT_TAG)
-        return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
-    return loom__hash_key(key, slot_key_bytes(kind), view->seed);
-}
-
-/* The walk of a key whose hash is known. */
-LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t hash)
-{
-    open_walk walk;
-    walk.key = key;
-    if (kind == SLOT_TAG)
-        walk.tag = open_tag(hash);
-    walk.partition_index = loom__hash_partition(hash, view->partitions);
-    walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
-    walk.lower = (uint32_t)hash;
-    walk.bucket = loom__hash_bucket(walk.lower, view->buckets);
-    walk.depth = 0;
-    walk.free_bucket = walk.free_depth = 0;
-    walk.free_slot = OPEN_NO_SLOT;
-    walk.marked_to = OPEN_EAGERLY;
-    walk.knows_full = 0;
-    return walk;
-}
-
-LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
-{
-    return open_start_at(kind, view, key, open_hash(kind, view, key));
-}
-
-LOOM_LANE uint32_t open_next_bucket(const loom__open_view *view, uint32_t lower, uint32_t bucket)
-{
-    uint32_t next = bucket + loom__hash_step(lower, view->buckets);
-    return next >= view->buckets ? next - view->buckets : next;
-}
-
-LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
-{
-    walk->bucket = open_next_bucket(view, walk->lower, walk->bucket);
-    walk->depth++;
-}
-
-/* Bytes to fetch together with a line. Where the values fill the next 64 bytes, a hit reads both, and one fetch of 128
- * bytes costs little more than one line. */
-LOOM_LANE uint32_t open_span(loom__slot_kind kind)
-{
-    return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
-}
-
 /* ---- find ---- */
-
-/* What one turn of a lookup saw. The struct has truth values instead of an outcome, because a CPU must not branch on
- * whether a key was found. */
-typedef struct open_look {
-    lane_truth found;   /* a lane of this group holds the key */
-    lane_truth further; /* the key's filter bit is set in this bucket */
-    lane_truth mine;    /* this lane holds the key */
-    lane_truth waits;   /* SLOT_TAG: a slot has the key's tag and is not ready */
-    uint32_t slot;      /* if `mine`: the slot */
-    uint64_t pair;      /* PAIR_4_4: the pair itself */
-} open_look;
 
 LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group group, const unsigned char *at,
                                  uint64_t key, uint32_t filter_bit, lane_truth active)
@@ -260,61 +153,6 @@ LOOM_LANE open_look open_look_at(loom__slot_kind kind, int shared, lane_group gr
         look.mine = lane_chosen(group, holders);
     look.further = lane_some(lane_poll(group, active & lane_filter(group, &line, filter_bit)));
     look.waits = 0;
-    return look;
-}
-
-/* The row of a slot of the bucket where the walk stands. */
-LOOM_LANE unsigned char *open_row_at(const loom__open_view *view, const open_walk *walk, uint32_t slot)
-{
-    return open_row(open_rows_of(view), walk->partition_index, walk->bucket, slot);
-}
-
-/* SLOT_TAG: of this lane's slots with the key's tag, drops those before the slot that holds the key. The result is
- * empty if none of them does. *waits: some slot was not ready, and may hold the key. A lane loads the ready bits
- * itself: its fence does not order what another lane has loaded. At most as many rounds as a line has slots. */
-LOOM_LANE lane_slots open_verify(int shared, const loom__open_view *view, const open_walk *walk, lane_slots tagged,
-                                 lane_truth *waits)
-{
-    const unsigned char *word = open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET;
-    uint64_t ready = UINT64_MAX;
-    *waits = 0;
-    if (shared && lane_any(tagged)) {
-        ready = lane_load_8((const uint64_t *)word);
-        lane_acquire(shared); /* the row was stored before its ready bit */
-    }
-    for (; lane_any(tagged); tagged = lane_rest(tagged, slot_stride(SLOT_TAG))) {
-        const uint32_t slot = lane_first(tagged, slot_stride(SLOT_TAG));
-        if (!(ready >> slot & 1))
-            *waits = 1;
-        else if (lane_same_bytes(open_row_at(view, walk, slot), (const unsigned char *)(uintptr_t)walk->key,
-                                 open_rows_of(view)->key_bytes))
-            break;
-    }
-    return tagged;
-}
-
-/* open_look_at for tags. `further` is for the walk's own filter bit. */
-LOOM_LANE open_look open_look_at_tags(int shared, lane_group group, const loom__open_view *view, const open_walk *walk,
-                                      lane_truth active)
-{
-    lane_line line;
-    open_look look;
-    lane_truth waits = 0;
-    look.mine = 0;
-    look.slot = 0;
-    look.pair = 0;
-    lane_take(group, &line, open_line(SLOT_TAG, walk, walk->bucket), shared, active, open_span(SLOT_TAG));
-    if (active) {
-        const lane_slots tagged =
-            lane_match(&line, slot_key_bytes(SLOT_TAG), slot_stride(SLOT_TAG), open_slots(SLOT_TAG), walk->tag);
-        const lane_slots hits = open_verify(shared, view, walk, tagged, &waits);
-        look.mine = lane_any(hits);
-        look.slot = lane_first(hits, slot_stride(SLOT_TAG));
-    }
-    look.found = lane_some(lane_poll(group, look.mine));
-    look.further =
-        lane_some(lane_poll(group, active & lane_filter(group, &line, open_filter_bit(SLOT_TAG, walk->lower))));
-    look.waits = lane_some(lane_poll(group, waits));
     return look;
 }
 
@@ -395,17 +233,6 @@ LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
-/* SLOT_TAG: stores key and value in the row of a slot that this lane has claimed. `value` is an address. */
-LOOM_LANE void open_store_row(const loom__open_view *view, const open_walk *walk, uint32_t bucket, uint32_t slot,
-                              uint64_t value)
-{
-    const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *row = open_row(rows, walk->partition_index, bucket, slot);
-    lane_write_bytes(row, (const unsigned char *)(uintptr_t)walk->key, rows->key_bytes);
-    if (rows->value_bytes > 0)
-        lane_write_bytes(row + rows->value_offset, (const unsigned char *)(uintptr_t)value, rows->value_bytes);
-}
-
 /* Stores key and value in a slot that was free. False: another group took the slot first. */
 LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
@@ -431,57 +258,6 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     slot_store_value(kind, open_value(kind, view, walk->partition, line, slot), value);
     lane_release(shared); /* the value comes before its ready bit (I4) */
     lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
-    return 1;
-}
-
-/* SLOT_TAG: reads or writes the value of a row, which is no number and may take many accesses. The lane takes the slot
- * by clearing its ready bit, and gives it back by setting the bit. False: another lane has the slot. */
-LOOM_LANE lane_truth open_meet_wide(slot_mode mode, int shared, const loom__open_view *view, const open_walk *walk,
-                                    uint32_t slot, const uint64_t *value)
-{
-    const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
-    uint64_t *word = (uint64_t *)(open_line(SLOT_TAG, walk, walk->bucket) + OPEN_WORD_OFFSET);
-    const uint64_t ready = (uint64_t)1 << slot;
-    if (shared && !(lane_and_8(word, ~ready, shared) & ready))
-        return 0;
-    lane_acquire(shared); /* what the former owner wrote comes before what this lane reads and writes */
-    if (mode == SLOT_OVERWRITE)
-        lane_write_bytes(at, (const unsigned char *)(uintptr_t)value[0], rows->value_bytes);
-    else if (mode == SLOT_FETCH)
-        lane_read_bytes((unsigned char *)(uintptr_t)value[1], at, rows->value_bytes);
-    lane_release(shared); /* what this lane read and wrote comes before the ready bit */
-    if (shared)
-        lane_or_8(word, ready, shared);
-    return 1;
-}
-
-/* SLOT_TAG: open_meet for a row whose key this lane has compared. value[0] is the address of the given value, value[1]
- * where FETCH stores the found value; 0: nowhere. */
-LOOM_LANE lane_truth open_meet_row(slot_mode mode, loom__combine_rule rule, int shared, const loom__open_view *view,
-                                   const open_walk *walk, uint32_t slot, const uint64_t *value)
-{
-    const loom__rows_view *rows = open_rows_of(view);
-    unsigned char *at = open_row_at(view, walk, slot) + rows->value_offset;
-    uint64_t number = 0;
-    if (mode == SLOT_KEEP || rows->value_bytes == 0 || (mode == SLOT_FETCH && value[1] == 0))
-        return 1;
-    if (!open_row_has_number(rows))
-        return open_meet_wide(mode, shared, view, walk, slot, value);
-    if (mode == SLOT_FETCH) {
-        number = rows->value_bytes == 8 ? lane_load_8((const uint64_t *)at) : lane_load_4((const uint32_t *)at);
-        memcpy((void *)(uintptr_t)value[1], &number, rows->value_bytes);
-        return 1;
-    }
-    memcpy(&number, (const void *)(uintptr_t)value[0], rows->value_bytes);
-    if (mode == SLOT_OVERWRITE && rows->value_bytes == 8)
-        lane_store_8((uint64_t *)at, number);
-    else if (mode == SLOT_OVERWRITE)
-        lane_store_4((uint32_t *)at, (uint32_t)number);
-    else if (rows->value_bytes == 8)
-        lane_combine_8((uint64_t *)at, rule, number, shared);
-    else
-        lane_combine_4((uint32_t *)at, rule, (uint32_t)number, shared);
     return 1;
 }
 

@@ -1,0 +1,115 @@
+/* One key on its probe sequence in an open table, and what one turn sees there. open_ops.h has the algorithms and their
+ * invariants. */
+#ifndef LOOM_OPEN_WALK_H
+#define LOOM_OPEN_WALK_H
+
+#include "core/slot_ops.h"
+#include "engines/open/open_layout.h"
+#include "engines/open/open_rows.h"
+
+#define OPEN_NO_SLOT UINT32_MAX
+#define OPEN_EAGERLY UINT32_MAX
+
+/* One key on its probe sequence. */
+typedef struct open_walk {
+    uint64_t key;             /* SLOT_TAG: the address of the key */
+    unsigned char *partition; /* start of its memory */
+    uint32_t partition_index;
+    uint32_t lower; /* lower half of the hash: home, step and filter bit */
+    uint32_t bucket;
+    uint32_t depth; /* buckets passed; always below view->buckets, which bounds every walk */
+    /* insert: the first free slot seen on the sequence */
+    uint32_t free_bucket, free_depth, free_slot;
+    uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
+    uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
+    uint32_t tag;        /* SLOT_TAG alone */
+} open_walk;
+
+LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
+{
+    return walk->partition + (uint64_t)bucket * open_line_stride(kind);
+}
+
+/* The value of a slot of the bucket that starts at `line`. */
+LOOM_LANE unsigned char *open_value(loom__slot_kind kind, const loom__open_view *view, unsigned char *partition,
+                                    const unsigned char *line, uint32_t slot)
+{
+    uint64_t lines = (uint64_t)(line - partition) / open_line_stride(kind) * open_value_stride(kind);
+    return partition + open_value_offset(kind, view->buckets) + lines + slot * slot_value_bytes(kind);
+}
+
+/* The number of the key's filter bit, the same in every bucket. */
+LOOM_LANE uint32_t open_filter_bit(loom__slot_kind kind, uint32_t lower)
+{
+    uint32_t ready = open_ready_bits(kind);
+    return ready + loom__hash_filter_bit(lower, 64 - ready);
+}
+
+/* What a line holds of the wanted key. */
+LOOM_LANE uint64_t open_wanted(loom__slot_kind kind, const open_walk *walk)
+{
+    return kind == SLOT_TAG ? walk->tag : walk->key;
+}
+
+LOOM_LANE uint64_t open_hash(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+{
+    if (kind == SLOT_TAG)
+        return open_row_hash_called((const unsigned char *)(uintptr_t)key, open_rows_of(view)->key_bytes, view->seed);
+    return loom__hash_key(key, slot_key_bytes(kind), view->seed);
+}
+
+/* The walk of a key whose hash is known. */
+LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *view, uint64_t key, uint64_t hash)
+{
+    open_walk walk;
+    walk.key = key;
+    if (kind == SLOT_TAG)
+        walk.tag = open_tag(hash);
+    walk.partition_index = loom__hash_partition(hash, view->partitions);
+    walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
+    walk.lower = (uint32_t)hash;
+    walk.bucket = loom__hash_bucket(walk.lower, view->buckets);
+    walk.depth = 0;
+    walk.free_bucket = walk.free_depth = 0;
+    walk.free_slot = OPEN_NO_SLOT;
+    walk.marked_to = OPEN_EAGERLY;
+    walk.knows_full = 0;
+    return walk;
+}
+
+LOOM_LANE open_walk open_start(loom__slot_kind kind, const loom__open_view *view, uint64_t key)
+{
+    return open_start_at(kind, view, key, open_hash(kind, view, key));
+}
+
+LOOM_LANE uint32_t open_next_bucket(const loom__open_view *view, uint32_t lower, uint32_t bucket)
+{
+    uint32_t next = bucket + loom__hash_step(lower, view->buckets);
+    return next >= view->buckets ? next - view->buckets : next;
+}
+
+LOOM_LANE void open_advance(const loom__open_view *view, open_walk *walk)
+{
+    walk->bucket = open_next_bucket(view, walk->lower, walk->bucket);
+    walk->depth++;
+}
+
+/* Bytes to fetch together with a line. Where the values fill the next 64 bytes, a hit reads both, and one fetch of 128
+ * bytes costs little more than one line. */
+LOOM_LANE uint32_t open_span(loom__slot_kind kind)
+{
+    return kind == SLOT_KEY_8_VALUE_8 ? 128 : 64;
+}
+
+/* What one turn of a lookup saw. The struct has truth values instead of an outcome, because a CPU must not branch on
+ * whether a key was found. */
+typedef struct open_look {
+    lane_truth found;   /* a lane of this group holds the key */
+    lane_truth further; /* the key's filter bit is set in this bucket */
+    lane_truth mine;    /* this lane holds the key */
+    lane_truth waits;   /* SLOT_TAG: a slot has the key's tag and is not ready */
+    uint32_t slot;      /* if `mine`: the slot */
+    uint64_t pair;      /* PAIR_4_4: the pair itself */
+} open_look;
+
+#endif
