@@ -1210,7 +1210,7 @@ plant(gap_not_in_the_end_of_used chain/append+append/large/full
 # ---- rows ----
 
 plant(rows_row_not_released rows/insert+insert
-"        lane_release(shared); /* the row comes before its ready bit (I4) */
+"    lane_release(shared); /* the row comes before its ready bit (I4) */
 "
 "")
 

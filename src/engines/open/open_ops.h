@@ -233,6 +233,13 @@ LOOM_LANE lane_truth open_leave(loom__slot_kind kind, int shared, const loom__op
     return 1;
 }
 
+/* SLOT_TAG: the row of a claimed slot is complete. If other lanes stored parts of it, they have joined this one. */
+LOOM_LANE void open_publish(int shared, unsigned char *line, uint32_t slot)
+{
+    lane_release(shared); /* the row comes before its ready bit (I4) */
+    lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+}
+
 /* Stores key and value in a slot that was free. False: another group took the slot first. */
 LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__open_view *view, const open_walk *walk,
                                 uint32_t bucket, uint32_t slot, uint64_t value)
@@ -242,9 +249,10 @@ LOOM_LANE lane_truth open_claim(loom__slot_kind kind, int shared, const loom__op
     if (kind == SLOT_TAG) {
         if (!slot_swap_tag(shared, line, slot, walk->tag))
             return 0;
-        open_store_row(view, walk, bucket, slot, value);
-        lane_release(shared); /* the row comes before its ready bit (I4) */
-        lane_or_8((uint64_t *)(line + OPEN_WORD_OFFSET), (uint64_t)1 << slot, shared);
+        if (!walk->staged) {
+            open_store_row(view, walk, bucket, slot, value);
+            open_publish(shared, line, slot);
+        }
         return 1;
     }
     if (kind == SLOT_PAIR_4_4) {

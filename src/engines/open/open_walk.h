@@ -23,6 +23,7 @@ typedef struct open_walk {
     uint32_t marked_to;  /* insert: the bit is set before this depth; OPEN_EAGERLY: in every bucket left behind */
     uint32_t knows_full; /* insert: 1 once OPEN_FULL was seen (I5): lines read later are final */
     uint32_t tag;        /* SLOT_TAG alone */
+    uint32_t staged;     /* SLOT_TAG: 1: after OPEN_DONE the caller stores the row and calls open_publish */
 } open_walk;
 
 LOOM_LANE unsigned char *open_line(loom__slot_kind kind, const open_walk *walk, uint32_t bucket)
@@ -65,6 +66,7 @@ LOOM_LANE open_walk open_start_at(loom__slot_kind kind, const loom__open_view *v
     walk.key = key;
     if (kind == SLOT_TAG)
         walk.tag = open_tag(hash);
+    walk.staged = 0;
     walk.partition_index = loom__hash_partition(hash, view->partitions);
     walk.partition = view->base + loom__multiply_wide(walk.partition_index, view->partition_bytes);
     walk.lower = (uint32_t)hash;

@@ -11,11 +11,19 @@
  *      row was another's goes on to the next slot with its tag.
  *   Steps 2 and 3 are repeated for the few keys that go on.
  *   4. Absent keys get their value.
- * Only the tile keeps a key's state from one step to the next: walks (open_ops.h) would take too many registers. */
-#ifndef V_LANES
-#define V_LANES 2
-#endif
-#define CUDA_LANES        V_LANES
+ *
+ * The limit: a key that is found reads two random places, and 24-byte rows lie in two lines of 64 bytes one time in
+ * four. On an H200 (2026-11-18, 2^26 keys of 16 + 8 bytes, load factor 0.8) random lines alone run at 40 to 44 G/s. Keys
+ * that are found run at 17.4 G/s, absent keys at 37.8. With rows of 32 + 128 and 8 + 512 bytes the bytes that must move
+ * (key, line, row in sectors of 32 bytes, value) run at 79 % and 72 % of the speed of a copy. Registers decided it:
+ *   - Only the tile keeps a key's state from one step to the next. Walks (open_ops.h) for the keys that go on, and a
+ *     call to hash them again, made the compiler keep lines in local memory: 12 and 22 G/s.
+ *   - Tags are compared two at a time, as bits (lane_match_tags). With a predicate for each tag, registers ran out.
+ *   - The words of the sought keys are loaded together with those of the rows. Loaded one after the other, they took
+ *     40 % of the time: 15.6 G/s.
+ * Two lines in flight for each group and four rows for each lane are best, with four blocks. Three blocks, five or six
+ * with fewer in flight, and groups of four lanes are 1 to 10 % slower. */
+#define CUDA_LANES        2
 #define LOOM_LANES_HEADER "machines/cuda/core/cuda_lanes.cuh"
 #include "core/call_parts.h"
 #include "engines/open/open_items.h"
@@ -30,19 +38,10 @@ namespace
 enum {
     ANY_WIDTH = 0,
     THREADS = 256,
-#ifndef V_BLOCKS
-#define V_BLOCKS 4
-#endif
-#ifndef V_LINES
-#define V_LINES 2
-#endif
-#ifndef V_ROWS
-#define V_ROWS 4
-#endif
-    BLOCKS = V_BLOCKS,       /* per SM */
-    LINES_AT_ONCE = V_LINES, /* lines that a group has in flight */
-    AT_ONCE = V_ROWS,        /* rows that a lane has in flight */
-    SMALL = 1 << 15          /* keys of a batch that has one for each group of lanes */
+    BLOCKS = 4,        /* per SM */
+    LINES_AT_ONCE = 2, /* lines that a group has in flight */
+    AT_ONCE = 4,       /* rows that a lane has in flight */
+    SMALL = 1 << 15    /* keys of a batch that has one for each group of lanes */
 };
 
 /* The keys of a warp. Those that are not settled each stand at one line of their probe sequence. */
@@ -187,15 +186,15 @@ __device__ __forceinline__ void compare_rows(const loom__rows_view &view, const 
                                              const row_words &words, const tile_range &range, find_tile *tile,
                                              uint32_t listed, uint32_t *pending, lane_group group)
 {
-    const uint32_t rows = 32 >> words.shift, own = range.lane >> words.shift;
-    const uint32_t lane = range.lane & ((1u << words.shift) - 1), mask = (1u << (1u << words.shift)) - 1;
-    const uint32_t lanes =
-        words.shift == 5 ? CUDA_FULL_MASK : mask << (own << words.shift); /* that read the same row */
+    const uint32_t lanes = 1u << words.shift, rows = 32 >> words.shift, own = range.lane >> words.shift;
+    const uint32_t lane = range.lane & (lanes - 1);
+    const uint32_t together = (lanes == 32 ? CUDA_FULL_MASK : (1u << lanes) - 1)
+                              << (own << words.shift); /* of one row */
     const word *keys = (const word *)batch.keys + range.first * words.key;
     word *values = (word *)batch.found_values + range.first * words.value;
     for (uint32_t first = 0; first < listed; first += rows * AT_ONCE) {
         const word *row[AT_ONCE];
-        word read[AT_ONCE];
+        word read[AT_ONCE], sought[AT_ONCE];
         uint32_t item[AT_ONCE];
         bool differs[AT_ONCE];
 #pragma unroll
@@ -206,13 +205,20 @@ __device__ __forceinline__ void compare_rows(const loom__rows_view &view, const 
             row[k] =
                 (const word *)(view.rows + (loom__multiply_wide(line, open_slots(SLOT_TAG)) + slot) * view.row_bytes);
             read[k] = __ldg(row[k] + (lane < words.all ? lane : 0));
-            differs[k] = false;
+            sought[k] = __ldg(keys + item[k] * words.key + (lane < words.key ? lane : 0));
         }
-        for (uint32_t w = lane; w < words.all; w += 1u << words.shift) {
+#pragma unroll
+        for (uint32_t k = 0; k < AT_ONCE; k++) {
+            differs[k] = lane < words.key && !same_word(read[k], sought[k]);
+            if (lane >= words.value_offset && lane < words.all)
+                values[item[k] * words.value + (lane - words.value_offset)] = read[k];
+        }
+        for (uint32_t w = lane + lanes; w < words.all; w += lanes) {
+#pragma unroll
+            for (uint32_t k = 0; k < AT_ONCE; k++)
+                read[k] = __ldg(row[k] + w);
 #pragma unroll
             for (uint32_t k = 0; k < AT_ONCE; k++) {
-                if (w != lane)
-                    read[k] = __ldg(row[k] + w);
                 if (w < words.key)
                     differs[k] = differs[k] || !same_word(read[k], __ldg(keys + item[k] * words.key + w));
                 else if (w >= words.value_offset)
@@ -221,7 +227,7 @@ __device__ __forceinline__ void compare_rows(const loom__rows_view &view, const 
         }
 #pragma unroll
         for (uint32_t k = 0; k < AT_ONCE; k++) {
-            const bool other = (__ballot_sync(CUDA_FULL_MASK, differs[k]) & lanes) != 0;
+            const bool other = (__ballot_sync(CUDA_FULL_MASK, differs[k]) & together) != 0;
             const bool tells = first + k * rows + own < listed && lane == 0;
             if (tells && !other)
                 tile->status[item[k]] = LOOM_OK;
