@@ -34,6 +34,19 @@
 #define BENCH_REAL_MEAN  11
 #define BENCH_SKEW_REAL  (-1.0) /* bench_options.skew */
 
+/* The case `widths`: bytes of key and value, and its own defaults. */
+#define BENCH_WIDTHS_FORMS                              \
+    {4, 4}, {8, 8}, {4, 8}, {8, 4}, {16, 8}, {32, 128}, \
+    {                                                   \
+        8, 512                                          \
+    }
+#define BENCH_WIDTHS_LOAD            0.8
+#define BENCH_WIDTHS_HITS            0, 100
+#define BENCH_WIDTHS_BYTES           (UINT64_C(1) << 28) /* most bytes of all pairs, without --n */
+#define BENCH_WIDTHS_BYTES_ON_DEVICE (UINT64_C(1) << 30)
+#define BENCH_LINE                   64 /* bytes of a bucket */
+#define BENCH_SECTOR                 32 /* bytes that a device fetches at least */
+
 /* Filters. */
 #define BENCH_DEFAULT_FILTER_N_ON_DEVICE (UINT64_C(1) << 27) /* smaller ones fit the caches of a GPU */
 #define BENCH_DEFAULT_BITS_PER_KEY       4, 8, 12, 16, 20, 24

@@ -27,8 +27,9 @@ struct bench_case {
     uint32_t (*op_uses)(size_t index);                           /* bits of bench_use, beyond those of the case */
     uint32_t uses;                                               /* bits of bench_use for all operations */
     uint32_t sweep_sets;                                         /* the bits of both that --sweep sets itself */
-    loom_type type;                      /* of its tables: --engine names an engine that has it; 0: no tables */
-    loom_engine engine;                  /* of its tables without --engine */
+    uint32_t any_width; /* BENCH_USES_KEY_BYTES, _VALUE_BYTES: of those also other widths than 4 and 8 */
+    loom_type type;     /* of its tables: --engine names an engine that has it; 0: no tables */
+    loom_engine engine; /* of its tables without --engine */
     void (*run)(bench_session *session); /* adds rows; an error is a row that fails */
     uint64_t n_on_device;                /* default of --n on a device; 0: as on the cpu machine */
     uint64_t n_of_sweep;                 /* default of --n with --sweep; 0: as without it */
@@ -61,5 +62,6 @@ extern const bench_case bench_case_perfect;
 extern const bench_case bench_case_filter;
 extern const bench_case bench_case_multi;
 extern const bench_case bench_case_threads;
+extern const bench_case bench_case_widths;
 
 #endif

@@ -8,8 +8,10 @@
 #ifndef BENCH_KEYS_H
 #define BENCH_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* xor-shift, multiply, twice. Each step can be undone, so the whole is a bijection. */
 static inline uint32_t bench_mix32(uint32_t x)
@@ -69,18 +71,52 @@ static inline uint64_t bench_value_of(uint64_t index, uint32_t round, uint32_t v
     return value_bytes == 0 ? 0 : value_bytes == 4 ? value >> 32 : value;
 }
 
-/* Elements of arrays whose width, 4 or 8 bytes (or 0), is known only at run time. */
+/* Elements of arrays whose width, any number of bytes (or 0), is known only at run time. An element of more than 8
+ * bytes has the number at its beginning. Behind it are bytes that depend on the number: its multiples by odd factors.
+ * An element of fewer than 8 bytes has the lower bytes of the number. Keys have 4 bytes or at least 8: others would not
+ * tell their index. */
+static inline uint64_t bench_piece_of(uint64_t value, uint32_t piece)
+{
+    return value * (2 * (uint64_t)piece + 1);
+}
+
 static inline void bench_put(void *array, uint64_t at, uint32_t bytes, uint64_t value)
 {
-    if (bytes == 4)
+    if (bytes == 4) {
         ((uint32_t *)array)[at] = (uint32_t)value;
-    else if (bytes == 8)
+    } else if (bytes == 8) {
         ((uint64_t *)array)[at] = value;
+    } else {
+        unsigned char *element = (unsigned char *)array + at * bytes;
+        for (uint32_t from = 0; from < bytes; from += 8) {
+            const uint64_t piece = bench_piece_of(value, from / 8);
+            memcpy(element + from, &piece, bytes - from < 8 ? bytes - from : 8);
+        }
+    }
 }
 
 static inline uint64_t bench_get(const void *array, uint64_t at, uint32_t bytes)
 {
-    return bytes == 0 ? 0 : bytes == 4 ? ((const uint32_t *)array)[at] : ((const uint64_t *)array)[at];
+    uint64_t value = 0;
+    if (bytes == 4)
+        return ((const uint32_t *)array)[at];
+    if (bytes == 8)
+        return ((const uint64_t *)array)[at];
+    if (bytes > 0)
+        memcpy(&value, (const unsigned char *)array + at * bytes, bytes < 8 ? bytes : 8);
+    return value;
+}
+
+/* Whether bench_put would store the same bytes. */
+static inline bool bench_holds(const void *array, uint64_t at, uint32_t bytes, uint64_t value)
+{
+    const unsigned char *element = (const unsigned char *)array + at * bytes;
+    for (uint32_t from = 0; from < bytes; from += 8) {
+        const uint64_t piece = bench_piece_of(value, from / 8);
+        if (memcmp(element + from, &piece, bytes - from < 8 ? bytes - from : 8) != 0)
+            return false;
+    }
+    return true;
 }
 
 /* Address of element `at`, for calls that work on a part of an array. */

@@ -72,7 +72,7 @@ static const bench_option case_word = {
 #define MOST_THREADS      1024   /* of a context */
 #define MOST_BYTES        0x1p38 /* a filter has fewer than 2^32 blocks of 64 bytes */
 
-static const uint32_t widths[] = {4, 8}, lanes[] = {0, 1, 2, 4, 8};
+static const uint32_t lanes[] = {0, 1, 2, 4, 8};
 
 #define AT(member)       .offset = offsetof(bench_options, member)
 #define RANGE(low, high) .lowest = (low), .highest = (high)
@@ -113,8 +113,10 @@ static const bench_option table[] = {
     {"--wait", "each or last", .kind = BENCH_WORD, .set = set_wait, .bit = BENCH_USES_WAIT},
     {"--concurrent-reads", "yes or no", .kind = BENCH_WORD, .set = set_concurrent_reads,
      .bit = BENCH_USES_CONCURRENT_READS},
-    {"--key-bytes", NULL, .kind = BENCH_CHOICE, AT(key_bytes), CHOICES(widths), .bit = BENCH_USES_KEY_BYTES},
-    {"--value-bytes", NULL, .kind = BENCH_CHOICE, AT(value_bytes), CHOICES(widths), .bit = BENCH_USES_VALUE_BYTES},
+    {"--key-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(key_bytes), RANGE(4, 256),
+     .bit = BENCH_USES_KEY_BYTES},
+    {"--value-bytes", "a number of bytes", .kind = BENCH_COUNT32, AT(value_bytes), RANGE(1, 65536),
+     .bit = BENCH_USES_VALUE_BYTES},
     {"--ops", "operations parted by commas", .kind = BENCH_WORDS, .set = add_op, .bit = BENCH_USES_OPS},
     {"--repeat", "a number", .kind = BENCH_COUNT, AT(repeat), RANGE(1, BENCH_MAX_REPEAT), .bit = BENCH_USES_REPEAT},
     {"--sweep", NULL, .kind = BENCH_FLAG, AT(sweep), .bit = BENCH_USES_SWEEP},
@@ -336,13 +338,45 @@ bool bench_options_wants(const bench_options *options, const char *op)
     return options->op_count == 0;
 }
 
+/* Whether every named case that uses this option has tables of this width. */
+static bool check_width(const bench_options *options, uint32_t bit, uint32_t width, char error[256])
+{
+    names unfit = {.count = 0}, fit = {.count = 0};
+    char unfit_text[128], fit_text[128];
+    for (size_t i = 0; i < options->case_count && width != 4 && width != 8; i++)
+        if ((usable_by(options->cases[i]) & bit) && !(options->cases[i]->any_width & bit))
+            add_name(&unfit, options->cases[i]->name);
+    if (unfit.count == 0)
+        return true;
+    for (size_t i = 0; bench_case_at(i); i++)
+        if (bench_case_at(i)->any_width & bit)
+            add_name(&fit, bench_case_at(i)->name);
+    snprintf(error, 256, "The case%s %s want%s %s 4 or 8; other widths are for %s.", unfit.count > 1 ? "s" : "",
+             write_names(&unfit, " and ", unfit_text), unfit.count > 1 ? "" : "s", find_by_bit(bit)->name,
+             write_names(&fit, " and ", fit_text));
+    return false;
+}
+
+/* Keys of 5 to 7 bytes would not tell their index (bench_keys.h). */
+static bool check_widths(const bench_options *options, uint32_t given, char error[256])
+{
+    if (options->key_bytes > 4 && options->key_bytes < 8) {
+        snprintf(error, 256, "--key-bytes %u: the keys of the benchmark have 4 bytes, or 8 to 256.",
+                 (unsigned)options->key_bytes);
+        return false;
+    }
+    return (!(given & BENCH_USES_KEY_BYTES) || check_width(options, BENCH_USES_KEY_BYTES, options->key_bytes, error)) &&
+           (!(given & BENCH_USES_VALUE_BYTES) ||
+            check_width(options, BENCH_USES_VALUE_BYTES, options->value_bytes, error));
+}
+
 /* There are as many absent keys as present ones. Filters also have those of --absent, churn those that come and go. 4
  * bytes have 2^32 values; the defaults are far below. */
 static bool check_key_bytes(const bench_options *options, char error[256])
 {
     const bool churns = options->op_count > 0 && bench_options_wants(options, "churn");
     const uint64_t most = (UINT64_C(1) << 32) / (churns ? BENCH_TURNOVERS + 2 : 2);
-    if (options->key_bytes == 8)
+    if (options->key_bytes != 4)
         return true;
     if (options->n + options->absent > UINT64_C(1) << 32) {
         snprintf(error, 256,
@@ -395,6 +429,7 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
                                .repeat = BENCH_DEFAULT_REPEAT};
     if (!bench_parse_options(argc, argv, table, sizeof table / sizeof *table, &case_word, options, &given, error))
         return false;
+    options->given = given;
     if (options->bytes > 0 && options->bits_per_key.count > 0) {
         snprintf(error, 256, "--bytes and --bits-per-key both tell the size of a filter: give one of them.");
         return false;
@@ -420,8 +455,8 @@ bool bench_options_parse(bench_options *options, int argc, char **argv, char err
     }
     return check_cases_use(options, given, error) && check_ops(options, error) &&
            check_operations_use(options, given, error) && check_engine(options, error) && check_lanes(options, error) &&
-           check_sweep(options, error) && check_skew(options, given, error) && settle_value_bytes(options, error) &&
-           check_key_bytes(options, error);
+           check_sweep(options, error) && check_skew(options, given, error) && check_widths(options, given, error) &&
+           settle_value_bytes(options, error) && check_key_bytes(options, error);
 }
 
 void bench_options_settle(bench_options *options, uint64_t n, uint64_t absent)

@@ -45,6 +45,7 @@ typedef enum bench_use {
 } bench_use;
 
 typedef struct bench_options {
+    uint32_t given; /* bits of bench_use: options that were there. The others have the defaults of bench_axes.h */
     const bench_case *cases[BENCH_MAX_VALUES];
     size_t case_count;
     loom_machine machine;

@@ -64,6 +64,7 @@ static const struct column {
     {"drawn", TEXT_POINTER, offsetof(bench_row, drawn), NULL, 0, 0, NO_FILTERS},
     {"first_bucket", COUNT, offsetof(bench_row, first_bucket), NULL, 0, 0, NO_FILTERS},
     {"bucket_growth", REAL, offsetof(bench_row, bucket_growth), NULL, 0, 0, NO_FILTERS},
+    {"bytes_per_entry", REAL, offsetof(bench_row, bytes_per_entry), NULL, 0, 0, NO_FILTERS},
 };
 
 #define COLUMN_COUNT (sizeof columns / sizeof *columns)
@@ -96,6 +97,7 @@ bench_row bench_row_new(const char *case_name, const char *machine, const char *
                      .values_per_key = NAN,
                      .density = NAN,
                      .bucket_growth = NAN,
+                     .bytes_per_entry = NAN,
                      .check = "ok"};
     snprintf(row.op, sizeof row.op, "%s", op);
     return row;
@@ -114,7 +116,7 @@ void bench_row_fail(bench_row *row, const char *format, ...)
 
 bool bench_row_failed(const bench_row *row)
 {
-    return strncmp(row->check, "ok", 2) != 0;
+    return strncmp(row->check, "FAIL", 4) == 0;
 }
 
 void bench_row_note(bench_row *row, const char *format, ...)

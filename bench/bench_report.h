@@ -28,7 +28,7 @@ typedef struct bench_row {
     double accesses; /* buckets read per operation */
     double limit;    /* M per second for random accesses, GB/s for copying */
     double share;    /* of the limit */
-    char check[160]; /* "ok", or "FAIL: " and what was wrong */
+    char check[160]; /* "ok"; or "FAIL: " and what was wrong; or "left out", and the note says why */
     char limit_name[32];
     double hot; /* share of the entries that are one key; not printed */
 
@@ -68,6 +68,8 @@ typedef struct bench_row {
     const char *drawn;     /* how pairs were dealt to keys: even, zipf, uniform or real (multi_bench.h) */
     uint64_t first_bucket; /* chain engine: of the config */
     double bucket_growth;
+
+    double bytes_per_entry; /* the case `widths`: memory of the table / keys; printed in the note */
 
     char note[192]; /* printed only: no column of the files */
 } bench_row;

@@ -199,5 +199,6 @@ const bench_case bench_case_filter = {.name = "filter",
                                               BENCH_USES_BITS_PER_KEY | BENCH_USES_BYTES | BENCH_USES_KEY_BYTES |
                                               BENCH_USES_OPS | BENCH_USES_REPEAT,
                                       .type = LOOM_TYPE_FILTER,
+                                      .any_width = BENCH_USES_KEY_BYTES,
                                       .run = run_filter,
                                       .n_on_device = BENCH_DEFAULT_FILTER_N_ON_DEVICE};

@@ -23,8 +23,9 @@ static const table_form perfect_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}}
 /* The rows engine has all widths. The list has those that the tests of every engine know; tests/test_rows_widths.c has
  * others. */
 static const table_form rows_forms[] = {MAP_FORMS, {LOOM_TYPE_DEFAULT, 0, 0}};
+/* Filters have keys of all widths. 16 bytes stand for all widths but 4 and 8; tests/test_filter_widths.c has others. */
 static const table_form filter_forms[] = {
-    {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
+    {LOOM_TYPE_FILTER, 4, 0}, {LOOM_TYPE_FILTER, 8, 0}, {LOOM_TYPE_FILTER, 16, 0}, {LOOM_TYPE_DEFAULT, 0, 0}};
 
 /* ---- Partition sizes ------------------------------------------------------------------------------------ */
 

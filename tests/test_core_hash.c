@@ -24,6 +24,16 @@ TEST(test_core_hash_pinned_values)
             }
 }
 
+TEST(test_core_hash_of_8_bytes_is_inverted)
+{
+    for (uint64_t i = 0; i < 100000; i++) {
+        const loom__seed seed = loom__seed_expand(random_u64(&t->random));
+        const uint64_t key = i < 64 ? UINT64_C(1) << i : i < 100 ? i - 64 : random_u64(&t->random);
+        CHECK_EQ(loom__key_of_hash(loom__hash_key(key, 8, seed), seed), key);
+        CHECK_EQ(loom__hash_key(loom__key_of_hash(key, seed), 8, seed), key);
+    }
+}
+
 TEST(test_core_hash_pinned_choices)
 {
     static const struct {

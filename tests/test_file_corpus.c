@@ -39,15 +39,17 @@ static loom_context *corpus_context(void)
 }
 
 /* A small table, saved: the sound input. All other inputs are made from it. */
-static unsigned char *sound_file(corpus *c, uint32_t key_bytes, uint32_t value_bytes, uint64_t capacity, uint64_t keys,
-                                 uint32_t buckets, size_t *bytes)
+static unsigned char *sound_file(corpus *c, loom_engine engine, loom_type type, uint32_t key_bytes,
+                                 uint32_t value_bytes, uint64_t capacity, uint64_t keys, uint32_t buckets,
+                                 size_t *bytes)
 {
     char path[512];
     loom_context *context = corpus_context();
     loom_map_config config = LOOM_MAP_CONFIG_INIT;
     config.key_bytes = key_bytes;
     config.value_bytes = value_bytes;
-    config.type = value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET;
+    config.type = type;
+    config.engine = engine;
     config.capacity = capacity;
     config.max_load = 0.95;
     config.buckets_per_partition = buckets;
@@ -138,6 +140,23 @@ static void store_heap_variants(corpus *c, const unsigned char *sound, size_t by
     free(file);
 }
 
+/* Rows changed, signed: noise in keys and values, and all keys equal. */
+static void store_row_variants(corpus *c, const unsigned char *sound, size_t bytes)
+{
+    unsigned char *file = test_allocate(bytes);
+    const surgery_head header = surgery_header(sound);
+    unsigned char *rows = file + header.sections[1].at;
+    memcpy(file, sound, bytes);
+    for (uint64_t i = 0; i < header.sections[1].bytes; i += 13)
+        rows[i] = (unsigned char)(rows[i] ^ (i * 37));
+    surgery_sign(file, bytes);
+    store(c, "rows_noise", file, bytes);
+    memset(rows, 0, header.sections[1].bytes);
+    surgery_sign(file, bytes);
+    store(c, "rows_zeros", file, bytes);
+    free(file);
+}
+
 static unsigned char *sound_filter(corpus *c, uint32_t key_bytes, uint64_t filter_bytes, uint32_t probes, uint64_t keys,
                                    size_t *bytes)
 {
@@ -225,8 +244,9 @@ static unsigned write_corpus_to(const char *directory)
     static const unsigned char zeros[256];
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         size_t bytes;
-        unsigned char *file = sound_file(&c, tables[i].key_bytes, tables[i].value_bytes, tables[i].capacity,
-                                         tables[i].keys, tables[i].buckets, &bytes);
+        unsigned char *file = sound_file(&c, LOOM_ENGINE_DEFAULT, tables[i].value_bytes ? LOOM_TYPE_MAP : LOOM_TYPE_SET,
+                                         tables[i].key_bytes, tables[i].value_bytes, tables[i].capacity, tables[i].keys,
+                                         tables[i].buckets, &bytes);
         snprintf(c.prefix, sizeof c.prefix, "%u_%u_%s", tables[i].key_bytes, tables[i].value_bytes,
                  tables[i].keys > 100 ? "full" : "small");
         store_variants(&c, file, bytes);
@@ -235,13 +255,31 @@ static unsigned write_corpus_to(const char *directory)
     static const struct {
         uint32_t key_bytes, probes;
         uint64_t bytes, keys;
-    } filters[] = {{4, 8, 64, 3}, {8, 4, 64, 500}, {4, 16, 640, 400}, {8, 12, 640, 20}};
+    } filters[] = {{4, 8, 64, 3},    {8, 4, 64, 500},  {4, 16, 640, 400}, {8, 12, 640, 20},
+                   {16, 8, 640, 20}, {33, 12, 64, 30}, {256, 4, 128, 30}};
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
         size_t bytes;
         unsigned char *file =
             sound_filter(&c, filters[i].key_bytes, filters[i].bytes, filters[i].probes, filters[i].keys, &bytes);
         snprintf(c.prefix, sizeof c.prefix, "filter_%u_%u", filters[i].key_bytes, filters[i].probes);
         store_variants(&c, file, bytes);
+        free(file);
+    }
+    static const struct {
+        loom_type type;
+        uint32_t key_bytes, value_bytes;
+        uint64_t keys;
+    } rows[] = {{LOOM_TYPE_MAP, 16, 8, 40},    {LOOM_TYPE_MAP, 9, 3, 500}, {LOOM_TYPE_MAP, 8, 8, 3},
+                {LOOM_TYPE_MAP, 33, 20, 9},    {LOOM_TYPE_SET, 17, 0, 70}, {LOOM_TYPE_SET, 4, 0, 500},
+                {LOOM_TYPE_COUNTER, 12, 4, 50}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t bytes;
+        unsigned char *file = sound_file(&c, LOOM_ENGINE_ROWS, rows[i].type, rows[i].key_bytes, rows[i].value_bytes,
+                                         rows[i].keys < 80 ? rows[i].keys : 60, rows[i].keys, 2, &bytes);
+        snprintf(c.prefix, sizeof c.prefix, "rows_%s_%u_%u", table_type_name(rows[i].type), rows[i].key_bytes,
+                 rows[i].value_bytes);
+        store_variants(&c, file, bytes);
+        store_row_variants(&c, file, bytes);
         free(file);
     }
     static const struct {
@@ -281,10 +319,12 @@ TEST(test_open_load_corpus_is_current)
     CHECK_GE(files, 24);
     snprintf(stored, sizeof stored, "%s/fuzz_corpus", t->data);
     CHECK_GE(test_count_entries(stored), files); /* inputs found by the fuzzer may be added */
-    static const char *const some[] = {
-        "4_4_small_sound",  "4_8_small_noise",    "8_4_small_zeros",     "8_8_full_sound",      "4_4_full_giant",
-        "4_0_small_sound",  "8_0_full_noise",     "4_0_full_type_wrong", "filter_4_8_sound",    "filter_8_12_noise",
-        "filter_8_4_giant", "multimap_4_4_sound", "chain_8_4_sound",     "chain_4_8_heap_short"};
+    static const char *const some[] = {"4_4_small_sound",     "4_8_small_noise",      "8_4_small_zeros",
+                                       "8_8_full_sound",      "4_4_full_giant",       "4_0_small_sound",
+                                       "8_0_full_noise",      "4_0_full_type_wrong",  "filter_4_8_sound",
+                                       "filter_8_12_noise",   "filter_8_4_giant",     "multimap_4_4_sound",
+                                       "chain_8_4_sound",     "chain_4_8_heap_short", "filter_33_12_sound",
+                                       "rows_map_16_8_sound", "rows_set_17_0_noise",  "rows_counter_12_4_rows_noise"};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         char path[600];
         size_t made_bytes, stored_bytes;

@@ -206,7 +206,7 @@ TEST_EACH_FILTER(test_filter_create_refused)
     static const double rates[] = {-1, 0.99e-9, 0.500001, 1, 2, (double)NAN, (double)INFINITY, -(double)INFINITY};
     static const double bits[] = {0.99, -1, -16, 512.01, 1e300, (double)NAN, (double)INFINITY, -(double)INFINITY};
     static const uint32_t probes[] = {1, 2, 3, 5, 7, 9, 15, 17, 20, 32, UINT32_MAX - 3};
-    static const uint32_t widths[] = {0, 1, 2, 3, 5, 7, 9, 12, 16, UINT32_MAX};
+    static const uint32_t widths[] = {0, 257, 512, 65536, UINT32_MAX};
     loom_context *context = make_context(t);
     loom_filter_config config = make_filter_config(t, 0, 0);
     check_refused(context, &config, "capacity");

@@ -1,6 +1,7 @@
 /* Filters in files: every saved filter is loaded, with every kind of SIMD. Files that are damaged, foreign or of
  * another type are refused. */
 #define _GNU_SOURCE 1
+#include "core/hash_bytes.h"
 #include "harness/counting_allocator.h"
 #include "harness/file_surgery.h"
 #include "harness/filter_fixture.h"
@@ -141,14 +142,18 @@ static uint64_t documented_round(uint64_t x, uint64_t factor)
 }
 
 static void set_as_documented(unsigned char *blocks, uint64_t count, uint32_t key_bytes, uint32_t probes, uint64_t seed,
-                              uint64_t key)
+                              const batch *b, uint64_t which)
 {
     static const uint32_t factors[4] = {0x9e3779b1u, 0x85ebca77u, 0xc2b2ae3du, 0x27d4eb2fu};
     const uint64_t g = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t h = documented_round(key ^ documented_mix(seed + g), UINT64_C(0xd6e8feb86659fd93));
-    h = documented_round(h ^ documented_mix(seed + 2 * g), UINT64_C(0xa0761d6478bd642f));
-    if (key_bytes == 8)
-        h = documented_round(h, UINT64_C(0xe7037ed1a0b428db));
+    uint64_t h;
+    if (key_bytes <= 8) {
+        h = documented_round(batch_key(b, which) ^ documented_mix(seed + g), UINT64_C(0xd6e8feb86659fd93));
+        h = documented_round(h ^ documented_mix(seed + 2 * g), UINT64_C(0xa0761d6478bd642f));
+        if (key_bytes == 8)
+            h = documented_round(h, UINT64_C(0xe7037ed1a0b428db));
+    } else
+        h = loom__xxh3((const unsigned char *)b->keys + which * key_bytes, key_bytes, documented_mix(seed + g), 1);
     unsigned char *block = blocks + 64 * ((h >> 32) * count >> 32);
     for (uint32_t quarter = 0; quarter < 4; quarter++) {
         const uint32_t number = (uint32_t)h * factors[quarter], none = probes == 12 ? number >> 10 & 3 : 4;
@@ -179,7 +184,7 @@ TEST_EACH_FILTER(test_filter_save_bits_as_documented)
         unsigned char *wanted = test_allocate(blocks * 64);
         memset(wanted, 0, blocks * 64);
         for (uint64_t i = 0; i < b.n; i++)
-            set_as_documented(wanted, blocks, b.key_bytes, filter_probes[p], seed, batch_key(&b, i));
+            set_as_documented(wanted, blocks, b.key_bytes, filter_probes[p], seed, &b, i);
         test_note("%u probes", filter_probes[p]);
         CHECK_BYTES(surgery_partition(file, bytes, 0), wanted, blocks * 64);
         free(wanted);
@@ -315,7 +320,7 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
     LIE(header.table.layout_version = 0, LOOM_FOREIGN_VERSION);
     LIE(header.table.layout_version = 2, LOOM_FOREIGN_VERSION);
     BAD(header.table.key_bytes = 0);
-    BAD(header.table.key_bytes = 16);
+    BAD(header.table.key_bytes = 257);
     BAD(header.table.value_bytes = 4);
     BAD(header.table.value_bytes = 8);
     BAD(header.table.partitions = 0);
@@ -343,7 +348,8 @@ static void check_lying_headers(test_run *t, uint64_t filter_bytes)
     BAD(header.table.partitions = good.table.partitions * 2; header.table.buckets = good.table.buckets / 2;
         header.sections[0].unit /= 2);
     /* The library cannot check these fields: any filter may have them. */
-    LIE(header.table.key_bytes = 12 - good.table.key_bytes, LOOM_OK);
+    LIE(header.table.key_bytes = 12 - good.table.key_bytes % 8, LOOM_OK);
+    LIE(header.table.key_bytes = 256, LOOM_OK);
     LIE(header.table.parameters[0] = 16, LOOM_OK);
     LIE(header.table.seed = 1, LOOM_OK);
     LIE(header.table.capacity = UINT64_MAX, LOOM_OK);

@@ -120,7 +120,7 @@ TEST_EACH_FILTER(test_filter_merge_different_refused)
     check_different(t, filter, other, "bits");
     loom_filter_destroy(other);
     changed = config;
-    changed.key_bytes = 12 - config.key_bytes;
+    changed.key_bytes = config.key_bytes + 4;
     other = make_filter_from(context, &changed);
     check_different(t, filter, other, "bytes");
     loom_filter_destroy(other);

@@ -257,6 +257,10 @@ PLANT(rows_update_does_not_wait)
 PLANT(rows_erased_by_two)
 PLANT(rows_tag_cleared_without_an_atomic)
 PLANT(rows_combined_without_an_atomic)
+PLANT(rows_still_being_lifted)
+PLANT(rows_strangers_before_those_at_home)
+PLANT(rows_lifted_key_left_in_its_slot)
+PLANT(rows_nobody_brought_home)
 
 /* Why the header forbids insertions beside erasures. One call sees that slot 5 is free. Slot 2 is erased. Another call
  * puts the same key into slot 2. The swap of the first call on slot 5 succeeds: the key is in the table twice. */

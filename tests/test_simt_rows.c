@@ -34,3 +34,7 @@ TEST(test_simt_rows_find_beside_keep, .timeout_seconds = 240)
 {
     run_case(t, "rows/keep+find", RUNS);
 }
+TEST(test_simt_rows_upkeep, .timeout_seconds = 240)
+{
+    run_case(t, "rows/upkeep", RUNS);
+}

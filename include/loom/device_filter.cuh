@@ -37,13 +37,29 @@ template <uint32_t number> struct literal {
     static constexpr uint32_t value = number;
 };
 
+/* The number that the algorithms take: a key of 4 or 8 bytes, or the stand-in of any other key. */
+template <class key_type>
+__device__ __forceinline__ uint64_t filter_number_of(const key_type &key, const loom_inner::loom__seed &seed)
+{
+    if constexpr (sizeof(key_type) == 4 || sizeof(key_type) == 8)
+        return to_bits(key);
+    else
+        return loom_inner::filter_stand_in(&key, sizeof(key_type),
+                                           alignof(key_type) >= 8   ? 8
+                                           : alignof(key_type) >= 4 ? 4
+                                                                    : 1,
+                                           seed);
+}
+
 } // namespace detail
 
 /* A filter.
- *   key_type     4 or 8 bytes */
+ *   key_type     1 to 256 bytes, any trivially copyable type. All bytes of a key count: the type has
+ *                no padding */
 template <class key_type> class filter
 {
-    static_assert(sizeof(key_type) == 4 || sizeof(key_type) == 8, "keys have 4 or 8 bytes");
+    static_assert(sizeof(key_type) <= loom_inner::FILTER_MOST_KEY_BYTES, "keys have 1 to 256 bytes");
+    static constexpr uint32_t number_bytes = sizeof(key_type) == 4 ? 4 : 8;
 
     loom_inner::loom__filter_view view_;
     loom_status status_;
@@ -74,7 +90,7 @@ template <class key_type> class filter
         if (status_ != LOOM_OK)
             return status_;
         const lane_group lanes = lane_group_at(lane_in_warp());
-        const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const filter_key own = filter_start(&view_, number_bytes, detail::filter_number_of(key, view_.seed));
         const uint32_t wanted = detail::actives(lanes, active);
         by_each([&](auto each) {
 #pragma unroll
@@ -95,7 +111,7 @@ template <class key_type> class filter
         if (status_ != LOOM_OK)
             return false;
         const lane_group lanes = lane_group_at(lane_in_warp());
-        const filter_key own = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const filter_key own = filter_start(&view_, number_bytes, detail::filter_number_of(key, view_.seed));
         const uint32_t wanted = detail::actives(lanes, active);
         bool found = false;
         /* The lanes that probe for this thread see what this thread has read. */
@@ -126,7 +142,7 @@ template <class key_type> class filter
         if (status_ != LOOM_OK)
             return status_;
         const lane_group lanes = lane_group_apart(lane_in_warp());
-        const filter_key sought = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const filter_key sought = filter_start(&view_, number_bytes, detail::filter_number_of(key, view_.seed));
         by_each([&](auto each) {
             filter_set(decltype(each)::value, 1, lanes, filter_block(&view_, sought.block), sought.lower);
         });
@@ -140,7 +156,7 @@ template <class key_type> class filter
         if (status_ != LOOM_OK)
             return false;
         const lane_group lanes = lane_group_apart(lane_in_warp());
-        const filter_key sought = filter_start(&view_, sizeof(key_type), detail::to_bits(key));
+        const filter_key sought = filter_start(&view_, number_bytes, detail::filter_number_of(key, view_.seed));
         bool found = false;
         lane_join(lanes, 1);
         by_each([&](auto each) {

@@ -7,6 +7,10 @@
  * listed or erased: a bit may belong to several keys. To erase, clear the filter and insert the
  * remaining keys, or use a set.
  *
+ * Keys have 1 to 256 bytes. Those of 4 and 8 bytes are numbers, and their arrays are aligned to
+ * them. Keys of other widths are byte strings; their arrays may lie at any address. Keys of any
+ * width set the same number of bits. Only their hash costs more.
+ *
  * Which calls may overlap
  *   - insert and contains overlap with themselves and with each other, from any number of host
  *     threads and in any streams. A query finds every key whose insertion ended before the query
@@ -29,7 +33,7 @@ extern "C" {
  * once are INVALID_ARGUMENT. If all three are 0, the rate is 0.001. */
 typedef struct loom_filter_config {
     size_t struct_size;         /* set by LOOM_FILTER_CONFIG_INIT */
-    uint32_t key_bytes;         /* 4 or 8; no default */
+    uint32_t key_bytes;         /* 1 to 256; no default */
     uint32_t probes;            /* bits that a key sets: 4, 8, 12 or 16; 0: chosen */
     uint64_t capacity;          /* keys that it must hold; may be 0 (unknown) if `bytes` is set */
     double false_positive_rate; /* with `capacity` keys: 10^-9 to 0.5; 0: not given */

@@ -380,8 +380,9 @@ LOOM_API loom_status loom_map_erase(loom_map *map, const void *keys, uint64_t n,
  *   - Memory   allocates nothing; multimaps on the cuda machine: temporary memory
  *   - Runs     as `result` says, in multimaps synchronous; alone
  *   - Status   INVALID_ARGUMENT: also if the number is not as wide as the values, or a bound is a
- *              NaN; UNSUPPORTED: a set; OUT_OF_MEMORY: multimaps on the cuda machine. Pairs that
- *              were erased before stay erased: call again
+ *              NaN; UNSUPPORTED: a set, or values of other widths than 4 and 8 bytes;
+ *              OUT_OF_MEMORY: multimaps on the cuda machine. Pairs that were erased before stay
+ *              erased: call again
  * Kernels have erase_if of loom/device.cuh instead, with a condition of your own. */
 LOOM_API loom_status loom_map_erase_if(loom_map *map, loom_number number, const void *least, const void *most,
                                        loom_result *result, loom_stream stream);

@@ -61,6 +61,16 @@ LOOM_LANE uint64_t loom__hash_key(uint64_t key, uint32_t key_bytes, loom__seed s
     return key_bytes == 4 ? x : loom__hash_round(x, 0xe7037ed1a0b428dbu);
 }
 
+/* The key of 8 bytes that has this hash. The multipliers are the inverses of those above, modulo 2^64. A fold by 32 is
+ * its own inverse. */
+LOOM_LANE uint64_t loom__key_of_hash(uint64_t hash, loom__seed seed)
+{
+    uint64_t x = (hash ^ (hash >> 32)) * 0x2e1b9953f3b39353u;
+    x = (x ^ (x >> 32)) * 0x939c72e4af1e62cfu;
+    x ^= seed.between;
+    return (x ^ (x >> 32)) * 0xcfee444d8b59a89bu ^ seed.before;
+}
+
 LOOM_LANE uint32_t loom__hash_partition(uint64_t hash, uint32_t partitions)
 {
     return loom__multiply_high((uint32_t)(hash >> 32), partitions);

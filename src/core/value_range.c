@@ -26,6 +26,8 @@ loom_status loom__value_range_make(loom_number number, uint32_t value_bytes, con
 {
     RETURN_ERROR_IF((unsigned)number > LOOM_NUMBER_F64, LOOM_INVALID_ARGUMENT,
                     "number = %d: LOOM_NUMBER_U32, I32, F32, U64, I64 and F64 are known", (int)number);
+    RETURN_ERROR_IF(value_bytes != 4 && value_bytes != 8, LOOM_UNSUPPORTED,
+                    "values of %u bytes are no numbers: erase_if needs values of 4 or 8", value_bytes);
     const uint32_t bytes = number < LOOM_NUMBER_U64 ? 4 : 8;
     RETURN_ERROR_IF(bytes != value_bytes, LOOM_INVALID_ARGUMENT,
                     "number = %d: numbers of %u bytes are compared with values of %u; give the number that the values "

@@ -734,6 +734,11 @@ int TEST_NAME()
     pass("filter-4");
     test_filter<uint64_t>();
     pass("filter-8");
+    test_filter<key_16>();
+    test_filter_strings<key_12>();
+    test_filter_strings<key_33>();
+    test_filter_strings<key_256>();
+    pass("filter-strings");
     shaped = true;
     test_filter<uint64_t>();
     pass("shaped-filter-8");
@@ -756,6 +761,8 @@ int TEST_NAME()
     test_append_refused();
     test_filter_refused<uint32_t, uint64_t>();
     test_filter_refused<uint64_t, uint32_t>();
+    test_filter_refused<key_16, key_12>();
+    test_filter_refused<key_16, uint64_t>();
     pass("refused");
     test_destroyed();
     pass("destroyed");

@@ -4,6 +4,32 @@
 namespace
 {
 
+/* Keys that are byte strings: aligned to 8 bytes, to 4, and to nothing. */
+template <class word, uint32_t words> struct filter_string {
+    word all[words];
+};
+typedef filter_string<uint64_t, 2> key_16;
+typedef filter_string<uint32_t, 3> key_12;
+typedef filter_string<uint8_t, 33> key_33;
+typedef filter_string<uint64_t, 32> key_256;
+
+template <class key> struct filter_key_maker {
+    static __host__ __device__ key make(uint32_t i)
+    {
+        return key_of<key>(i);
+    }
+};
+template <class word, uint32_t words> struct filter_key_maker<filter_string<word, words>> {
+    static __host__ __device__ filter_string<word, words> make(uint32_t i)
+    {
+        filter_string<word, words> made = {};
+        const uint64_t number = key_of<uint64_t>(i);
+        memcpy(&made.all[words - 8 / sizeof(word)], &number, 8); /* keys differ at their end */
+        made.all[0] = (word)(made.all[0] ^ 77);
+        return made;
+    }
+};
+
 template <class key> struct filter_fixture {
     loom_context *context = nullptr;
     loom_filter *filter = nullptr;
@@ -22,7 +48,7 @@ template <class key> struct filter_fixture {
         REQUIRE_OK(loom_context_create(&with, &context));
         REQUIRE_OK(loom_filter_create(context, &config, &filter));
         for (uint32_t i = 0; i < n; i++)
-            keys.at[i] = key_of<key>(i);
+            keys.at[i] = filter_key_maker<key>::make(i);
     }
     ~filter_fixture()
     {
@@ -259,8 +285,10 @@ template <class key> void test_filter_mixed(uint32_t probes)
 template <class key> __global__ void filter_refused_kernel(const loom_filter_view view, loom_status *told, int *found)
 {
     loom::filter<key> filter(view);
-    loom_status one = filter.insert((key)threadIdx.x), other = filter.group_insert((key)(threadIdx.x / LOOM_LANES));
-    if (filter.contains((key)threadIdx.x) || filter.group_contains((key)(threadIdx.x / LOOM_LANES)))
+    loom_status one = filter.insert(filter_key_maker<key>::make(threadIdx.x)),
+                other = filter.group_insert(filter_key_maker<key>::make(threadIdx.x / LOOM_LANES));
+    if (filter.contains(filter_key_maker<key>::make(threadIdx.x)) ||
+        filter.group_contains(filter_key_maker<key>::make(threadIdx.x / LOOM_LANES)))
         *found = 1;
     if (threadIdx.x == 0) {
         told[0] = filter.status();
@@ -316,6 +344,12 @@ inline void test_filter_fresh()
     REQUIRE(result.at->ok == f.n);
     loom_filter_destroy(large);
     REQUIRE_CUDA(cudaStreamDestroy(stream));
+}
+
+template <class key> void test_filter_strings()
+{
+    test_filter_insert<key>(8);
+    test_filter_contains<key>(12);
 }
 
 template <class key> void test_filter()

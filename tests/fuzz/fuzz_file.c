@@ -78,14 +78,31 @@ static loom_context *the_context(void)
 
 /* ---- What loaded ---- */
 
+/* Elements number i of an array whose elements have any width. Different numbers below 64 stay different in one byte. */
+static void put_number(unsigned char *array, uint64_t width, uint64_t i, uint64_t number)
+{
+    memset(array + i * width, 0x5a, width);
+    memcpy(array + i * width, &number, width < sizeof number ? width : sizeof number);
+}
+
+static unsigned char *make_keys(uint64_t key_bytes)
+{
+    unsigned char *keys = malloc(BATCH * key_bytes);
+    REQUIRE(keys);
+    for (uint64_t i = 0; i < BATCH; i++)
+        put_number(keys, key_bytes, i, i * UINT64_C(0x9e3779b97f4a7c15));
+    return keys;
+}
+
 /* Every pair that is retrieved is found, once. Sets have no arrays of values. */
 static void read_table(loom_map *map, const loom_stats *stats)
 {
     uint64_t count = 0;
     loom_result result;
     int set = stats->type == LOOM_TYPE_SET;
-    unsigned char *keys = malloc(stats->size * 8 + 8), *values = malloc(stats->size * 8 + 8),
-                  *found = malloc(stats->size * 8 + 8);
+    unsigned char *keys = malloc((stats->size + 1) * stats->key_bytes),
+                  *values = malloc((stats->size + 1) * stats->value_bytes + 1),
+                  *found = malloc((stats->size + 1) * stats->value_bytes + 1);
     REQUIRE(keys && values && found);
     REQUIRE(set == (stats->value_bytes == 0));
     REQUIRE(loom_map_retrieve_all(map, keys, set ? NULL : values, stats->size + 1, &count, NULL, NULL) == LOOM_OK);
@@ -159,14 +176,15 @@ static void write_lists(loom_map *map, const loom_stats *stats)
 
 static void write_table(loom_map *map, const loom_stats *stats)
 {
-    uint64_t keys[BATCH], given[BATCH], size = 0;
-    uint64_t *values = stats->type == LOOM_TYPE_SET ? NULL : given;
+    uint64_t size = 0;
+    const uint64_t value_bytes = stats->value_bytes;
+    unsigned char *keys = make_keys(stats->key_bytes), *given = malloc(BATCH * value_bytes + 1);
+    unsigned char *values = stats->type == LOOM_TYPE_SET ? NULL : given;
     uint8_t status[BATCH];
     loom_result inserted, erased;
-    for (uint64_t i = 0; i < BATCH; i++) {
-        keys[i] = i * UINT64_C(0x9e3779b97f4a7c15);
-        given[i] = i;
-    }
+    REQUIRE(given);
+    for (uint64_t i = 0; i < BATCH && value_bytes > 0; i++)
+        put_number(given, value_bytes, i, i);
     REQUIRE(loom_map_insert(map, keys, values, BATCH, LOOM_OVERWRITE, status, &inserted, NULL) == LOOM_OK);
     REQUIRE(inserted.ok + inserted.exists + inserted.full == BATCH);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
@@ -174,12 +192,13 @@ static void write_table(loom_map *map, const loom_stats *stats)
     REQUIRE(size == stats->size + inserted.ok);
     REQUIRE(loom_map_insert(map, keys, values, BATCH, LOOM_KEEP | LOOM_IN_ORDER, NULL, &erased, NULL) == LOOM_OK);
     REQUIRE(erased.ok == 0 && erased.full == inserted.full);
-    if (values != NULL) { /* about half of the pairs, if the values are arbitrary */
-        const loom_number number = stats->value_bytes == 8 ? LOOM_NUMBER_I64 : LOOM_NUMBER_I32;
+    const loom_number number = value_bytes == 8 ? LOOM_NUMBER_I64 : LOOM_NUMBER_I32;
+    if (value_bytes == 4 || value_bytes == 8) { /* about half of the pairs, if the values are arbitrary */
         REQUIRE(loom_map_erase_if(map, number, &(int64_t){0}, NULL, &erased, NULL) == LOOM_OK);
         REQUIRE(erased.keys == size && erased.ok + erased.exists == size);
         REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
-    }
+    } else
+        REQUIRE(loom_map_erase_if(map, number, &(int64_t){0}, NULL, &erased, NULL) == LOOM_UNSUPPORTED);
     REQUIRE(loom_map_erase(map, keys, BATCH, status, &erased, NULL) == LOOM_OK);
     REQUIRE(erased.ok <= inserted.ok + inserted.exists);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
@@ -188,6 +207,8 @@ static void write_table(loom_map *map, const loom_stats *stats)
     REQUIRE(loom_map_build(map, keys, values, BATCH, LOOM_KEEP, NULL, &inserted, NULL) == LOOM_OK);
     REQUIRE(loom_map_clear(map, NULL, NULL) == LOOM_OK);
     REQUIRE(loom_map_verify(map, NULL) == LOOM_OK);
+    free(keys);
+    free(given);
 }
 
 static void use_table(loom_map *map)
@@ -211,14 +232,12 @@ static void use_table(loom_map *map)
 /* Any bits form a filter: inserted keys are found, whatever the bits were. */
 static void use_filter(loom_filter *filter)
 {
-    uint64_t keys[BATCH];
     loom_result result;
     loom_filter_report report = LOOM_FILTER_REPORT_INIT;
     loom_filter_config config = LOOM_FILTER_CONFIG_INIT;
     loom_filter *clone = NULL;
-    for (uint64_t i = 0; i < BATCH; i++)
-        keys[i] = i * UINT64_C(0x9e3779b97f4a7c15);
     REQUIRE(loom_filter_stats(filter, &report, NULL) == LOOM_OK);
+    unsigned char *keys = make_keys(report.key_bytes);
     REQUIRE(report.bits_set <= report.blocks * 512);
     REQUIRE(report.false_positive_rate >= 0 && report.false_positive_rate <= 1.000001);
     REQUIRE(report.designed_rate >= 0 && report.designed_rate <= 1);
@@ -242,6 +261,7 @@ static void use_filter(loom_filter *filter)
     REQUIRE(loom_filter_clear(filter, NULL, NULL) == LOOM_OK);
     REQUIRE(loom_filter_contains(filter, keys, BATCH, NULL, &result, NULL) == LOOM_OK);
     REQUIRE(result.ok == 0);
+    free(keys);
 }
 
 static void require_refusal(loom_status status)
@@ -295,11 +315,22 @@ static uint64_t partition_bytes_of(uint32_t engine, uint32_t type, uint32_t key_
 {
     if (type == LOOM_TYPE_MULTIMAP) /* handles */
         value_bytes = 8;
-    if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM)
+    if (value_bytes == 0 || engine == LOOM_ENGINE_BLOOM || engine == LOOM_ENGINE_ROWS)
         return buckets * 64;
     if (key_bytes == 4)
         return buckets * (value_bytes == 4 ? 64 : 192);
     return value_bytes == 8 ? buckets * 128 : (buckets * 96 + 63) / 64 * 64;
+}
+
+/* The bytes of a row, likewise. */
+static uint64_t row_bytes_of(uint64_t key_bytes, uint64_t value_bytes)
+{
+    const uint64_t a = value_bytes == 0       ? 1
+                       : value_bytes % 8 == 0 ? 8
+                       : value_bytes % 4 == 0 ? 4
+                       : value_bytes % 2 == 0 ? 2
+                                              : 1;
+    return (key_bytes + a - 1) / a * a + (value_bytes + a - 1) / a * a;
 }
 
 /* The description of a table that both formats contain. */
@@ -309,20 +340,42 @@ typedef struct shape {
     double max_load;
 } shape;
 
+static int has_rows(const shape *is)
+{
+    return is->engine == LOOM_ENGINE_ROWS && is->type != LOOM_TYPE_FILTER && is->type != LOOM_TYPE_MULTIMAP;
+}
+
+/* A width from 1 to `most`. */
+static uint32_t repair_width(uint32_t width, uint32_t most)
+{
+    return width >= 1 && width <= most ? width : 1 + width % 32;
+}
+
+static void repair_widths(shape *is)
+{
+    const uint32_t key_bytes = is->key_bytes, value_bytes = is->value_bytes;
+    is->key_bytes = key_bytes & 8 ? 8 : 4;
+    is->value_bytes = value_bytes & 8 ? 8 : 4;
+    if (has_rows(is) || is->type == LOOM_TYPE_FILTER)
+        is->key_bytes = repair_width(key_bytes, 256);
+    if (has_rows(is) && is->type == LOOM_TYPE_MAP)
+        is->value_bytes = repair_width(value_bytes, 512);
+    if (is->type == LOOM_TYPE_SET || is->type == LOOM_TYPE_FILTER)
+        is->value_bytes = 0;
+}
+
 /* The shape nearest to the given one that a table can have, and that is small enough for an input. */
 static void repair_shape(shape *is)
 {
     static const uint32_t primes[] = {2, 3, 5, 7, 11, 13, 17, 19};
-    is->key_bytes = is->key_bytes & 8 ? 8 : 4;
+    repair_widths(is);
     if (is->type == LOOM_TYPE_FILTER) { /* of one partition; the next would be longer than inputs are */
-        is->value_bytes = 0;
         is->partitions = 1;
         is->buckets = 1 + is->buckets % 64;
         is->max_load = 0;
         is->parameter = 4 + 4 * (is->parameter / 4 % 4);
         return;
     }
-    is->value_bytes = is->type == LOOM_TYPE_SET ? 0 : is->value_bytes & 8 ? 8 : 4;
     is->partitions = 2 + is->partitions % 5;
     if (is->engine == LOOM_ENGINE_PERFECT && is->type != LOOM_TYPE_MULTIMAP) {
         is->buckets = 9 + is->buckets / 8 % 3 * 8;
@@ -331,6 +384,8 @@ static void repair_shape(shape *is)
     }
     if (is->buckets > 19 || is->buckets < 2)
         is->buckets = primes[is->buckets % 8];
+    if (has_rows(is) && row_bytes_of(is->key_bytes, is->value_bytes) > 48)
+        is->partitions = is->buckets = 2;
     is->parameter = is->type == LOOM_TYPE_MULTIMAP ? is->parameter % MOST_VALUES : 0;
 }
 
@@ -400,10 +455,11 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     repair_shape(&is);
     const int lists = is.type == LOOM_TYPE_MULTIMAP;
     const int perfect = is.engine == LOOM_ENGINE_PERFECT && is.type != LOOM_TYPE_FILTER && !lists;
+    const int rows = has_rows(&is);
     const uint64_t partition_bytes = partition_bytes_of(is.engine, is.type, is.key_bytes, is.value_bytes, is.buckets);
     head.file = (loom__file_header){.byte_order = FILE_BYTE_ORDER, .version = FILE_VERSION, .tables = 1};
     memcpy(head.file.magic, FILE_MAGIC, sizeof head.file.magic);
-    head.file.sections = perfect || lists ? 2 : 1;
+    head.file.sections = perfect || lists || rows ? 2 : 1;
     head.file.header_bytes = loom__file_header_bytes(1, head.file.sections);
     head.table.key_bytes = is.key_bytes;
     head.table.value_bytes = is.value_bytes;
@@ -423,6 +479,9 @@ static size_t repair_2(unsigned char *file, size_t bytes)
     if (perfect)
         head.sections[1] =
             (loom__file_section){.id = 2, .bytes = is.partitions * is.parameter * 8, .unit = is.parameter * 8};
+    const uint64_t unit = is.buckets * 28 * row_bytes_of(is.key_bytes, is.value_bytes);
+    if (rows)
+        head.sections[1] = (loom__file_section){.id = 4, .bytes = is.partitions * unit, .unit = unit};
     const uint64_t heap = is.parameter * is.value_bytes;
     if (lists)
         head.sections[1] = (loom__file_section){.id = 3, .bytes = heap > 0 ? heap : 64, .unit = 1 << 16};

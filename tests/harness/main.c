@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE 1
 #include "harness.h"
+#include "test_options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,26 +22,7 @@
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT_SECONDS 60
-#define MAX_JOBS                64
-#define MAX_WRAPPER_WORDS       15
-#define MAX_TOGETHER            64
 #define SHOWN_OUTPUT_BYTES      (64 * 1024)
-
-#if defined(__has_feature)
-#define HAS_FEATURE(feature) __has_feature(feature)
-#else
-#define HAS_FEATURE(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || HAS_FEATURE(address_sanitizer)
-#define SANITIZED_ADDRESS 1
-#else
-#define SANITIZED_ADDRESS 0
-#endif
-#if SANITIZED_ADDRESS || defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer) || HAS_FEATURE(memory_sanitizer)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 #if SANITIZED_ADDRESS
 /* Defaults for ASAN_OPTIONS: failed allocations return NULL, since the library handles them. Only tests with
@@ -51,34 +33,6 @@ __attribute__((visibility("default"), used)) const char *__asan_default_options(
     return "detect_leaks=0:allocator_may_return_null=1";
 }
 #endif
-
-/* Filters of --only; a test must pass all that are given. */
-enum { ONLY_THREADS = 1, ONLY_LAYOUTS = 2, ONLY_LONG = 4 };
-static const char *const only_names[] = {"threads", "layouts", "long"}; /* of bits 0, 1 and 2 */
-
-typedef struct options {
-    const char *filter;
-    const char *times;
-    const char *run;
-    const char *directory;
-    const char *progress; /* the number of a file that says how many of the tests in --run have passed */
-    const char *data;
-    const char *simd;
-    char *wrapper[MAX_WRAPPER_WORDS + 1];
-    int wrapper_words;
-    uint64_t seed;
-    int seed_given;
-    int list;
-    int one_kind;
-    int quick;
-    int short_tier;
-    unsigned only; /* ONLY_… */
-    int hidden;
-    int verbose;
-    int jobs;
-    int together;
-    double timeout_scale;
-} options;
 
 /* One test as it is run and counted. An entry of TEST_EACH and its kin makes several. */
 typedef struct test_case {
@@ -102,45 +56,12 @@ typedef struct job {
 
 static char program_path[1024];
 static char run_directory[256];
-static char wrapper_text[512];
-static char default_data[1024];
 
 static double now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void usage(FILE *out)
-{
-    fputs("usage: loom_tests [options] [SUBSTRING]\n"
-          "  --list               name the tests\n"
-          "  --filter SUBSTRING   only tests whose names contain it (as the argument SUBSTRING)\n"
-          "  --run NAME[,NAME]    run one test in this process, or several until one does not pass\n"
-          "  --seed S             seed of all randomness (default: random, printed)\n"
-          "  --all                the long tier: long tests have their full size, too\n"
-          "  --quick, --full      smaller sizes, for sanitizer (default there) and emulated builds; or the usual ones\n"
-          "  --only threads       only tests in which several threads meet\n"
-          "  --only layouts       only one pair of widths for each layout of a bucket: 4_4, 8_4, 8_8 and 8_0; of long "
-          "tests\n"
-          "                       one of these, drawn by the seed\n"
-          "  --only long          only long tests, which the short tier runs with smaller sizes\n"
-          "  --simd KIND          only scalar, neon, avx2 or cuda where a test runs for every kind\n"
-          "  --one-kind           one kind, drawn by the seed, where a test runs for every kind\n"
-          "  --jobs N             tests at the same time (default 2)\n"
-          "  --together N         up to N tests in one process, of those that run for tables of several widths "
-          "(default 1):\n"
-          "                       on a GPU most of a process's time is its start\n"
-          "  --timeout-scale X    multiply every time-out (default 1; 10 under sanitizers)\n"
-          "  --wrapper COMMAND    put before the executable, e.g. \"qemu-x86_64 -cpu max\"\n"
-          "  --data DIR           where the golden files are (default: tests/data of the source tree)\n"
-          "  --times FILE         append a line for every test: seconds and name\n"
-          "  --verbose            a line for every test\n"
-          "  --hidden             also run the tests that test the harness by failing\n",
-          out);
-    for (test_mode *mode = test_modes(); mode; mode = mode->next)
-        fprintf(out, "  %s DIR\n", mode->option);
 }
 
 /* ---- The list of tests -------------------------------------------------------------------------------- */
@@ -211,7 +132,7 @@ static test_case *make_cases(size_t *count)
 /* Buckets have four layouts: pairs (4_4), keys with values behind each line (8_8; 4_8 is the same with more slots),
  * keys with values behind all lines (8_4), and keys alone (8_0; 4_0 has more slots). A test without widths always
  * runs. */
-static int is_layout_of_its_own(const options *o, const test_case *test)
+static int is_layout_of_its_own(const test_options *o, const test_case *test)
 {
     static const uint32_t widths[4][2] = {{4, 4}, {8, 4}, {8, 8}, {8, 0}};
     uint32_t first = test->entry->each & (TEST_MAPS | TEST_MULTIMAPS) ? 0 : 3,
@@ -230,7 +151,7 @@ static int is_layout_of_its_own(const options *o, const test_case *test)
     return 0;
 }
 
-static int is_chosen(const options *o, const test_case *test)
+static int is_chosen(const test_options *o, const test_case *test)
 {
     if ((o->filter && !strstr(test->name, o->filter)) || (test->entry->hidden && !o->hidden))
         return 0;
@@ -239,7 +160,7 @@ static int is_chosen(const options *o, const test_case *test)
     return !(o->only & ONLY_LAYOUTS) || is_layout_of_its_own(o, test);
 }
 
-static int runs_quickly(const options *o, const test_case *test)
+static int runs_quickly(const test_options *o, const test_case *test)
 {
     return o->quick || (o->short_tier && test->entry->long_tier);
 }
@@ -254,7 +175,7 @@ static const char *make_directory(char *path, size_t room)
 
 /* ---- One test in this process --------------------------------------------------------------------------- */
 
-static int run_here(const options *o, const test_case *test)
+static int run_here(const test_options *o, const test_case *test)
 {
     char own_directory[256];
     const char *child_arguments[8] = {NULL};
@@ -320,14 +241,14 @@ static int run_here(const options *o, const test_case *test)
 }
 
 /* Runs the tests whose names stand in `names`, one after the other, and notes how many have passed. */
-static int run_several_here(const options *o, const test_case *cases, size_t count, const char *names)
+static int run_several_here(const test_options *o, const test_case *cases, size_t count, const char *names)
 {
     uint32_t passed = 0;
     int result = 0;
     for (const char *name = names; name != NULL && result == 0; passed++) {
         const size_t length = strcspn(name, ",");
         char directory[300];
-        options own = *o;
+        test_options own = *o;
         size_t i = 0;
         while (i < count && (strlen(cases[i].name) != length || strncmp(cases[i].name, name, length) != 0))
             i++;
@@ -370,7 +291,7 @@ static void ask_for_leaks(void)
     setenv("ASAN_OPTIONS", settings, 1);
 }
 
-static void execute(const options *o, const job *own)
+static void execute(const test_options *o, const job *own)
 {
     static char names[MAX_TOGETHER * (sizeof own->test->name + 1)];
     char seed[32], progress[16];
@@ -413,7 +334,7 @@ static void execute(const options *o, const job *own)
     else
         execv(arguments[0], (char *const *)(uintptr_t)arguments);
     if (errno == ENOEXEC) { /* under an emulator that the system cannot start: runs the test in the fork */
-        options here = *o;
+        test_options here = *o;
         here.directory = own->directory;
         here.progress = progress;
         exit(run_several_here(&here, own->test, own->tests, names));
@@ -422,7 +343,7 @@ static void execute(const options *o, const job *own)
     _exit(TEST_EXIT_FAILED);
 }
 
-static int start(const options *o, job *slot, test_case *test, uint32_t tests, unsigned number)
+static int start(const test_options *o, job *slot, test_case *test, uint32_t tests, unsigned number)
 {
     memset(slot, 0, sizeof *slot);
     snprintf(slot->directory, sizeof slot->directory, "%.200s/%u", run_directory, number);
@@ -494,7 +415,7 @@ static void show_skip_reason(int file)
     }
 }
 
-static void print_replay(const options *o, const test_case *test)
+static void print_replay(const test_options *o, const test_case *test)
 {
     printf("---- replay: ");
     for (int i = 0; i < o->wrapper_words; i++)
@@ -512,7 +433,7 @@ typedef struct totals {
 } totals;
 
 /* Tells what became of a test that did not pass. */
-static void tell_not_passed(const options *o, const job *slot, const test_case *test, int status, double seconds,
+static void tell_not_passed(const test_options *o, const job *slot, const test_case *test, int status, double seconds,
                             totals *sum)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == TEST_EXIT_SKIPPED && !slot->timed_out) {
@@ -536,7 +457,7 @@ static void tell_not_passed(const options *o, const job *slot, const test_case *
 }
 
 /* Tells which tests of a process have passed, and what became of the next one. Returns how many tests these are. */
-static uint32_t finish(const options *o, job *slot, int status, totals *sum, FILE *times)
+static uint32_t finish(const test_options *o, job *slot, int status, totals *sum, FILE *times)
 {
     const int all_well = WIFEXITED(status) && WEXITSTATUS(status) == 0 && !slot->timed_out;
     uint32_t passed = 0;
@@ -563,7 +484,7 @@ static uint32_t finish(const options *o, job *slot, int status, totals *sum, FIL
 }
 
 /* How many of the `left` tests from `test` on one process runs. */
-static uint32_t tests_together(const options *o, const test_case *test, size_t left)
+static uint32_t tests_together(const test_options *o, const test_case *test, size_t left)
 {
     uint32_t count = 0;
     while (count < left && count < (uint32_t)o->together && test[count].entry->each && !test[count].entry->alone)
@@ -579,7 +500,7 @@ static void interrupt(int number)
     interrupted = 1;
 }
 
-static int run_all(const options *o, test_case *cases, size_t count)
+static int run_all(const test_options *o, test_case *cases, size_t count)
 {
     static job jobs[MAX_JOBS];
     totals sum = {0, 0, 0};
@@ -670,156 +591,20 @@ static int run_all(const options *o, test_case *cases, size_t count)
     return sum.failed ? 1 : 0;
 }
 
-/* ---- Options ------------------------------------------------------------------------------------------ */
-
-static uint64_t random_seed(void)
-{
-    uint64_t seed = (uint64_t)getpid();
-    struct timespec time;
-    clock_gettime(CLOCK_REALTIME, &time);
-    seed = mix_u64(seed ^ ((uint64_t)time.tv_sec << 32) ^ (uint64_t)time.tv_nsec);
-    return seed >> 32; /* eight digits are easier to copy than sixteen */
-}
-
-static void find_default_data(void)
-{
-#ifdef LOOM_TEST_DATA
-    snprintf(default_data, sizeof default_data, "%s", LOOM_TEST_DATA);
-#else
-    snprintf(default_data, sizeof default_data, "%s", __FILE__); /* .../tests/harness/main.c */
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(default_data, '/');
-        if (slash)
-            *slash = 0;
-    }
-    strncat(default_data, "/data", sizeof default_data - strlen(default_data) - 1);
-#endif
-}
-
-static void split_wrapper(options *o, const char *text)
-{
-    snprintf(wrapper_text, sizeof wrapper_text, "%s", text);
-    for (char *word = strtok(wrapper_text, " "); word && o->wrapper_words < MAX_WRAPPER_WORDS; word = strtok(NULL, " "))
-        o->wrapper[o->wrapper_words++] = word;
-}
-
-static int needs_value(const char *option)
-{
-    static const char *const with_value[] = {"--filter", "--run",           "--seed",     "--simd",      "--jobs",
-                                             "--data",   "--timeout-scale", "--wrapper",  "--directory", "--times",
-                                             "--only",   "--together",      "--progress", NULL};
-    for (int i = 0; with_value[i]; i++)
-        if (strcmp(option, with_value[i]) == 0)
-            return 1;
-    return 0;
-}
-
-/* 0: go on; otherwise the exit status plus one. */
-static int parse(options *o, int count, char **arguments)
-{
-    for (int i = 1; i < count; i++) {
-        const char *option = arguments[i];
-        const char *value = i + 1 < count ? arguments[i + 1] : NULL;
-        for (test_mode *mode = test_modes(); mode; mode = mode->next)
-            if (strcmp(option, mode->option) == 0 && value)
-                return mode->run(value) + 1;
-        if (needs_value(option)) {
-            if (!value) {
-                fprintf(stderr, "%s needs a value\n", option);
-                return 2 + 1;
-            }
-            i++;
-        }
-        if (strcmp(option, "--list") == 0) {
-            o->list = 1;
-        } else if (strcmp(option, "--quick") == 0) {
-            o->quick = 1;
-        } else if (strcmp(option, "--full") == 0) {
-            o->quick = 0;
-        } else if (strcmp(option, "--all") == 0) {
-            o->short_tier = 0;
-        } else if (strcmp(option, "--one-kind") == 0) {
-            o->one_kind = 1;
-        } else if (strcmp(option, "--hidden") == 0) {
-            o->hidden = 1;
-        } else if (strcmp(option, "--verbose") == 0) {
-            o->verbose = 1;
-        } else if (strcmp(option, "--filter") == 0) {
-            o->filter = value;
-        } else if (strcmp(option, "--run") == 0) {
-            o->run = value;
-        } else if (strcmp(option, "--directory") == 0) {
-            o->directory = value;
-        } else if (strcmp(option, "--data") == 0) {
-            o->data = value;
-        } else if (strcmp(option, "--simd") == 0) {
-            o->simd = value;
-        } else if (strcmp(option, "--wrapper") == 0) {
-            split_wrapper(o, value);
-        } else if (strcmp(option, "--seed") == 0) {
-            char *end;
-            o->seed = strtoull(value, &end, 0);
-            o->seed_given = 1;
-            if (*end || end == value) {
-                fprintf(stderr, "--seed takes a number, not %s\n", value);
-                return 2 + 1;
-            }
-        } else if (strcmp(option, "--times") == 0) {
-            o->times = value;
-        } else if (strcmp(option, "--only") == 0) {
-            const unsigned before = o->only;
-            for (unsigned bit = 0; bit < sizeof only_names / sizeof *only_names; bit++)
-                o->only |= (unsigned)(strcmp(value, only_names[bit]) == 0) << bit;
-            if (o->only == before) {
-                fprintf(stderr, "--only takes threads, layouts or long, each once, not %s\n", value);
-                return 2 + 1;
-            }
-        } else if (strcmp(option, "--jobs") == 0) {
-            o->jobs = atoi(value);
-        } else if (strcmp(option, "--together") == 0) {
-            o->together = atoi(value);
-        } else if (strcmp(option, "--progress") == 0) {
-            o->progress = value;
-        } else if (strcmp(option, "--timeout-scale") == 0) {
-            o->timeout_scale = atof(value);
-        } else if (option[0] != '-') {
-            o->filter = option;
-        } else {
-            int help = strcmp(option, "--help") == 0;
-            usage(help ? stdout : stderr);
-            return (help ? 0 : 2) + 1;
-        }
-    }
-    if (o->jobs < 1 || o->jobs > MAX_JOBS || o->together < 1 || o->together > MAX_TOGETHER || !(o->timeout_scale > 0)) {
-        fprintf(stderr, "--jobs takes 1 to %d, --together 1 to %d, --timeout-scale a number above 0\n", MAX_JOBS,
-                MAX_TOGETHER);
-        return 2 + 1;
-    }
-    return 0;
-}
+/* ---- The program -------------------------------------------------------------------------------------------- */
 
 int main(int count, char **arguments)
 {
-    options o;
+    test_options o;
     size_t case_count;
-    memset(&o, 0, sizeof o);
-    o.jobs = 2;
-    o.together = 1;
-    o.quick = SANITIZED;
-    o.short_tier = 1;
-    o.timeout_scale = SANITIZED ? 10 : 1;
-    find_default_data();
-    o.data = default_data;
     ssize_t length = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
     if (length < 0)
         snprintf(program_path, sizeof program_path, "%s", arguments[0]);
     else
         program_path[length] = 0;
-    int stop = parse(&o, count, arguments);
+    int stop = test_options_parse(&o, count, arguments);
     if (stop)
         return stop - 1;
-    if (!o.seed_given)
-        o.seed = random_seed();
 
     test_case *cases = make_cases(&case_count);
     int result = 0;

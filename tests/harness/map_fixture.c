@@ -108,10 +108,24 @@ batch copy_batch(const batch *b)
     return copy;
 }
 
+/* An element of more than 8 bytes that stands for a word: the word, then bytes that depend on it. */
+static void spread_word(unsigned char *element, uint32_t bytes, uint64_t word)
+{
+    for (uint32_t at = 0; at < bytes; at += 8) {
+        const uint64_t piece = at == 0 ? word : mix_u64(word + at);
+        memcpy(element + at, &piece, bytes - at < 8 ? bytes - at : 8);
+    }
+}
+
 uint64_t get_word(const void *array, uint32_t bytes, uint64_t i)
 {
     if (bytes == 0)
         return 0;
+    if (bytes > 8) {
+        uint64_t word;
+        memcpy(&word, (const unsigned char *)array + i * bytes, sizeof word);
+        return word;
+    }
     return bytes == 4 ? ((const uint32_t *)array)[i] : ((const uint64_t *)array)[i];
 }
 
@@ -121,6 +135,8 @@ void set_word(void *array, uint32_t bytes, uint64_t i, uint64_t word)
         ((uint32_t *)array)[i] = (uint32_t)word;
     else if (bytes == 8)
         ((uint64_t *)array)[i] = word;
+    else if (bytes > 8)
+        spread_word((unsigned char *)array + i * bytes, bytes, word);
 }
 
 uint64_t cut_word(uint64_t word, uint32_t bytes)

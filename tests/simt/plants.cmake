@@ -13,12 +13,14 @@ set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
-set(plant_files_rows core/slot_ops.h engines/open/open_ops.h engines/open/open_row_ops.h engines/open/open_walk.h)
+set(plant_files_rows core/slot_ops.h engines/open/open_ops.h engines/open/open_row_ops.h engines/open/open_upkeep.h
+    engines/open/open_walk.h)
 set(plant_files ${plant_files_open} engines/open/open_row_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
 set(plant_kernel_perfect/room simt_perfect_room.c)
+set(plant_kernel_rows/upkeep simt_rows_upkeep.c)
 set(plant_kernel_core/slot_ops.h simt_open.c)
 set(plant_kernel_core/list_handle.h simt_open.c)
 set(plant_kernel_engines/perfect/perfect_ops.h simt_perfect.c)
@@ -1280,6 +1282,23 @@ plant(rows_tag_cleared_without_an_atomic rows/erase+erase
 plant(rows_combined_without_an_atomic rows/accumulate+accumulate
 "        lane_combine_8((uint64_t *)at, rule, number, shared);"
 "        lane_store_8((uint64_t *)at, loom__combine_8(rule, lane_load_8((const uint64_t *)at), number));")
+
+plant(rows_still_being_lifted rows/upkeep
+"    lane_team_wait(team); /* all keys are lifted"
+"    (void)0; /* all keys are lifted")
+
+plant(rows_strangers_before_those_at_home rows/upkeep
+"        lane_team_wait(team);
+"
+"")
+
+plant(rows_lifted_key_left_in_its_slot rows/upkeep
+"        slot_clear_tag(OPEN_ALONE, at, slot);"
+"        (void)0;")
+
+plant(rows_nobody_brought_home rows/upkeep
+"            if (open_bring_home("
+"            if (0 && open_bring_home(")
 
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/sim_plants.c CONTENT
 "/* Made by tests/simt/plants.cmake. */

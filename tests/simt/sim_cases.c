@@ -268,6 +268,10 @@ const sim_case sim_cases[] = {
      .about = "lookups beside insertions that keep",
      .streams = {SIM_KEEP, SIM_KEEP | SIM_FIND},
      .rows = 1},
+    {.name = "rows/upkeep",
+     .about = "a team of lanes puts the partitions in order, or does nothing, since no slot is retired",
+     .streams = {SIM_UPKEEP, 0},
+     .rows = 1},
 };
 const uint32_t sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
 

@@ -1,7 +1,7 @@
 #define LOOM_LANES_HEADER "machines/cpu/core/cpu_lanes_scalar.h" /* for tables at rest: before and after a run */
 #include "simt/sim_rows.h"
 
-#include "engines/open/open_ops.h"
+#include "engines/open/open_upkeep.h"
 #include "machines/cpu/rows/cpu_rows_engine.h"
 #include "simt/machine/simt_rows.h"
 #include "simt/sim_draw.h"
@@ -11,9 +11,10 @@
 
 enum {
     PARTITIONS = 2,
-    BUCKETS = 2,
-    ROOM = BUCKETS * 28,       /* slots of a partition */
-    KEYS = SIM_HOT_KEYS + ROOM /* all of partition 0 */
+    SLOTS = 28,                          /* of a bucket */
+    MOST_BUCKETS = 3,                    /* of a partition */
+    MOST_ROOM = MOST_BUCKETS * SLOTS,    /* slots of a partition */
+    MOST_KEYS = SIM_HOT_KEYS + MOST_ROOM /* all of partition 0 */
 };
 
 /* Keys and values in bytes: wide values, and numbers. */
@@ -36,12 +37,16 @@ static struct {
     simt_config config;
     loom__rows_view view;
     size_t bytes;
-    wide_key keys[KEYS]; /* the hot ones first */
-    sim_state before[KEYS], after[KEYS];
+    uint32_t buckets, room, key_count; /* room: slots of a partition */
+    wide_key keys[MOST_KEYS];          /* the hot ones first */
+    sim_state before[MOST_KEYS], after[MOST_KEYS];
     uint32_t warps_per_block;
     scenario_call calls[SIM_MOST_CALLS];
     uint32_t call_count;
+    uint32_t *away; /* upkeep: the team's memory, behind the lines' */
 } now;
+
+static uint64_t upkeep_list[MOST_ROOM * (1 + (SIMT_ROWS_MOST_KEY + SIMT_ROWS_MOST_VALUE) / 8)];
 
 static _Alignas(64) unsigned char memory[SIMT_MOST_WORDS * 8], memory_before[SIMT_MOST_WORDS * 8];
 
@@ -115,7 +120,7 @@ static void draw_keys(uint32_t form)
     if (!families[form].found)
         find_families(&families[form]);
     memcpy(now.keys, families[form].keys[below(FAMILIES)], sizeof families[form].keys[0]);
-    for (uint32_t i = SIM_HOT_KEYS; i < KEYS;) {
+    for (uint32_t i = SIM_HOT_KEYS; i < now.key_count;) {
         now.keys[i] = any_wide_key(TRIED + (uint64_t)below(UINT32_MAX), now.view.key_bytes);
         i += loom__hash_partition(hash_of(&now.keys[i]), PARTITIONS) == 0;
     }
@@ -141,8 +146,12 @@ static void draw_table(uint64_t seed, int tiny)
 {
     const uint32_t form = (uint32_t)(seed % (sizeof forms / sizeof *forms));
     const uint32_t key_bytes = forms[form][0], value_bytes = forms[form][1];
-    const loom__open_shape shape = {SLOT_TAG, PARTITIONS, BUCKETS};
-    const uint64_t line_bytes = PARTITIONS * open_partition_bytes(SLOT_TAG, BUCKETS);
+    /* In three buckets a key may take another one's place at home; in two it cannot. */
+    now.buckets = now.c->streams[0] == SIM_UPKEEP ? 3 : 2;
+    now.room = now.buckets * SLOTS;
+    now.key_count = SIM_HOT_KEYS + now.room;
+    const loom__open_shape shape = {SLOT_TAG, PARTITIONS, now.buckets};
+    const uint64_t line_bytes = PARTITIONS * open_partition_bytes(SLOT_TAG, now.buckets);
     now.view = (loom__rows_view){.lines = loom__open_view_make(&shape, TABLE_SEED),
                                  .key_bytes = key_bytes,
                                  .value_bytes = value_bytes,
@@ -155,23 +164,25 @@ static void draw_table(uint64_t seed, int tiny)
     lines->marks = (uint32_t *)(lines->totals + 1);
     lines->stale = lines->marks + PARTITIONS;
     lines->retired_slots = lines->stale + PARTITIONS;
-    now.view.rows = (unsigned char *)(lines->retired_slots + PARTITIONS);
-    now.bytes = (size_t)(now.view.rows - memory) + PARTITIONS * ROOM * now.view.row_bytes;
+    now.away = lines->retired_slots + PARTITIONS;
+    now.view.rows = (unsigned char *)(now.away + 2);
+    now.bytes = (size_t)(now.view.rows - memory) + PARTITIONS * now.room * now.view.row_bytes;
     for (uint32_t partition = 0; partition < PARTITIONS; partition++)
         loom__cpu_rows_clear_partition(lines, partition);
     *lines->totals = (loom__totals){0};
     memset(now.before, 0, sizeof now.before);
     draw_keys(form);
 
-    const uint32_t filled = now.c->crowded ? ROOM - 1 - below(2) : below(3) == 0 ? below(8) : ROOM - below(6);
+    const uint32_t filled = now.c->crowded ? now.room - 1 - below(2) : below(3) == 0 ? below(8) : now.room - below(6);
     const uint32_t erases = now.c->streams[0] & (SIM_ERASE | SIM_UPDATE);
     for (uint32_t i = 0; i < SIM_HOT_KEYS && !now.c->crowded; i++)
         if (below(4) < (erases ? 3 : 1))
             set_up_key(i, 1, 100 + i);
-    for (uint32_t i = SIM_HOT_KEYS; i < SIM_HOT_KEYS + filled && lines->totals->size < ROOM; i++)
+    for (uint32_t i = SIM_HOT_KEYS; i < SIM_HOT_KEYS + filled && lines->totals->size < now.room; i++)
         set_up_key(i, 1, i);
-    for (uint32_t holes = now.c->crowded ? 0 : below(4); holes > 0; holes--)
-        set_up_key(SIM_HOT_KEYS + below(ROOM), 0, 0);
+    const uint32_t most_holes = now.c->streams[0] == SIM_UPKEEP ? now.room : 4;
+    for (uint32_t holes = now.c->crowded ? 0 : below(most_holes); holes > 0; holes--)
+        set_up_key(SIM_HOT_KEYS + below(now.room), 0, 0);
 }
 
 static simt_map_op draw_op(uint32_t from)
@@ -183,8 +194,33 @@ static simt_map_op draw_op(uint32_t from)
     }
 }
 
+/* A team of up to 16 lanes; a list that is long enough, or not. */
+static void draw_upkeep(int tiny)
+{
+    scenario_call *call = &now.calls[0];
+    now.config.group_lanes = 1;
+    now.config.warp_lanes = tiny ? 1 : 1u << below(4);
+    now.config.turn_together = 0;
+    now.warps_per_block = 2;
+    now.away[0] = now.away[1] = below(8);
+    memset(call, 0, sizeof *call);
+    call->rows = (simt_rows_call){.op = SIMT_MAP_UPKEEP,
+                                  .shared = OPEN_SHARED,
+                                  .view = now.view,
+                                  .groups = now.config.warp_lanes * (tiny ? 2 : 1 + below(2)),
+                                  .order = below(8) != 0,
+                                  .list = upkeep_list,
+                                  .room = below(4) != 0 ? now.room : below(now.room / 2),
+                                  .away = now.away};
+    now.call_count = 1;
+}
+
 static void draw_calls(uint64_t seed, int tiny)
 {
+    if (now.c->streams[0] == SIM_UPKEEP) {
+        draw_upkeep(tiny);
+        return;
+    }
     const uint32_t hot = 1 + below(SIM_HOT_KEYS);
     const int numbers = open_row_has_number(&now.view);
     uint64_t written = 1000;
@@ -227,7 +263,7 @@ void sim_rows_draw(const sim_case *c, uint64_t seed, int tiny)
 static const char *const op_names[] = {
     [SIMT_MAP_FIND] = "find",   [SIMT_MAP_KEEP] = "keep",          [SIMT_MAP_OVERWRITE] = "overwrite",
     [SIMT_MAP_FETCH] = "fetch", [SIMT_MAP_COMBINE] = "accumulate", [SIMT_MAP_UPDATE] = "update",
-    [SIMT_MAP_ERASE] = "erase",
+    [SIMT_MAP_ERASE] = "erase", [SIMT_MAP_UPKEEP] = "upkeep",
 };
 
 static void name_word(const void *at, char *text, size_t bytes)
@@ -236,21 +272,21 @@ static void name_word(const void *at, char *text, size_t bytes)
     const uint64_t line = (uint64_t)(place - memory) / OPEN_LINE_BYTES, inside = (uint64_t)(place - memory) % 64;
     if (place >= now.view.rows) {
         const uint64_t row = (uint64_t)(place - now.view.rows) / now.view.row_bytes;
-        snprintf(text, bytes, "p%u b%u row %u, byte %u", (unsigned)(row / ROOM), (unsigned)(row % ROOM / 28),
-                 (unsigned)(row % 28), (unsigned)((uint64_t)(place - now.view.rows) % now.view.row_bytes));
-    } else if (line >= PARTITIONS * BUCKETS) {
+        snprintf(text, bytes, "p%u b%u row %u, byte %u", (unsigned)(row / now.room), (unsigned)(row % now.room / SLOTS),
+                 (unsigned)(row % SLOTS), (unsigned)((uint64_t)(place - now.view.rows) % now.view.row_bytes));
+    } else if (line >= PARTITIONS * now.buckets) {
         snprintf(text, bytes, "size, marks or counts");
     } else if (inside == OPEN_WORD_OFFSET) {
-        snprintf(text, bytes, "p%u b%u word", (unsigned)(line / BUCKETS), (unsigned)(line % BUCKETS));
+        snprintf(text, bytes, "p%u b%u word", (unsigned)(line / now.buckets), (unsigned)(line % now.buckets));
     } else {
-        snprintf(text, bytes, "p%u b%u tags from %u", (unsigned)(line / BUCKETS), (unsigned)(line % BUCKETS),
+        snprintf(text, bytes, "p%u b%u tags from %u", (unsigned)(line / now.buckets), (unsigned)(line % now.buckets),
                  (unsigned)(inside / 2));
     }
 }
 
 static void read_table(void)
 {
-    for (uint32_t i = 0; i < KEYS; i++) {
+    for (uint32_t i = 0; i < now.key_count; i++) {
         unsigned char value[SIMT_ROWS_MOST_VALUE] = {0};
         uint8_t found = 0;
         loom__cpu_counts counts = {0};
@@ -265,7 +301,7 @@ static void judge_layout(void)
     loom__survey survey;
     uint64_t present = 0;
     loom__cpu_rows_kernels.survey(sim_cpu(), &now.view, &survey, NULL);
-    for (uint32_t i = 0; i < KEYS; i++)
+    for (uint32_t i = 0; i < now.key_count; i++)
         present += (uint64_t)now.after[i].present;
     if (survey.first_bad != UINT64_MAX)
         simt_fail("afterwards bucket %llu breaks an invariant of open_ops.h: a key twice, a key out of its chain's "
@@ -277,11 +313,48 @@ static void judge_layout(void)
                   (unsigned long long)now.view.lines.totals->size);
 }
 
+/* How many slots of the bucket hold the key. */
+static uint32_t times_in(uint32_t key, uint32_t bucket)
+{
+    const uint16_t tag = (uint16_t)open_tag(hash_of(&now.keys[key])), *tags = (const uint16_t *)(const void *)memory;
+    uint32_t times = 0;
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        times += tags[bucket * OPEN_LINE_BYTES / 2 + slot] == tag &&
+                 memcmp(open_row(&now.view, 0, bucket, slot), &now.keys[key], now.view.key_bytes) == 0;
+    return times;
+}
+
+/* A key is outside of its home bucket only if that is full of keys that are at home there. */
+static void judge_order(void)
+{
+    uint32_t at_home[MOST_BUCKETS] = {0};
+    for (int pass = 0; pass < 2; pass++)
+        for (uint32_t i = 0; i < now.key_count; i++) {
+            if (!now.after[i].present)
+                continue;
+            const uint32_t home = loom__hash_bucket((uint32_t)hash_of(&now.keys[i]), now.buckets);
+            if (pass == 0)
+                at_home[home] += times_in(i, home);
+            else if (times_in(i, home) == 0 && at_home[home] < SLOTS)
+                simt_fail("afterwards key %u is away from home, and its home bucket holds %u keys of its own", i,
+                          at_home[home]);
+        }
+}
+
+static void judge_upkeep(const simt_rows_call *call)
+{
+    for (uint32_t partition = 0; partition < PARTITIONS; partition++)
+        if (now.view.lines.retired_slots[partition] != 0 || (call->order && now.view.lines.stale[partition] != 0))
+            simt_fail("afterwards partition %u counts as worn", partition);
+    if (call->order && call->room >= now.room)
+        judge_order();
+}
+
 static void judge_key(uint32_t key)
 {
     sim_operation operations[SIM_MOST_OPERATIONS];
     uint32_t count = 0, used = 0;
-    for (uint32_t i = 0; i < KEYS; i++)
+    for (uint32_t i = 0; i < now.key_count; i++)
         used += (uint32_t)now.after[i].present;
     for (uint32_t i = 0; i < now.call_count; i++) {
         const scenario_call *call = &now.calls[i];
@@ -289,7 +362,7 @@ static void judge_key(uint32_t key)
             const simt_map_item *asked = &call->items[item];
             if (call->of[item] != key)
                 continue;
-            if (asked->status == LOOM_FULL && (used < ROOM || now.after[key].present))
+            if (asked->status == LOOM_FULL && (used < now.room || now.after[key].present))
                 simt_fail("%s %u, item %u: FULL, but there is room, or the key is there", op_names[call->rows.op], i,
                           item);
             if (count == SIM_MOST_OPERATIONS) {
@@ -345,7 +418,9 @@ int sim_rows_run(simt_schedule *schedule, const sim_options *options)
         for (uint32_t item = 0; item < call->rows.n; item++)
             call->items[item].status = LOOM_INTERNAL;
         const simt_call launch = {
-            .kernel = options->kernel != NULL ? options->kernel : simt_rows_run,
+            .kernel = options->kernel != NULL            ? options->kernel
+                      : call->rows.op == SIMT_MAP_UPKEEP ? simt_rows_upkeep
+                                                         : simt_rows_run,
             .argument = &call->rows,
             .name = op_names[call->rows.op],
             .groups = call->rows.groups,
@@ -358,8 +433,10 @@ int sim_rows_run(simt_schedule *schedule, const sim_options *options)
     simt.matters = NULL;
     if (simt_run()) {
         read_table();
+        if (now.c->streams[0] == SIM_UPKEEP)
+            judge_upkeep(&now.calls[0].rows);
         judge_layout();
-        for (uint32_t i = 0; i < KEYS && simt.failure[0] == 0; i++)
+        for (uint32_t i = 0; i < now.key_count && simt.failure[0] == 0; i++)
             judge_key(i);
     }
     const int well = simt.failure[0] == 0;

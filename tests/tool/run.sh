@@ -155,12 +155,12 @@ ranged --skew 'a Zipf exponent from 0 to 100, or real' 0 100 - 101
 taken tool_range_bench_skew_takes_real bench --skew real
 ranged --more 'a share of the keys from 0.000001 to 1' 0.000001 1 0 2
 ranged --hot 'a share of the keys from 0 to 1' 0 1 - 1.5
-ranged --key-bytes '4 or 8' 4 8 3 5
-ranged --value-bytes '4 or 8' 4 8 0 16
+ranged --key-bytes 'a number of bytes from 4 to 256' 4 256 3 257
+ranged --value-bytes 'a number of bytes from 1 to 65536' 1 65536 0 65537
 ranged --lanes '0, 1, 2, 4 or 8' 0 8 3 16
 ranged --n 'a number of keys from 1 to 2^31 such as 2^22 or 1M' 1 2^31 0 2^32 tour
 ranged --seed 'a number from 0 to 2^64 - 1' 0 18446744073709551615 - 18446744073709551616 tour
-refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads.' bench --n 1
+refused tool_range_nothing_after 'Name at least one case: limits, map, perfect, filter, multi, threads, widths.' bench --n 1
 refused tool_range_no_value '--repeat wants a number from 1 to 1000 after it.' bench map --repeat
 
 many=$(printf '0.5,%.0s' {1..31})0.5
@@ -206,8 +206,8 @@ unused_by_ops() {
         "No operation that would run uses $option; leave it out, or let --ops name one that does: $ops." "$@"
 }
 
-tables='map, perfect, filter and multi' all='map, perfect, filter, multi and threads'
-loaded='map, perfect and multi' engines='map, perfect, filter, multi and threads'
+tables='map, perfect, filter, multi and widths' all='map, perfect, filter, multi, threads and widths'
+loaded='map, perfect, multi and widths' engines='map, perfect, filter, multi, threads and widths'
 unused limits --load "$loaded" 0.5
 unused limits --n "$all" 5
 unused limits --repeat "$tables" 3
@@ -216,13 +216,14 @@ unused limits --engine "$engines" open
 unused limits --lanes "$tables" 4
 unused limits --key-bytes "$all" 8
 unused filter --load "$loaded" 0.8
-unused filter --skew "$loaded" 1
+unused filter --skew 'map, perfect and multi' 1
 unused filter --hot 'map and perfect' 0.5
 unused filter --more 'map and perfect' 0.5
 unused filter --type 'map and perfect' set
-unused filter --value-bytes 'map, perfect, multi and threads' 8
+unused filter --value-bytes 'map, perfect, multi, threads and widths' 8
 unused filter --concurrent-reads 'map, perfect and threads' yes
 unused threads --load "$loaded" 0.5
+unused widths --batch 'map, perfect, filter and threads' 5
 unused map --callers threads 2
 unused map --values-per-key multi 2
 unused map --first-bucket multi 2
@@ -241,6 +242,14 @@ runs tool_used_filter filter --engine bloom --n 10 --queries 10 --absent 5 --bit
     --wait last --key-bytes 8 --repeat 1
 runs tool_used_threads threads --engine open --n 10 --batch 5 --callers 1,2 --concurrent-reads yes --key-bytes 8 \
     --value-bytes 8
+runs tool_used_widths widths --n 10 --load 0.5 --hit 50 --engine rows --key-bytes 33 --value-bytes 7 --ops find \
+    --repeat 1
+runs tool_used_filter_of_wide_keys filter --n 10 --key-bytes 256
+no_bench tool_width_of_map 'The case map wants --key-bytes 4 or 8; other widths are for filter and widths.' \
+    map widths --key-bytes 16
+no_bench tool_width_of_two 'The cases perfect and multi want --value-bytes 4 or 8; other widths are for widths.' \
+    perfect multi --value-bytes 16
+no_bench tool_width_of_keys '--key-bytes 5: the keys of the benchmark have 4 bytes, or 8 to 256.' widths --key-bytes 5
 runs tool_used_multi multi --n 10 --load 0.5 --skew 1 --values-per-key 2,3 --key-bytes 8 --value-bytes 8 --repeat 1
 runs tool_used_multi_real multi --n 10 --skew real --ops build,find_paper --repeat 1
 runs tool_used_multi_sweep multi --sweep --n 10 --engine chain --ops build,append --key-bytes 8 --repeat 1
@@ -251,6 +260,7 @@ runs tool_used_sweep perfect --sweep --n 10 --queries 10 --type set --skew 1 --h
 unused_by_ops more --more 'extend or insert_more' map --more 0.5
 unused_by_ops more_of_perfect --more 'extend or insert_more' perfect --more 0.5
 unused_by_ops hit --hit 'find or churn' map --hit 50 --ops build,insert
+unused_by_ops hit_of_widths --hit find widths --hit 50 --ops build
 unused_by_ops queries --queries 'find or churn' map --queries 50 --ops insert
 unused_by_ops hit_of_filter --hit contains filter --hit 50 --ops insert,bulk
 unused_by_ops batch_of_filter --batch 'insert or contains' filter --batch 5 --ops bulk
@@ -361,6 +371,26 @@ holds tool_multi_sweep_engines are engine 'chain open'
 holds tool_multi_sweep_buckets are bucket_growth ' 1.0000 1.1001'
 holds tool_multi_sweep_drawn are drawn 'real uniform'
 holds tool_multi_sweep_has_density [ "$(cells density | grep -c '^0\.[0-9]')" = 72 ]
+# Skips measuring limits, which takes long: only finds have one.
+run bench widths "${tiny[@]}" --ops build,insert
+holds tool_widths_are_right exits_with 0
+holds tool_widths_checked are check ok
+holds tool_widths_of_keys are key_bytes '16 32 4 8'
+holds tool_widths_of_values are value_bytes '128 4 512 8'
+holds tool_widths_engines are engine 'open rows'
+holds tool_widths_rows [ "$(cells bytes_per_entry | grep -c '^[1-9]')" = 14 ]
+run bench widths "${tiny[@]}" --engine rows --key-bytes 33 --value-bytes 7 --load 0.5,0.9
+holds tool_widths_given_is_right exits_with 0
+holds tool_widths_given_checked are check ok
+holds tool_widths_given_ops are op 'build find insert'
+holds tool_widths_given_hits are hit ' 0.0000 100.0000'
+holds tool_widths_given_share [ "$(cells share | grep -c '^[0-9]')" = 4 ]
+run bench widths "${tiny[@]}" --engine open --ops build
+holds tool_widths_left_out_exit_code exits_with 0
+holds tool_widths_left_out are check 'left out ok'
+run bench filter "${tiny[@]}" --key-bytes 33 --bits-per-key 8 --absent 1000 --ops bulk
+holds tool_filter_of_wide_keys_is_right exits_with 0
+holds tool_filter_of_wide_keys_checked are check ok
 run bench map filter "${tiny[@]}" --engine bloom --load 0.8 --bits-per-key 8 --absent 1000 --ops bulk,insert_more
 holds tool_engine_of_the_other_case are engine 'bloom open'
 
@@ -369,7 +399,7 @@ holds tool_engine_of_the_other_case are engine 'bloom open'
 columns=case,engine,machine,op,key_bytes,value_bytes,n,load,hit,skew,batch,mops,gbps,accesses,limit,share,check
 columns+=,limit_name,hot,bits_per_key,probes,fp_measured,fp_theory,fp_stats,refused,code_bytes,stashed,lanes,figure
 columns+=,core_share,from,callers,median_us,p99_us,longest_us,values_per_key,density
-columns+=,drawn,first_bucket,bucket_growth
+columns+=,drawn,first_bucket,bucket_growth,bytes_per_entry
 
 columns_are() { [[ $(head -n 1 rows.csv) = "$1" ]]; }
 

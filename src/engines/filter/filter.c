@@ -83,8 +83,8 @@ static loom_status check_size(const loom_filter_config *config)
 
 static loom_status check_config(const loom_filter_config *config)
 {
-    RETURN_ERROR_IF(config->key_bytes != 4 && config->key_bytes != 8, LOOM_INVALID_ARGUMENT,
-                    "key_bytes = %u: keys have 4 or 8 bytes", config->key_bytes);
+    RETURN_ERROR_IF(config->key_bytes < 1 || config->key_bytes > FILTER_MOST_KEY_BYTES, LOOM_INVALID_ARGUMENT,
+                    "key_bytes = %u: keys have 1 to %d bytes", config->key_bytes, (int)FILTER_MOST_KEY_BYTES);
     RETURN_ERROR_IF(config->probes % FILTER_QUARTERS != 0 || config->probes > 16, LOOM_INVALID_ARGUMENT,
                     "probes = %u: a key sets 4, 8, 12 or 16 bits; 0: chosen by the library", config->probes);
     return check_size(config);
@@ -106,9 +106,9 @@ static loom_status choose(loom__machine *machine, const void *config, loom__desc
 static loom_status check(const loom__description *is)
 {
     const uint64_t probes = is->parameters[PROBES];
-    RETURN_ERROR_IF((is->key_bytes != 4 && is->key_bytes != 8) || is->value_bytes != 0 || is->max_load != 0 ||
-                        is->partitions < 1 || is->partitions > FILTER_MOST_PARTITIONS || is->buckets < 1 ||
-                        is->buckets > FILTER_PARTITION_BLOCKS ||
+    RETURN_ERROR_IF(is->key_bytes < 1 || is->key_bytes > FILTER_MOST_KEY_BYTES || is->value_bytes != 0 ||
+                        is->max_load != 0 || is->partitions < 1 || is->partitions > FILTER_MOST_PARTITIONS ||
+                        is->buckets < 1 || is->buckets > FILTER_PARTITION_BLOCKS ||
                         (is->partitions > 1 && is->buckets < FILTER_PARTITION_BLOCKS) || probes < 4 || probes > 16 ||
                         probes % FILTER_QUARTERS != 0,
                     LOOM_BAD_FILE, "the header holds values that no filter has");

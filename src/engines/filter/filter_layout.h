@@ -7,6 +7,7 @@
 #define LOOM_FILTER_LAYOUT_H
 
 #include "core/hash.h"
+#include "core/hash_bytes.h"
 #include "loom/loom.h"
 
 enum {
@@ -18,7 +19,8 @@ enum {
     FILTER_PARTITION_SHIFT = 10,
     FILTER_PARTITION_BLOCKS = 1 << FILTER_PARTITION_SHIFT, /* 64 KiB: three per Hopper SM */
     FILTER_PARTITION_BYTES = FILTER_PARTITION_BLOCKS * FILTER_BLOCK_BYTES,
-    FILTER_MOST_PARTITIONS = (1 << (32 - FILTER_PARTITION_SHIFT)) - 1 /* 32 bits of the hash choose a block */
+    FILTER_MOST_PARTITIONS = (1 << (32 - FILTER_PARTITION_SHIFT)) - 1, /* 32 bits of the hash choose a block */
+    FILTER_MOST_KEY_BYTES = 256
 };
 
 #define FILTER_DEFAULT_PROBES     8
@@ -38,6 +40,33 @@ typedef struct loom__filter_view {
     uint32_t reserved;
     loom__seed seed;
 } loom__filter_view;
+
+/* ---- Keys of other widths than 4 and 8 bytes ----
+ *
+ * Such a key has the hash of its bytes (core/hash_bytes.h), and a stand-in: the key of 8 bytes that has the same hash.
+ * The stand-in costs six multiplications. In return, all algorithms below know keys of 4 and 8 bytes only: splits and
+ * sorts move 8 bytes in place of the key. */
+
+LOOM_BOTH int filter_has_stand_ins(uint32_t key_bytes)
+{
+    return key_bytes != 4 && key_bytes != 8;
+}
+
+/* `alignment` is as loom__hash_bytes_aligned takes it. */
+LOOM_LANE uint64_t filter_stand_in(const void *key, uint32_t key_bytes, uint32_t alignment, loom__seed seed)
+{
+    return loom__key_of_hash(loom__hash_bytes_aligned(key, key_bytes, alignment, seed), seed);
+}
+
+/* The view struct for calls that pass stand-ins. */
+LOOM_BOTH loom__filter_view filter_view_of_stand_ins(const loom__filter_view *view)
+{
+    loom__filter_view made = *view;
+    made.key_bytes = 8;
+    return made;
+}
+
+/* ---- Blocks ---- */
 
 /* A key's block, and the hash bits that choose its bits there (filter_ops.h). */
 typedef struct filter_key {

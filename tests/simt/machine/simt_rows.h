@@ -20,6 +20,10 @@ typedef struct simt_rows_call {
     loom__rows_view view;
     simt_map_item *items;
     uint32_t n, groups; /* groups share out the items */
+    /* upkeep: */
+    int order;
+    uint64_t *list;       /* not in the simulated memory: lanes read and write it at once */
+    uint32_t room, *away; /* of open_upkeep.h */
 } simt_rows_call;
 
 void simt_rows_make_value(uint64_t number, uint32_t value_bytes, unsigned char *value);
@@ -29,7 +33,7 @@ uint64_t simt_rows_number(const unsigned char *value, uint32_t value_bytes);
 /* A kernel; `argument` is a simt_rows_call. With a plant (tests/simt/plants.cmake) it has another name,
  * SIMT_ROWS_KERNEL. */
 typedef void simt_rows_kernel(void *argument);
-simt_rows_kernel simt_rows_run;
+simt_rows_kernel simt_rows_run, simt_rows_upkeep;
 #ifdef SIMT_ROWS_KERNEL
 simt_rows_kernel SIMT_ROWS_KERNEL;
 #endif

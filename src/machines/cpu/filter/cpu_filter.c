@@ -23,6 +23,23 @@ static loom__cpu_machine_state *state_of(loom__machine *machine)
     return (loom__cpu_machine_state *)machine;
 }
 
+void loom__cpu_take_stand_ins(const loom__filter_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                              loom__cpu_stand_ins *some)
+{
+    const uint64_t n = end - begin < LOOM__CPU_STAND_INS ? end - begin : LOOM__CPU_STAND_INS;
+    const unsigned char *keys = (const unsigned char *)batch->keys + begin * view->key_bytes;
+    const uint32_t key_bytes = view->key_bytes; /* copies: stores to the stand-ins cannot alias them */
+    const loom__seed seed = view->seed;
+    some->view = filter_view_of_stand_ins(view);
+    some->batch = *batch;
+    some->batch.keys = some->keys;
+    some->batch.n = n;
+    some->batch.found = batch->found != NULL ? batch->found + begin : NULL;
+    some->batch.added = batch->added != NULL ? batch->added + begin : NULL;
+    for (uint64_t i = 0; i < n; i++)
+        some->keys[i] = filter_stand_in(keys + i * key_bytes, key_bytes, 1, seed);
+}
+
 static loom_status contains(loom__machine *machine, const void *view, const loom__batch *batch)
 {
     const loom__cpu_counts counts = loom__cpu_run_ranges(machine, state_of(machine)->filter_simd->find, view, batch);
@@ -34,9 +51,20 @@ static loom_status contains(loom__machine *machine, const void *view, const loom
 
 typedef struct bulk_work {
     const loom__cpu_filter_simd *simd;
-    loom__filter_view view;
+    loom__filter_view view; /* of stand-ins, if the keys have them */
     loom__split split;
+    const unsigned char *wide; /* [n] keys that have stand-ins */
+    uint32_t wide_bytes;
+    uint64_t *stand_ins; /* [n] */
 } bulk_work;
+
+static void replace_chunk(void *argument, uint64_t chunk)
+{
+    const bulk_work work = *(const bulk_work *)argument;
+    const uint64_t end = loom__split_chunk_begin(&work.split, chunk + 1);
+    for (uint64_t i = loom__split_chunk_begin(&work.split, chunk); i < end; i++)
+        work.stand_ins[i] = filter_stand_in(work.wide + i * work.wide_bytes, work.wide_bytes, 1, work.view.seed);
+}
 
 LOOM_LANE uint32_t bin_of_4(const void *view, uint64_t key)
 {
@@ -78,9 +106,19 @@ static uint32_t bins_of(const loom__filter_view *view)
     return ((view->blocks - 1) >> BIN_SHIFT) + 1;
 }
 
+/* A multiple of a line: the split's memory begins behind the stand-ins. */
+static uint64_t stand_in_bytes(uint64_t n)
+{
+    uint64_t bytes = 0;
+    loom__split_place(&bytes, n * sizeof(uint64_t));
+    return bytes;
+}
+
 static uint64_t bulk_bytes(loom__machine *machine, const void *any_view, uint64_t n)
 {
     const loom__filter_view *view = any_view;
+    if (filter_has_stand_ins(view->key_bytes))
+        return stand_in_bytes(n) + loom__cpu_bulk_bytes(machine, bins_of(view), sizeof(uint64_t), n, 0);
     return loom__cpu_bulk_bytes(machine, bins_of(view), view->key_bytes, n, 0);
 }
 
@@ -105,7 +143,15 @@ static int insert_by_partition(loom__machine *machine, const loom__filter_view *
     unsigned char *memory = loom__allocate(&machine->allocator, bytes, LOOM_MEMORY_TEMPORARY, batch->stream);
     if (memory == NULL)
         return 0;
-    loom__split_lay_out(&work.split, memory, view->key_bytes, 0);
+    if (filter_has_stand_ins(view->key_bytes)) {
+        work.view = filter_view_of_stand_ins(view);
+        work.wide = batch->keys;
+        work.wide_bytes = view->key_bytes;
+        work.split.keys = work.stand_ins = (uint64_t *)memory;
+        loom__split_lay_out(&work.split, memory + stand_in_bytes(batch->n), sizeof(uint64_t), 0);
+        loom__pool_run(cpu->pool, work.split.chunks, replace_chunk, &work);
+    } else
+        loom__split_lay_out(&work.split, memory, view->key_bytes, 0);
     loom__pool_run(cpu->pool, work.split.chunks, count_chunk, &work);
     loom__split_sum_up(&work.split);
     loom__pool_run(cpu->pool, work.split.chunks, scatter_chunk, &work);

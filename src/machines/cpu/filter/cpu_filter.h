@@ -10,6 +10,19 @@
 #include "engines/filter/filter_layout.h"
 #include "machines/cpu/core/cpu_bulk.h"
 
+/* Some keys of a batch, replaced by their stand-ins (filter_layout.h): a batch of its own. */
+enum { LOOM__CPU_STAND_INS = 2048 }; /* at most: 16 KiB on the stack */
+typedef struct loom__cpu_stand_ins {
+    loom__filter_view view;
+    loom__batch batch; /* n is the number of keys */
+    uint64_t keys[LOOM__CPU_STAND_INS];
+} loom__cpu_stand_ins;
+
+/* Replaces keys begin .. end - 1, or as many of them as have room. The arrays for answers begin at the first of
+ * them. */
+void loom__cpu_take_stand_ins(const loom__filter_view *view, const loom__batch *batch, uint64_t begin, uint64_t end,
+                              loom__cpu_stand_ins *some);
+
 typedef struct loom__cpu_filter_simd {
     /* `find` is contains. `write` inserts. It counts only if batch->added is set. If batch->by_partition is set and
      * `shared` is not, the thread owns every block of the keys. */

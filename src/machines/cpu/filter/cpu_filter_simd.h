@@ -227,12 +227,27 @@ LOOM_LANE uint64_t add_range_in_order(uint32_t key_bytes, uint32_t each, const l
     return all;
 }
 
+/* Runs keys of other widths than 4 and 8 bytes through `run`, by their stand-ins. Each piece of them fills and drains
+ * the ring. */
+static void run_stand_ins(loom__cpu_range *run, const loom__filter_view *view, const loom__batch *batch, uint64_t begin,
+                          uint64_t end, int shared, loom__cpu_counts *counts)
+{
+    loom__cpu_stand_ins some;
+    for (uint64_t at = begin; at < end; at += some.batch.n) {
+        loom__cpu_take_stand_ins(view, batch, at, end, &some);
+        run(&some.view, &some.batch, 0, some.batch.n, shared, counts);
+    }
+}
+
 static void contains(const void *any_view, const loom__batch *batch, uint64_t begin, uint64_t end, int shared,
                      loom__cpu_counts *counts)
 {
     const loom__filter_view *view = any_view;
     loom__cpu_counts own = {0};
-    (void)shared;
+    if (filter_has_stand_ins(view->key_bytes)) {
+        run_stand_ins(contains, view, batch, begin, end, shared, counts);
+        return;
+    }
 #define CALL(key_bytes, each) own.ok = contains_range(key_bytes, each, view, batch->keys, batch->found, begin, end)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL
@@ -247,6 +262,10 @@ static void insert(const void *any_view, const loom__batch *batch, uint64_t begi
     const loom__filter_view *view = any_view;
     const int owns = batch->by_partition && !shared;
     loom__cpu_counts own = {0};
+    if (filter_has_stand_ins(view->key_bytes)) {
+        run_stand_ins(insert, view, batch, begin, end, shared, counts);
+        return;
+    }
 #define CALL(key_bytes, each)                                                                                     \
     own.ok = batch->added != NULL ? insert_range(key_bytes, each, 1, view, batch->keys, batch->added, begin, end) \
              : owns               ? insert_range(key_bytes, each, 0, view, batch->keys, NULL, begin, end)         \
@@ -264,6 +283,14 @@ static void add_in_order(const loom__filter_view *view, const loom__batch *batch
 {
     loom__cpu_counts own = {0};
     uint64_t all = 0;
+    if (filter_has_stand_ins(view->key_bytes)) {
+        loom__cpu_stand_ins some;
+        for (uint64_t at = 0; at < batch->n; at += some.batch.n) {
+            loom__cpu_take_stand_ins(view, batch, at, batch->n, &some);
+            add_in_order(&some.view, &some.batch, first, end, counts);
+        }
+        return;
+    }
 #define CALL(key_bytes, each) all = add_range_in_order(key_bytes, each, view, batch, first, end, &own.ok)
     FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
 #undef CALL

@@ -5,6 +5,10 @@
  * asks for answers, every lane then derives the answer for its own key from the votes, and the keys come in tiles of up
  * to 128 (cuda_tile.cuh).
  *
+ * Keys of other widths than 4 and 8 bytes are read straight from the batch. The lane that reads a key hashes it, and the
+ * tile holds the stand-in (filter_layout.h). The hash is a function that is called, not inlined: it is long, and all
+ * kernels of a file share its three copies. These kernels have not been measured.
+ *
  * A query must move a random block of 64 bytes, and sequentially 4 or 8 bytes of key and 1 of answer. An insertion must
  * move the same block twice: it reads the block and, by atomic ORs, writes it back. The ORs have a result only if the
  * call asks which keys were new.
@@ -50,7 +54,57 @@ enum { CACHED_BYTES = 40 << 20 };                               /* smaller filte
 /* Insertions that tell nothing: thread blocks per SM if the filter is in the L2 cache, and if blocks are fetched. */
 enum { SET_THREADS = 128, SET_BLOCKS = 16, FETCH_BLOCKS = 2 };
 
-template <uint32_t key_bytes> using key_of = std::conditional_t<key_bytes == 8, uint64_t, uint32_t>;
+enum { ANY_WIDTH = 0 }; /* key_bytes of a kernel: keys have stand-ins */
+
+/* A key as kernels take it: the number itself, or the stand-in. */
+template <uint32_t key_bytes> using key_of = std::conditional_t<key_bytes == 4, uint32_t, uint64_t>;
+
+template <uint32_t alignment>
+__device__ __noinline__ uint64_t stand_in_of(const unsigned char *key, uint32_t key_bytes, loom__seed seed)
+{
+    return filter_stand_in(key, key_bytes, alignment, seed);
+}
+
+/* The keys of a batch. */
+template <uint32_t key_bytes> struct batch_keys {
+    const key_of<key_bytes> *keys;
+    __device__ __forceinline__ batch_keys(const loom__filter_view &, const void *at)
+        : keys((const key_of<key_bytes> *)at)
+    {
+    }
+    __device__ __forceinline__ key_of<key_bytes> operator[](uint64_t i) const
+    {
+        return keys[i];
+    }
+    __device__ __forceinline__ void read(key_of<key_bytes> *tile, const tile_range &range) const
+    {
+        tile_read(tile, range, keys);
+    }
+};
+
+template <> struct batch_keys<ANY_WIDTH> {
+    const unsigned char *keys;
+    uint32_t width;
+    loom__seed seed;
+    __device__ __forceinline__ batch_keys(const loom__filter_view &view, const void *at)
+        : keys((const unsigned char *)at), width(view.key_bytes), seed(view.seed)
+    {
+    }
+    __device__ __forceinline__ uint64_t operator[](uint64_t i) const
+    {
+        const uint64_t together = (uintptr_t)keys | width;
+        const unsigned char *key = keys + i * width;
+        return together % 8 == 0   ? stand_in_of<8>(key, width, seed)
+               : together % 4 == 0 ? stand_in_of<4>(key, width, seed)
+                                   : stand_in_of<1>(key, width, seed);
+    }
+    __device__ __forceinline__ void read(uint64_t *tile, const tile_range &range) const
+    {
+#pragma unroll 1
+        for (uint32_t i = range.lane; i < TILE_ITEMS; i += 32)
+            tile[i] = i < range.count ? (*this)[range.first + i] : 0;
+    }
+};
 
 template <class key> struct filter_tile {
     __align__(16) key keys[TILE_ITEMS];
@@ -126,20 +180,22 @@ __device__ __forceinline__ void prefetch_to_set(const loom__filter_view &view, c
 
 /* Inserts n keys, 32 per warp and round. While the bits of one round are set, the blocks of the next come from memory
  * if the filter `fetches` them, and the keys of the one after it. */
-template <uint32_t key_bytes, uint32_t each, class key>
-__device__ __forceinline__ void set_stream(const loom__filter_view &view, const key *keys, uint64_t n, bool fetches)
+template <uint32_t key_bytes, uint32_t each>
+__device__ __forceinline__ void set_stream(const loom__filter_view &view, const batch_keys<key_bytes> &keys, uint64_t n,
+                                           bool fetches)
 {
+    typedef key_of<key_bytes> key;
     const lane_group group = lane_own_group();
     const uint32_t lane = threadIdx.x % 32;
     const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     uint64_t first = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x - lane; /* of the warp's keys */
-    filter_key next = filter_start(&view, key_bytes, first + lane < n ? keys[first + lane] : 0);
+    filter_key next = filter_start(&view, sizeof(key), first + lane < n ? keys[first + lane] : 0);
     if (fetches && first + lane < n)
         prefetch_to_set(view, next);
     key ahead = first + step + lane < n ? keys[first + step + lane] : 0;
     for (; first < n; first += step) {
         const filter_key own = next;
-        next = filter_start(&view, key_bytes, ahead);
+        next = filter_start(&view, sizeof(key), ahead);
         if (fetches && first + step + lane < n)
             prefetch_to_set(view, next);
         ahead = first + 2 * step + lane < n ? keys[first + 2 * step + lane] : 0;
@@ -185,10 +241,10 @@ __device__ __forceinline__ void run_tile(const loom__filter_view &view, const cu
     filter_tile<key> *tile = &tiles[threadIdx.x / 32];
     const tile_range range(batch.n, batch.tile, block);
     const lane_group group = lane_own_group();
-    tile_read(tile->keys, range, (const key *)batch.keys);
+    batch_keys<key_bytes>(view, batch.keys).read(tile->keys, range);
     __syncwarp();
     for (uint32_t first = 0; first < range.count; first += 32) {
-        const filter_key own = filter_start(&view, key_bytes, tile->keys[first + range.lane]);
+        const filter_key own = filter_start(&view, sizeof(key), tile->keys[first + range.lane]);
         if (job == LOOK)
             tile->found[first + range.lane] = look_for<each>(view, group, own);
         else {
@@ -239,7 +295,7 @@ __global__ void __launch_bounds__(SET_THREADS, SET_BLOCKS)
     set_kernel(const loom__filter_view view, const cuda_batch whole, const cuda_spill spill, bool fetches)
 {
     const cuda_batch batch = spilled_of(whole, spill);
-    set_stream<key_bytes, each>(view, (const key_of<key_bytes> *)batch.keys, batch.n, fetches);
+    set_stream<key_bytes, each>(view, batch_keys<key_bytes>(view, batch.keys), batch.n, fetches);
 }
 
 /* The thread blocks for n keys, `each` per block: at most `most`. */
@@ -274,8 +330,13 @@ cudaError_t LAUNCH_NAME(const cuda_state *cuda, const loom__filter_view *view, c
                         const cuda_spill *spill, cudaStream_t stream)
 {
     const cuda_spill none = {};
-#define CALL(key_bytes, each) launch<key_bytes, each>(cuda, view, batch, op, spill != NULL ? *spill : none, stream)
-    FILTER_FOR_EACH(view->key_bytes, view->each, CALL);
+#define CALL(key_bytes, each)     launch<key_bytes, each>(cuda, view, batch, op, spill != NULL ? *spill : none, stream)
+#define CALL_ANY(key_bytes, each) CALL(ANY_WIDTH, each)
+    if (filter_has_stand_ins(view->key_bytes))
+        FILTER_FOR_EACH(8, view->each, CALL_ANY)
+    else
+        FILTER_FOR_EACH(view->key_bytes, view->each, CALL)
+#undef CALL_ANY
 #undef CALL
     return cudaGetLastError();
 }
