@@ -13,9 +13,9 @@ set(plant_files_filter engines/filter/filter_ops.h simt/machine/simt_filter.c)
 set(plant_files_perfect engines/perfect/perfect_ops.h engines/perfect/perfect_cells.h engines/perfect/perfect_room.h
     engines/perfect/perfect_recode.h engines/perfect/perfect_codes.h engines/perfect/perfect_repair.h)
 set(plant_files_chain engines/chain/chain_ops.h simt/machine/simt_chain.c)
-set(plant_files_rows core/slot_ops.h engines/open/open_ops.h engines/open/open_row_ops.h engines/open/open_upkeep.h
-    engines/open/open_walk.h)
-set(plant_files ${plant_files_open} engines/open/open_row_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
+set(plant_files_rows core/slot_ops.h engines/open/open_items.h engines/open/open_ops.h engines/open/open_row_ops.h
+    engines/open/open_upkeep.h engines/open/open_walk.h)
+set(plant_files ${plant_files_open} engines/open/open_items.h engines/open/open_row_ops.h ${plant_files_filter} ${plant_files_perfect} ${plant_files_chain})
 # The kernel that runs each; for a case that has one of its own, that one.
 set(plant_kernel_perfect/recode simt_perfect_recode.c)
 set(plant_kernel_perfect/repair simt_perfect_repair.c)
@@ -30,6 +30,7 @@ set(plant_kernel_engines/perfect/perfect_recode.h simt_perfect_recode.c)
 set(plant_kernel_engines/perfect/perfect_codes.h simt_perfect_repair.c)
 set(plant_kernel_engines/perfect/perfect_repair.h simt_perfect_repair.c)
 set(plant_kernel_engines/open/open_ops.h simt_open.c)
+set(plant_kernel_engines/open/open_items.h simt_rows.c)
 set(plant_kernel_engines/open/open_row_ops.h simt_rows.c)
 set(plant_kernel_engines/open/open_walk.h simt_open.c)
 set(plant_kernel_engines/open/open_upkeep.h simt_open_upkeep.c)
@@ -73,6 +74,11 @@ function(plant name case old new)
     endif()
     string(REPLACE "${old}" "${new}" text "${plant_text_${file}}")
     set(directory ${CMAKE_CURRENT_BINARY_DIR}/plants/${name})
+    foreach(other ${plant_files_${engine}}) # left by an earlier configuration, in which the text stood there
+        if(NOT other STREQUAL file)
+            file(REMOVE ${directory}/${other})
+        endif()
+    endforeach()
     file(CONFIGURE OUTPUT ${directory}/${file} CONTENT "${text}" @ONLY)
     # An object library each: the same source, with the changed header found first; or the changed source.
     set(kernel ${plant_kernel_${file}})
@@ -1213,6 +1219,11 @@ plant(gap_not_in_the_end_of_used chain/append+append/large/full
 
 plant(rows_row_not_released rows/insert+insert
 "    lane_release(shared); /* the row comes before its ready bit (I4) */
+"
+"")
+
+plant(rows_parts_not_joined rows/insert+insert
+"    lane_join(group, shared); /* all parts come before the ready bit */
 "
 "")
 

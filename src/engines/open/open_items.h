@@ -87,6 +87,32 @@ LOOM_LANE open_answer open_insert_item(loom__slot_kind kind, slot_mode mode, loo
     return answer;
 }
 
+/* Stores this lane's part of `bytes` bytes, in words of 8. */
+LOOM_LANE void open_store_part(unsigned char *at, uint64_t from, uint32_t bytes, uint32_t lane, uint32_t lanes)
+{
+    const uint32_t words = (bytes + 7) / 8, begin = words * lane / lanes * 8, end = words * (lane + 1) / lanes * 8;
+    lane_write_bytes(at + begin, (const unsigned char *)(uintptr_t)from + begin, (end < bytes ? end : bytes) - begin);
+}
+
+/* For walks with `staged`. All lanes call this after each turn; `stored`: the turn has claimed a slot. The lanes of the
+ * group store the row, each a part of it, and the lane that claimed the slot makes the row ready. A machine may let
+ * more lanes take part (cuda_rows_write.cu). */
+LOOM_LANE void open_store_together(int shared, lane_group group, const loom__open_view *view, const open_walk *walk,
+                                   uint64_t value, lane_truth stored)
+{
+    const loom__rows_view *rows = open_rows_of(view);
+    const uint32_t words = lane_words(group), lanes = 8 / words, lane = lane_first_word(group) / words;
+    const uint32_t none = open_slots(SLOT_TAG), slot = lane_least(group, stored ? walk->free_slot : none);
+    if (stored) {
+        unsigned char *row = open_row(rows, walk->partition_index, walk->free_bucket, slot);
+        open_store_part(row, walk->key, rows->key_bytes, lane, lanes);
+        open_store_part(row + rows->value_offset, value, rows->value_bytes, lane, lanes);
+    }
+    lane_join(group, shared); /* all parts come before the ready bit */
+    if (stored && walk->free_slot != none)
+        open_publish(shared, open_line(SLOT_TAG, walk, walk->free_bucket), slot);
+}
+
 LOOM_LANE open_answer open_update_item(loom__slot_kind kind, int shared, lane_group group, const loom__open_view *view,
                                        open_walk *walk, uint64_t value, lane_truth active)
 {

@@ -41,6 +41,7 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
         if (begin) {
             const uint64_t key = simt_items_begin(&own)->key;
             walk = open_start(SLOT_TAG, &rows->lines, key != 0 ? key : (uint64_t)(uintptr_t)nobody);
+            walk.staged = call->staged;
         }
         if (!lane_going(group, own.active))
             break;
@@ -49,6 +50,9 @@ LOOM_LANE void run(int shared, const simt_rows_call *call)
         simt_rows_make_value(own.item->value, rows->value_bytes, (unsigned char *)given);
         const open_answer answer = turn(shared, call, group, &walk, value, own.active);
         begin = own.active && answer.outcome != OPEN_GO_ON;
+        if (call->staged)
+            open_store_together(shared, group, &rows->lines, &walk, value[0],
+                                own.active && answer.outcome == OPEN_DONE);
         if (!begin)
             continue;
         if (answer.reports) {

@@ -16,6 +16,7 @@ enum {
 typedef struct simt_rows_call {
     simt_map_op op;
     int shared;              /* OPEN_SHARED or OPEN_UNREAD (open_ops.h) */
+    uint32_t staged;         /* the lanes of a group store rows together; calls that insert */
     loom__combine_rule rule; /* accumulate */
     loom__rows_view view;
     simt_map_item *items;
