@@ -7,6 +7,7 @@
 #include "machines/cpu/core/cpu_memory.h"
 #include "machines/cpu/core/cpu_rows.h"
 #include "machines/cpu/core/cpu_sketch.h"
+#include "machines/cpu/core/cpu_strings.h"
 #include "machines/cpu/filter/cpu_filter.h"
 #include "machines/cpu/multi/cpu_multi.h"
 #include "machines/cpu/open/cpu_open.h"
@@ -292,4 +293,5 @@ const loom__machine_ops loom__cpu_machine = {
     .host_parallel = host_parallel,
     .measure_limit = measure_limit,
     .hash_keys = loom__cpu_hash_keys,
+    .copy_strings = loom__cpu_copy_strings,
 };

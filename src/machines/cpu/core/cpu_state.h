@@ -2,6 +2,7 @@
 #ifndef LOOM_CPU_STATE_H
 #define LOOM_CPU_STATE_H
 
+#include "core/batch.h"
 #include "core/machine.h"
 #include "machines/cpu/core/cpu_pool.h"
 
@@ -15,8 +16,9 @@ typedef struct loom__cpu_machine_state {
 } loom__cpu_machine_state;
 
 typedef struct loom__cpu_counts {
-    uint64_t ok, exists, not_found, full;
-    uint64_t accesses; /* buckets read; used by count_accesses only */
+    uint64_t ok, exists, not_found, full, too_long;
+    loom__no_bytes no_bytes; /* of those that are full */
+    uint64_t accesses;       /* buckets read; used by count_accesses only */
 } loom__cpu_counts;
 
 /* Adds one task's counts to the counts of its call. Many threads may do so at once. */
